@@ -33,7 +33,7 @@ export const outsideBarrels = new Set([
   "createFakeRedis",
   "FakeRedisServer",
   "MutexStore",
-  "RedisLockModel",
+  "RedisSimulation",
   "SqlFence",
   "Subscriber",
   "promise"

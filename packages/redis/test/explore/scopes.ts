@@ -1,9 +1,9 @@
 /** The programs of `pnpm explore`: each so small that every schedule with two deviations can be run. */
 import { Leadership, Mutex } from "@effect-simba/core"
 import { RedisMutex } from "@effect-simba/redis"
-import * as RedisLockModel from "@effect-simba/redis/RedisLockModel"
 import { Checker, type Simulation, StockSimba, TestMutex } from "@effect-simba/testkit"
 import { Duration, Effect, Layer } from "effect"
+import * as lockModel from "../../src/internal/mutex/lockModel.ts"
 import { mixedLock, oursOnly } from "../simulate/mixedFleetPlan.ts"
 
 type Client = Simulation.Client
@@ -16,7 +16,7 @@ export interface Scope {
 
 const lease = { ttl: 2000, transition: 2500, confirmTimeout: 500 } as const
 
-const bounds = Effect.runSync(RedisLockModel.bounds(lease))
+const bounds = Effect.runSync(lockModel.bounds(lease))
 
 /** A process that uses mutexes; its use of them is noted. */
 const process = (work: (client: Client) => Effect.Effect<unknown, unknown, Mutex.Mutex>): Program => (client) =>
@@ -38,7 +38,7 @@ const plan = (
 ): Simulation.Plan<never> => ({
   clients,
   program,
-  lock: RedisLockModel.make(resources),
+  lock: lockModel.make(resources),
   checkers: [Checker.inOrderWithinLines, ...Checker.all(bounds)],
   duration: "7 seconds",
   calm: "100 millis",

@@ -7,11 +7,11 @@ import { Mutex, type MutexConfig } from "@effect-simba/core"
 import type * as MutexStore from "@effect-simba/core/MutexStore"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { RedisMutex } from "@effect-simba/redis"
-import * as RedisLockModel from "@effect-simba/redis/RedisLockModel"
 import { Checker, Simulation } from "@effect-simba/testkit"
 import { Duration, Effect, Layer, Logger, References, Tracer } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { CommandSink } from "../../src/internal/client/commandSink.ts"
+import * as lockModel from "../../src/internal/mutex/lockModel.ts"
 import { coalescing } from "../support/commandSink.ts"
 import { busy, confirm, crowdOf, fencedKey, type Settings, transition, ttl } from "./behaviour.ts"
 import { draws } from "./draws.ts"
@@ -20,7 +20,7 @@ const resources = ["a", "b", "c"]
 
 /** How mutexes look on the server. */
 const lockOf = (resources: ReadonlyArray<string>) => ({
-  ...RedisLockModel.make(resources),
+  ...lockModel.make(resources),
   fencedKey,
   keep: (key: string, expires: boolean) =>
     key.startsWith("fenced:") || (expires && (key.endsWith(":fence") || key.endsWith(":contender")))
@@ -86,7 +86,7 @@ export const program = (
 }
 
 /** The longest lease is one of those with a ttl of its own. */
-const bounds = Effect.runSync(RedisLockModel.bounds({ ttl: 4000, transition, confirmTimeout: confirm }))
+const bounds = Effect.runSync(lockModel.bounds({ ttl: 4000, transition, confirmTimeout: confirm }))
 
 /** No answer for so long is an outage. */
 const longestLease = 4000 + transition

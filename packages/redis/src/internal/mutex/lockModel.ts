@@ -1,55 +1,11 @@
-/**
- * How a simulation of `@effect-simba/testkit` reads mutexes from the server, and how long its waiters may sleep.
- *
- * For tests: import it by its path. The package's index leaves it out.
- *
- * **Example** (A program of your own under all faults)
- *
- * ```ts
- * import { Mutex } from "@effect-simba/core"
- * import { RedisMutex } from "@effect-simba/redis"
- * import * as RedisLockModel from "@effect-simba/redis/RedisLockModel"
- * import { Checker, Simulation, TestMutex } from "@effect-simba/testkit"
- * import { assert, it } from "@effect/vitest"
- * import { Effect, Layer } from "effect"
- *
- * const options = { ttl: "2 seconds", transition: "3 seconds" } as const
- *
- * const program = (client: Simulation.Client) =>
- *   Effect.sleep("100 millis").pipe(
- *     Mutex.withLock("report", { timeout: "5 seconds" }),
- *     Effect.ignore,
- *     Effect.delay("50 millis"),
- *     Effect.forever,
- *     Effect.provide(TestMutex.layerNoted(client).pipe(
- *       Layer.provide(Mutex.layer(options)),
- *       Layer.provide(RedisMutex.layerStore)
- *     ))
- *   )
- *
- * it.effect("holds", () =>
- *   Effect.gen(function*() {
- *     const bounds = yield* RedisLockModel.bounds(options)
- *     const result = yield* Simulation.run({
- *       seed: 1,
- *       program,
- *       lock: RedisLockModel.make(["report"]),
- *       faults: Simulation.allFaults,
- *       checkers: Checker.all(bounds)
- *     })
- *     assert.deepStrictEqual(result.violations, [], Simulation.report(result))
- *   }))
- * ```
- *
- * @since 0.1.0
- */
+/** How a simulation of the testkit reads mutexes from the server, and how long its waiters may sleep. */
 import * as MutexConfig from "@effect-simba/core/MutexConfig"
 import { inboxOf, type MutexName } from "@effect-simba/core/MutexName"
 import type { InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as RedisKeys from "./internal/mutex/keys.ts"
-import { type Call, callsOf } from "./internal/mutex/scriptCalls.ts"
+import * as RedisKeys from "./keys.ts"
+import { type Call, callsOf } from "./scriptCalls.ts"
 
 /** The place that a reply names: that of an acquire that was refused, or of an attempt that a release queued. */
 const placeOf = ({ kind, reply }: Call): number | undefined => {
@@ -60,18 +16,8 @@ const placeOf = ({ kind, reply }: Call): number | undefined => {
 }
 
 /**
- * The `Simulation.LockModel` of these mutexes.
- *
- * **Details**
- *
  * `maxLocalHandOffs` is the greatest of the layers and leases of the program. The waiters of one process are one line.
- *
- * **Gotchas**
- *
- * `keep` names the keys that may remain, those of mutexes. Keys of the program's own need a `keep` of your own.
- *
- * @category constructors
- * @since 0.1.0
+ * `keep` names the keys of mutexes, which may remain.
  */
 export const make = (
   resources: ReadonlyArray<string>,
@@ -127,16 +73,8 @@ export const make = (
 }
 
 /**
- * The options of `Checker.all` for mutexes with these options.
- *
- * **Details**
- *
- * A waiter looks again within two confirm periods and a command that is sent again. Where the server lost its owner or
- * its clock was stepped, a waiter may believe in the last lease for as long as that lasts. `ttl` and `transition` are the
- * longest of the program.
- *
- * @category constructors
- * @since 0.1.0
+ * The options of `Checker.all`. A waiter polls within two confirm periods and a command that is sent again. Where the
+ * server lost its owner or its clock was stepped, a waiter may believe in the last lease for as long as that lasts.
  */
 export const bounds = (options?: MutexConfig.Options): Effect.Effect<
   {
