@@ -25,6 +25,7 @@ const guides = [
   "requirements",
   "runbooks",
   "streams",
+  "data-streams",
   "testing",
   "web-service",
   "without-effect"

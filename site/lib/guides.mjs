@@ -3,7 +3,7 @@ const named = [
   { text: "Start", pages: ["index", "guides", "choosing", "examples", "requirements"] },
   { text: "Mutexes", pages: ["api", "configuration", "guarantees", "errors", "web-service", "migrating"] },
   { text: "Leadership", pages: ["leadership", "cron"] },
-  { text: "Data streams", pages: ["streams"] },
+  { text: "Data streams", pages: ["streams", "data-streams"] },
   { text: "Other programs", pages: ["without-effect", "command-line", "protocol"] },
   { text: "Testing", pages: ["testing", "in-memory-redis"] },
   { text: "Operating", pages: ["operations", "kubernetes", "monitoring", "observability", "runbooks", "performance"] }

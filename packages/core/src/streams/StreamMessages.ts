@@ -33,12 +33,14 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import type * as Schedule from "effect/Schedule"
 import type * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import { instant } from "../internal/lease/instant.ts"
-import * as log from "../internal/log.ts"
 import { InvalidConfig, type StoreError } from "../SimbaError.ts"
-import { MessageReader, retryOutages } from "./internal/messageReader.ts"
+import { retryOutages } from "./internal/leaseRequests.ts"
+import * as messageAttempts from "./internal/messageAttempts.ts"
+import { MessageCommits } from "./internal/messageCommits.ts"
+import { MessageReader } from "./internal/messageReader.ts"
 import type { StreamLost, StreamYielded } from "./StreamError.ts"
 import { StreamLease } from "./StreamLease.ts"
 import type { EntryId, StreamName } from "./StreamName.ts"
@@ -133,6 +135,17 @@ export interface ProcessOptions<in A> extends ReadOptions<A> {
    * limit.
    */
   readonly commitWithin?: Duration.Input | undefined
+  /**
+   * How often the handler tries a message. After the last failure that message goes to the dead letters of its data stream,
+   * and the next one follows. `Infinity`: a failure ends `process`, and `retry` of `StreamClient.run` decides.
+   * Default: 10, with the default `backoff` within two and a half minutes.
+   */
+  readonly attempts?: number | undefined
+  /**
+   * The pauses between attempts. It gets the cause of each failure; where it ends, the message goes to the dead letters.
+   * Default: a second, doubling up to half a minute.
+   */
+  readonly backoff?: Schedule.Schedule<unknown, Cause.Cause<unknown>> | undefined
 }
 
 /** Without `field`, a schema reads the values of fields, which are strings. */
@@ -167,6 +180,15 @@ const check = (options: ProcessOptions<never> | undefined): Effect.Effect<void, 
     if (!Number.isSafeInteger(value) || value < 1) {
       return Effect.fail(new InvalidConfig({ option, problem: `${value} is not a whole number of at least 1` }))
     }
+  }
+  const attempts = options?.attempts ?? 1
+  if (attempts !== Infinity && (!Number.isSafeInteger(attempts) || attempts < 1)) {
+    return Effect.fail(
+      new InvalidConfig({
+        option: "attempts",
+        problem: `${attempts} is neither a whole number of at least 1 nor Infinity`
+      })
+    )
   }
   const within = options?.commitWithin
   if (within !== undefined && Option.exists(Duration.fromInput(within), Duration.isPositive) === false) {
@@ -244,9 +266,18 @@ export const messages: {
  * `until` it never succeeds.
  *
  * - Revoked, it stops between two messages, commits, and ends by `lease.yield`.
- * - A failure of the handler ends it, after a commit of the messages before. The next attempt begins with the message
- *   that failed. A handler that can never succeed gives the message to `lease.deadLetter` and succeeds.
+ * - A message whose handler fails is tried again, as `attempts` and `backoff` say, while the next ones wait. Then it goes to
+ *   the dead letters with the cause as its reason, and the next one follows.
+ * - An error of this library (`StreamLost`, `StreamYielded`, `LeaseLost`, `StaleToken`, `BackendError`, `ProtocolError`,
+ *   `AcquireTimeout`) is no failure of the message. It ends `process`, after a commit of the messages before. The next run of
+ *   the handler begins with the same message.
  * - An outage of the backend is waited out while the lease lasts.
+ *
+ * **Gotchas**
+ *
+ * Attempts are counted in this process. A message that ends its process is never counted: its announcement fails, and goes
+ * to the dead letters after `maxFailures` and `deadLetterAfter`. An outage of what the handler needs, longer than all
+ * attempts, sends good messages to the dead letters: retry that call in the handler until the outage is over.
  *
  * **Example** (A handler that commits less often)
  *
@@ -286,62 +317,25 @@ export const process: {
   Effect.gen(function*() {
     yield* check(options)
     const lease = yield* StreamLease
-    const clock = yield* Clock.Clock
     const reading = new MessageReader(lease, schema, options)
-    const every = options?.commitEvery ?? 1
-    const within = Duration.toMillis(options?.commitWithin ?? Duration.infinity)
-    const now = () => instant(clock).monotonic
-    let processed:
-      | {
-        readonly id: EntryId
-        readonly offset: number | undefined
-        readonly isLast: boolean
-        readonly count: number
-        readonly since: number
-      }
-      | undefined
-
-    const flush = Effect.suspend(() => {
-      if (processed === undefined) return Effect.void
-      return Effect.andThen(lease.commit(processed.id, processed), Effect.sync(() => processed = undefined))
-    })
-    const flushWhenDue = Effect.suspend(() =>
-      processed === undefined || within === Infinity
-        ? Effect.never
-        : Effect.sleep(Duration.millis(Math.max(0, processed.since + within - now()))).pipe(
-          Effect.andThen(retryOutages(flush)),
-          Effect.andThen(Effect.never)
-        )
-    )
-    // Uncommitted messages are processed again, so a failure here neither hides the first one nor outlasts the lease
-    const flushAtLast = Effect.flatMap(lease.timeLeft, (left) =>
-      Duration.isPositive(left) ? Effect.timeout(flush, left) : Effect.void).pipe(
-        Effect.catchCause((cause) =>
-          log.debug("Processed messages could not be committed, and will be processed again", cause)
-        )
-      )
+    const commits = new MessageCommits(lease, yield* Clock.Clock, options)
+    const attempt = messageAttempts.make(lease, options ?? {}, commits.whenDue)
 
     const loop = Effect.gen(function*() {
       for (;;) {
-        const delivery = yield* reading.next(flushWhenDue)
-        if (delivery === undefined) {
-          return yield* retryOutages(flush)
-        }
+        const delivery = yield* reading.next(commits.whenDue)
+        if (delivery === undefined) return yield* retryOutages(commits.flush)
         if (delivery._tag === "Restarted") {
-          processed = undefined
+          commits.forget()
           continue
         }
         if (delivery._tag === "Message") {
-          yield* handler(delivery.message)
-        }
-        const { id, offset } = delivery._tag === "Message" ? delivery.message : delivery
-        const isLast = delivery._tag === "Message" && delivery.message.isLast
-        processed = { id, offset, isLast, count: (processed?.count ?? 0) + 1, since: processed?.since ?? now() }
-        if (processed.count >= every || now() - processed.since >= within) {
-          yield* retryOutages(flush)
-        } else yield* lease.progress
+          const { message } = delivery
+          yield* attempt(message, Effect.suspend(() => handler(message)))
+          commits.add(message)
+        } else commits.add({ ...delivery, isLast: false })
+        yield* commits.afterMessage
       }
     })
-    yield* Effect.onError(loop, () =>
-      flushAtLast)
+    yield* Effect.onError(loop, () => commits.atLast)
   })

@@ -206,6 +206,20 @@ export const gaps: Metric.Counter<number> = counter(
 )
 
 /**
+ * Counts messages that went to the dead letters of their data stream, by reason: `undecodable` does not fit the schema, and
+ * the handler of `failed` failed in all its attempts.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const deadMessages = counters(
+  "simba_stream_dead_messages",
+  "Messages that went to the dead letters, by reason",
+  "reason",
+  ["undecodable", "failed"]
+)
+
+/**
  * Shows how many data streams are owned at present.
  *
  * @category metrics

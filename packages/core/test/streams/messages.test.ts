@@ -1,7 +1,9 @@
+import { SimbaError } from "@effect-simba/core"
+import { FencingToken } from "@effect-simba/core/FencingToken"
 import { StreamError, StreamMessages, StreamMetrics } from "@effect-simba/core/streams"
 import { StreamLease } from "@effect-simba/core/streams/StreamLease"
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, Effect, Exit, Fiber, Logger, Metric, Option, Schema, Stream } from "effect"
+import { Cause, Clock, Duration, Effect, Exit, Fiber, Logger, Metric, Option, Schedule, Schema, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { message, ScriptedLease } from "../support/scriptedLease.ts"
 
@@ -336,13 +338,13 @@ describe("process", () => {
       yield* Fiber.join(fiber)
     }))
 
-  it.effect("a failing handler ends it with its error, with what was before committed, and is tried again from there", () =>
+  it.effect("without limit of attempts a failing handler ends it with its error, after a commit, and it begins there again", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2), numbered(3), end("4-0"))
       const { run, seen } = processing(
         lease,
-        { until: isEnd, commitEvery: 10 },
+        { until: isEnd, commitEvery: 10, attempts: Infinity },
         (n) => n === 3 ? Effect.fail("no three") : Effect.void
       )
       assert.strictEqual(failureOf(yield* Effect.exit(run)), "no three")
@@ -537,6 +539,140 @@ describe("process", () => {
     }))
 })
 
+describe("attempts", () => {
+  /** A handler that fails on the second message, and when it did. */
+  const failing = (
+    lease: ScriptedLease,
+    options: StreamMessages.ProcessOptions<typeof Numbered.Type> = {},
+    error: unknown = "no two",
+    times = Infinity
+  ) => {
+    const at: Array<number> = []
+    const seen: Array<number> = []
+    const run = StreamMessages.process(
+      Numbered,
+      ({ value: { n } }) =>
+        Effect.gen(function*() {
+          if (n === 2) at.push(yield* Clock.currentTimeMillis)
+          if (n === 2 && at.length <= times) return yield* Effect.fail(error)
+          seen.push(n)
+        }),
+      { until: isEnd, ...options }
+    ).pipe(Effect.provide(lease.layer))
+    return { at, seen, run }
+  }
+
+  const three = () => {
+    const lease = new ScriptedLease()
+    lease.add(numbered(1), numbered(2), end("3-0"))
+    return lease
+  }
+
+  it.effect("a message that always fails is in the dead letters after ten attempts in three minutes, and the next follows", () =>
+    Effect.gen(function*() {
+      const lease = three()
+      const { at, run, seen } = failing(lease)
+      const { failed } = StreamMetrics.deadMessages
+      const before = yield* Metric.value(failed)
+      const fiber = yield* start(run)
+      yield* TestClock.adjust("3 minutes")
+      yield* Fiber.join(fiber)
+      assert.deepStrictEqual(seen, [1, 0])
+      assert.lengthOf(at, 10)
+      assert.isAbove(at[9]!, 100_000)
+      assert.deepStrictEqual(lease.dead.map(([id]) => id), ["2-0"])
+      assert.include(lease.dead[0]![1], "no two")
+      assert.deepStrictEqual(commits(lease), ["commit 1-0", "commit 2-0", "commit 3-0"])
+      assert.strictEqual((yield* Metric.value(failed)).count - before.count, 1)
+    }))
+
+  it.effect("a message that fails for a while is processed once, by the backoff that was asked for", () =>
+    Effect.gen(function*() {
+      const lease = three()
+      const { at, run, seen } = failing(lease, { attempts: 3, backoff: Schedule.spaced("5 seconds") }, "busy", 2)
+      const fiber = yield* start(run)
+      yield* TestClock.adjust("10 seconds")
+      yield* Fiber.join(fiber)
+      assert.deepStrictEqual([seen, at, lease.dead], [[1, 2, 0], [0, 5000, 10_000], []])
+    }))
+
+  it.effect("the end of the backoff, one attempt, and a defect lead to the dead letters too", () =>
+    Effect.gen(function*() {
+      for (const options of [{ backoff: Schedule.recurs(2) }, { attempts: 1 }]) {
+        const lease = three()
+        const { at, run } = failing(lease, options)
+        yield* run
+        assert.lengthOf(at, options.attempts ?? 3)
+        assert.lengthOf(lease.dead, 1)
+      }
+      const lease = three()
+      const dying = processing(
+        lease,
+        { until: isEnd, attempts: 1 },
+        (n) => n === 2 ? Effect.die(new Error("boom")) : Effect.void
+      )
+      yield* dying.run
+      assert.deepStrictEqual(dying.seen, [1, 0])
+      assert.include(lease.dead[0]![1], "boom")
+    }))
+
+  it.effect("errors of this library are no failure of the message: they end it, and nothing is dead", () =>
+    Effect.gen(function*() {
+      const token = FencingToken.make(1)
+      const errors = [
+        new SimbaError.BackendError({ operation: "acquire", retryable: true, cause: "outage" }),
+        new SimbaError.ProtocolError({ where: "a reply", read: "x", problem: "nonsense" }),
+        new SimbaError.StaleToken({ resource: "r", token, seen: FencingToken.make(2) }),
+        new SimbaError.AcquireTimeout({ mutex: "m", timeout: Duration.seconds(1) }),
+        new StreamError.StreamYielded({ stream: "orders" }),
+        new StreamError.StreamLost({ stream: "orders", entry: "1-0", token, reason: "TakenOver" })
+      ]
+      for (const error of errors) {
+        const lease = three()
+        const { at, run } = failing(lease, { attempts: 1 }, error)
+        assert.strictEqual(failureOf(yield* Effect.exit(run)), error)
+        assert.deepStrictEqual([at.length, lease.dead.length, lease.checkpoint], [1, 0, "1-0"])
+      }
+    }))
+
+  it.effect("a message whose handler fails after the loss of the data stream is left to the next owner", () =>
+    Effect.gen(function*() {
+      const lease = three()
+      const { run } = processing(
+        lease,
+        { until: isEnd, attempts: 1 },
+        (n) => n === 2 ? Effect.andThen(Effect.sync(() => lease.lose()), Effect.fail("cut off")) : Effect.void
+      )
+      assert.instanceOf(failureOf(yield* Effect.exit(run)), StreamError.StreamLost)
+      assert.deepStrictEqual(lease.dead, [])
+    }))
+
+  it.effect("revoked between two attempts it yields at once, and leaves the message to the next owner", () =>
+    Effect.gen(function*() {
+      const lease = three()
+      const { run } = failing(lease, { commitEvery: 10 })
+      const fiber = yield* start(run)
+      yield* TestClock.adjust("100 millis")
+      lease.askBack()
+      yield* TestClock.adjust(0)
+      assert.instanceOf(failureOf(yield* Fiber.await(fiber)), StreamError.StreamYielded)
+      assert.deepStrictEqual([lease.checkpoint, lease.dead.length], ["1-0", 0])
+    }))
+
+  it.effect("what was processed before is committed in time between two attempts, and pauses are progress", () =>
+    Effect.gen(function*() {
+      const lease = three()
+      const backoff = Schedule.spaced("1 minute")
+      const { run } = failing(lease, { commitEvery: 10, commitWithin: "1 second", attempts: 2, backoff })
+      const fiber = yield* start(run)
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(lease.checkpoint, "1-0")
+      assert.deepStrictEqual(lease.calls.filter((call) => call === "progress").length, 2)
+      yield* TestClock.adjust("1 minute")
+      yield* Fiber.join(fiber)
+    }))
+})
+
 describe("revoked", { tags: ["B57"] }, () => {
   it.effect("it stops between two messages, commits what was processed, and hands back", () =>
     Effect.gen(function*() {
@@ -700,7 +836,9 @@ describe("options", () => {
           { commitEvery: 1.5 },
           { batch: 0 },
           { commitWithin: 0 },
-          { commitWithin: -1 }
+          { commitWithin: -1 },
+          { attempts: 0 },
+          { attempts: 2.5 }
         ]
       ) {
         const failure = failureOf(yield* Effect.exit(processing(lease, options).run))

@@ -288,7 +288,8 @@ const handler = (client: Simulation.Client, settings: Settings) => {
       : StreamMessages.process(Order, message, {
         until: ({ value }) => value.end === "true",
         commitEvery: settings.commitEvery,
-        batch: 7
+        batch: 7,
+        attempts: Infinity
       })
     const reported = Effect.onExit(work, (exit) =>
       Effect.sync(() => {

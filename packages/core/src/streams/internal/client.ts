@@ -42,7 +42,8 @@ export const make = Effect.fnUntraced(function*(
   const config = yield* check(options)
   const metrics = metricsRecorder.make(yield* Effect.context<never>(), false, [
     ...Object.values(StreamMetrics.losses),
-    StreamMetrics.malformed
+    StreamMetrics.malformed,
+    ...Object.values(StreamMetrics.deadMessages)
   ])
   const opened = yield* (yield* StreamStore).open(config.service, {
     enableEvents: config.enableEvents,

@@ -16,13 +16,8 @@ import * as StreamMetrics from "../StreamMetrics.ts"
 import type { ClientContext } from "./context.ts"
 import { LeaseImpl } from "./leaseHandle.ts"
 import type { LeaseTaker } from "./leaseTaker.ts"
+import { defaultBackoff } from "./messageAttempts.ts"
 import { annotations, type OwnedStream } from "./ownedStream.ts"
-
-/** One second, doubling up to half a minute. It does not end: `maxFailures` and `deadLetterAfter` end it. */
-const defaultRetry: Schedule.Schedule<unknown, HandlerFailure> = Schedule.min([
-  Schedule.exponential("1 second"),
-  Schedule.spaced("30 seconds")
-]).pipe(Schedule.jittered)
 
 const logFailure = ({ cause, failures, ...subject }: HandlerFailure) =>
   Effect.annotateLogs(log.error(`The handler of a data stream failed (${failures})`, cause), annotations(subject))
@@ -44,7 +39,7 @@ export const runHandler = <A, E, R, R2>(
 ): Effect.Effect<void, never, Exclude<R, StreamLease> | R2> => {
   const { config, ends, metrics, table } = client
   const lease = new LeaseImpl(client, owned)
-  const { onError = logFailure, retry = defaultRetry } = options
+  const { onError = logFailure, retry = defaultBackoff } = options
 
   const runOnce = (restore: Restore) =>
     Effect.gen(function*() {

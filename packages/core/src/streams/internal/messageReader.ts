@@ -5,38 +5,29 @@ import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import { isTransient, retrySchedule } from "../../internal/lease/storeFailure.ts"
 import * as log from "../../internal/log.ts"
-import type { StoreError } from "../../SimbaError.ts"
-import type { StreamLost, StreamYielded } from "../StreamError.ts"
+import type { StreamYielded } from "../StreamError.ts"
 import type { StreamLease } from "../StreamLease.ts"
 import type { Gap, Message, ReadOptions } from "../StreamMessages.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import { compareEntryIds, type EntryId } from "../StreamName.ts"
 import type { Checkpoint, Extent, RawMessage } from "../StreamStore.ts"
+import { type LeaseError, reasonOf, retryOutages } from "./leaseRequests.ts"
 import * as readPosition from "./readPosition.ts"
 
-type LeaseError = StreamLost | StoreError
-
-const retry = retrySchedule("20 millis", "500 millis")
-
-/** Retries through an outage. The loss of the lease ends it at the latest. */
-export const retryOutages = <A>(effect: Effect.Effect<A, LeaseError>): Effect.Effect<A, LeaseError> =>
-  Effect.retry(effect, { schedule: retry, while: isTransient })
-
-const reasonOf = (error: Schema.SchemaError): string => error.message.slice(0, 1000)
+const problemOf = (error: Schema.SchemaError): string => reasonOf(error.message)
 
 const decoderOf = <A, RD>(schema: Schema.Codec<A, unknown, RD, unknown>, field: string | undefined) => {
   if (field === undefined) {
     const decode = Schema.decodeUnknownEffect(schema)
-    return ({ fields }: RawMessage) => Effect.mapError(decode(Object.fromEntries(fields)), reasonOf)
+    return ({ fields }: RawMessage) => Effect.mapError(decode(Object.fromEntries(fields)), problemOf)
   }
   const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(schema))
   return ({ fields }: RawMessage) => {
     const text = fields.findLast(([name]) => name === field)?.[1]
     return text === undefined
       ? Effect.fail(`there is no field ${JSON.stringify(field)}`)
-      : Effect.mapError(decode(text), reasonOf)
+      : Effect.mapError(decode(text), problemOf)
   }
 }
 
@@ -123,6 +114,7 @@ export class MessageReader<A, RD> {
           Effect.annotateLogs({ stream: this.lease.stream, message: raw.id })
         )
         yield* retryOutages(this.lease.deadLetter(raw, decoded.failure))
+        yield* Metric.update(StreamMetrics.deadMessages.undecodable, 1)
         return { _tag: "Dead", id: raw.id, offset }
       }
     })

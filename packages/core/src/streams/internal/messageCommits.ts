@@ -1,0 +1,100 @@
+/** Commits processed messages: after so many, after a time, and what is left at the end. */
+import type * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { instant } from "../../internal/lease/instant.ts"
+import * as log from "../../internal/log.ts"
+import type { StreamLease } from "../StreamLease.ts"
+import type { EntryId } from "../StreamName.ts"
+import { type LeaseError, retryOutages } from "./leaseRequests.ts"
+
+/** What a commit says about the last message that it covers. */
+export interface Processed {
+  readonly id: EntryId
+  readonly offset: number | undefined
+  readonly isLast: boolean
+}
+
+/** The processed messages that are not committed: the last of them, how many, and since when, in monotonic milliseconds. */
+interface Uncommitted {
+  readonly last: Processed
+  readonly count: number
+  readonly since: number
+}
+
+interface CommitOptions {
+  readonly commitEvery?: number | undefined
+  readonly commitWithin?: Duration.Input | undefined
+}
+
+export class MessageCommits {
+  private readonly lease: StreamLease
+  private readonly now: () => number
+  private readonly every: number
+  private readonly within: number
+  private uncommitted: Uncommitted | undefined
+
+  constructor(lease: StreamLease, clock: Clock.Clock, { commitEvery, commitWithin }: CommitOptions = {}) {
+    this.lease = lease
+    this.now = () => instant(clock).monotonic
+    this.every = commitEvery ?? 1
+    this.within = Duration.toMillis(commitWithin ?? Duration.infinity)
+  }
+
+  /** A message is processed, and all before it. */
+  add(last: Processed): void {
+    const { count, since } = this.uncommitted ?? { count: 0, since: this.now() }
+    this.uncommitted = { last, count: count + 1, since }
+  }
+
+  /** They belong to a data stream that was deleted since. */
+  forget(): void {
+    this.uncommitted = undefined
+  }
+
+  /** Commits if there are enough of them, or they are old enough. Reports progress otherwise. */
+  get afterMessage(): Effect.Effect<void, LeaseError> {
+    return Effect.suspend(() => {
+      const isDue = this.uncommitted !== undefined &&
+        (this.uncommitted.count >= this.every || this.now() - this.uncommitted.since >= this.within)
+      return isDue ? retryOutages(this.flush) : this.lease.progress
+    })
+  }
+
+  get flush(): Effect.Effect<void, LeaseError> {
+    return Effect.suspend(() => {
+      const sent = this.uncommitted
+      if (sent === undefined) return Effect.void
+      return Effect.andThen(
+        this.lease.commit(sent.last.id, sent.last),
+        Effect.sync(() => {
+          if (this.uncommitted === sent) this.uncommitted = undefined
+        })
+      )
+    })
+  }
+
+  /** For the time of a wait. */
+  get whenDue(): Effect.Effect<never, LeaseError> {
+    return Effect.suspend(() =>
+      this.uncommitted === undefined || this.within === Infinity
+        ? Effect.never
+        : Effect.sleep(Duration.millis(Math.max(0, this.uncommitted.since + this.within - this.now()))).pipe(
+          Effect.andThen(retryOutages(this.flush)),
+          Effect.andThen(Effect.never)
+        )
+    )
+  }
+
+  /** Uncommitted messages are processed again, so a failure here neither hides the first one nor outlasts the lease. */
+  get atLast(): Effect.Effect<void> {
+    return Effect.flatMap(
+      this.lease.timeLeft,
+      (left) => Duration.isPositive(left) ? Effect.timeout(this.flush, left) : Effect.void
+    ).pipe(
+      Effect.catchCause((cause) =>
+        log.debug("Processed messages could not be committed, and will be processed again", cause)
+      )
+    )
+  }
+}
