@@ -8,6 +8,7 @@ import { Context, Duration, Effect, Fiber, Layer } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
 import type { Settings } from "../simulate/behaviour.ts"
+import { forcedReleasesAreHeard } from "../simulate/forcedReleases.ts"
 import { mixedFleetPlan } from "../simulate/mixedFleetPlan.ts"
 import {
   crowdPlan,
@@ -169,6 +170,20 @@ describe("The mutex on a simulated Redis", () => {
         )
       assert.deepStrictEqual(yield* run(program(settings)), [])
       assert.deepStrictEqual(yield* run(program(settings, deaf)), [checker.name])
+    }))
+
+  it.effect("a layer that does not hear of forced releases is found", () =>
+    Effect.gen(function*() {
+      const unaware = mistaken(() => ({ inbox: () => Effect.succeed({ next: Effect.never }) }))
+      const settings = { ...loadOf(1).settings, resources: ["a"], workers: 2, forces: 0.2, contenders: 0 }
+      const checker = forcedReleasesAreHeard({ within: 300, recovery: 0 })
+      const run = (busy: ReturnType<typeof program>) =>
+        Effect.map(
+          Simulation.run(mutexPlan(1, { enabled: ["messageDelay"], checkers: [checker], program: busy })),
+          ({ violations }) => [...new Set(violations.map(({ checker }) => checker))]
+        )
+      assert.deepStrictEqual(yield* run(program(settings)), [])
+      assert.deepStrictEqual(yield* run(program(settings, unaware)), [checker.name])
     }))
 
   /** The checkers that find it in a few seeds of both plans under the faults of `enabled`, and without any. */

@@ -1,9 +1,12 @@
 /** What the processes of a simulated fleet do with mutexes: they wait, work, contend and write, in every way there is. */
 import { type Lease, Mutex } from "@effect-simba/core"
+import type { MutexName } from "@effect-simba/core/MutexName"
+import { Subscriber } from "@effect-simba/core/Subscriber"
 import { RedisFence } from "@effect-simba/redis"
 import type { Simulation } from "@effect-simba/testkit"
-import { Duration, Effect, Option } from "effect"
+import { Duration, Effect, Option, Queue } from "effect"
 import { Redis } from "effect/persistence/Redis"
+import { mutexChannel } from "../../src/internal/mutex/keys.ts"
 
 export const ttl = 2000
 export const transition = 2500
@@ -14,7 +17,7 @@ export const confirm = 500
  * - `workers`, `contenders`: how many fibers acquire and release, and how many contend for a long time.
  * - `holds`: the longest usual work, in milliseconds.
  * - `unfair`: how many of the acquires are, between 0 and 1.
- * - `forces`: how many acts are forced releases instead, between 0 and 1.
+ * - `forces`: how many acts are forced releases instead, between 0 and 1; some come right after a grant.
  * - `writes`: whether work writes to resources that check tokens, one in the same Redis and one outside; `careless` ones
  *   do not check.
  * - `handovers`: how often in a row a lease goes from fiber to fiber of one process.
@@ -152,9 +155,26 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
       if (random() < 0.2) yield* lease.protect(protectedWork(lease))
     })
 
-  const once = Effect.suspend(() => {
+  /** At the announcement of a grant: its holder may not have confirmed it yet. */
+  const forceNextGrant = (resource: string) =>
+    Effect.gen(function*() {
+      const notices = yield* (yield* Subscriber).subscribe(mutexChannel(resource as MutexName))
+      yield* Effect.timeoutOption(Queue.take(notices), settings.patience)
+      yield* Mutex.forceRelease(resource)
+    }).pipe(Effect.scoped)
+
+  const once = Effect.gen(function*() {
     const resource = anyResource()
-    if (settings.forces > 0 && random() < settings.forces) return Mutex.forceRelease(resource)
+    if (settings.forces === 0 || random() >= settings.forces) return yield* use(resource)
+    const how = random()
+    if (how < 0.4) return yield* Effect.asVoid(Mutex.forceRelease(resource))
+    if (how < 0.7) return yield* forceNextGrant(resource)
+    // Behind a request of this process: its message may overtake the reply
+    const force = Effect.delay(Mutex.forceRelease(resource), between(0, 1))
+    return yield* Effect.all([use(resource), force], { concurrency: "unbounded", discard: true })
+  })
+
+  const use = (resource: string) => {
     const wait = `${number}.${++waits}`
     const unfair = settings.unfair > 0 && random() < settings.unfair
     const waited = (lease: Lease.Lease) => {
@@ -192,7 +212,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
       granted(lease)
       return protectedWork(lease)
     })
-  })
+  }
 
   const worker = once.pipe(
     Effect.catchTag("ProtocolError", (error) => Effect.die(error)),

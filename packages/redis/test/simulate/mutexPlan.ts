@@ -15,6 +15,7 @@ import * as lockModel from "../../src/internal/mutex/lockModel.ts"
 import { coalescing } from "../support/commandSink.ts"
 import { busy, confirm, crowdOf, fencedKey, type Settings, transition, ttl } from "./behaviour.ts"
 import { draws } from "./draws.ts"
+import { forcedReleasesAreHeard } from "./forcedReleases.ts"
 
 const resources = ["a", "b", "c"]
 
@@ -122,7 +123,7 @@ export const loadOf = (seed: number | string) => {
 /** Processors that take no time. */
 export const { processor: _processor, ...withoutProcessors } = Simulation.allFaults
 
-const allFaults = Simulation.allFaults as Simulation.Faults & Required<Pick<Simulation.Faults, "processor">>
+const allFaults = Simulation.allFaults as Simulation.Faults & Required<Pick<Simulation.Faults, "processor" | "suspend">>
 
 /** A command may hang for as long as the longest lease. */
 export const hang = { chance: 0.005, lasts: longestLease }
@@ -133,9 +134,10 @@ const plan = (seed: number | string, clients: number, settings: Settings) =>
     clients,
     program: program(settings),
     lock: { ...lockOf([...resources, ...crowdOf(settings)]), reserve: settings.handovers },
-    faults: { ...allFaults, hang },
+    faults: { ...allFaults, hang, suspend: { ...allFaults.suspend, lasts: [1000, 20_000] } },
     checkers: [
       Checker.inOrderWithinLines,
+      forcedReleasesAreHeard({ within: 300, recovery: Duration.toMillis(bounds.recovery) }),
       ...Checker.all({
         ...bounds,
         // Behind unfair holders, a waiter that was woken and says nothing costs the next one two confirm periods

@@ -25,6 +25,7 @@ import * as log from "../log.ts"
 import * as tracing from "../tracing.ts"
 import type { HeldLease } from "./heldLease.ts"
 import * as overrunMonitor from "./overrunMonitor.ts"
+import { RecentNames } from "./recentNames.ts"
 import * as releaseSender from "./releaseSender.ts"
 
 export interface HeldLeases {
@@ -36,7 +37,7 @@ export interface HeldLeases {
   readonly add: (lease: HeldLease) => void
   /** Sends the confirmation of a grant, before it returns. Its answer extends the lease, or ends it. */
   readonly confirm: (lease: HeldLease) => void
-  /** A hint that this lease was taken by force: asks at once, and believes the answer. */
+  /** A hint that this lease was taken by force, maybe before its grant is known here: asks at once. */
   readonly suspect: (id: string) => void
   /** Loses the lease if its deadline has passed by the clock, even if no timer has fired. */
   readonly check: (lease: HeldLease, now: Instant) => void
@@ -209,6 +210,17 @@ export const make = Effect.fnUntraced(function*(
       return reason === "Expired" || reason === "BackendGone" ? giveUp(lease) : Effect.void
     })
 
+  /** Ids taken by force before the reply that grants them: a message may overtake it. */
+  const forced = new RecentNames()
+
+  const askAgain = (lease: HeldLease) => {
+    lease.forcedAt = deadlines.now().monotonic
+    // A renewal that is under way decides when the next one is due
+    if (lease.renewing) return
+    lease.nextRenewal = -Infinity
+    deadlines.place(lease)
+  }
+
   return {
     now: () => deadlines.now(),
     recorder,
@@ -217,9 +229,10 @@ export const make = Effect.fnUntraced(function*(
     add: (lease) => {
       deadlines.place(lease)
       recorder.modify(MutexMetrics.held, 1, lease.mutex)
-      if (!timers.isClosed()) return
-      lose(lease, "BackendGone")
-      recorder.run(giveUp(lease))
+      if (timers.isClosed()) {
+        lose(lease, "BackendGone")
+        recorder.run(giveUp(lease))
+      } else if (forced.delete(lease.id)) askAgain(lease)
     },
     confirm: (lease) => {
       const { id, mutex, terms, token } = lease
@@ -236,12 +249,8 @@ export const make = Effect.fnUntraced(function*(
     },
     suspect: (id) => {
       const lease = deadlines.all().find((lease) => lease.id === id)
-      if (lease === undefined) return
-      lease.forcedAt = deadlines.now().monotonic
-      // A renewal that is under way decides when the next one is due
-      if (lease.renewing) return
-      lease.nextRenewal = -Infinity
-      deadlines.place(lease)
+      if (lease === undefined) forced.add(id)
+      else askAgain(lease)
     },
     check,
     release: (lease) =>

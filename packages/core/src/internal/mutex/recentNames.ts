@@ -1,21 +1,20 @@
 /** A set of names that forgets the oldest, because applications may use any number of mutexes. */
-import type { MutexName } from "../../MutexName.ts"
-
 const most = 10_000
 
 export class RecentNames {
-  private readonly names = new Set<MutexName>()
+  private readonly names = new Set<string>()
 
-  has(name: MutexName): boolean {
+  has(name: string): boolean {
     return this.names.has(name)
   }
 
-  add(name: MutexName): void {
+  add(name: string): void {
     this.names.add(name)
     if (this.names.size > most) this.names.delete(this.names.values().next().value!)
   }
 
-  delete(name: MutexName): void {
-    this.names.delete(name)
+  /** Whether it was there. */
+  delete(name: string): boolean {
+    return this.names.delete(name)
   }
 }

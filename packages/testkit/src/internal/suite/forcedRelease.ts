@@ -144,6 +144,26 @@ export const forcing = ({ bench, it }: Cases): void => {
       yield* nothing(inbox)
     }))
 
+  it.effect("B59: the layer of the old owner is told of a grant that it has not heard of", () =>
+    Effect.gen(function*() {
+      const { confirm, mutex, next, party, siblings, store } = yield* bench("inbox, not confirmed")
+      const first = party()
+      const [called, requeued] = siblings(2) as [Party, Party]
+      const inbox = yield* store.inbox(inboxOf(called.id))
+      yield* first.own
+      yield* called.queue
+      yield* first.release
+      yield* store.forceRelease(mutex, confirm)
+      assert.strictEqual((yield* next(inbox)).id, called.id)
+      assert.strictEqual((yield* called.guard)._tag, "Lost")
+      yield* first.own
+      yield* requeued.subscribe
+      assert.isDefined((yield* first.requeue(requeued)).token)
+      yield* store.forceRelease(mutex, confirm)
+      assert.strictEqual((yield* next(inbox)).id, requeued.id)
+      assert.strictEqual((yield* requeued.guard)._tag, "Lost")
+    }))
+
   it.effect("B59: a layer that has ceased to listen is told nothing", () =>
     Effect.gen(function*() {
       const { confirm, mutex, newId, party, scope, store, within } = yield* bench("inbox closed")

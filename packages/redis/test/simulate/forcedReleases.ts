@@ -1,0 +1,38 @@
+/** The checker of forced releases: the old owner stops soon. */
+import type { Checker } from "@effect-simba/testkit"
+
+const beliefs = new Set(["ensured", "begin", "step"])
+
+/**
+ * Nobody believes in a lease for longer than `within` after it was taken by force, and after its grant was known. A fault
+ * that touches the process, or has done so within `recovery` before, may have cost the message. Milliseconds.
+ */
+export const forcedReleasesAreHeard = (
+  { recovery, within }: { readonly within: number; readonly recovery: number }
+): Checker.Checker => ({
+  name: "forced releases are heard",
+  start: (view) => {
+    const forcedAt = new Map<string, number>()
+    const grantedAt = new Map<string, number>()
+    return {
+      onEvent: (event) => {
+        if (event._tag === "Owner") {
+          const { at, command, from, to } = event
+          if (to !== undefined) forcedAt.delete(to)
+          const forced = command === undefined ? [] : [view.lock.forced?.(command.args, command.reply) ?? []].flat()
+          if (from !== undefined && forced.some(({ id }) => id === from)) forcedAt.set(from, at)
+        }
+        if (event._tag !== "Note") return
+        const id = String(event.fields["id"])
+        if (event.kind === "granted" && !grantedAt.has(id)) grantedAt.set(id, event.at)
+        const forced = forcedAt.get(id)
+        if (forced === undefined || !beliefs.has(event.kind)) return
+        const touched = Math.max(view.disturbedAt(event.client), view.resumedAt(event.client))
+        if (touched + recovery >= forced) return
+        const late = event.at - Math.max(forced, grantedAt.get(id) ?? forced)
+        if (late <= within + view.lateness(event.client)) return
+        view.violated(`${id} believes in its lease ${Math.round(late)} ms after it was taken by force`)
+      }
+    }
+  }
+})
