@@ -90,7 +90,8 @@ export interface StreamLease extends Pipeable, Inspectable {
   readonly end: Effect.Effect<StreamEnd, StoreError>
   /**
    * Moves the checkpoint forward to `id`, checked against the token in the backend. A replaced owner fails with
-   * `StreamLost` and changes nothing. An id that is not ahead of the checkpoint changes nothing either. `isLast` says that
+   * `StreamLost` and changes nothing. An id that is not ahead of the checkpoint changes nothing either, nor one
+   * of a message that the backend lost. `isLast` says that
    * the data stream ends with this message: a successor that finds it so has nothing to do. `offset` is how many messages
    * were added up to this one. Both are fields of a message of `StreamMessages`.
    */

@@ -89,24 +89,27 @@ export interface ReadOptions<in A> {
   /** How many messages are read at once. Default: 100. */
   readonly batch?: number | undefined
   /**
-   * Runs where messages were deleted before they were read, and where the data stream was deleted and written again. The
-   * reader compares its position with the counters of the data stream at the start, at the end, once a second at most while
+   * Runs where messages were deleted before they were read, where the data stream was deleted and written again, and where
+   * the server lost messages that were read. The reader compares its position with the counters of the data stream at the start, at the end, once a second at most while
    * messages come, and within half a minute while none come. Default: log a warning.
    */
   readonly onGap?: ((gap: Gap) => Effect.Effect<void>) | undefined
 }
 
 /**
- * Messages of a data stream that were deleted before they were read.
+ * Messages that are missing in a data stream.
  *
  * **Details**
  *
- * They came after `after` and before `until`; some messages in between may have been read. `missed` is their number, by the
- * counters of Redis 7.0. It is none after a checkpoint without an offset, of a commit by id alone. Before Redis 7.0 only a
- * data stream that was trimmed to nothing shows a gap, without a number.
- *
- * `isRestarted`: the data stream was deleted and written again with smaller ids than the checkpoint. Its checkpoint went
- * back to the beginning, and all its messages are read.
+ * - `Deleted`: messages were deleted before they were read. They came after `after` and before `until`; some messages in
+ *   between may have been read. `missed` is their number, by the counters of Redis 7.0. It is none after a checkpoint
+ *   without an offset, of a commit by id alone. Before Redis 7.0 only a data stream that was trimmed to nothing shows a
+ *   gap, without a number.
+ * - `Rewritten`: the data stream was deleted and written again with smaller ids than the checkpoint. Its checkpoint went
+ *   back to the beginning, and all its messages are read.
+ * - `LostEnd`: a new primary lacks the newest messages, after `after` up to `until`. Reading goes on after the last message
+ *   that is left, or after the checkpoint where the reader does not know that message. `missed` is how many of the lost
+ *   messages had been read, if it is known. A producer can write them again.
  *
  * @see {@link process}
  * @category models
@@ -117,7 +120,7 @@ export interface Gap {
   readonly after: EntryId
   readonly until: EntryId
   readonly missed: Option.Option<number>
-  readonly isRestarted: boolean
+  readonly reason: "Deleted" | "Rewritten" | "LostEnd"
 }
 
 /**
@@ -325,8 +328,10 @@ export const process: {
       for (;;) {
         const delivery = yield* reading.next(commits.whenDue)
         if (delivery === undefined) return yield* retryOutages(commits.flush)
-        if (delivery._tag === "Restarted") {
+        if (delivery._tag === "Rewritten" || delivery._tag === "LostEnd") {
           commits.forget()
+          // The commit of a message that is left may be lost
+          if (delivery._tag === "LostEnd") yield* retryOutages(lease.commit(delivery.left.id, delivery.left))
           continue
         }
         if (delivery._tag === "Message") {

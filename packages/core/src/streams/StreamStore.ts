@@ -111,15 +111,15 @@ export interface Service {
   ) => Effect.Effect<boolean, StoreError>
   /**
    * Moves the checkpoint of the data stream forward to `id`, if the stream lease is the caller's. `Behind` if the checkpoint
-   * is there or further already: it never moves back. The last message ends the data stream there. `offset` is kept with the
-   * checkpoint.
+   * is there or further already: it never moves back. `Beyond` if `id` is after the last message of a data stream that
+   * exists: the backend lost the message. The last message ends the data stream there. `offset` is kept with the checkpoint.
    */
   readonly commit: (
     held: Held,
     id: EntryId,
     isLast?: boolean,
     offset?: number
-  ) => Effect.Effect<"Committed" | "Behind" | "NotOwner", StoreError>
+  ) => Effect.Effect<"Committed" | "Behind" | "Beyond" | "NotOwner", StoreError>
   /**
    * Adds the message to the dead letters of the data stream with the reason, once, if the stream lease is the caller's. The
    * letter has the bytes of the message in the data stream, or `fields` where it was deleted. The checkpoint stays.

@@ -33,9 +33,12 @@ const processing = (
 /** Gaps as `after until missed`. */
 const collected = () => {
   const gaps: Array<string> = []
-  const onGap = ({ after, isRestarted, missed, until }: StreamMessages.Gap) =>
+  const onGap = ({ after, missed, reason, until }: StreamMessages.Gap) =>
     Effect.sync(() => {
-      gaps.push(`${after} ${until} ${isRestarted ? "restarted" : Option.getOrElse(missed, () => "?")}`)
+      const count = Option.getOrElse(missed, () => "?")
+      gaps.push(
+        `${after} ${until} ${reason === "Deleted" ? count : reason === "LostEnd" ? `lost ${count}` : "restarted"}`
+      )
     })
   return { gaps, onGap }
 }
@@ -219,7 +222,40 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("a data stream that lost its end in a fail-over is read on after the checkpoint", () =>
+  it.effect("a data stream that lost its end in a fail-over is read on after the last delivered message that is left", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      const at = (n: number) => numbered(n, `${1_770_000_000_000 + n}-0`)
+      lease.add(...Array.from({ length: 30 }, (_, i) => at(i + 1)))
+      lease.trim(20)
+      const { gaps, onGap } = collected()
+      const { run, seen } = processing(lease, { onGap })
+      const fiber = yield* start(run)
+      yield* Effect.yieldNow
+      assert.deepStrictEqual(gaps.splice(0), [`0-0 ${at(11).id} 10`])
+      // The new primary has the messages up to 25, the commits up to 20, and numbers the next message before the last lost one
+      const replicated = lease.stream.slice(0, 15)
+      lease.rewrite(...Array.from({ length: 10 }, (_, i) => at(i + 1)), ...replicated, at(28))
+      lease.trim(16)
+      lease.checkpoint = at(20).id
+      lease.offset = 20
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(seen, [...Array.from({ length: 20 }, (_, i) => i + 11), 28])
+      assert.deepStrictEqual(gaps, [`${at(25).id} ${at(30).id} lost 5`])
+      assert.deepStrictEqual([lease.checkpoint, lease.offset], [at(28).id, 26])
+      assert.notInclude(lease.calls.join(), "seek")
+      // Without a new message the last one that is left is committed
+      lease.rewrite(...Array.from({ length: 10 }, (_, i) => at(i + 1)), ...replicated)
+      lease.trim(15)
+      lease.checkpoint = at(20).id
+      lease.offset = 20
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual([lease.checkpoint, lease.offset], [at(25).id, 25])
+      assert.strictEqual(seen.at(-1), 28)
+      yield* Fiber.interrupt(fiber)
+    }))
+
+  it.effect("where no delivered message is known to be left, reading goes on after the checkpoint", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2), numbered(3))
@@ -232,26 +268,23 @@ describe("process", () => {
       lease.rewrite(numbered(1), numbered(2))
       yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual(seen, [1, 2, 3, 2])
-      assert.deepStrictEqual(gaps, [])
+      assert.deepStrictEqual(gaps, ["1-0 3-0 lost 2"])
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("a data stream that lost its end, while the commits of it were kept, goes on there", () =>
+  it.effect("a data stream with another first message is read from its beginning, although its checkpoint is within it", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
-      const at = (n: number) => numbered(n, `${1_770_000_000_000 + n}-0`)
-      lease.add(at(1), at(2), at(3))
+      lease.add(numbered(10), numbered(20), numbered(30))
       const { gaps, onGap } = collected()
-      const { run, seen } = processing(lease, { onGap })
+      const { run, seen } = processing(lease, { onGap, commitEvery: 3 })
       const fiber = yield* start(run)
       yield* Effect.yieldNow
-      lease.rewrite(at(1), at(2))
+      lease.checkpoint = numbered(10).id
+      lease.rewrite(numbered(5), numbered(20))
       yield* TestClock.adjust("1 minute")
-      assert.deepStrictEqual([lease.checkpoint, lease.offset], [at(2).id, 2])
-      lease.add(at(4))
-      yield* TestClock.adjust("1 minute")
-      assert.deepStrictEqual(seen, [1, 2, 3, 4])
-      assert.deepStrictEqual(gaps, [])
+      assert.deepStrictEqual(seen, [10, 20, 30, 5, 20])
+      assert.deepStrictEqual(gaps, ["30-0 5-0 restarted"])
       yield* Fiber.interrupt(fiber)
     }))
 
@@ -273,6 +306,17 @@ describe("process", () => {
       rewritten.checkpoint = numbered(50).id
       rewritten.add(end("3-0"))
       assert.include((yield* linesOf(rewritten))[0], "deleted and written again")
+      const shorter = new ScriptedLease()
+      shorter.add(numbered(1), numbered(2), numbered(3))
+      const fiber = yield* start(linesOf(shorter))
+      yield* Effect.yieldNow
+      shorter.checkpoint = numbered(1).id
+      shorter.offset = 1
+      shorter.rewrite(numbered(1), end("2-0"))
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(yield* Fiber.join(fiber), [
+        "The server lost 2 message(s) that were read; reading on after the others"
+      ])
       const year2026 = 1_770_000_000_000
       yield* TestClock.setTime(year2026 + 7 * 86_400_000)
       const old = new ScriptedLease()

@@ -88,6 +88,7 @@ export class ScriptedLease {
 
   private move(id: EntryId, offset: number | undefined): void {
     if (this.checkpoint !== undefined && compareEntryIds(id, this.checkpoint) <= 0) return
+    if (this.lastAdded !== undefined && compareEntryIds(id, this.lastAdded) > 0) return
     this.checkpoint = id
     this.offset = offset
   }

@@ -14,6 +14,7 @@ import { compareEntryIds, type EntryId } from "../StreamName.ts"
 import type { Checkpoint, Extent, RawMessage } from "../StreamStore.ts"
 import { type LeaseError, reasonOf, retryOutages } from "./leaseRequests.ts"
 import * as readPosition from "./readPosition.ts"
+import { isTime, RecentIds } from "./recentIds.ts"
 
 const problemOf = (error: Schema.SchemaError): string => reasonOf(error.message)
 
@@ -37,26 +38,28 @@ const checkAfter = 1000
 /** How often the extent is read while no message comes: nothing else shows that the data stream was written again. */
 const idleCheck = Duration.seconds(30)
 
-const warnOfGap = ({ after, isRestarted, missed, stream, until }: Gap) =>
-  Effect.annotateLogs(
-    log.warning(
-      isRestarted
-        ? "The data stream was deleted and written again; reading from its beginning"
-        : `${Option.getOrElse(missed, () => "Some")} message(s) were deleted before they were read`
-    ),
-    { stream, after, until }
-  )
+const textOf = ({ missed, reason }: Gap): string => {
+  const count = Option.getOrElse(missed, () => "Some")
+  if (reason === "Deleted") return `${count} message(s) were deleted before they were read`
+  return reason === "Rewritten"
+    ? "The data stream was deleted and written again; reading from its beginning"
+    : `The server lost ${
+      Option.isSome(missed) ? `${count} message(s)` : "messages"
+    } that were read; reading on after the others`
+}
 
-/** Ids that look like times: older ones were given by hand. */
-const isTime = (millis: number) => millis > 1e12
+const warnOfGap = (gap: Gap) =>
+  Effect.annotateLogs(log.warning(textOf(gap)), { stream: gap.stream, after: gap.after, until: gap.until })
 
-const timeOf = (id: EntryId) => Number(id.split("-")[0])
-
-/** A message, one that cannot be decoded and is in the dead letters now, or the beginning of another data stream. */
+/**
+ * A message, or one that cannot be decoded and is in the dead letters now, or a turn back: to the beginning of another data
+ * stream, or to the last message that the server has left of those that were delivered.
+ */
 export type Delivery<A> =
   | { readonly _tag: "Message"; readonly message: Message<A> }
   | { readonly _tag: "Dead"; readonly id: EntryId; readonly offset: number | undefined }
-  | { readonly _tag: "Restarted" }
+  | { readonly _tag: "Rewritten" }
+  | { readonly _tag: "LostEnd"; readonly left: Checkpoint }
 
 /** The position in a data stream, and the messages that are read ahead. */
 export class MessageReader<A, RD> {
@@ -65,7 +68,9 @@ export class MessageReader<A, RD> {
   private readonly decode: (message: RawMessage) => Effect.Effect<A, string, RD>
   /** After all messages that were read ahead. */
   private position: readPosition.ReadPosition | undefined
+  private origin: readPosition.Origin | undefined
   private ahead: ReadonlyArray<RawMessage> = []
+  private readonly recent = new RecentIds()
   private index = 0
   private checkedAt = -Infinity
   /** Messages came since the last check. */
@@ -99,7 +104,8 @@ export class MessageReader<A, RD> {
         yield* this.lease.ensure
         if (yield* this.lease.isRevoked) return yield* this.lease.yield
         if (this.index === this.ahead.length) {
-          if (yield* this.refill(meanwhile)) return { _tag: "Restarted" }
+          const turn = yield* this.refill(meanwhile)
+          if (turn !== undefined) return turn
           continue
         }
         const raw = this.ahead[this.index++]!
@@ -131,15 +137,16 @@ export class MessageReader<A, RD> {
     })
   }
 
-  /** Returns whether the position went back to the beginning. */
+  /** Returns a turn back. */
   private refill(
     meanwhile: Effect.Effect<never, LeaseError>
-  ): Effect.Effect<boolean, LeaseError | StreamYielded, RD> {
+  ): Effect.Effect<Delivery<never> | undefined, LeaseError | StreamYielded, RD> {
     return Effect.gen({ self: this }, function*() {
       if (this.position === undefined) yield* this.begin
-      if (this.isOver) return false
+      if (this.isOver) return undefined
       if (this.isUnchecked && (yield* Clock.currentTimeMillis) - this.checkedAt >= checkAfter) {
-        if (yield* this.check) return true
+        const turn = yield* this.check
+        if (turn !== undefined) return turn
       }
       const { after } = this.position!
       const found = yield* Effect.raceAllFirst([
@@ -150,60 +157,77 @@ export class MessageReader<A, RD> {
         this.isReopened ? this.deletion : Effect.never
       ])
       const count = found.length
-      if (count === 0) return false
+      if (count === 0) return undefined
       this.ahead = found
+      this.recent.add(found)
       this.index = 0
       this.isUnchecked = true
       this.isReopened = false
-      const { checked, offset } = this.position!
+      const { offset } = this.position!
       this.position = {
+        ...this.position!,
         after: found[count - 1]!.id,
-        offset: offset === undefined ? offset : offset + count,
-        checked
+        offset: offset === undefined ? offset : offset + count
       }
-      return false
+      return undefined
     })
   }
 
-  /** Compares the position with the extent, while no read is under way. Returns whether it went back to the beginning. */
-  private get check(): Effect.Effect<boolean, LeaseError> {
+  /** Compares the position with the extent, while no read is under way. Returns a turn back. */
+  private get check(): Effect.Effect<Delivery<never> | undefined, LeaseError> {
     return Effect.gen({ self: this }, function*() {
-      const extent = yield* retryOutages(this.lease.extent)
+      const extent = Option.getOrUndefined(yield* retryOutages(this.lease.extent))
       this.checkedAt = yield* Clock.currentTimeMillis
       this.isUnchecked = false
-      if (Option.isNone(extent)) return false
+      if (extent === undefined) return undefined
       const position = this.position!
-      if (!readPosition.isPast(position.after, extent.value)) {
-        yield* this.judge(extent.value)
-        return false
+      if (!readPosition.isPast(position.after, extent)) {
+        yield* this.judge(extent)
+        return undefined
       }
-      // A server that lost its latest writes lost messages with their commits, or commits were sent again
       const checkpoint = Option.getOrUndefined(yield* retryOutages(this.lease.checkpoint))
-      if (checkpoint !== undefined && !readPosition.isPast(checkpoint.id, extent.value)) {
-        this.position = readPosition.at(checkpoint)
-        return true
+      if (readPosition.isRewritten(this.origin, checkpoint, extent)) {
+        this.recent.keep(0)
+        yield* retryOutages(this.lease.seek(readPosition.beginning))
+        yield* this.turnBack(readPosition.beginning)
+        const { first, last } = extent
+        yield* this.report({ after: position.after, until: first ?? last, missed: Option.none(), reason: "Rewritten" })
+        return { _tag: "Rewritten" }
       }
-      const end = this.knownEnd(extent.value)
-      if (end !== undefined) {
-        yield* retryOutages(this.lease.seek(end))
-        this.position = readPosition.at(end)
-        return true
-      }
-      yield* retryOutages(this.lease.seek(readPosition.beginning))
-      this.position = readPosition.at(readPosition.beginning)
-      const { first, last } = extent.value
-      yield* this.report({ after: position.after, until: first ?? last, missed: Option.none(), isRestarted: true })
-      return true
+      const left = (yield* this.lastLeft(extent)) ?? checkpoint ?? readPosition.beginning
+      const missed = position.offset === undefined || left.offset === undefined
+        ? Option.none()
+        : Option.some(position.offset - left.offset)
+      yield* this.turnBack(left)
+      yield* this.report({ after: left.id, until: position.after, missed, reason: "LostEnd" })
+      return { _tag: "LostEnd", left }
     })
   }
 
-  /** The end of the data stream, if it is a message of the last read with the same number. Ids given by hand may recur. */
-  private knownEnd({ added, last }: Extent): Checkpoint | undefined {
-    const index = this.ahead.findIndex(({ id }) => id === last)
-    const offset = this.offsetAt(index + 1)
-    return index >= 0 && offset !== undefined && offset === added && isTime(timeOf(last))
-      ? { id: last, offset }
-      : undefined
+  private turnBack(to: Checkpoint) {
+    return Effect.sync(() => {
+      this.position = readPosition.at(to)
+      this.isUnchecked = true
+      this.checkedAt = -Infinity
+    })
+  }
+
+  /** The last delivered message that the data stream has; undefined where the recent ones do not show it. */
+  private lastLeft(extent: Extent): Effect.Effect<Checkpoint | undefined, LeaseError> {
+    return Effect.gen({ self: this }, function*() {
+      const range = this.recent.range(extent)
+      const found = range === undefined
+        ? []
+        : yield* retryOutages(this.lease.messagesAfter(range.after, range.count))
+      const count = this.recent.countRead(found)
+      this.recent.keep(count)
+      if (range === undefined || count === 0) return undefined
+      const isToEnd = found.length < range.count && found.at(-1)!.id === extent.last
+      return {
+        id: found[count - 1]!.id,
+        offset: extent.added !== undefined && isToEnd ? extent.added - found.length + count : undefined
+      }
+    })
   }
 
   /** The offset of the n-th message that was read ahead. */
@@ -213,11 +237,12 @@ export class MessageReader<A, RD> {
   }
 
   private judge(extent: Extent) {
+    this.origin = readPosition.originOf(extent)
     const { missing, position } = readPosition.check(this.position!, extent)
     this.position = position
     if (missing === undefined) return Effect.void
     const { after, count, until } = missing
-    return this.report({ after, until, missed: count, isRestarted: false })
+    return this.report({ after, until, missed: count, reason: "Deleted" })
   }
 
   private report(gap: Omit<Gap, "stream">) {
@@ -285,8 +310,8 @@ export class MessageReader<A, RD> {
       const extent = yield* retryOutages(this.lease.extent)
       const first = Option.getOrUndefined(extent)?.first
       if (first === undefined) return
-      const [written, now] = [timeOf(first), yield* Clock.currentTimeMillis]
-      if (!isTime(written) || now - written < Duration.toMillis(this.lease.checkpointRetention)) return
+      const [written, now] = [Number(first.split("-")[0]), yield* Clock.currentTimeMillis]
+      if (!isTime(first) || now - written < Duration.toMillis(this.lease.checkpointRetention)) return
       yield* log.warning(
         "There is no checkpoint, or it has expired: reading an old data stream from its first message. " +
           "Raise checkpointRetention above the longest pause between two announcements"

@@ -1,6 +1,6 @@
 /**
  * The position of a reader in its data stream, and what the extent of the stream says about it: whether messages are
- * missing, how many, and whether the stream was deleted and written again.
+ * missing, how many, and whether the stream was deleted and written again, or lost its end.
  *
  * `Extent.added` counts every message that was ever added, and `offset` those up to the position. Where the number of
  * messages after the position is certain, `added` minus that number is the true offset. A larger one than the reader's own
@@ -19,6 +19,13 @@ export interface ReadPosition {
   readonly checked: EntryId
 }
 
+/** How a stream begins. */
+export interface Origin {
+  readonly first: EntryId | undefined
+  /** Nothing was ever deleted from it. */
+  readonly isWhole: boolean
+}
+
 export interface Missing {
   readonly after: EntryId
   readonly until: EntryId
@@ -33,6 +40,24 @@ export const at = ({ id, offset }: Checkpoint): ReadPosition => ({ after: id, of
 
 /** Whether the stream never had the message at the position: it was deleted and written again, or lost its end. */
 export const isPast = (after: EntryId, { last }: Extent): boolean => compareEntryIds(last, after) < 0
+
+export const originOf = ({ added, first, length }: Extent): Origin => ({ first, isWhole: added === length })
+
+/**
+ * Whether a stream that is behind the position is another one. No commit passes the last message, so a checkpoint beyond it
+ * belongs to another stream. So does another first message before which nothing was deleted.
+ */
+export const isRewritten = (
+  origin: Origin | undefined,
+  checkpoint: Checkpoint | undefined,
+  extent: Extent
+): boolean => {
+  if (checkpoint !== undefined && isPast(checkpoint.id, extent)) return true
+  const present = originOf(extent)
+  return origin === undefined ?
+    checkpoint === undefined :
+    present.isWhole && !(origin.isWhole && origin.first === present.first)
+}
 
 const isTrimmed = ({ after }: ReadPosition, { first }: Extent): boolean =>
   first === undefined || compareEntryIds(first, after) > 0

@@ -12,7 +12,7 @@ import { eachOf, ExtentReply, isFailed } from "./replies.ts"
 import * as scripts from "./scripts.ts"
 import type { ServiceContext } from "./service.ts"
 
-const Moved = Schema.Literals(["Committed", "Behind", "NotOwner"])
+const Moved = Schema.Literals(["Committed", "Behind", "Beyond", "NotOwner"])
 const readCheckpoint = reader("a checkpoint", Schema.NullOr(StreamWire.Checkpoint))
 const readMessages = reader("messages of a data stream", StreamWire.Entries)
 
@@ -43,13 +43,14 @@ export const make = (context: ServiceContext): Part => {
   const keep = context.run("keep checkpoints", scripts.keepCheckpoints, Schema.Literal("1"))
 
   const { retention } = context
-  const keysOf = ({ stream }: Held) => [keys.streamLease(stream), keys.checkpoint(stream)] as const
-
   const commit = batchedRequest.make(
     "commit",
     (commits: ReadonlyArray<readonly [held: Held, id: EntryId, last: "1" | "", offset: number | ""]>) =>
       commitAll(
-        [context.failures, ...commits.flatMap(([held]) => keysOf(held))],
+        [
+          context.failures,
+          ...commits.flatMap(([{ stream }]) => [keys.streamLease(stream), keys.checkpoint(stream), stream] as const)
+        ],
         [
           retention,
           ...commits.flatMap(([held, id, last, offset]) =>

@@ -123,7 +123,7 @@ export const adoptHandOvers = script<HeldKeys, HeldArgs>(lua.adoptHandOvers)
 
 /** Moves the checkpoints of data streams forward. */
 export const commitCheckpoints = script<
-  readonly [failures: string, ...each: Each<[streamLease: string, checkpoint: string]>],
+  readonly [failures: string, ...each: Each<[streamLease: string, checkpoint: string, stream: string]>],
   readonly [
     retention: number,
     ...each: Each<[held: string, entry: string, id: string, last: "1" | "", offset: number | ""]>

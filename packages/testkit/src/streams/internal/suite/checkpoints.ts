@@ -30,6 +30,25 @@ export const committing = ({ append, bench, it }: Cases): void => {
       }
     }))
 
+  it.effect("no commit passes the last message of a data stream that exists", () =>
+    Effect.gen(function*() {
+      if (append === undefined) return
+      const { party, service } = yield* bench("beyond")
+      const held = yield* party().own("one")
+      const checkpoint = committed(service, held.stream)
+      yield* append(held.stream, [["n", "1"]])
+      yield* append(held.stream, [["n", "2"]])
+      const [first, last] = yield* service.messages(held.stream, id("0-0"), 10)
+      const [millis, sequence] = last!.id.split("-")
+      assert.strictEqual(yield* service.commit(held, first!.id), "Committed")
+      for (const beyond of [`${millis}-${Number(sequence) + 1}`, `${Number(millis) + 1}-0`, "18446744073709551615-0"]) {
+        assert.strictEqual(yield* service.commit(held, id(beyond), true), "Beyond")
+      }
+      assert.strictEqual(yield* service.end(held), "Open")
+      assert.deepStrictEqual(yield* checkpoint, Option.some(first!.id))
+      assert.strictEqual(yield* service.commit(held, last!.id), "Committed")
+    }))
+
   it.effect("B55: whoever was replaced commits nothing, and the next goes on where it was", () =>
     Effect.gen(function*() {
       const { lapse, party, service } = yield* bench("replaced")

@@ -1,0 +1,53 @@
+/**
+ * The ids that a reader had last. After a fail-over they show which messages the new primary has: it lacks the newest ones,
+ * and numbers others in their place.
+ */
+import { compareEntryIds, EntryId } from "../StreamName.ts"
+import type { Extent, RawMessage } from "../StreamStore.ts"
+
+/** A replica is not further behind. Milliseconds. */
+const period = 10_000
+
+/** Of each data stream at least the first number is kept, and never more than the second. */
+const [least, most] = [10, 1000]
+
+/** The newest ids first have these milliseconds. Ids that were given by hand may recur in another data stream. */
+const timeOf = (id: EntryId) => Number(id.split("-")[0])
+
+export const isTime = (id: EntryId) => timeOf(id) > 1e12
+
+const before = (id: EntryId): EntryId => {
+  const [millis, sequence] = id.split("-").map(BigInt) as [bigint, bigint]
+  return EntryId.make(sequence > 0n ? `${millis}-${sequence - 1n}` : `${millis - 1n}-18446744073709551615`)
+}
+
+export class RecentIds {
+  private ids: ReadonlyArray<EntryId> = []
+
+  add(messages: ReadonlyArray<RawMessage>): void {
+    const all = [...this.ids, ...messages.map(({ id }) => id)]
+    const newest = timeOf(all.at(-1)!)
+    const from = all.findIndex((id, i) => all.length - i <= least || newest - timeOf(id) <= period)
+    this.ids = all.slice(Math.max(from, all.length - most))
+  }
+
+  /** Forgets all but the oldest `count`. */
+  keep(count: number): void {
+    this.ids = this.ids.slice(0, count)
+  }
+
+  /** Reads from where the oldest id must be to where the newest was; undefined where that may wait, or finds nothing. */
+  range({ first, last, lastDeleted }: Extent): { readonly after: EntryId; readonly count: number } | undefined {
+    const oldest = this.ids[0]
+    if (oldest === undefined || first === undefined || lastDeleted === undefined || !isTime(oldest)) return undefined
+    const isThere = compareEntryIds(first, oldest) <= 0 && compareEntryIds(oldest, last) <= 0 &&
+      compareEntryIds(lastDeleted, oldest) < 0
+    return isThere ? { after: before(oldest), count: 2 * this.ids.length } : undefined
+  }
+
+  /** How many of the messages in the range were read. A new message may have the id of a lost one further on. */
+  countRead(found: ReadonlyArray<RawMessage>): number {
+    const other = found.findIndex(({ id }, i) => id !== this.ids[i])
+    return other === -1 ? found.length : other
+  }
+}
