@@ -19,7 +19,7 @@ const terms = Effect.fnUntraced(function*(worker: string, report: Report) {
     yield* Effect.catchTag(
       lead,
       "LeaseLost",
-      ({ reason }) => Effect.map(now, (at) => report({ _tag: "Lost", worker, reason, at }))
+      ({ reason }) => Effect.map(now, (at) => report({ _tag: "Lost", worker, reason: reason._tag, at }))
     )
     yield* Effect.sleep(plan.rest)
   }

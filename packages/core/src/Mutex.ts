@@ -91,7 +91,7 @@ export class Mutex extends Context.Service<Mutex, {
   readonly acquireAll: (
     names: ReadonlyArray<string>,
     options?: AcquireOptions
-  ) => Effect.Effect<LeaseGroup, AcquireError, Scope.Scope>
+  ) => Effect.Effect<LeaseGroup, AcquireError | LeaseLost, Scope.Scope>
   readonly contend: (
     name: string,
     options?: ContenderOptions
@@ -234,7 +234,8 @@ export const acquire = (
  *
  * They are acquired one after the other in the order of their names, so two callers cannot wait for each other. A name that
  * is given twice counts once, and an empty list fails with `InvalidConfig`. `timeout` is for all of them together,
- * and a timeout of zero is one request for each. Works on Redis Cluster, with a request for each mutex.
+ * and a timeout of zero is one request for each. Works on Redis Cluster, with a request for each mutex. Fails with
+ * `LeaseLost` if one of them is lost before all are held.
  *
  * **Example** (Moving money between two accounts)
  *
@@ -255,7 +256,7 @@ export const acquire = (
 export const acquireAll = (
   names: ReadonlyArray<string>,
   options?: AcquireOptions
-): Effect.Effect<LeaseGroup, AcquireError, Mutex | Scope.Scope> =>
+): Effect.Effect<LeaseGroup, AcquireError | LeaseLost, Mutex | Scope.Scope> =>
   Mutex.use((mutex) => mutex.acquireAll(names, options))
 
 /**

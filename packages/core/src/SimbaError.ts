@@ -42,6 +42,10 @@ export class AcquireTimeout extends Schema.TaggedError<AcquireTimeout>("@effect-
     isLocal: Schema.optionalKey(Schema.Boolean)
   }
 ) {
+  /** A later attempt may find the mutex free. */
+  get isRetryable(): boolean {
+    return true
+  }
   override get message(): string {
     const where = this.isLocal === true ? ", in this process" : ""
     const owner = this.owner === undefined ? "" : `; last seen owner: ${this.owner}${where}`
@@ -52,40 +56,80 @@ export class AcquireTimeout extends Schema.TaggedError<AcquireTimeout>("@effect-
   }
 }
 
-const LossReason = Schema.Literals([
-  "Expired",
-  "TakenOver",
-  "Vanished",
-  "BackendGone",
-  "ForcedRelease",
-  "Released"
-])
+/**
+ * Why a lease is over.
+ *
+ * **Details**
+ *
+ * - `Expired`: the local deadline passed without a renewal (an event-loop stall, a suspended process, an `isAlive`
+ *   that did not return `true`), or the lease was held for `maxHold`.
+ * - `TakenOver`: the server names another owner.
+ * - `Vanished`: the server names no owner (expiry, eviction, a flush, a lost write), or the announcement of the data stream
+ *   is gone.
+ * - `BackendGone`: every renewal failed until the local deadline, or the layer was closed.
+ * - `ForcedRelease`: an operator took the mutex away.
+ * - `Stalled`: the handler of a data stream reported neither a commit nor progress within `progressTimeout`, or its fiber
+ *   died, by its `retry` schedule for example.
+ * - `Released`: the holder itself ended the lease, and used it afterwards.
+ *
+ * **Example** (A line for each reason)
+ *
+ * ```ts
+ * import { SimbaError } from "@effect-simba/core"
+ *
+ * const advice = (loss: SimbaError.LeaseLost) =>
+ *   SimbaError.LossReason.matchOrElse(loss.reason, {
+ *     ForcedRelease: () => "an operator stopped this work",
+ *     TakenOver: ({ owner }) => `${owner ?? "another owner"} goes on`
+ *   }, ({ _tag }) => _tag)
+ * ```
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const LossReason = Schema.TaggedUnion({
+  Expired: {},
+  TakenOver: {
+    /** Who owns it now, where the server named somebody. */
+    owner: Schema.optionalKey(Schema.String)
+  },
+  Vanished: {},
+  BackendGone: {},
+  ForcedRelease: {
+    /** Who owns it now, where the server named somebody. */
+    owner: Schema.optionalKey(Schema.String)
+  },
+  Stalled: {},
+  Released: {}
+})
 
-const lossText: Record<typeof LossReason.Type, string> = {
+/**
+ * Why a lease is over.
+ *
+ * @see {@link LeaseLost}
+ * @category models
+ * @since 0.1.0
+ */
+export type LossReason = typeof LossReason.Type
+
+const lossText: Record<LossReason["_tag"], string> = {
   Expired: "its deadline passed without a renewal",
   TakenOver: "somebody else owns it now",
   Vanished: "the server knows no owner",
   BackendGone: "no renewal succeeded before its deadline, or its layer was closed",
   ForcedRelease: "it was released by force",
+  Stalled: "its handler made no progress in time",
   Released: "it was already released"
 }
 
 /**
- * The lease is over: stop, leave the resource alone, and acquire the mutex anew.
+ * The lease of a mutex or data stream is over: stop, leave the resource alone, and acquire it again.
  *
  * **Details**
  *
- * Protected work was interrupted. The reasons:
+ * Protected work was interrupted. `reason` is one of `LossReason`. Another process may own the resource already.
  *
- * - `Expired`: the local deadline passed without a renewal (an event-loop stall, a suspended process, an `isAlive`
- *   that did not answer `true`), or the lease was held for `maxHold`.
- * - `TakenOver`: the server names another owner.
- * - `Vanished`: the server names no owner (expiry, eviction, a flush, a lost write).
- * - `BackendGone`: every renewal failed until the local deadline, or the layer was closed.
- * - `ForcedRelease`: an operator took it away.
- * - `Released`: the holder itself released it, and used the lease afterwards.
- *
- * **Example** (Beginning anew after a loss)
+ * **Example** (An operator's decision is final, other losses are not)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
@@ -93,7 +137,8 @@ const lossText: Record<typeof LossReason.Type, string> = {
  *
  * const program = Effect.log("importing from the last checkpoint").pipe(
  *   Mutex.withLock("import"),
- *   Effect.retry({ while: (error) => error._tag === "LeaseLost" && error.reason !== "ForcedRelease", times: 3 })
+ *   Effect.catchReason("LeaseLost", "ForcedRelease", () => Effect.log("stopped by an operator")),
+ *   Effect.retry({ while: (error) => error.isRetryable, times: 3 })
  * )
  * ```
  *
@@ -101,18 +146,22 @@ const lossText: Record<typeof LossReason.Type, string> = {
  * @since 0.1.0
  */
 export class LeaseLost extends Schema.TaggedError<LeaseLost>("@effect-simba/core/LeaseLost")("LeaseLost", {
-  mutex: Schema.String,
-  /** The id of the lost lease. */
+  kind: Schema.Literals(["mutex", "stream"]),
+  /** The name of the mutex or data stream. */
+  resource: Schema.String,
+  /** The id of the lost lease. Of a data stream, the entry that announced it. */
   id: Schema.String,
   token: FencingToken,
-  reason: LossReason,
-  /** Who owns the mutex now, where the server named somebody. */
-  owner: Schema.optionalKey(Schema.String)
+  reason: LossReason
 }) {
+  /** False after a forced release, and for a lease that its own holder released. */
+  get isRetryable(): boolean {
+    return this.reason._tag !== "ForcedRelease" && this.reason._tag !== "Released"
+  }
   override get message(): string {
-    const owner = this.owner === undefined ? "" : ` (owner: ${this.owner})`
-    return `Lease ${this.token} of mutex "${this.mutex}" is over: ${lossText[this.reason]}${owner}. ` +
-      "Stop touching what it protects, and acquire it anew."
+    const owner = "owner" in this.reason && this.reason.owner !== undefined ? ` (owner: ${this.reason.owner})` : ""
+    return `Lease ${this.token} of ${this.kind === "mutex" ? "mutex" : "data stream"} "${this.resource}" is over: ` +
+      `${lossText[this.reason._tag]}${owner}. Stop touching what it protects, and acquire it again.`
   }
 }
 
@@ -149,6 +198,10 @@ export class StaleToken extends Schema.TaggedError<StaleToken>("@effect-simba/co
   /** The largest token that the resource has seen. */
   seen: FencingToken
 }) {
+  /** With the lease of another acquire, not with this one. */
+  get isRetryable(): boolean {
+    return true
+  }
   override get message(): string {
     return `Token ${this.token} is stale for "${this.resource}", which has seen ${this.seen}: somebody else owned the ` +
       "mutex since. Nothing was written. Stop, and acquire the mutex anew."
@@ -187,6 +240,9 @@ export class AlreadyHeld extends Schema.TaggedError<AlreadyHeld>("@effect-simba/
   id: Schema.String,
   token: FencingToken
 }) {
+  get isRetryable(): boolean {
+    return false
+  }
   override get message(): string {
     return `Mutex "${this.mutex}" is already held by the lock around this call (lease ${this.token}), which would ` +
       "wait for itself. Pass that lease to the inner work."
@@ -217,6 +273,9 @@ export class InvalidName extends Schema.TaggedError<InvalidName>("@effect-simba/
   value: Schema.String,
   problem: Schema.String
 }) {
+  get isRetryable(): boolean {
+    return false
+  }
   override get message(): string {
     const wanted = this.kind === "entry" ? "the id of an entry" : `a ${this.kind} name`
     const shown = this.value.length > 100 ? `${this.value.slice(0, 100)}...` : this.value
@@ -253,6 +312,9 @@ export class InvalidConfig extends Schema.TaggedError<InvalidConfig>("@effect-si
   "InvalidConfig",
   { option: Schema.String, problem: Schema.String }
 ) {
+  get isRetryable(): boolean {
+    return false
+  }
   override get message(): string {
     return `Configuration "${this.option}": ${this.problem}.`
   }
@@ -271,7 +333,7 @@ const causeText = (cause: unknown): string =>
  *
  * **Details**
  *
- * `retryable` tells an outage (wait and try again) from a refusal that comes again (permissions, a key of the wrong
+ * `isRetryable` tells an outage (wait and try again) from a refusal that comes again (permissions, a key of the wrong
  * type). `operation` names the request, and `cause` is what the client library said.
  *
  * **Example** (Waiting for the end of an outage)
@@ -284,7 +346,7 @@ const causeText = (cause: unknown): string =>
  *   Mutex.withLock("invoices"),
  *   Effect.retry({
  *     schedule: Schedule.spaced("5 seconds"),
- *     while: (error) => error._tag === "BackendError" && error.retryable
+ *     while: (error) => error._tag === "BackendError" && error.isRetryable
  *   })
  * )
  * ```
@@ -294,12 +356,12 @@ const causeText = (cause: unknown): string =>
  */
 export class BackendError extends Schema.TaggedError<BackendError>("@effect-simba/core/BackendError")("BackendError", {
   operation: Schema.String,
-  retryable: Schema.Boolean,
+  isRetryable: Schema.Boolean,
   cause: Schema.Defect()
 }) {
   override get message(): string {
     return `${phraseOf(this.operation)} failed: ${causeText(this.cause)}. ` +
-      (this.retryable ? "The backend may recover: try again." : "Trying again will not help.")
+      (this.isRetryable ? "The backend may recover: try again." : "Trying again will not help.")
   }
 }
 
@@ -328,6 +390,9 @@ export class ProtocolError extends Schema.TaggedError<ProtocolError>("@effect-si
   "ProtocolError",
   { where: Schema.String, read: Schema.String, problem: Schema.String }
 ) {
+  get isRetryable(): boolean {
+    return false
+  }
   override get message(): string {
     return `Cannot read ${this.where}: ${this.problem}. Read: ${JSON.stringify(this.read)}. ` +
       "Is something else writing there, or an incompatible version?"
@@ -363,7 +428,7 @@ export type StoreError = BackendError | ProtocolError
  * import { type SimbaError, Mutex } from "@effect-simba/core"
  * import { Effect } from "effect"
  *
- * const isPassing = (error: SimbaError.RequestError) => error._tag === "BackendError" && error.retryable
+ * const isPassing = (error: SimbaError.RequestError) => error._tag === "BackendError" && error.isRetryable
  *
  * const ask = Effect.retry(Mutex.acquireIfAvailable("invoices"), { while: isPassing, times: 3 })
  * ```

@@ -305,7 +305,7 @@ const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex.Mutex, unknown>): Sim
   const closed = () =>
     new BackendError({
       operation: "simba",
-      retryable: false,
+      isRetryable: false,
       cause: new Error("this Simba was closed: call close() only when no work is left")
     })
 

@@ -3,7 +3,6 @@
 const phrases: Readonly<Record<string, string>> = {
   // Mutexes
   acquire: "Acquiring the mutex",
-  acquireAll: "Acquiring the mutexes",
   confirm: "Confirming the grant of the mutex",
   guard: "Renewing the lease",
   release: "Releasing the lease",

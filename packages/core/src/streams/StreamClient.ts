@@ -25,10 +25,10 @@ import * as Layer from "effect/Layer"
 import type * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
 import type { FencingToken } from "../FencingToken.ts"
-import type { BackendError, InvalidConfig, InvalidName, StoreError } from "../SimbaError.ts"
+import type { BackendError, InvalidConfig, InvalidName, LeaseLost, StoreError } from "../SimbaError.ts"
 import { make } from "./internal/client.ts"
 import type * as StreamConfig from "./StreamConfig.ts"
-import type { AlreadyClaimed, StreamLost, StreamNotFound } from "./StreamError.ts"
+import type { AlreadyClaimed, StreamNotFound } from "./StreamError.ts"
 import type { StreamLease } from "./StreamLease.ts"
 import type { EntryId, StreamName } from "./StreamName.ts"
 import type { StreamNotification } from "./StreamNotification.ts"
@@ -83,8 +83,8 @@ export class StreamClient extends Context.Service<StreamClient, {
   readonly claim: (
     stream: string
   ) => Effect.Effect<StreamLease, AlreadyClaimed | StreamNotFound | InvalidName | StoreError>
-  readonly doneStream: (stream: string) => Effect.Effect<void, StreamNotFound | StreamLost | InvalidName | StoreError>
-  readonly release: (stream: string) => Effect.Effect<void, StreamNotFound | StreamLost | InvalidName | StoreError>
+  readonly doneStream: (stream: string) => Effect.Effect<void, StreamNotFound | LeaseLost | InvalidName | StoreError>
+  readonly release: (stream: string) => Effect.Effect<void, StreamNotFound | LeaseLost | InvalidName | StoreError>
   readonly owned: Effect.Effect<ReadonlyArray<StreamLease>>
   readonly inspect: Effect.Effect<ServiceState, StoreError>
   readonly deadLetters: (options?: PageOptions) => Effect.Effect<ReadonlyArray<DeadLetter>, StoreError>
@@ -316,7 +316,7 @@ export const claim = (
  *
  * **Details**
  *
- * Its handler is interrupted and awaited first, unless it or its `onError` is the caller. Fails with `StreamLost` where
+ * Its handler is interrupted and awaited first, unless it or its `onError` is the caller. Fails with `LeaseLost` where
  * the ownership ended otherwise before that.
  *
  * **Gotchas**
@@ -330,7 +330,7 @@ export const claim = (
  * import { Effect } from "effect"
  *
  * const finish = Effect.retry(StreamClient.doneStream("orders:eu"), {
- *   while: (error) => error._tag === "BackendError" && error.retryable,
+ *   while: (error) => error._tag === "BackendError" && error.isRetryable,
  *   times: 3
  * })
  * ```
@@ -340,7 +340,7 @@ export const claim = (
  */
 export const doneStream = (
   stream: string
-): Effect.Effect<void, StreamNotFound | StreamLost | InvalidName | StoreError, StreamClient> =>
+): Effect.Effect<void, StreamNotFound | LeaseLost | InvalidName | StoreError, StreamClient> =>
   StreamClient.use((client) => client.doneStream(stream))
 
 /**
@@ -368,7 +368,7 @@ export const doneStream = (
  */
 export const release = (
   stream: string
-): Effect.Effect<void, StreamNotFound | StreamLost | InvalidName | StoreError, StreamClient> =>
+): Effect.Effect<void, StreamNotFound | LeaseLost | InvalidName | StoreError, StreamClient> =>
   StreamClient.use((client) => client.release(stream))
 
 /**

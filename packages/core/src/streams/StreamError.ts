@@ -4,7 +4,6 @@
  * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
-import { FencingToken } from "../FencingToken.ts"
 
 /**
  * Another consumer, or this one, owns the data stream: leave it to its owner.
@@ -58,67 +57,6 @@ export class StreamNotFound extends Schema.TaggedError<StreamNotFound>("@effect-
 ) {
   override get message(): string {
     return `Data stream "${this.stream}": ${this.problem}.`
-  }
-}
-
-const LossReason = Schema.Literals([
-  "Expired",
-  "TakenOver",
-  "Vanished",
-  "BackendGone",
-  "Stalled",
-  "Released"
-])
-
-const lossText: Record<typeof LossReason.Type, string> = {
-  Expired: "its deadline passed without a renewal",
-  TakenOver: "another consumer owns it now",
-  Vanished: "the backend knows no owner",
-  BackendGone: "it could not be renewed before its deadline",
-  Stalled: "its handler made no progress in time",
-  Released: "it was already given back"
-}
-
-/**
- * The data stream is not owned any more: stop now, and touch nothing of it.
- *
- * **Details**
- *
- * - `Expired`: the local deadline passed without a renewal (an event-loop stall, a suspended process).
- * - `TakenOver`: the backend names another owner.
- * - `Vanished`: the backend names no owner, or the announcement is gone.
- * - `BackendGone`: every renewal failed until the local deadline.
- * - `Stalled`: neither a commit nor progress was reported within `progressTimeout`, or the fiber of the handler died,
- *   by its `retry` schedule for example.
- * - `Released`: it was released, handed over or finished, and the lease was used afterwards.
- *
- * **Gotchas**
- *
- * Another consumer may already process it.
- *
- * **Example** (A handler that is too slow for its limit)
- *
- * ```ts
- * import type { StreamError } from "@effect-simba/core/streams"
- * import { Effect } from "effect"
- *
- * const explain = (loss: StreamError.StreamLost) =>
- *   loss.reason === "Stalled"
- *     ? Effect.logWarning(`${loss.stream}: report progress more often`)
- *     : Effect.log(loss.message)
- * ```
- *
- * @category errors
- * @since 0.1.0
- */
-export class StreamLost extends Schema.TaggedError<StreamLost>("@effect-simba/core/StreamLost")("StreamLost", {
-  stream: Schema.String,
-  entry: Schema.String,
-  token: FencingToken,
-  reason: LossReason
-}) {
-  override get message(): string {
-    return `Data stream "${this.stream}" (token ${this.token}) is lost: ${lossText[this.reason]}. Stop touching it.`
   }
 }
 

@@ -10,8 +10,8 @@ import type { Inspectable } from "effect/Inspectable"
 import type * as Option from "effect/Option"
 import type { Pipeable } from "effect/Pipeable"
 import type { FencingToken } from "../FencingToken.ts"
-import type { StoreError } from "../SimbaError.ts"
-import type { StreamLost, StreamYielded } from "./StreamError.ts"
+import type { LeaseLost, StoreError } from "../SimbaError.ts"
+import type { StreamYielded } from "./StreamError.ts"
 import type { EntryId, StreamName } from "./StreamName.ts"
 import type { Checkpoint, Extent, RawMessage, StreamEnd } from "./StreamStore.ts"
 
@@ -68,11 +68,11 @@ export interface StreamLease extends Pipeable, Inspectable {
   /** Whether the data stream is owned at this instant. */
   readonly isHeld: Effect.Effect<boolean>
   /** Succeeds while the data stream is owned, otherwise fails with the reason. */
-  readonly ensure: Effect.Effect<void, StreamLost>
+  readonly ensure: Effect.Effect<void, LeaseLost>
   /** Time until the local deadline, zero once the ownership is over. */
   readonly timeLeft: Effect.Effect<Duration.Duration>
   /** Waits for the loss, and never ends if the stream is finished or given up in order. */
-  readonly lost: Effect.Effect<StreamLost>
+  readonly lost: Effect.Effect<LeaseLost>
   /** Waits until the stream is revoked: for balance, or because the client closes. */
   readonly revoked: Effect.Effect<void>
   /** Whether the stream is revoked. False again after another one moved for the balance instead. */
@@ -90,7 +90,7 @@ export interface StreamLease extends Pipeable, Inspectable {
   readonly end: Effect.Effect<StreamEnd, StoreError>
   /**
    * Moves the checkpoint forward to `id`, checked against the token in the backend. A replaced owner fails with
-   * `StreamLost` and changes nothing. An id that is not ahead of the checkpoint changes nothing either, nor one
+   * `LeaseLost` and changes nothing. An id that is not ahead of the checkpoint changes nothing either, nor one
    * of a message that the backend lost. `isLast` says that
    * the data stream ends with this message: a successor that finds it so has nothing to do. `offset` is how many messages
    * were added up to this one. Both are fields of a message of `StreamMessages`.
@@ -98,19 +98,19 @@ export interface StreamLease extends Pipeable, Inspectable {
   readonly commit: (
     id: EntryId,
     options?: { readonly isLast?: boolean | undefined; readonly offset?: number | undefined }
-  ) => Effect.Effect<void, StreamLost | StoreError>
+  ) => Effect.Effect<void, LeaseLost | StoreError>
   /** Moves the checkpoint to any message, also back, checked against the token. What follows it is processed again. */
-  readonly seek: (to: Checkpoint) => Effect.Effect<void, StreamLost | StoreError>
+  readonly seek: (to: Checkpoint) => Effect.Effect<void, LeaseLost | StoreError>
   /**
    * Adds a message that cannot be processed to the data stream's dead letters, once, however often it is sent. The
    * checkpoint stays where it is: commit the message too.
    */
-  readonly deadLetter: (message: RawMessage, reason: string) => Effect.Effect<void, StreamLost | StoreError>
+  readonly deadLetter: (message: RawMessage, reason: string) => Effect.Effect<void, LeaseLost | StoreError>
   /** Up to `count` messages after `after`, waiting until there is one. */
   readonly messagesAfter: (
     after: EntryId,
     count: number
-  ) => Effect.Effect<ReadonlyArray<RawMessage>, StreamLost | StoreError>
+  ) => Effect.Effect<ReadonlyArray<RawMessage>, LeaseLost | StoreError>
   /** How far the data stream reaches, none if there is no such stream. */
   readonly extent: Effect.Effect<Option.Option<Extent>, StoreError>
 }

@@ -36,12 +36,12 @@ import * as Option from "effect/Option"
 import type * as Schedule from "effect/Schedule"
 import type * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import { InvalidConfig, type StoreError } from "../SimbaError.ts"
+import { InvalidConfig, type LeaseLost, type StoreError } from "../SimbaError.ts"
 import { retryOutages } from "./internal/leaseRequests.ts"
 import * as messageAttempts from "./internal/messageAttempts.ts"
 import { MessageCommits } from "./internal/messageCommits.ts"
 import { MessageReader } from "./internal/messageReader.ts"
-import type { StreamLost, StreamYielded } from "./StreamError.ts"
+import type { StreamYielded } from "./StreamError.ts"
 import { StreamLease } from "./StreamLease.ts"
 import type { EntryId, StreamName } from "./StreamName.ts"
 import type { RawMessage } from "./StreamStore.ts"
@@ -175,7 +175,7 @@ type Fields<I> = object & { readonly [Field in keyof I]: string | undefined }
  * @category errors
  * @since 0.1.0
  */
-export type MessagesError = StreamLost | StreamYielded | StoreError | InvalidConfig
+export type MessagesError = LeaseLost | StreamYielded | StoreError | InvalidConfig
 
 const check = (options: ProcessOptions<never> | undefined): Effect.Effect<void, InvalidConfig> => {
   for (const option of ["batch", "commitEvery"] as const) {
@@ -271,7 +271,7 @@ export const messages: {
  * - Revoked, it stops between two messages, commits, and ends by `lease.yield`.
  * - A message whose handler fails is tried again, as `attempts` and `backoff` say, while the next ones wait. Then it goes to
  *   the dead letters with the cause as its reason, and the next one follows.
- * - An error of this library (`StreamLost`, `StreamYielded`, `LeaseLost`, `StaleToken`, `BackendError`, `ProtocolError`,
+ * - An error of this library (`LeaseLost`, `StreamYielded`, `StaleToken`, `BackendError`, `ProtocolError`,
  *   `AcquireTimeout`) is no failure of the message. It ends `process`, after a commit of the messages before. The next run of
  *   the handler begins with the same message.
  * - An outage of the backend is waited out while the lease lasts.

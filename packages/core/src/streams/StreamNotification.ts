@@ -5,7 +5,7 @@
  */
 import * as Schema from "effect/Schema"
 import { FencingToken } from "../FencingToken.ts"
-import { StreamLost } from "./StreamError.ts"
+import { LossReason } from "../SimbaError.ts"
 import { EntryId, StreamName } from "./StreamName.ts"
 
 /**
@@ -26,7 +26,7 @@ import { EntryId, StreamName } from "./StreamName.ts"
  * const line = StreamNotification.StreamNotification.match({
  *   StreamAdded: ({ stream, token }) => `${stream} is ours, with token ${token}`,
  *   StreamExpired: ({ stream }) => `${stream} has no owner`,
- *   StreamDisowned: ({ reason, stream }) => `${stream} is ours no longer: ${reason}`,
+ *   StreamDisowned: ({ reason, stream }) => `${stream} is no longer owned: ${reason._tag}`,
  *   StreamTerminated: ({ reason }) => reason
  * })
  * ```
@@ -42,7 +42,7 @@ export const StreamNotification = Schema.TaggedUnion({
     token: FencingToken
   },
   StreamExpired: { stream: StreamName, entry: EntryId },
-  StreamDisowned: { stream: StreamName, entry: EntryId, token: FencingToken, reason: StreamLost.fields.reason },
+  StreamDisowned: { stream: StreamName, entry: EntryId, token: FencingToken, reason: LossReason },
   StreamTerminated: { reason: Schema.String }
 })
 

@@ -18,7 +18,7 @@ describe("a contender", () => {
       const lease = yield* Effect.flatMap(contention.lease, Effect.fromOption)
       const stranger = yield* takeFrom(lease.id)
       yield* TestClock.adjust("10 seconds")
-      assert.strictEqual((yield* lease.lost).reason, "TakenOver")
+      assert.strictEqual((yield* lease.lost).reason._tag, "TakenOver")
       announce({ _tag: "Acquired", owner: lease.id })
       yield* settle
       yield* TestClock.adjust("5 seconds")
@@ -40,7 +40,7 @@ describe("a contender", () => {
       assert.isTrue((yield* contention.state)._tag === "Leading")
       yield* TestClock.adjust("1 millis")
       assert.isFalse((yield* contention.state)._tag === "Leading")
-      assert.strictEqual((yield* lease.lost).reason, "BackendGone")
+      assert.strictEqual((yield* lease.lost).reason._tag, "BackendGone")
       yield* gate.open
     }).pipe(Effect.provide(TestLive)), { tags: ["S15"] })
 

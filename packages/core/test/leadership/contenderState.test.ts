@@ -220,7 +220,7 @@ describe("the state of a contender over time", () => {
         })
         const fiber = yield* start(Effect.flip(lease.protect(work)))
         yield* settle
-        assert.strictEqual((yield* Fiber.join(fiber)).reason, "Expired")
+        assert.strictEqual((yield* Fiber.join(fiber)).reason._tag, "Expired")
       }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 
@@ -303,7 +303,7 @@ describe("the state of a contender over time", () => {
           Effect.suspend(() =>
             broken
               ? Effect.fail(
-                { ...FaultyStore.outage, retryable: false, _tag: "BackendError" } as SimbaError.BackendError
+                { ...FaultyStore.outage, isRetryable: false, _tag: "BackendError" } as SimbaError.BackendError
               )
               : store.inspect(mutex, limit)
           )

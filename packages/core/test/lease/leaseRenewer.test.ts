@@ -186,7 +186,7 @@ describe("renewing many leases", () => {
       }
       isStuck = true
       yield* TestClock.adjust("1 hour")
-      for (const lease of slow) assert.strictEqual((yield* lease.lost).reason, "BackendGone")
+      for (const lease of slow) assert.strictEqual((yield* lease.lost).reason._tag, "BackendGone")
       for (const lease of quick) assert.isTrue(yield* lease.isHeld)
     }).pipe(
       Effect.scoped,
@@ -221,7 +221,7 @@ describe("renewing many leases", () => {
         guard: (requests) =>
           Effect.flatMap(Clock.currentTimeMillis, (now) => {
             if (requests.some(({ mutex }) => mutex === "first")) asked.push(now)
-            return Effect.fail(new SimbaError.BackendError({ operation: "guard", retryable: true, cause: "down" }))
+            return Effect.fail(new SimbaError.BackendError({ operation: "guard", isRetryable: true, cause: "down" }))
           })
       }))
     )
@@ -270,7 +270,7 @@ describe("renewing many leases", () => {
       assert.strictEqual(guarded, 1)
       isVanished = true
       yield* TestClock.adjust("15 seconds")
-      assert.strictEqual((yield* Effect.flip(lease.ensure)).reason, "Vanished")
+      assert.strictEqual((yield* Effect.flip(lease.ensure)).reason._tag, "Vanished")
     }).pipe(
       Effect.scoped,
       Effect.provide(Mutex.layer().pipe(Layer.provide(store), Layer.provide(MutexStore.layerMemory)))
@@ -290,7 +290,7 @@ describe("renewing many leases", () => {
       assert.isUndefined(waiting.pollUnsafe())
       yield* Effect.scoped(Mutex.acquire("another"))
       yield* TestClock.adjust("1 hour")
-      assert.strictEqual((yield* slow.lost).reason, "BackendGone")
+      assert.strictEqual((yield* slow.lost).reason._tag, "BackendGone")
       assert.isTrue(yield* quick.isHeld)
       yield* Fiber.interrupt(waiting)
     }).pipe(Effect.provide(HandsLive)), { tags: ["S14"] })
@@ -314,7 +314,7 @@ describe("renewing many leases", () => {
         assert.isFalse(interrupted)
         yield* TestClock.adjust("1 millis")
         assert.isTrue(interrupted)
-        assert.deepInclude(yield* Fiber.join(working), { _tag: "LeaseLost", reason: "BackendGone" })
+        assert.deepInclude(yield* Fiber.join(working), { _tag: "LeaseLost", reason: { _tag: "BackendGone" } })
       }).pipe(Effect.provide(TestLive)),
     { tags: ["B29"] }
   )

@@ -40,7 +40,7 @@ describe("an observer that throws", () => {
       for (const fibers of told) {
         for (const fiber of fibers) {
           const exit = fiber.pollUnsafe()
-          assert.isTrue(exit !== undefined && Exit.isSuccess(exit) && exit.value.reason === "BackendGone")
+          assert.isTrue(exit !== undefined && Exit.isSuccess(exit) && exit.value.reason._tag === "BackendGone")
         }
       }
       yield* TestClock.adjust(1)

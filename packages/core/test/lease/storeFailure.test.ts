@@ -4,8 +4,8 @@ import { Duration, Effect, Fiber, Ref, Schedule } from "effect"
 import { TestClock } from "effect/testing"
 import { isTransient, persist, retrySchedule } from "../../src/internal/lease/storeFailure.ts"
 
-const outage = new SimbaError.BackendError({ operation: "read", retryable: true, cause: "down" })
-const refusal = new SimbaError.BackendError({ operation: "read", retryable: false, cause: "NOPERM" })
+const outage = new SimbaError.BackendError({ operation: "read", isRetryable: true, cause: "down" })
+const refusal = new SimbaError.BackendError({ operation: "read", isRetryable: false, cause: "NOPERM" })
 const unreadable = new SimbaError.ProtocolError({ where: "a reply", read: "x", problem: "odd" })
 
 /** Fails with each error once, then succeeds. */

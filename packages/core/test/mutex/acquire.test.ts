@@ -148,7 +148,7 @@ describe("acquire", () => {
       const hopeless = yield* start(Effect.flip(Effect.scoped(Mutex.acquire("m"))))
       yield* TestClock.adjust("18 seconds")
       const error = yield* Fiber.join(hopeless)
-      assert.deepInclude(error, { _tag: "BackendError", retryable: true })
+      assert.deepInclude(error, { _tag: "BackendError", isRetryable: true })
     }).pipe(Effect.provide(TestLive)))
 
   it.effect("a waiter that is granted while its confirming answer is lost asks again and is recognised", () =>

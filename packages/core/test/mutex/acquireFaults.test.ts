@@ -98,7 +98,7 @@ describe("a logger that throws", () => {
       yield* TestClock.adjust("20 seconds")
       faults.guard = "work"
       yield* TestClock.adjust("20 seconds")
-      assert.deepInclude((yield* Fiber.join(losing)) as object, { _tag: "LeaseLost", reason: "BackendGone" })
+      assert.deepInclude((yield* Fiber.join(losing)) as object, { _tag: "LeaseLost", reason: { _tag: "BackendGone" } })
       assert.strictEqual(yield* Fiber.join(waiting), 2)
       faults.release = "fail"
       yield* Mutex.withLock("m")(Effect.void)
@@ -115,7 +115,7 @@ describe("a store that does not answer", () => {
     assert.deepInclude((Exit.findErrorOption(exit as Exit.Exit<unknown, object>) as { value: object }).value, {
       _tag: "BackendError",
       operation: "acquire",
-      retryable: true
+      isRetryable: true
     })
   }
 
@@ -208,7 +208,7 @@ describe("a timeout in an outage is no busy mutex", () => {
       yield* TestClock.adjust("3 seconds")
       for (const fiber of [asks, waits, late]) {
         const error = yield* Fiber.join(fiber)
-        assert.deepInclude(error, { _tag: "BackendError", retryable: true })
+        assert.deepInclude(error, { _tag: "BackendError", isRetryable: true })
         assert.include(error.message, cause)
       }
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
@@ -224,7 +224,7 @@ describe("a timeout in an outage is no busy mutex", () => {
         yield* TestClock.adjust(1)
         faults.acquire = acquire
         yield* TestClock.adjust("3 seconds")
-        assert.deepInclude(yield* Fiber.join(waiting), { _tag: "BackendError", retryable: true })
+        assert.deepInclude(yield* Fiber.join(waiting), { _tag: "BackendError", isRetryable: true })
       }).pipe(Effect.scoped, Effect.provide(TestLive))
   )
 
@@ -346,7 +346,7 @@ describe("acquireAll", () => {
       yield* letGo
       yield* TestClock.adjust("1 second")
       const error = yield* Fiber.join(all)
-      assert.deepInclude(error, { _tag: "BackendError", operation: "acquireAll", retryable: true })
+      assert.deepInclude(error, { _tag: "LeaseLost", resource: "a", reason: { _tag: "ForcedRelease" } })
       assert.strictEqual((yield* Mutex.owner("b"))._tag, "Free")
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 })

@@ -10,7 +10,7 @@ import * as FaultyStore from "../support/faultyStore.ts"
 import { another, start } from "../support/setup.ts"
 
 const closed = (error: unknown) =>
-  assert.deepInclude(error as object, { _tag: "BackendError", operation: "acquire", retryable: false })
+  assert.deepInclude(error as object, { _tag: "BackendError", operation: "acquire", isRetryable: false })
 
 /** A layer on the store, and what closes it. The store goes on. */
 const open = Effect.gen(function*() {
@@ -116,7 +116,7 @@ describe("a closed layer whose store lives on", () => {
       if (granted._tag !== "Granted") return
       const holding = new HeldLease(mutex, id, granted.token, termsOf(config), sent)
       leases.add(holding)
-      assert.strictEqual(holding.loss?.reason, "BackendGone")
+      assert.strictEqual(holding.loss?.reason._tag, "BackendGone")
       assert.isFalse(holding.isOpen())
       assert.strictEqual((yield* store.owner(mutex))._tag, "Free")
     })))
@@ -130,7 +130,7 @@ describe("a closed layer whose store lives on", () => {
       yield* TestClock.adjust("9 seconds")
       assert.strictEqual((yield* other.owner("m"))._tag, "Held")
       yield* TestClock.adjust("1 second")
-      assert.deepInclude(yield* Fiber.join(work), { _tag: "LeaseLost", reason: "BackendGone" })
+      assert.deepInclude(yield* Fiber.join(work), { _tag: "LeaseLost", reason: { _tag: "BackendGone" } })
       assert.strictEqual((yield* other.owner("m"))._tag, "Free")
     })))
 })

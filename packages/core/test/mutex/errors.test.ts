@@ -1,11 +1,16 @@
 /** What the errors of a mutex say. */
 import * as Mutex from "@effect-simba/core/Mutex"
+import type { LeaseId } from "@effect-simba/core/MutexName"
+import type * as SimbaError from "@effect-simba/core/SimbaError"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { Faults } from "../support/faultyStore.ts"
 import { takeFrom } from "../support/hands.ts"
 import { start, TestLive } from "../support/setup.ts"
+
+const ownerOf = (name: string) =>
+  Effect.map(Mutex.owner(name), (state) => (state._tag === "Held" ? state.owner : "") as LeaseId)
 
 describe("errors", () => {
   it.effect("each way to fail has a tag and a message of its own", () =>
@@ -18,7 +23,9 @@ describe("errors", () => {
       yield* takeFrom(lease.id)
       yield* TestClock.adjust("10 seconds")
       const released = yield* Effect.scoped(Mutex.acquire("released"))
-      const errors: ReadonlyArray<{ readonly _tag: string; readonly message: string; readonly reason?: string }> = [
+      const errors: ReadonlyArray<
+        { readonly _tag: string; readonly message: string; readonly reason?: SimbaError.LossReason }
+      > = [
         yield* Fiber.join(timedOut),
         yield* Effect.flip(lease.ensure),
         yield* Effect.flip(released.ensure),
@@ -39,8 +46,28 @@ describe("errors", () => {
         "InvalidConfig",
         "BackendError"
       ])
-      assert.deepInclude(errors[1], { reason: "TakenOver" })
-      assert.deepInclude(errors[2], { reason: "Released" })
+      assert.deepStrictEqual(errors.map(({ reason }) => reason?._tag).slice(1, 3), ["TakenOver", "Released"])
       assert.strictEqual(new Set(errors.map((error) => error.message)).size, errors.length)
     }).pipe(Effect.provide(TestLive)), { tags: ["B25"] })
+
+  it.effect("one reason of a loss is caught by its tag, and only losses that may end otherwise are retried", () =>
+    Effect.gen(function*() {
+      let runs = 0
+      const work = Effect.andThen(Effect.sync(() => ++runs), Effect.never).pipe(
+        Mutex.withLock("m"),
+        Effect.catchReason("LeaseLost", "ForcedRelease", () => Effect.succeed("an operator stopped it")),
+        Effect.retry({ while: (error) => error.isRetryable, times: 3 })
+      )
+      const fiber = yield* start(work)
+      yield* takeFrom(yield* ownerOf("m"))
+      yield* TestClock.adjust("30 seconds")
+      assert.strictEqual(runs, 1, "it waits for the stranger")
+      yield* Mutex.forceRelease("m")
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(runs, 2)
+      yield* Mutex.forceRelease("m")
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual(yield* Fiber.join(fiber), "an operator stopped it")
+      assert.strictEqual(runs, 2)
+    }).pipe(Effect.provide(TestLive)))
 })

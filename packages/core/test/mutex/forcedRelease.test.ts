@@ -50,7 +50,7 @@ describe("a forced release that overtakes the reply of the grant", () => {
         assert.isUndefined(acquiring.pollUnsafe())
         yield* TestClock.adjust("2 millis")
         const lease = yield* Fiber.join(acquiring)
-        assert.strictEqual((yield* Effect.flip(lease.ensure)).reason, "ForcedRelease")
+        assert.strictEqual((yield* Effect.flip(lease.ensure)).reason._tag, "ForcedRelease")
         assert.isTrue(yield* (yield* Fiber.join(successor)).isHeld)
       }).pipe(Effect.scoped, Effect.provide(TestLive))
   )

@@ -203,7 +203,7 @@ describe("the confirmation of a grant by message", () => {
       const { done, fiber } = yield* granted(Mutex.withLock("m")(Effect.never))
       done(Exit.succeed(refusal(undefined)))
       const error = yield* Effect.flip(Fiber.join(fiber))
-      assert.include(error, { _tag: "LeaseLost", reason: "TakenOver", owner: "them" })
+      assert.deepInclude(error, { _tag: "LeaseLost", reason: { _tag: "TakenOver", owner: "them" } })
     }).pipe(Effect.provide(GrantingLive)))
 
   it.effect("that fails is followed by a renewal", () =>

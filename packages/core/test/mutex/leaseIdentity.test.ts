@@ -47,7 +47,7 @@ describe("leases of one name", () => {
         faults.guard = "work"
         yield* TestClock.adjust("1 hour")
         assert.isUndefined(lost.pollUnsafe())
-        assert.strictEqual((yield* Effect.flip(old.ensure)).reason, "Released")
+        assert.strictEqual((yield* Effect.flip(old.ensure)).reason._tag, "Released")
       }).pipe(Effect.provide(TestLive)),
     { tags: ["B28"] }
   )

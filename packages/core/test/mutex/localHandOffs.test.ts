@@ -104,7 +104,7 @@ describe("maxLocalHandOffs", () => {
       yield* holder.letGo
       yield* settle
       assert.deepStrictEqual([line.served, line.ids], [["next"], [lease.id]])
-      assert.deepStrictEqual([yield* lease.isHeld, (yield* Effect.flip(lease.ensure)).reason], [false, "Released"])
+      assert.deepStrictEqual([yield* lease.isHeld, (yield* Effect.flip(lease.ensure)).reason._tag], [false, "Released"])
       yield* line.letGo("next")
     }).pipe(Effect.provide(TestLive)))
 

@@ -110,9 +110,15 @@ describe("models", () => {
     Effect.sync(() => {
       const token = FencingToken.FencingToken.make(7)
       const errors = [
-        new SimbaError.LeaseLost({ mutex: "m", id: "i", token, reason: "TakenOver", owner: "o" }),
-        new SimbaError.BackendError({ operation: "acquire", retryable: true, cause: new Error("boom") }),
-        new SimbaError.BackendError({ operation: "acquire", retryable: false, cause: "NOPERM" }),
+        new SimbaError.LeaseLost({
+          kind: "mutex",
+          resource: "m",
+          id: "i",
+          token,
+          reason: { _tag: "TakenOver", owner: "o" }
+        }),
+        new SimbaError.BackendError({ operation: "acquire", isRetryable: true, cause: new Error("boom") }),
+        new SimbaError.BackendError({ operation: "acquire", isRetryable: false, cause: "NOPERM" }),
         new SimbaError.ProtocolError({ where: "a reply", read: "x", problem: "odd" }),
         new SimbaError.InvalidConfig({ option: "ttl", problem: "it must be finite" })
       ]

@@ -20,7 +20,7 @@ describe("a named mutex", () => {
       assert.isTrue(Option.isNone(yield* Timed.withLockIfAvailable(Effect.void)))
       const waiting = yield* start(Effect.flip(Effect.scoped(Timed.acquire)))
       assert.deepInclude(yield* Timed.forceRelease, { owner: lease.id })
-      assert.strictEqual((yield* lease.lost).reason, "ForcedRelease")
+      assert.strictEqual((yield* lease.lost).reason._tag, "ForcedRelease")
       waiting.interruptUnsafe()
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 

@@ -176,7 +176,7 @@ describe("MutexAdmin", { tags: ["B59"] }, () => {
       assert.isTrue(from._tag === "Held" && from.owner === old.id)
       const next = yield* Fiber.join(waiter)
       assert.isAbove(next.token, old.token)
-      assert.strictEqual((yield* Fiber.join(work)).reason, "ForcedRelease")
+      assert.strictEqual((yield* Fiber.join(work)).reason._tag, "ForcedRelease")
       assert.isTrue(yield* next.isHeld)
     }).pipe(Effect.provide(TestLive)))
 
@@ -185,7 +185,7 @@ describe("MutexAdmin", { tags: ["B59"] }, () => {
       const old = yield* Mutex.acquire("m")
       const lost = yield* start(old.lost)
       yield* Mutex.forceRelease("m")
-      assert.strictEqual((yield* Fiber.join(lost)).reason, "ForcedRelease")
+      assert.strictEqual((yield* Fiber.join(lost)).reason._tag, "ForcedRelease")
       assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
       assert.isAbove((yield* Mutex.acquire("m")).token, old.token)
     }).pipe(Effect.provide(TestLive)))

@@ -163,12 +163,12 @@ describe("releasing", () => {
         yield* start(Effect.exit(lease.protect(Effect.onInterrupt(Effect.never, () => Effect.sleep("2 seconds")))))
         yield* takeFrom(lease.id)
         yield* TestClock.adjust("10 seconds")
-        assert.strictEqual((yield* lease.lost).reason, "TakenOver")
+        assert.strictEqual((yield* lease.lost).reason._tag, "TakenOver")
         faults.release = "hang"
         const closing = yield* start(Scope.close(scope, Exit.void))
         yield* TestClock.adjust("2 seconds")
         assert.isDefined(closing.pollUnsafe())
-        assert.strictEqual((yield* Effect.flip(lease.ensure)).reason, "TakenOver")
+        assert.strictEqual((yield* Effect.flip(lease.ensure)).reason._tag, "TakenOver")
       }).pipe(Effect.provide(TestLive)),
     { tags: ["B24"] }
   )

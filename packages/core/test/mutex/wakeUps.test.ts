@@ -187,7 +187,7 @@ describe("renewing", () => {
       yield* Effect.flatMap(Mutex.Mutex, (mutex) => mutex.forceRelease("m"))
       yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
       yield* TestClock.adjust("2 seconds")
-      assert.strictEqual((yield* Effect.flip(lease.ensure)).reason, "ForcedRelease")
+      assert.strictEqual((yield* Effect.flip(lease.ensure)).reason._tag, "ForcedRelease")
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
   it.effect.each([["never answers", Effect.never], ["says no", Effect.succeed(false)]] as const)(
@@ -200,7 +200,7 @@ describe("renewing", () => {
           assert.isTrue(yield* lease.isHeld)
           yield* Mutex.forceRelease("m")
           yield* TestClock.adjust(1)
-          assert.strictEqual((yield* Effect.flip(lease.ensure)).reason, "ForcedRelease", `after ${before} ms`)
+          assert.strictEqual((yield* Effect.flip(lease.ensure)).reason._tag, "ForcedRelease", `after ${before} ms`)
         }
       }).pipe(Effect.scoped, Effect.provide(TestLive))
   )

@@ -5,8 +5,8 @@ import { TestClock } from "effect/testing"
 import { Faults } from "../support/faultyStore.ts"
 import { start, TestLive } from "../support/setup.ts"
 
-const isLost = (reason: SimbaError.LeaseLost["reason"]) => (error: unknown) =>
-  assert.deepInclude(error as object, { _tag: "LeaseLost", reason })
+const isLost = (reason: SimbaError.LossReason["_tag"]) => (error: unknown) =>
+  assert.deepInclude(error as object, { _tag: "LeaseLost", reason: { _tag: reason } })
 
 describe("withLock", () => {
   it.effect("answers what the body answers, and fails as the body fails", () =>
@@ -109,7 +109,7 @@ describe("withLock", () => {
         Effect.never.pipe(
           Effect.ensuring(Effect.die("finalizer")),
           Mutex.withLock("m"),
-          Effect.catchTag("LeaseLost", (error) => Effect.succeed(error.reason))
+          Effect.catchTag("LeaseLost", (error) => Effect.succeed(error.reason._tag))
         )
       )
       yield* TestClock.adjust("16 seconds")
@@ -378,7 +378,7 @@ describe("acquireAll", () => {
           const other = name === "a" ? "b" : "a"
           assert.deepStrictEqual((yield* Mutex.owner(other))._tag, "Held")
           yield* Deferred.succeed(ended, undefined)
-          assert.deepInclude(yield* Fiber.join(work), { _tag: "LeaseLost", mutex: name })
+          assert.deepInclude(yield* Fiber.join(work), { _tag: "LeaseLost", resource: name })
           yield* Fiber.join(closing)
           assert.deepStrictEqual((yield* Mutex.owner(other))._tag, "Free")
         }

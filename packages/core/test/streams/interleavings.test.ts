@@ -102,7 +102,7 @@ describe("a lease of a data stream that is in use here", () => {
       first.hasHandler = true
       assert.isTrue(table.add(first))
       assert.isFalse(table.add(second))
-      assert.strictEqual(first.loss?.reason, "TakenOver")
+      assert.strictEqual(first.loss?.reason._tag, "TakenOver")
       assert.strictEqual(table.size, 0)
       table.workEnded(first)
       assert.isTrue(table.add(third))

@@ -15,7 +15,7 @@ it.effect("thousands of refusals have one line in ten seconds, with their count"
     const config = yield* check({ service: "svc", processName: "a", capacity: 10_000 })
     const metrics = metricsRecorder.make(yield* Effect.context<never>(), false, [])
     const table = new StreamTable(yield* Clock.Clock, config, metrics)
-    const error = new SimbaError.BackendError({ operation: "take", retryable: false, cause: new Error("OOM") })
+    const error = new SimbaError.BackendError({ operation: "take", isRetryable: false, cause: new Error("OOM") })
     const store = {
       take: (requests: ReadonlyArray<unknown>) => Effect.succeed(requests.map(() => ({ _tag: "Failed", error })))
     }

@@ -1,5 +1,5 @@
 /** Owners that die, hang, stall or are cut off, and who goes on. */
-import type { StreamError } from "@effect-simba/core/streams"
+import type { SimbaError } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
@@ -24,13 +24,13 @@ const noting = () => {
   return { notes, handler }
 }
 
-const losses = (lines: ReadonlyArray<string>) => lines.filter((line) => line.includes("lost"))
+const losses = (lines: ReadonlyArray<string>) => lines.filter((line) => /lost|is over/.test(line))
 
 const lossOf = (lease: fleet.Lease) =>
   Effect.map(Effect.forkChild(lease.lost, { startImmediately: true }), (fiber) => ({
     reason: () => {
-      const exit = fiber.pollUnsafe() as Exit.Exit<StreamError.StreamLost> | undefined
-      return exit !== undefined && Exit.isSuccess(exit) ? exit.value.reason : undefined
+      const exit = fiber.pollUnsafe() as Exit.Exit<SimbaError.LeaseLost> | undefined
+      return exit !== undefined && Exit.isSuccess(exit) ? exit.value.reason._tag : undefined
     }
   }))
 
@@ -62,7 +62,8 @@ describe("an owner that dies", () => {
       a.link.mode = "fail"
       yield* TestClock.adjust("3 seconds")
       assert.deepStrictEqual(losses(lines), [
-        "Warn: Data stream \"s1\" (token 1) is lost: it could not be renewed before its deadline. Stop touching it."
+        "Warn: Lease 1 of data stream \"s1\" is over: no renewal succeeded before its deadline, or its layer was closed. " +
+        "Stop touching what it protects, and acquire it again."
       ])
       a.link.mode = "work"
       yield* a.client.announceAll(fleet.names(400))
@@ -409,7 +410,7 @@ describe("an owner that is cut off", () => {
       asleep = 1399
       yield* lease!.ensure
       asleep = 1400
-      assert.strictEqual((yield* Effect.flip(lease!.ensure)).reason, "Expired")
+      assert.strictEqual((yield* Effect.flip(lease!.ensure)).reason._tag, "Expired")
       assert.strictEqual(Duration.toMillis(yield* lease!.timeLeft), 0)
     })))
 

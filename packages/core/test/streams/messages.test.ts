@@ -499,7 +499,7 @@ describe("process", () => {
         { commitEvery: 50 },
         (n) => n === 3 ? Effect.sync(() => lease.lose()) : Effect.void
       )
-      assert.instanceOf(failureOf(yield* Effect.exit(run)), StreamError.StreamLost)
+      assert.instanceOf(failureOf(yield* Effect.exit(run)), SimbaError.LeaseLost)
       assert.deepStrictEqual(seen, [1, 2, 3])
     }))
 
@@ -664,12 +664,18 @@ describe("attempts", () => {
     Effect.gen(function*() {
       const token = FencingToken.make(1)
       const errors = [
-        new SimbaError.BackendError({ operation: "acquire", retryable: true, cause: "outage" }),
+        new SimbaError.BackendError({ operation: "acquire", isRetryable: true, cause: "outage" }),
         new SimbaError.ProtocolError({ where: "a reply", read: "x", problem: "nonsense" }),
         new SimbaError.StaleToken({ resource: "r", token, seen: FencingToken.make(2) }),
         new SimbaError.AcquireTimeout({ mutex: "m", timeout: Duration.seconds(1) }),
         new StreamError.StreamYielded({ stream: "orders" }),
-        new StreamError.StreamLost({ stream: "orders", entry: "1-0", token, reason: "TakenOver" })
+        new SimbaError.LeaseLost({
+          kind: "stream",
+          resource: "orders",
+          id: "1-0",
+          token,
+          reason: { _tag: "TakenOver" }
+        })
       ]
       for (const error of errors) {
         const lease = three()
@@ -687,7 +693,7 @@ describe("attempts", () => {
         { until: isEnd, attempts: 1 },
         (n) => n === 2 ? Effect.andThen(Effect.sync(() => lease.lose()), Effect.fail("cut off")) : Effect.void
       )
-      assert.instanceOf(failureOf(yield* Effect.exit(run)), StreamError.StreamLost)
+      assert.instanceOf(failureOf(yield* Effect.exit(run)), SimbaError.LeaseLost)
       assert.deepStrictEqual(lease.dead, [])
     }))
 
@@ -782,7 +788,7 @@ describe("lost", () => {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2))
       const { run, seen } = processing(lease, undefined, (n) => Effect.sync(() => n === 2 && lease.lose()))
-      assert.instanceOf(failureOf(yield* Effect.exit(run)), StreamError.StreamLost)
+      assert.instanceOf(failureOf(yield* Effect.exit(run)), SimbaError.LeaseLost)
       assert.deepStrictEqual(seen, [1, 2])
       assert.strictEqual(lease.checkpoint, "1-0")
     }), { tags: ["B55"] })

@@ -37,7 +37,7 @@ describe("notifications", () => {
       backend.streamLeases.delete("s1")
       yield* TestClock.adjust("1 second")
       const last = seen[2]!
-      assert.isTrue(last._tag === "StreamDisowned" && last.stream === "s1" && last.reason === "Vanished")
+      assert.isTrue(last._tag === "StreamDisowned" && last.stream === "s1" && last.reason._tag === "Vanished")
       yield* a.close
       yield* Fiber.join(fiber)
       assert.strictEqual(tags().at(-1), "StreamTerminated")

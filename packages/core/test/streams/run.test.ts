@@ -1,5 +1,6 @@
 /** `StreamClient.run` while all is well, and while handlers fail. */
-import { type StreamClient, StreamError, StreamLease, StreamMetrics } from "@effect-simba/core/streams"
+import { SimbaError } from "@effect-simba/core"
+import { type StreamClient, StreamLease, StreamMetrics } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Fiber, Metric, Schedule } from "effect"
 import { TestClock } from "effect/testing"
@@ -410,7 +411,7 @@ describe("done, called from outside the handler", () => {
       a.link.modes.done = "refuse"
       yield* a.serve(1)
       yield* TestClock.adjust("10 millis")
-      assert.strictEqual((yield* Effect.flip(a.client.doneStream("s1")))._tag, "StreamLost")
+      assert.strictEqual((yield* Effect.flip(a.client.doneStream("s1")))._tag, "LeaseLost")
       assert.deepStrictEqual(yield* owned(a), [])
     })))
 
@@ -430,7 +431,7 @@ describe("done, called from outside the handler", () => {
         yield* TestClock.adjust("100 millis")
         const error = yield* Effect.forkChild(Effect.flip(a.client.doneStream("s1")), { startImmediately: true })
         yield* TestClock.adjust("150 millis")
-        assert.deepInclude(yield* Fiber.join(error), { _tag: "StreamLost", reason: "Released" })
+        assert.deepInclude(yield* Fiber.join(error), { _tag: "LeaseLost", reason: { _tag: "Released" } })
         assert.deepStrictEqual([backend.done, backend.dead.length], [[], what === "dead-letter it" ? 1 : 0])
       }))
   )
@@ -471,7 +472,7 @@ describe("done, called from outside the handler", () => {
       ))
       yield* a.client.announceAll(fleet.names(2))
       yield* TestClock.adjust("5 seconds")
-      assert.deepStrictEqual(ends.map((end) => end instanceof StreamError.StreamLost && end.reason), ["Released"])
+      assert.deepStrictEqual(ends.map((end) => end instanceof SimbaError.LeaseLost && end.reason._tag), ["Released"])
       assert.deepStrictEqual([backend.done, runs], [["s1"], 1])
       yield* TestClock.adjust("10 seconds")
       assert.strictEqual(runs, 2)
@@ -530,7 +531,7 @@ describe("a lease in a handler", () => {
       backend.streamLeases.set("s1", { ...backend.streamLeases.get("s1")!, ...other })
       yield* TestClock.adjust("500 millis")
       assert.deepStrictEqual(
-        errors.map((error) => error instanceof StreamError.StreamLost ? error.reason : error),
+        errors.map((error) => error instanceof SimbaError.LeaseLost ? error.reason._tag : error),
         ["TakenOver"]
       )
       assert.strictEqual(backend.checkpoints.size, 0)

@@ -18,11 +18,11 @@ export interface Switches {
 
 export class Faults extends Context.Service<Faults, Switches>()("test/Faults") {}
 
-export const outage = new SimbaError.BackendError({ operation: "test", retryable: true, cause: new Error("outage") })
+export const outage = new SimbaError.BackendError({ operation: "test", isRetryable: true, cause: new Error("outage") })
 
 export const refusal = new SimbaError.BackendError({
   operation: "test",
-  retryable: false,
+  isRetryable: false,
   cause: new Error("refused for good")
 })
 

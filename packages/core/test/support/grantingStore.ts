@@ -12,7 +12,7 @@ import {
 import { BackendError, type StoreError } from "@effect-simba/core/SimbaError"
 import { Clock, Context, Deferred, Duration, Effect, type Exit, Layer, Logger, Stream } from "effect"
 
-export const outage = new BackendError({ operation: "test", retryable: true, cause: new Error("outage") })
+export const outage = new BackendError({ operation: "test", isRetryable: true, cause: new Error("outage") })
 
 /** What another contender owns, seen by one that waits. `stamp` is that of the backend when it answered. */
 export const refusal = (stamp: Stamp | undefined): AcquireResult => ({

@@ -1,14 +1,13 @@
 /** A lease of a data stream in memory: tests write its messages, ask it back, lose it, and break its backend. */
 import { SimbaError } from "@effect-simba/core"
 import { FencingToken } from "@effect-simba/core/FencingToken"
-import type { StreamError } from "@effect-simba/core/streams"
-import { StreamLost, StreamYielded } from "@effect-simba/core/streams/StreamError"
+import { StreamYielded } from "@effect-simba/core/streams/StreamError"
 import { StreamLease } from "@effect-simba/core/streams/StreamLease"
 import { compareEntryIds, EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import type { RawMessage, StreamEnd } from "@effect-simba/core/streams/StreamStore"
 import { Deferred, Duration, Effect, Inspectable, Latch, Layer, Option, Pipeable } from "effect"
 
-const outage = new SimbaError.BackendError({ operation: "test", retryable: true, cause: new Error("no connection") })
+const outage = new SimbaError.BackendError({ operation: "test", isRetryable: true, cause: new Error("no connection") })
 
 export const message = (id: string, fields: Record<string, string>): RawMessage => ({
   id: EntryId.make(id),
@@ -33,8 +32,8 @@ export class ScriptedLease {
   isSilent = false
   private readonly arrival = Latch.makeUnsafe(false)
   private readonly asked = Latch.makeUnsafe(false)
-  private readonly lost = Deferred.makeUnsafe<StreamError.StreamLost>()
-  private loss: StreamError.StreamLost | undefined
+  private readonly lost = Deferred.makeUnsafe<SimbaError.LeaseLost>()
+  private loss: SimbaError.LeaseLost | undefined
   private readonly token = FencingToken.make(1)
   private readonly name = StreamName.make("orders")
   private readonly entry = EntryId.make("1-0")
@@ -69,12 +68,18 @@ export class ScriptedLease {
   }
 
   lose(): void {
-    this.loss = new StreamLost({ stream: this.name, entry: this.entry, token: this.token, reason: "TakenOver" })
+    this.loss = new SimbaError.LeaseLost({
+      kind: "stream",
+      resource: this.name,
+      id: this.entry,
+      token: this.token,
+      reason: { _tag: "TakenOver" }
+    })
     Deferred.doneUnsafe(this.lost, Effect.succeed(this.loss))
   }
 
   private guarded<A>(name: string, run: () => A) {
-    return Effect.suspend((): Effect.Effect<A, StreamError.StreamLost | SimbaError.BackendError> => {
+    return Effect.suspend((): Effect.Effect<A, SimbaError.LeaseLost | SimbaError.BackendError> => {
       this.calls.push(name)
       if (this.isSilent) return Effect.never
       if (this.loss !== undefined) return Effect.fail(this.loss)
@@ -117,7 +122,7 @@ export class ScriptedLease {
         "checkpoint",
         () => Option.map(Option.fromNullishOr(this.checkpoint), (id) => ({ id, offset: this.offset }))
       ),
-      "StreamLost",
+      "LeaseLost",
       (loss) => Effect.die(loss)
     ),
     end: Effect.sync(() => this.end),

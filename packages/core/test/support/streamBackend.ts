@@ -25,8 +25,12 @@ const id = (n: number) => StreamName.EntryId.make(`${n}-0`)
 const num = (entry: string) => Number(entry.split("-")[0])
 const valueOf = (held: { readonly consumer: string; readonly epoch: string }) => `${held.consumer}@@${held.epoch}`
 
-export const outage = new SimbaError.BackendError({ operation: "test", retryable: true, cause: new Error("outage") })
-export const refusal = new SimbaError.BackendError({ operation: "test", retryable: false, cause: new Error("NOPERM") })
+export const outage = new SimbaError.BackendError({ operation: "test", isRetryable: true, cause: new Error("outage") })
+export const refusal = new SimbaError.BackendError({
+  operation: "test",
+  isRetryable: false,
+  cause: new Error("NOPERM")
+})
 
 /** `hang`: never arrives. `lost`: arrives, and is never answered. */
 export type Mode = "work" | "fail" | "refuse" | "hang" | "lost"

@@ -201,7 +201,7 @@ describe("requests of one turn on a fake server", () => {
       for (const exit of exits) {
         const error = yield* Effect.flip(exit)
         assert.instanceOf(error, BackendError)
-        assert.isTrue(error.retryable)
+        assert.isTrue(error.isRetryable)
       }
       yield* server.setErrorState(undefined)
     }).pipe(Effect.provide(FakeLive)))

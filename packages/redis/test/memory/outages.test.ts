@@ -48,7 +48,7 @@ describe("a provider without timeouts, of a server that never answers", () => {
       yield* TestClock.adjust("1 millis")
       const error = building.pollUnsafe()
       assert.isTrue(error !== undefined && Exit.isSuccess(error))
-      assert.deepInclude((error as Exit.Success<object>).value, { _tag: "BackendError", retryable: true })
+      assert.deepInclude((error as Exit.Success<object>).value, { _tag: "BackendError", isRetryable: true })
     }).pipe(Effect.scoped, Effect.provide(FakeLive)))
 })
 
@@ -69,7 +69,7 @@ describe("a server in trouble", () => {
         yield* server.setErrorState(state)
         const acquiring = yield* start(mutex.acquire("n"))
         const refused = yield* Effect.flip(Effect.scoped(mutex.acquireIfAvailable("o")))
-        assert.deepInclude(refused, { _tag: "BackendError", retryable: true })
+        assert.deepInclude(refused, { _tag: "BackendError", isRetryable: true })
         yield* TestClock.adjust("5 seconds")
         assert.isTrue(yield* lease.isHeld)
         assert.isUndefined(acquiring.pollUnsafe())
@@ -124,7 +124,7 @@ describe("a server in trouble", () => {
           answer = Effect.fail(new RedisError({ cause: new ReplyError(text) }))
           return Effect.map(Effect.flip(contender(store, freshName("refusals")).ask("try")), (error) => {
             assert.instanceOf(error, BackendError)
-            return error.retryable
+            return error.isRetryable
           })
         }
         for (
@@ -163,7 +163,7 @@ describe("a server in trouble", () => {
         // Who is behind a holder of its own layer has its turn once that one knows that it lost
         const behind = yield* start(turn(a))
         yield* TestClock.adjust("10 seconds")
-        assert.strictEqual((yield* Fiber.join(lost)).reason, "Vanished")
+        assert.strictEqual((yield* Fiber.join(lost)).reason._tag, "Vanished")
         yield* Fiber.join(behind)
         assert.deepStrictEqual(tokens, [...new Set(tokens)].sort((x, y) => x - y))
         assert.strictEqual(tokens.length, 7)

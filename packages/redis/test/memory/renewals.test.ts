@@ -60,6 +60,6 @@ it.effect("a node that hangs costs its own leases, and no others", () => {
     hangs = false
     yield* TestClock.adjust("10 seconds")
     assert.deepStrictEqual(held, elsewhere)
-    for (const lease of there) assert.strictEqual((yield* lease.lost).reason, "BackendGone")
+    for (const lease of there) assert.strictEqual((yield* lease.lost).reason._tag, "BackendGone")
   }).pipe(Effect.scoped, Effect.provide(cluster))
 }, { tags: ["S14"] })

@@ -504,7 +504,7 @@ describe("what others write", () => {
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       const error = yield* Effect.flip(service.announce([{ stream: input as never, info: {} }]))
-      assert.isTrue(error._tag === "BackendError" && !error.retryable)
+      assert.isTrue(error._tag === "BackendError" && !error.isRetryable)
       assert.include(error.message, "is the load-balancer stream of service")
       assert.strictEqual(yield* send("EXISTS", input), 1)
       assert.strictEqual(yield* send("XLEN", input), 0)
@@ -549,7 +549,7 @@ describe("what others write", () => {
         })))
         assert.deepStrictEqual(results.map(({ _tag }) => _tag), ["Failed", "Failed", "Failed", "Taken"])
         const first = results[0]!
-        assert.isTrue(first._tag === "Failed" && first.error._tag === "BackendError" && !first.error.retryable)
+        assert.isTrue(first._tag === "Failed" && first.error._tag === "BackendError" && !first.error.isRetryable)
         const keys = (yield* server.keys).map(({ key }) => key)
         assert.isFalse(keys.includes(StreamKeys.streamLease(streams[0]!)))
         assert.isFalse(keys.includes(StreamKeys.entryLease(streams[0]!, entries[0]!.entry)))

@@ -185,7 +185,7 @@ describe("Cluster", () => {
           ]
           for (const error of errors) {
             assert.instanceOf(error, BackendError)
-            assert.isTrue(error._tag === "BackendError" && !error.retryable, error.message)
+            assert.isTrue(error._tag === "BackendError" && !error.isRetryable, error.message)
           }
         }
         assert.strictEqual(yield* send("XLEN", input), 0)
@@ -197,7 +197,7 @@ describe("Cluster", () => {
         const foreign = { ...request, stream: elsewhere, entry: entries[0]!.entry, epoch: epoch() }
         const own = { ...request, stream: streamOf("one"), entry: answer!.entry, epoch: epoch() }
         const refusal = yield* Effect.flip(service.take([own, foreign]))
-        assert.isTrue(refusal._tag === "BackendError" && !refusal.retryable, refusal.message)
+        assert.isTrue(refusal._tag === "BackendError" && !refusal.isRetryable, refusal.message)
         assert.isNull(yield* send("GET", StreamKeys.streamLease(own.stream)))
         assert.strictEqual((yield* service.take([own]))[0]!._tag, "Taken")
         // On one server any name will do
@@ -219,9 +219,9 @@ describe("outages", () => {
       for (const state of ["LOADING", "BUSY", "READONLY"] as const) {
         yield* server.setErrorState(state)
         const error = yield* Effect.flip(service.commit(held, EntryId.make("1-0")))
-        assert.isTrue(error._tag === "BackendError" && error.retryable, `${state}: ${error.message}`)
+        assert.isTrue(error._tag === "BackendError" && error.isRetryable, `${state}: ${error.message}`)
         const renewal = yield* Effect.flip(service.renew([held], lease))
-        assert.isTrue(renewal._tag === "BackendError" && renewal.retryable, `${state}: ${renewal.message}`)
+        assert.isTrue(renewal._tag === "BackendError" && renewal.isRetryable, `${state}: ${renewal.message}`)
         yield* server.setErrorState(undefined)
         yield* TestClock.adjust("200 millis")
       }
@@ -240,7 +240,7 @@ describe("outages", () => {
         assert.strictEqual(yield* server.connections(), 2)
         yield* server.dropConnections()
         const error = yield* Fiber.join(first)
-        assert.isTrue(error._tag === "BackendError" && error.retryable)
+        assert.isTrue(error._tag === "BackendError" && error.isRetryable)
         yield* TestClock.adjust("1 second")
         yield* service.announce([{ stream: streamOf("one"), info: {} }])
         assert.strictEqual((yield* read).length, 1)
@@ -353,7 +353,7 @@ describe("waiting for messages", () => {
       yield* send("SET", streamOf("bad"), "no stream")
       yield* TestClock.adjust("10 seconds")
       const error = yield* Fiber.join(bad)
-      assert.isTrue(error._tag === "BackendError" && !error.retryable)
+      assert.isTrue(error._tag === "BackendError" && !error.isRetryable)
       yield* send("XADD", streamOf("good"), "*", "n", "1")
       yield* TestClock.adjust("1 second")
       assert.strictEqual((yield* Fiber.join(good)).length, 1)

@@ -26,7 +26,7 @@ import * as RedisKeys from "../../src/internal/mutex/keys.ts"
 import * as mailboxes from "../../src/internal/mutex/waiterInbox.ts"
 import { contender, freshId, freshName, ownerOf } from "../support/harness.ts"
 
-const lost = new BackendError({ operation: "subscribe", retryable: true, cause: new Error("the connection is down") })
+const lost = new BackendError({ operation: "subscribe", isRetryable: true, cause: new Error("the connection is down") })
 
 /** Channels that are driven by hand: what is subscribed, what comes, and what fails. */
 const channels = () => {

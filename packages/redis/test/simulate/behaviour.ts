@@ -217,7 +217,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
   const worker = once.pipe(
     Effect.catchTag("ProtocolError", (error) => Effect.die(error)),
     Effect.catchTag(["AcquireTimeout", "LeaseLost", "BackendError"], (error) => {
-      note("failed", { error: error._tag === "LeaseLost" ? `LeaseLost ${error.reason} ${error.id}` : error._tag })
+      note("failed", { error: error._tag === "LeaseLost" ? `LeaseLost ${error.reason._tag} ${error.id}` : error._tag })
       return error._tag === "AcquireTimeout" ? Effect.void : pause(50, 500)
     }),
     Effect.andThen(pause(0, settings.rest)),

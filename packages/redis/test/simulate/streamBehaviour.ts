@@ -239,7 +239,7 @@ const handler = (client: Simulation.Client, settings: Settings) => {
       let after = yield* claim(stream, token)
       while (after !== `${settings.rounds * settings.messages}-0`) {
         const found = yield* Effect.retry(lease.messagesAfter(after, 7), {
-          while: (error) => error._tag !== "StreamLost",
+          while: (error) => error._tag !== "LeaseLost",
           schedule: Schedule.spaced("300 millis")
         })
         for (const { fields, id } of found) {

@@ -146,7 +146,7 @@ export const held = (server: Sender, mutex: MutexName) =>
 export const failsWithWrongType = <A, E>(effect: Effect.Effect<A, E>) =>
   Effect.map(Effect.flip(effect as Effect.Effect<A, unknown>), (error) => {
     assert.instanceOf(error, SimbaError.BackendError)
-    assert.isFalse(error.retryable, error.message)
+    assert.isFalse(error.isRetryable, error.message)
     assert.match(error.message, /WRONGTYPE/)
   })
 

@@ -159,7 +159,7 @@ export const hanging = scenario(function*(stage) {
   const reasons = yield* Effect.forkChild(Effect.forEach(leases, ({ lost }) => lost, { concurrency: "unbounded" }))
   yield* stage.pause
   const losses = yield* Fiber.join(reasons)
-  assert.deepStrictEqual(losses.map(({ reason }) => reason), ["BackendGone", "BackendGone", "BackendGone"])
+  assert.deepStrictEqual(losses.map(({ reason }) => reason._tag), ["BackendGone", "BackendGone", "BackendGone"])
   yield* until("interrupted", Effect.sync(() => interrupted === 3))
   yield* stage.resume
   yield* owns(a, 3)
@@ -304,7 +304,7 @@ export const checkpoints = scenario(function*(stage) {
   for (let i = 7; i <= 9; i++) yield* stage.send("XADD", stream, `${i}-0`, "n", String(i))
   yield* until("nine", Effect.sync(() => seen.length >= 9))
   assert.deepStrictEqual(seen, Array.from({ length: 9 }, (_, i) => `${i + 1}-0`))
-  assert.strictEqual((yield* Effect.flip(stale!.commit("5-0" as never)))._tag, "StreamLost")
+  assert.strictEqual((yield* Effect.flip(stale!.commit("5-0" as never)))._tag, "LeaseLost")
 })
 
 export const processed = scenario(function*(stage) {

@@ -77,7 +77,7 @@ const main = (config: WorkerConfig) => {
         : {
           _tag: "Failed",
           error: error?._tag ?? String(exit.cause),
-          reason: error?._tag === "LeaseLost" ? error.reason : error?.message
+          reason: error?._tag === "LeaseLost" ? error.reason._tag : error?.message
         }
     ))
   })

@@ -132,7 +132,7 @@ it.effect("failures are part of the history", () =>
         ...store,
         acquire: () =>
           Effect.fail(
-            new SimbaError.BackendError({ operation: "acquire", retryable: false, cause: "down" })
+            new SimbaError.BackendError({ operation: "acquire", isRetryable: false, cause: "down" })
           )
       }))
     ).pipe(Layer.provide(MutexStore.layerMemory))

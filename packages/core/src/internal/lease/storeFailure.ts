@@ -8,21 +8,21 @@ import { BackendError, ProtocolError, type StoreError } from "../../SimbaError.t
 import * as log from "../log.ts"
 
 /** An outage of the backend: the same request may succeed later. */
-export const isTransient = (error: { readonly _tag: string; readonly retryable?: boolean }): error is BackendError =>
-  error._tag === "BackendError" && error.retryable === true
+export const isTransient = (error: { readonly _tag: string; readonly isRetryable?: boolean }): error is BackendError =>
+  error._tag === "BackendError" && error.isRetryable === true
 
 /** The store's own error, or else an outage: a timeout or a crash left the outcome unknown. */
 export const toFailure = (operation: string, cause: Cause.Cause<unknown>): StoreError => {
   const error = Cause.squash(cause)
   return error instanceof BackendError || error instanceof ProtocolError
     ? error
-    : new BackendError({ operation, retryable: true, cause: error })
+    : new BackendError({ operation, isRetryable: true, cause: error })
 }
 
 export const noAnswer = (operation: string, within: Duration.Duration): BackendError =>
   new BackendError({
     operation,
-    retryable: true,
+    isRetryable: true,
     cause: new Error(`no reply within ${Duration.format(within)}`)
   })
 

@@ -44,7 +44,7 @@ export const isRefused = (result: HeldLease | Refused): result is Refused => "_t
 export const closed = () =>
   new BackendError({
     operation: "acquire",
-    retryable: false,
+    isRetryable: false,
     cause: new Error("the layer of the mutex is closed")
   })
 

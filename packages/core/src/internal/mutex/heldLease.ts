@@ -5,7 +5,7 @@ import type * as Fiber from "effect/Fiber"
 import type { FencingToken } from "../../FencingToken.ts"
 import type { LeaseId, MutexName } from "../../MutexName.ts"
 import type { GuardRequest, Released, ReleaseRequest } from "../../MutexStore.ts"
-import { LeaseLost } from "../../SimbaError.ts"
+import { LeaseLost, type LossReason } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
 import { awaitExit, isolate, Listeners } from "../lease/observers.ts"
 import { TrackedLease } from "../lease/trackedLease.ts"
@@ -122,13 +122,15 @@ export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
     )
   }
 
-  lossOf(reason: LeaseLost["reason"], owner?: string): LeaseLost {
+  lossOf(reason: LossReason["_tag"], owner?: string): LeaseLost {
     const { id, mutex, token } = this
-    return new LeaseLost({ mutex, id, token, reason, ...(owner === undefined ? {} : { owner }) })
+    // Only reasons that name another owner come with one
+    const why = { _tag: reason, ...(owner === undefined ? {} : { owner }) } as LossReason
+    return new LeaseLost({ kind: "mutex", resource: mutex, id, token, reason: why })
   }
 
   /** Interrupts the work. `notifyLoss` follows. */
-  lose(reason: LeaseLost["reason"], owner?: string): LeaseLost {
+  lose(reason: LossReason["_tag"], owner?: string): LeaseLost {
     const loss = this.loss ??= this.lossOf(reason, owner)
     if (this.isOpen()) {
       this.state = "lost"

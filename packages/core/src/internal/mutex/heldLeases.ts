@@ -13,7 +13,6 @@ import * as MutexMetrics from "../../MutexMetrics.ts"
 import * as MutexSchedule from "../../MutexSchedule.ts"
 import type { Ownership } from "../../MutexState.ts"
 import type { GuardResult, MutexStore, ReleaseRequest } from "../../MutexStore.ts"
-import type { LeaseLost } from "../../SimbaError.ts"
 import { type Instant, instant } from "../lease/instant.ts"
 import { LeaseDeadlines } from "../lease/leaseDeadlines.ts"
 import * as leaseRenewer from "../lease/leaseRenewer.ts"
@@ -49,7 +48,7 @@ export interface HeldLeases {
   readonly undo: (request: Omit<ReleaseRequest, "confirm">) => Effect.Effect<void>
 }
 
-type LossReason = Exclude<LeaseLost["reason"], "Released">
+type LossTag = keyof typeof MutexMetrics.losses
 
 export const make = Effect.fnUntraced(function*(
   store: MutexStore["Service"],
@@ -83,9 +82,9 @@ export const make = Effect.fnUntraced(function*(
   }
 
   /** Losses that are not logged and counted yet, and of which the line of fibers for the mutex does not know. */
-  const unreported = new Map<HeldLease, LossReason>()
+  const unreported = new Map<HeldLease, LossTag>()
 
-  const interruptWork = (lease: HeldLease, reason: LossReason, owner?: string) => {
+  const interruptWork = (lease: HeldLease, reason: LossTag, owner?: string) => {
     if (!lease.isOpen()) return
     deadlines.remove(lease)
     unreported.set(lease, reason)
@@ -107,7 +106,7 @@ export const make = Effect.fnUntraced(function*(
     }
   }
 
-  const lose = (lease: HeldLease, reason: LossReason, owner?: string) => {
+  const lose = (lease: HeldLease, reason: LossTag, owner?: string) => {
     if (!lease.isOpen()) return
     const now = deadlines.now()
     interruptWork(lease, reason, owner)
@@ -206,7 +205,7 @@ export const make = Effect.fnUntraced(function*(
         if (request === undefined) return Effect.void
         return releases.now(request, Math.min(releaseMillis, lease.left(now)))
       }
-      const reason = lease.loss?.reason
+      const reason = lease.loss?.reason._tag
       return reason === "Expired" || reason === "BackendGone" ? giveUp(lease) : Effect.void
     })
 

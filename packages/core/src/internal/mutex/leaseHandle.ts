@@ -34,9 +34,9 @@ const settle = <A, E>(exit: Exit.Exit<A, E>, loss: LeaseLost | undefined): Effec
     return exit
   }
   if (Exit.isSuccess(exit) || !Cause.hasDies(exit.cause)) return Effect.fail(loss)
-  const { id, mutex, token } = loss
+  const { id, resource, token } = loss
   return log.error("Work that lost its lease crashed while it was interrupted", exit.cause).pipe(
-    Effect.annotateLogs({ mutex, lease: id, token }),
+    Effect.annotateLogs({ mutex: resource, lease: id, token }),
     Effect.andThen(loss)
   )
 }

@@ -11,7 +11,7 @@ import type { HeldLease } from "./heldLease.ts"
 
 const report = (loss: LeaseLost) =>
   log.error(
-    `Work under lease ${loss.token} of mutex "${loss.mutex}" was interrupted and is still running, although somebody ` +
+    `Work under lease ${loss.token} of mutex "${loss.resource}" was interrupted and is still running, although somebody ` +
       "else may own the mutex now. It is uninterruptible, or its finalizers take long: see MutexConfig, onOverrun"
   )
 
@@ -23,7 +23,7 @@ export const make = (onOverrun: Options["onOverrun"] = report, recorder: Recorde
   now: Instant
 ): void => {
   if (!lease.hasWork()) return
-  const ranOut = loss.reason === "Expired" || loss.reason === "BackendGone"
+  const ranOut = loss.reason._tag === "Expired" || loss.reason._tag === "BackendGone"
   // Work that was interrupted this moment has the margin to end, even if the loss was noticed late
   const grace = Math.max(lease.terms.margin, ranOut ? lease.serverLeft(now) : 0)
   timers.at(now.monotonic + grace, () => {

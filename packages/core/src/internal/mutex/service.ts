@@ -11,7 +11,7 @@ import type { AcquireOptions, LeaseOptions, Mutex } from "../../Mutex.ts"
 import * as MutexConfig from "../../MutexConfig.ts"
 import type { LeaseId, MutexName } from "../../MutexName.ts"
 import { MutexStore } from "../../MutexStore.ts"
-import { type AcquireError, AcquireTimeout, BackendError, InvalidConfig, type InvalidName } from "../../SimbaError.ts"
+import { type AcquireError, AcquireTimeout, InvalidConfig, type InvalidName } from "../../SimbaError.ts"
 import * as contender from "../leadership/contender.ts"
 import * as log from "../log.ts"
 import { checked, mutexProblem } from "../nameRules.ts"
@@ -118,9 +118,7 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
         }
         for (const lease of obtained) {
           leases.check(lease, leases.now())
-          if (lease.loss !== undefined) {
-            return yield* new BackendError({ operation: "acquireAll", retryable: true, cause: lease.loss })
-          }
+          if (lease.loss !== undefined) return yield* lease.loss
         }
         return obtained
       })

@@ -69,7 +69,7 @@ export const make = Effect.fnUntraced(function*(
   let isConsumer = false
 
   table.onLost = ({ entry, stream, token }, reason) =>
-    notices?.push({ _tag: "StreamDisowned", stream, entry, token, reason })
+    notices?.push({ _tag: "StreamDisowned", stream, entry, token, reason: { _tag: reason } })
 
   yield* table.renewing(store)
   yield* Effect.forkScoped(supervise("The keeping of checkpoints", reaper.keepCheckpoints(client)))

@@ -7,8 +7,7 @@ import * as Semaphore from "effect/Semaphore"
 import { replyTimeout } from "../../internal/lease/replyTimeout.ts"
 import { isTransient, toFailure } from "../../internal/lease/storeFailure.ts"
 import * as log from "../../internal/log.ts"
-import type { StoreError } from "../../SimbaError.ts"
-import type { StreamLost } from "../StreamError.ts"
+import type { LeaseLost, StoreError } from "../../SimbaError.ts"
 import type { Member, Service } from "../StreamStore.ts"
 import type { StreamConfig } from "./config.ts"
 import { annotations, type EndOutcome, type OwnedStream } from "./ownedStream.ts"
@@ -17,26 +16,26 @@ import type { StreamTable } from "./streamTable.ts"
 type Failures = Exclude<Effect.Success<ReturnType<Service["fail"]>>, string>
 
 export interface LeaseEnds {
-  /** One try each. They fail with `StreamLost` if the lease is not ours any more. */
-  readonly done: (owned: OwnedStream) => Effect.Effect<void, StreamLost | StoreError>
-  readonly release: (owned: OwnedStream) => Effect.Effect<void, StreamLost | StoreError>
-  readonly handOver: (owned: OwnedStream, to: Member) => Effect.Effect<void, StreamLost | StoreError>
-  readonly deadLetter: (owned: OwnedStream, reason: string) => Effect.Effect<void, StreamLost | StoreError>
+  /** One try each. They fail with `LeaseLost` if the lease is not ours any more. */
+  readonly done: (owned: OwnedStream) => Effect.Effect<void, LeaseLost | StoreError>
+  readonly release: (owned: OwnedStream) => Effect.Effect<void, LeaseLost | StoreError>
+  readonly handOver: (owned: OwnedStream, to: Member) => Effect.Effect<void, LeaseLost | StoreError>
+  readonly deadLetter: (owned: OwnedStream, reason: string) => Effect.Effect<void, LeaseLost | StoreError>
   /** Counts a failure of the handler, once for each attempt, and returns those in a row. */
-  readonly fail: (owned: OwnedStream, attempt: number) => Effect.Effect<Failures, StreamLost | StoreError>
+  readonly fail: (owned: OwnedStream, attempt: number) => Effect.Effect<Failures, LeaseLost | StoreError>
   /** After the reply that the lease is not ours: asks for the reason, ends it as lost, and fails with the loss. */
-  readonly refused: (owned: OwnedStream) => Effect.Effect<never, StreamLost>
+  readonly refused: (owned: OwnedStream) => Effect.Effect<never, LeaseLost>
   /** Retries while the lease is ours; after a stop once more. Logs failures. Returns none if it never succeeded. */
   readonly retry: <A>(
     owned: OwnedStream,
     what: string,
-    attempt: Effect.Effect<A, StreamLost | StoreError>
+    attempt: Effect.Effect<A, LeaseLost | StoreError>
   ) => Effect.Effect<Option.Option<A>>
   /** Retries an end. A lease whose end never succeeds is lost, so that another consumer takes it. */
   readonly endOrLose: (
     owned: OwnedStream,
     what: string,
-    attempt: Effect.Effect<void, StreamLost | StoreError>
+    attempt: Effect.Effect<void, LeaseLost | StoreError>
   ) => Effect.Effect<void>
   readonly yield: (owned: OwnedStream) => Effect.Effect<void>
 }
@@ -98,7 +97,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
     owned: OwnedStream,
     how: EndOutcome,
     call: Effect.Effect<string, StoreError>
-  ): Effect.Effect<void, StreamLost | StoreError> => {
+  ): Effect.Effect<void, LeaseLost | StoreError> => {
     // An attempt without a reply may have ended the lease by its owner's own act. For `done` the store replies so itself
     const answer = Effect.map(
       call,
@@ -121,7 +120,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
         const exit = yield* Effect.exit(attempt)
         if (Exit.isSuccess(exit)) return Option.some(exit.value)
         const error = Option.getOrUndefined(Exit.findErrorOption(exit))
-        if (error?._tag === "StreamLost" || !owned.isOpen()) return Option.none()
+        if (error?._tag === "LeaseLost" || !owned.isOpen()) return Option.none()
         const isLast = error === undefined || !isTransient(error) || wasStopped
         if (!isLogged || isLast) {
           isLogged = true

@@ -2,8 +2,8 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { Handle, timeLeft } from "../../internal/handle.ts"
-import type { StoreError } from "../../SimbaError.ts"
-import { type StreamLost, StreamYielded } from "../StreamError.ts"
+import type { LeaseLost, StoreError } from "../../SimbaError.ts"
+import { StreamYielded } from "../StreamError.ts"
 import type { StreamLease } from "../StreamLease.ts"
 import type { ClientContext } from "./context.ts"
 import type { OwnedStream } from "./ownedStream.ts"
@@ -142,7 +142,7 @@ export class LeaseImpl extends Handle implements StreamLease {
 
   private committing(
     call: () => Effect.Effect<string, StoreError>
-  ): Effect.Effect<void, StreamLost | StoreError> {
+  ): Effect.Effect<void, LeaseLost | StoreError> {
     return this.ensure.pipe(
       Effect.andThen(call),
       Effect.flatMap((answer) => {

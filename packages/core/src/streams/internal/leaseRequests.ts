@@ -1,10 +1,9 @@
 /** Requests of a handler to its lease: their errors, their outages, and the text of a dead letter. */
 import * as Effect from "effect/Effect"
 import { isTransient, retrySchedule } from "../../internal/lease/storeFailure.ts"
-import type { StoreError } from "../../SimbaError.ts"
-import type { StreamLost } from "../StreamError.ts"
+import type { LeaseLost, StoreError } from "../../SimbaError.ts"
 
-export type LeaseError = StreamLost | StoreError
+export type LeaseError = LeaseLost | StoreError
 
 const retry = retrySchedule("20 millis", "500 millis")
 

@@ -9,7 +9,7 @@ import * as Pull from "effect/Pull"
 import * as Schedule from "effect/Schedule"
 import * as log from "../../internal/log.ts"
 import { AcquireTimeout, BackendError, LeaseLost, ProtocolError, StaleToken } from "../../SimbaError.ts"
-import { StreamLost, StreamYielded } from "../StreamError.ts"
+import { StreamYielded } from "../StreamError.ts"
 import type { StreamLease } from "../StreamLease.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import type { RawMessage } from "../StreamStore.ts"
@@ -22,7 +22,7 @@ export const defaultBackoff: Schedule.Schedule<unknown, unknown> = Schedule.min(
 ]).pipe(Schedule.jittered)
 
 /** These say something about a lease or a backend, and nothing about the message. */
-const own = [StreamLost, StreamYielded, LeaseLost, StaleToken, BackendError, ProtocolError, AcquireTimeout]
+const own = [StreamYielded, LeaseLost, StaleToken, BackendError, ProtocolError, AcquireTimeout]
 
 const isOwn = (cause: Cause.Cause<unknown>): boolean =>
   cause.reasons.some((reason) => Cause.isFailReason(reason) && own.some((type) => reason.error instanceof type))

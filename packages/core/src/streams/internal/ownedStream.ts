@@ -5,7 +5,7 @@ import type { FencingToken } from "../../FencingToken.ts"
 import type { Instant } from "../../internal/lease/instant.ts"
 import { Listeners } from "../../internal/lease/observers.ts"
 import { type Periods, TrackedLease } from "../../internal/lease/trackedLease.ts"
-import { StreamLost } from "../StreamError.ts"
+import { LeaseLost, type LossReason } from "../../SimbaError.ts"
 import type * as StreamMetrics from "../StreamMetrics.ts"
 import type { ConsumerName, EntryId, Epoch, StreamName } from "../StreamName.ts"
 import type { Announcement, Held, Member, RenewRequest } from "../StreamStore.ts"
@@ -35,8 +35,8 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
   readonly info: Announcement["info"]
   readonly source: Source
   failures: number
-  loss: StreamLost | undefined
-  readonly onLoss = new Listeners<StreamLost>()
+  loss: LeaseLost | undefined
+  readonly onLoss = new Listeners<LeaseLost>()
   readonly onRevoked = new Listeners<void>()
   /** However it ends. */
   readonly onEnd = new Listeners<void>()
@@ -139,7 +139,7 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
   }
 
   /** Interrupts the handler and tells all listeners. */
-  lose(reason: StreamLost["reason"]): StreamLost {
+  lose(reason: LossReason["_tag"]): LeaseLost {
     const loss = this.loss = this.lossOf(reason)
     this.handler?.interruptUnsafe()
     this.onLoss.tell(loss)
@@ -154,7 +154,7 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
   }
 
   /** The error of operations after its end. */
-  get over(): StreamLost {
+  get over(): LeaseLost {
     return this.loss ?? this.lossOf("Released")
   }
 
@@ -163,8 +163,9 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
     return this.onEnd.next(() => this.isOpen() ? undefined : Effect.void)
   }
 
-  private lossOf(reason: StreamLost["reason"]): StreamLost {
-    return new StreamLost({ stream: this.stream, entry: this.entry, token: this.token, reason })
+  private lossOf(reason: LossReason["_tag"]): LeaseLost {
+    const { entry, stream, token } = this
+    return new LeaseLost({ kind: "stream", resource: stream, id: entry, token, reason: { _tag: reason } })
   }
 
   /** Waits for a revocation. */

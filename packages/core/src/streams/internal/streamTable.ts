@@ -13,14 +13,14 @@ import type { Slice } from "../../internal/lease/slices.ts"
 import { retrySchedule } from "../../internal/lease/storeFailure.ts"
 import * as log from "../../internal/log.ts"
 import { margin as marginOf } from "../../internal/optionChecks.ts"
-import type { StreamLost } from "../StreamError.ts"
+import type { LeaseLost } from "../../SimbaError.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import type { EntryId, StreamName } from "../StreamName.ts"
 import type { RenewResult, Service } from "../StreamStore.ts"
 import type { StreamConfig } from "./config.ts"
 import { annotations, type OwnedStream, type Terms } from "./ownedStream.ts"
 
-type Lost = Exclude<StreamLost["reason"], "Released">
+type Lost = keyof typeof StreamMetrics.losses
 
 /** Data streams that one line about many losses names. */
 const namesLogged = 5
@@ -51,7 +51,7 @@ export class StreamTable {
   /** Handlers that have not ended yet, of data streams that are not owned any more: they take up room. */
   private readonly lingering = new Map<StreamName, OwnedStream>()
   /** Not logged yet. */
-  private readonly losses: Array<StreamLost> = []
+  private readonly losses: Array<LeaseLost> = []
   /** Open while there is room. */
   readonly room = Latch.makeUnsafe(true)
   /** Called for every loss, after the handler was interrupted. */
@@ -217,13 +217,16 @@ export class StreamTable {
   private readonly logLosses = Effect.gen({ self: this }, function*() {
     // The batches of one renewal have deadlines of their own
     yield* Effect.sleep("500 millis")
-    const byReason = Arr.groupBy(this.losses.splice(0), ({ reason }) => reason)
+    const byReason = Arr.groupBy(this.losses.splice(0), ({ reason }) => reason._tag)
     for (const [reason, [loss, ...others]] of Object.entries(byReason)) {
       if (others.length === 0) {
-        yield* Effect.annotateLogs(log.warning(loss.message), annotations(loss))
+        yield* Effect.annotateLogs(
+          log.warning(loss.message),
+          annotations({ stream: loss.resource, entry: loss.id, token: loss.token })
+        )
         continue
       }
-      const names = [loss, ...others.slice(0, namesLogged - 1)].map(({ stream }) => `"${stream}"`).join(", ")
+      const names = [loss, ...others.slice(0, namesLogged - 1)].map(({ resource }) => `"${resource}"`).join(", ")
       const more = others.length < namesLogged ? "" : ", ..."
       yield* log.warning(`${others.length + 1} data streams are lost (${reason}): ${names}${more}`)
     }
@@ -250,7 +253,7 @@ export class StreamTable {
   }
 
   /** Fails with the loss unless it is owned at this instant. */
-  ensure(owned: OwnedStream): Effect.Effect<void, StreamLost> {
+  ensure(owned: OwnedStream): Effect.Effect<void, LeaseLost> {
     return Effect.suspend(() => this.isHeld(owned) ? Effect.void : Effect.fail(owned.over))
   }
 }

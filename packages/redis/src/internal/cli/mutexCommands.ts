@@ -36,7 +36,7 @@ export const lookAt = (names: ReadonlyArray<string>, limit: number) =>
         Mutex.inspect(name, { limit }).pipe(
           Effect.map((state) => Result.succeed({ name, state })),
           Effect.catchIf(
-            (error) => error._tag !== "BackendError" || !error.retryable,
+            (error) => error._tag !== "BackendError" || !error.isRetryable,
             (error) => Effect.succeed(Result.fail({ name, error }))
           )
         ),

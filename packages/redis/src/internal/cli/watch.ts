@@ -23,8 +23,8 @@ const mostMutexes = 100
 const readable = (names: ReadonlyArray<string>) => Effect.map(lookAt(names, 20), ([looks]) => looks)
 
 /** The server may come back, and the watch goes on. */
-const isOutage = (error: { readonly _tag: string; readonly retryable?: boolean }): error is BackendError =>
-  error._tag === "BackendError" && error.retryable === true
+const isOutage = (error: { readonly _tag: string; readonly isRetryable?: boolean }): error is BackendError =>
+  error._tag === "BackendError" && error.isRetryable === true
 
 const clockTime = Effect.map(DateTime.now, DateTime.formatIso)
 

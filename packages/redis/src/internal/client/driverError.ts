@@ -2,11 +2,11 @@
 export class DriverError extends Error {
   override readonly name = "DriverError"
   /** An outage, which ends by itself. Otherwise a mistake. */
-  readonly retryable: boolean
+  readonly isRetryable: boolean
 
-  constructor(message: string, retryable: boolean) {
+  constructor(message: string, isRetryable: boolean) {
     super(message)
-    this.retryable = retryable
+    this.isRetryable = isRetryable
     this.stack = `${this.name}: ${message}`
   }
 }

@@ -12,7 +12,7 @@ export const isTransient = (text: string): boolean => transientCode.test(text)
 export const isReply = (cause: unknown): cause is Error => cause instanceof Error && cause.name === "ReplyError"
 
 export const isRetryable = (cause: unknown): boolean =>
-  cause instanceof DriverError ? cause.retryable : !isReply(cause) || isTransient(cause.message)
+  cause instanceof DriverError ? cause.isRetryable : !isReply(cause) || isTransient(cause.message)
 
 /** The server does not know the script, and ran nothing. */
 export const isForgotten = (cause: unknown): boolean => String(cause).includes("NOSCRIPT")
@@ -53,7 +53,7 @@ export const withoutArguments = (cause: unknown): unknown => {
 export const backendError = (operation: string, cause: unknown, keys?: ReadonlyArray<string>): BackendError => {
   const text = isReply(cause) ? cause.message : undefined
   const shown = text?.startsWith("MOVED ") ? moved : text && known(text, keys) || withoutArguments(cause)
-  return new BackendError({ operation, retryable: isRetryable(shown), cause: shown })
+  return new BackendError({ operation, isRetryable: isRetryable(shown), cause: shown })
 }
 
 export const fromRedis = (operation: string) => (error: RedisError): BackendError =>
@@ -61,4 +61,4 @@ export const fromRedis = (operation: string) => (error: RedisError): BackendErro
 
 /** An error at one key, which a script replied instead of raising. */
 export const fromReply = (operation: string, text: string, keys?: ReadonlyArray<string>): BackendError =>
-  new BackendError({ operation, retryable: isTransient(text), cause: known(text, keys) ?? new Error(text) })
+  new BackendError({ operation, isRetryable: isTransient(text), cause: known(text, keys) ?? new Error(text) })

@@ -145,7 +145,7 @@ export const make = (
       })
     } catch (cause) {
       // The client cannot write the command at all. No caller may wait for a reply that never comes
-      const error = (operation: string) => new BackendError({ operation, retryable: false, cause })
+      const error = (operation: string) => new BackendError({ operation, isRetryable: false, cause })
       for (const operation of operations) operation.fail(error)
     }
   }

@@ -58,7 +58,7 @@ const patience = 5000
 
 const readMessages = decoder("a read of data streams", StreamWire.ReadReply)
 
-const isRetryable = (error: StoreError) => error._tag === "BackendError" && error.retryable
+const isRetryable = (error: StoreError) => error._tag === "BackendError" && error.isRetryable
 
 /** `maxReaders` bounds the connections. Beyond it, readers take more data streams each. */
 export const make = Effect.fnUntraced(function*(

@@ -62,7 +62,7 @@ export const make = (
     const problem = problemWith(stream)
     return problem === undefined
       ? Effect.void
-      : Effect.fail(new BackendError({ operation, retryable: false, cause: new Error(problem) }))
+      : Effect.fail(new BackendError({ operation, isRetryable: false, cause: new Error(problem) }))
   }
 
   /** Makes the group, unless there is one. Returns whether it was made. */

@@ -123,10 +123,10 @@ layer(Nodes.layer, { excludeTestServices: true, timeout: "60 seconds" })(
           const { client } = yield* stage.open({ service: "{refused}", processName: "a" })
           for (const stream of ["elsewhere", "{elsewhere}:s", "refused:s", "{refused:s"]) {
             const error = yield* Effect.flip(client.announceAll([{ stream: "{refused}:s" }, { stream }]))
-            assert.deepInclude(error, { _tag: "BackendError", operation: "announce", retryable: false })
+            assert.deepInclude(error, { _tag: "BackendError", operation: "announce", isRetryable: false })
             for (const part of [`"${stream}"`, `"{refused}"`, "hash tag"]) assert.include(error.message, part)
             const claiming = yield* Effect.flip(client.claim(stream))
-            assert.deepInclude(claiming, { _tag: "BackendError", retryable: false })
+            assert.deepInclude(claiming, { _tag: "BackendError", isRetryable: false })
             assert.include(claiming.message, "hash tag")
           }
           assert.strictEqual(Number(yield* stage.send("EXISTS", "{refused}-input")), 0)

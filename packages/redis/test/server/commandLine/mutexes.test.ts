@@ -126,7 +126,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       const yes = yield* answer("y")
       assert.strictEqual(yes.code, 0, yes.output)
       assert.include(yes.output, lease.id)
-      assert.strictEqual((yield* lease.lost).reason, "ForcedRelease")
+      assert.strictEqual((yield* lease.lost).reason._tag, "ForcedRelease")
 
       for (const flags of [[], ["--force", "--yes"]]) {
         const again = yield* commandLine.run(["release", name, ...flags], server)

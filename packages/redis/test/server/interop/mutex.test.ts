@@ -174,7 +174,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer
-        const down = new BackendError({ operation: "subscribe", retryable: true, cause: new Error("down") })
+        const down = new BackendError({ operation: "subscribe", isRetryable: true, cause: new Error("down") })
         const tried: Array<number> = []
         const refusing = Effect.andThen(Effect.sync(() => tried.push(performance.now())), Effect.fail(down))
         const mutex = yield* openLate(refusing, { ...patient, confirmTimeout: "400 millis" })

@@ -322,7 +322,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
             const error = Exit.findErrorOption(exit)
             if (Option.isNone(error)) return Exit.isSuccess(exit)
             assert.instanceOf(error.value, BackendError)
-            assert.isTrue((error.value as BackendError).retryable, error.value.message)
+            assert.isTrue((error.value as BackendError).isRetryable, error.value.message)
             return false
           })
         )
@@ -373,7 +373,7 @@ describe("an outage", () => {
       for (let i = 0; i < 5; i++) {
         const error = yield* Effect.flip(Effect.timeout(store.owner(m), "5 seconds"))
         assert.instanceOf(error, BackendError)
-        assert.isTrue((error as BackendError).retryable)
+        assert.isTrue((error as BackendError).isRetryable)
       }
       yield* server.restart
       yield* until("it answers again", Effect.map(Effect.exit(store.owner(m)), Exit.isSuccess))
@@ -451,7 +451,7 @@ describe("building the layer", () => {
       for (const client of [{ db: 99 }, { db: 2, ...user }]) {
         const error = yield* Effect.flip(build({ url: server.url, client }))
         assert.instanceOf(error, BackendError)
-        assert.isFalse((error as BackendError).retryable)
+        assert.isFalse((error as BackendError).isRetryable)
         assert.match(error.message, /DB index is out of range|NOPERM/)
       }
       yield* server.send("ACL", "SETUSER", "app", "+select")
@@ -486,7 +486,7 @@ describe("building the layer", () => {
         const cluster = IoRedis.layerCluster({ nodes: [{ host: "127.0.0.1", port: server.port }], client })
         const error = yield* Effect.flip(Effect.scoped(Layer.build(cluster)))
         assert.instanceOf(error, BackendError)
-        assert.isFalse((error as BackendError).retryable)
+        assert.isFalse((error as BackendError).isRetryable)
         assert.match(error.message, /WRONGPASS|NOAUTH/)
         assert.notInclude(inspect(error, { depth: 10 }), "mistyped")
       }
@@ -505,7 +505,7 @@ describe("building the layer", () => {
       const port = yield* closedPort
       const error = yield* Effect.flip(build({ url: `redis://127.0.0.1:${port}` }))
       assert.instanceOf(error, BackendError)
-      assert.isTrue((error as BackendError).retryable)
+      assert.isTrue((error as BackendError).isRetryable)
       assert.match(error.message, /ECONNREFUSED/)
       assert.strictEqual(yield* arrivals(port, 700), 0)
     }))

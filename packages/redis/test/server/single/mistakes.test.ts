@@ -276,7 +276,7 @@ const rowOf = Effect.fnUntraced(function*({ make, what }: Mistake) {
   const shown = inspect(error, { depth: 10 })
   assert.notMatch(shown, /mistyped|secret|node_modules\/.*ioredis/, what)
   assert.notMatch(error.message, /\.\.|\n/, what)
-  const again = error._tag === "BackendError" && error.retryable ? "yes" : "no"
+  const again = error._tag === "BackendError" && error.isRetryable ? "yes" : "no"
   return [what, `\`${stable(error.message)}\``, again]
 })
 

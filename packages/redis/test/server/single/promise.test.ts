@@ -111,7 +111,7 @@ describe("@effect-simba/redis/promise", () => {
       await using second = await simba.acquire(name)
       assert.isAbove(second.token, first.token)
       await send("DEL", `simba:{${name}}`)
-      assert.deepInclude(await aborted(second.signal), { _tag: "LeaseLost", reason: "Vanished" })
+      assert.deepInclude(await aborted(second.signal), { _tag: "LeaseLost", reason: { _tag: "Vanished" } })
     }))
 
   it("aborts the work of a lost lease, awaits it, and rejects with the loss", () =>

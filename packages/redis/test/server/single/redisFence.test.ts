@@ -131,7 +131,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       const key = freshName("failing")
       yield* server.send("SET", key, "text")
       const error = yield* Effect.flip(RedisFence.run(broken, by(key, token(9)))(key))
-      assert.deepInclude(error, { _tag: "BackendError", retryable: false })
+      assert.deepInclude(error, { _tag: "BackendError", isRetryable: false })
       assert.match(error.message, /not an integer/)
       yield* stale(RedisFence.run(broken, by(key, token(8)))(key))
       const refused = yield* Effect.flip(RedisFence.run(refusing, by(key, token(9)))())
@@ -148,7 +148,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       yield* server.send("DEL", RedisKeys.seenToken(key))
       yield* server.send("LPUSH", RedisKeys.seenToken(key), "x")
       const wrongType = yield* Effect.flip(RedisFence.set(by(key, token(1)), key, "x"))
-      assert.deepInclude(wrongType, { _tag: "BackendError", retryable: false })
+      assert.deepInclude(wrongType, { _tag: "BackendError", isRetryable: false })
       assert.strictEqual(yield* server.send("EXISTS", key), 0)
     }))
 

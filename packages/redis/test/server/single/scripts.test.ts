@@ -473,7 +473,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       assert.deepStrictEqual(results.map((result) => result._tag), ["Renewed", "Failed", "Renewed", "Lost", "Renewed"])
       const [, failed] = results
       if (failed?._tag !== "Failed" || failed.error._tag !== "BackendError") assert.fail("expected a BackendError")
-      assert.isFalse(failed.error.retryable)
+      assert.isFalse(failed.error.isRetryable)
       assert.match(failed.error.message, /WRONGTYPE/)
       for (const index of [0, 2, 4]) {
         assert.isAbove(Number(yield* server.send("PTTL", keysOf(names[index]!).owner)), 20_000)

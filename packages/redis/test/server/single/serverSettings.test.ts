@@ -67,7 +67,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("settings of the server"
       yield* server.send("ACL", "SETUSER", "noscripts", "reset", "on", ">x", "~*", "&*", "+@all", "-@scripting")
       const error = yield* Effect.flip(openStore(server, { url: `redis://noscripts:x@127.0.0.1:${server.port}` }))
       assert.instanceOf(error, BackendError)
-      assert.deepInclude(error, { retryable: false })
+      assert.deepInclude(error, { isRetryable: false })
       assert.match(error.message, /NOPERM/)
     }))
 })

@@ -39,7 +39,7 @@ describe("a timeout below the lease", () => {
       )
       const errors = yield* Effect.all([waiting(free), waiting(taken), promised], { concurrency: "unbounded" })
       for (const error of errors) {
-        assert.deepInclude(error, { _tag: "BackendError", retryable: true })
+        assert.deepInclude(error, { _tag: "BackendError", isRetryable: true })
         assert.match(error.message, cause)
       }
     }).pipe(Effect.provide(quiet)), { timeout: 30_000 })

@@ -29,7 +29,7 @@ const passing = /\b(LOADING|BUSY|READONLY|TRYAGAIN|CLUSTERDOWN|MASTERDOWN)\b/
 const backendError = (operation: string, cause: unknown) =>
   new BackendError({
     operation,
-    retryable: !(cause instanceof ReplyError) || passing.test(cause.message),
+    isRetryable: !(cause instanceof ReplyError) || passing.test(cause.message),
     cause
   })
 

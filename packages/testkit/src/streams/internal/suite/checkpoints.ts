@@ -124,7 +124,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       yield* service.commit(held, id("5-0"))
       for (const text of ["6", "", "six", "6-", "6-x", "18446744073709551616-0", "6-18446744073709551616"]) {
         const failure = yield* Effect.flip(service.commit(held, text as EntryId))
-        assert.isFalse(failure._tag === "BackendError" && failure.retryable, text)
+        assert.isFalse(failure._tag === "BackendError" && failure.isRetryable, text)
         yield* Effect.flip(service.deadLetterMessage(held, { id: text as EntryId, fields: [["n", "6"]] }, "no id"))
       }
       assert.deepStrictEqual(yield* committed(service, held.stream), Option.some(id("5-0")))
