@@ -15,6 +15,8 @@ export const anyProblem: Problem = (name) =>
     ? "it is blank"
     : name.length > maxLength
     ? `it is longer than ${maxLength} characters`
+    : /[\ud800-\udfff]/u.test(name)
+    ? "it has half of a surrogate pair, which UTF-8 cannot say: names that differ there would be one"
     : undefined
 
 export const mutexProblem: Problem = (name) =>

@@ -403,3 +403,23 @@ export const gaps = scenario(function*(stage) {
   yield* until("committed", Effect.map(checkpoint, (text) => text === "6-0@@@@2"))
   assert.deepStrictEqual(seen.slice(-2), [1000, 1001])
 })
+
+/** After the message with the largest id no other can come: it is processed once, and its reader waits. */
+export const largestId = scenario(function*(stage) {
+  const { service, streams } = named(stage, "largest", 1)
+  const stream = streams[0]!.stream
+  const largest = "18446744073709551615-18446744073709551615"
+  const seen: Array<string> = []
+  const a = yield* stage.open({ service, processName: "a" })
+  yield* a.client.announceAll(streams)
+  yield* stage.send("XADD", stream, largest, "n", "1")
+  const fiber = yield* a.start(a.client.run(
+    StreamMessages.process(Schema.Struct({ n: Schema.String }), ({ id }) => Effect.sync(() => void seen.push(id)))
+  ))
+  const checkpoint = Effect.map(stage.send("GET", `simba:checkpoint:${stream}`), String)
+  yield* until("committed", Effect.map(checkpoint, (text) => text.startsWith(largest)))
+  yield* Effect.sleep("1500 millis")
+  assert.deepStrictEqual(seen, [largest])
+  assert.isUndefined(fiber.pollUnsafe())
+  assert.deepStrictEqual((yield* a.client.owned).map(({ stream }) => stream), [stream])
+})

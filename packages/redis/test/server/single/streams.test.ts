@@ -56,6 +56,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("data streams on Redis",
   it.effect("messages that were trimmed unread are counted, and a stream written again is read", () =>
     shared(scenarios.gaps))
 
+  it.effect("the message with the largest id is processed once, and its reader waits", () =>
+    shared(scenarios.largestId))
+
   it.effect("a successor resumes after the last commit, and the stale owner cannot move it", () =>
     shared(scenarios.checkpoints))
 
