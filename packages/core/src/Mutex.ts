@@ -114,8 +114,8 @@ export class Mutex extends Context.Service<Mutex, {
  *
  * **Details**
  *
- * Invalid options are refused when the layer is built. Closing the layer waits, for at most `releaseTimeout`, until all
- * releases are done.
+ * Invalid options are refused when the layer is built. Closing the layer interrupts protected work and awaits it, for at
+ * most `releaseTimeout`. Then it waits as long until all releases are done.
  *
  * **Example** (Mutexes in the memory of this process)
  *

@@ -121,13 +121,68 @@ describe("a closed layer whose store lives on", () => {
       assert.strictEqual((yield* store.owner(mutex))._tag, "Free")
     })))
 
+  it.effect("interrupts work, awaits it, and releases its mutex before it is closed", () =>
+    test(Effect.gen(function*() {
+      const { close, mutex } = yield* open
+      const faults = yield* FaultyStore.Faults
+      const log: Array<string> = []
+      const finalizer = (name: string) => Effect.andThen(Effect.sleep("300 millis"), Effect.sync(() => log.push(name)))
+      const work = (name: string) => Effect.onInterrupt(Effect.never, () => finalizer(name))
+      const locked = yield* start(Effect.flip(mutex.withLock("a")(work("locked"))))
+      const bare = yield* start(
+        Effect.scoped(Effect.flatMap(mutex.acquire("b"), (lease) => Effect.flip(lease.protect(work("protected")))))
+      )
+      yield* TestClock.adjust(1)
+      const closing = yield* start(Effect.andThen(close, Effect.sync(() => log.push("closed"))))
+      const other = Context.get(yield* another("them"), Mutex.Mutex)
+      yield* TestClock.adjust("299 millis")
+      for (const name of ["a", "b"]) assert.strictEqual((yield* other.owner(name))._tag, "Held")
+      yield* TestClock.adjust("1 millis")
+      yield* Fiber.join(closing)
+      assert.deepStrictEqual(log, ["locked", "protected", "closed"])
+      for (const name of ["a", "b"]) assert.strictEqual((yield* other.owner(name))._tag, "Free")
+      for (const fiber of [locked, bare]) {
+        assert.deepInclude(yield* Fiber.join(fiber), { _tag: "LeaseLost", reason: { _tag: "BackendGone" } })
+      }
+      assert.strictEqual(faults.calls.filter((call) => call === "release").length, 2)
+    })))
+
+  it.effect("a bare lease stays its holder's: closing the layer waits for nobody, and releases nothing", () =>
+    test(Effect.gen(function*() {
+      const { close, mutex } = yield* open
+      const scope = yield* Scope.make()
+      const lease = yield* Scope.provide(mutex.acquire("m"), scope)
+      const closing = yield* start(close)
+      yield* TestClock.adjust(0)
+      assert.isDefined(closing.pollUnsafe())
+      assert.strictEqual((yield* Effect.flip(lease.ensure)).reason._tag, "BackendGone")
+      const other = Context.get(yield* another("them"), Mutex.Mutex)
+      assert.strictEqual((yield* other.owner("m"))._tag, "Held")
+      yield* Scope.close(scope, Exit.void)
+      assert.strictEqual((yield* other.owner("m"))._tag, "Free")
+    })))
+
+  it.effect("work may close the layer that it runs on", () =>
+    test(Effect.gen(function*() {
+      const { close, mutex } = yield* open
+      const work = yield* start(Effect.exit(mutex.withLock("m")(Effect.andThen(close, Effect.never))))
+      yield* TestClock.adjust("10 seconds")
+      assert.isDefined(work.pollUnsafe())
+      const other = Context.get(yield* another("them"), Mutex.Mutex)
+      assert.strictEqual((yield* other.owner("m"))._tag, "Free")
+    })))
+
   it.effect("work that outlives the layer releases its mutex when it ends", () =>
     test(Effect.gen(function*() {
       const { close, mutex } = yield* open
       const work = yield* start(Effect.flip(mutex.withLock("m")(Effect.uninterruptible(Effect.sleep("10 seconds")))))
-      yield* close
+      const closing = yield* start(close)
       const other = Context.get(yield* another("them"), Mutex.Mutex)
-      yield* TestClock.adjust("9 seconds")
+      yield* TestClock.adjust("1999 millis")
+      assert.isUndefined(closing.pollUnsafe())
+      yield* TestClock.adjust("1 millis")
+      assert.isDefined(closing.pollUnsafe())
+      yield* TestClock.adjust("7 seconds")
       assert.strictEqual((yield* other.owner("m"))._tag, "Held")
       yield* TestClock.adjust("1 second")
       assert.deepInclude(yield* Fiber.join(work), { _tag: "LeaseLost", reason: { _tag: "BackendGone" } })

@@ -25,8 +25,7 @@ const stage = Effect.gen(function*() {
     isCut = false
     return wasCut ? links((link) => link.release()) : Effect.void
   })
-  const context = yield* Effect.context<FakeRedis.FakeRedis>()
-  const here = Effect.provideContext(context)
+  const here = Effect.provideService(FakeRedis.FakeRedis, fake)
   return {
     open: ({ clientTimeout, name = `process-${names.length}`, ...options } = {}) => {
       names.push(name)
@@ -103,6 +102,8 @@ describe("a mutex on the fake Redis", () => {
 
   it.effect("a timeout of zero is one request that is awaited: a free mutex is acquired, a held one is refused", () =>
     fake(scenarios.oneTry))
+
+  it.effect("closing a layer interrupts work, awaits it, and leaves its mutex free", () => fake(scenarios.closed))
 
   it.effect("a waiter that leaves does not hold up the one behind it", () => fake(scenarios.leaving), { tags: ["H3"] })
 })

@@ -7,7 +7,7 @@ import type * as MutexConfig from "@effect-simba/core/MutexConfig"
 import type { MutexName } from "@effect-simba/core/MutexName"
 import { BackendError, LeaseLost } from "@effect-simba/core/SimbaError"
 import { assert } from "@effect/vitest"
-import { Clock, Deferred, Duration, Effect, Exit, Fiber, Option, type Scope } from "effect"
+import { Clock, Deferred, Duration, Effect, Exit, Fiber, Option, Scope } from "effect"
 import { freshName, held, keysOf, ownerOf, patient, queued, quiet, until } from "./harness.ts"
 
 /** `name` and `clientTimeout` are those of the client. */
@@ -378,4 +378,21 @@ export const outage = scenario(function*({ open, server }) {
   yield* server.kill
   const error = yield* Effect.flip(Effect.timeout(Effect.scoped(mutex.acquire(m)), "15 seconds"))
   assert.instanceOf(error, BackendError)
+})
+
+export const closed = scenario(function*({ open, server }) {
+  const m = freshName("closed")
+  for (const cleanUp of [0, 300]) {
+    const scope = yield* Scope.make()
+    const mutex = yield* Scope.provide(open(patient), scope)
+    const begun = yield* Deferred.make<void>()
+    const work = Effect.andThen(Deferred.succeed(begun, undefined), Effect.never)
+    const working = yield* Effect.forkScoped(
+      Effect.exit(mutex.withLock(m)(Effect.onInterrupt(work, () => Effect.sleep(cleanUp))))
+    )
+    yield* Deferred.await(begun)
+    yield* Scope.close(scope, Exit.void)
+    assert.strictEqual(yield* server.send("PTTL", keysOf(m).owner), -2)
+    assert.strictEqual(lossOf(yield* Fiber.join(working)).reason._tag, "BackendGone")
+  }
 })

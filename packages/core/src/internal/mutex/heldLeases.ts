@@ -126,16 +126,25 @@ export const make = Effect.fnUntraced(function*(
     lose(lease, reason, owner)
   }
 
+  /** L4: what protected work still used is released when the work has ended. A bare lease is its holder's to release. */
+  const close = Effect.suspend(() => {
+    const open = deadlines.all()
+    for (const lease of open) interruptWork(lease, "BackendGone")
+    for (const lease of open) lease.notifyLoss()
+    for (const lease of open) report(lease, deadlines.now())
+    const releasing = open.flatMap((lease) => {
+      const works = lease.endWorks()
+      return works === undefined ? [] : [Effect.andThen(works, giveUp(lease))]
+    })
+    return Effect.timeoutOption(
+      Effect.all(releasing, { concurrency: "unbounded", discard: true }),
+      config.releaseTimeout
+    )
+  })
+
   // Finalizers run in reverse: leases are lost before the renewals that are under way are interrupted
   const fibers = yield* FiberSet.make()
-  yield* Effect.addFinalizer(() =>
-    Effect.sync(() => {
-      const open = deadlines.all()
-      for (const lease of open) interruptWork(lease, "BackendGone")
-      for (const lease of open) lease.notifyLoss()
-      for (const lease of open) report(lease, deadlines.now())
-    })
-  )
+  yield* Effect.addFinalizer(() => close)
   const timers = yield* timerQueue.make
   const watchOverrun = overrunMonitor.make(config.onOverrun, recorder, timers)
 
@@ -191,6 +200,8 @@ export const make = Effect.fnUntraced(function*(
 
   const giveUp: HeldLeases["giveUp"] = (lease) =>
     Effect.suspend(() => {
+      // By the layer that closed
+      if (lease.state === "released") return Effect.void
       const request = part(lease, deadlines.now())
       return request === undefined ? Effect.void : releases.later(request)
     })

@@ -77,6 +77,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("a mutex on Redis", (it)
   it.effect("a timeout of zero is one request that is awaited: a free mutex is acquired, a held one is refused", () =>
     alone(scenarios.oneTry))
 
+  it.effect("closing a layer interrupts work, awaits it, and leaves its mutex free", () => shared(scenarios.closed))
+
   it.effect("a waiter that leaves does not hold up the one behind it", () => shared(scenarios.leaving), {
     tags: ["H3"]
   })
