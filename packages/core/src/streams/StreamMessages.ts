@@ -36,11 +36,13 @@ import * as Option from "effect/Option"
 import type * as Schedule from "effect/Schedule"
 import type * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import { entryProblem } from "../internal/nameRules.ts"
 import { InvalidConfig, type LeaseLost, type StoreError } from "../SimbaError.ts"
 import { retryOutages } from "./internal/leaseRequests.ts"
 import * as messageAttempts from "./internal/messageAttempts.ts"
 import { MessageCommits } from "./internal/messageCommits.ts"
 import { MessageReader } from "./internal/messageReader.ts"
+import { problemOf, type StartPosition } from "./internal/startPosition.ts"
 import type { StreamYielded } from "./StreamError.ts"
 import { StreamLease } from "./StreamLease.ts"
 import type { EntryId, StreamName } from "./StreamName.ts"
@@ -94,6 +96,18 @@ export interface ReadOptions<in A> {
    * messages come, and within half a minute while none come. Default: log a warning.
    */
   readonly onGap?: ((gap: Gap) => Effect.Effect<void>) | undefined
+  /**
+   * Where to begin in a data stream without a checkpoint: at the first message, at the next one to come, at the message
+   * with this id, or at the first message since a time (ids are times of the server). Deleted messages before it are no gap.
+   * It is noted as the checkpoint. Default: "beginning".
+   */
+  readonly from?: StartPosition | undefined
+  /**
+   * For those who keep the id of the last processed message in their own database: reading begins after it, wherever the
+   * checkpoint is. None: nothing was processed, so that it begins at the first message, or where `from` says. Default: the
+   * checkpoint.
+   */
+  readonly after?: Option.Option<string> | undefined
 }
 
 /**
@@ -184,6 +198,10 @@ const check = (options: ProcessOptions<never> | undefined): Effect.Effect<void, 
       return Effect.fail(new InvalidConfig({ option, problem: `${value} is not a whole number of at least 1` }))
     }
   }
+  const from = problemOf(options?.from ?? "now")
+  if (from !== undefined) return Effect.fail(new InvalidConfig({ option: "from", problem: from }))
+  const after = Option.flatMapNullishOr(options?.after ?? Option.none(), entryProblem)
+  if (Option.isSome(after)) return Effect.fail(new InvalidConfig({ option: "after", problem: after.value }))
   const attempts = options?.attempts ?? 1
   if (attempts !== Infinity && (!Number.isSafeInteger(attempts) || attempts < 1)) {
     return Effect.fail(

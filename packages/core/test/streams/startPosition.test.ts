@@ -1,0 +1,172 @@
+import { StreamError, StreamMessages } from "@effect-simba/core/streams"
+import { EntryId } from "@effect-simba/core/streams/StreamName"
+import type { Extent } from "@effect-simba/core/streams/StreamStore"
+import { assert, describe, it } from "@effect/vitest"
+import { DateTime, Effect, Exit, Fiber, Option, Schema } from "effect"
+import { TestClock } from "effect/testing"
+import { resolve, type StartPosition } from "../../src/streams/internal/startPosition.ts"
+import { message, ScriptedLease } from "../support/scriptedLease.ts"
+
+const id = (text: string) => EntryId.make(text)
+
+/** A stream whose first 10 messages of 30 are deleted. */
+const trimmed = {
+  length: 20,
+  last: id("3000-5"),
+  first: id("1000-0"),
+  added: 30,
+  lastDeleted: undefined
+}
+
+const at = (position: StartPosition, extent: Option.Option<Extent> = Option.some(trimmed)) => {
+  const { id, offset } = resolve(position, extent)
+  return [id, offset]
+}
+
+describe("a position", () => {
+  it("is the beginning, after what was deleted, or the end", () => {
+    assert.deepStrictEqual(at("beginning"), ["0-0", 10])
+    assert.deepStrictEqual(at("now"), ["3000-5", 30])
+    assert.deepStrictEqual(at("now", Option.none()), ["0-0", 0])
+    assert.deepStrictEqual(at("beginning", Option.some({ ...trimmed, length: 0, first: undefined })), ["0-0", 30])
+  })
+
+  it("is before the message with the id, and before the first one of a time", () => {
+    assert.deepStrictEqual(at("2000-3"), ["2000-2", undefined])
+    assert.deepStrictEqual(at("2000-0"), ["1999-18446744073709551615", undefined])
+    assert.deepStrictEqual(at(DateTime.makeUnsafe(2000)), ["1999-18446744073709551615", undefined])
+    assert.deepStrictEqual(at("0-0"), ["0-0", 10])
+    assert.deepStrictEqual(at(DateTime.makeUnsafe(500)), ["499-18446744073709551615", 10])
+  })
+
+  it("is never beyond the end", () => {
+    for (const position of ["3000-6", "9000-0", DateTime.makeUnsafe(9000)]) {
+      assert.deepStrictEqual(at(position), ["3000-5", 30])
+    }
+    assert.deepStrictEqual(at("9000-0", Option.none()), ["0-0", 0])
+  })
+})
+
+const Numbered = Schema.Struct({ n: Schema.FiniteFromString })
+
+const lease = (...ns: ReadonlyArray<number>) => {
+  const lease = new ScriptedLease()
+  lease.add(...ns.map((n) => message(`${n}-0`, { n: String(n) })))
+  return lease
+}
+
+/** Processes until nothing more comes, and returns what came. */
+const processed = Effect.fnUntraced(function*(
+  lease: ScriptedLease,
+  options: StreamMessages.ProcessOptions<typeof Numbered.Type>,
+  meanwhile: Effect.Effect<void> = Effect.void
+) {
+  const seen: Array<number> = []
+  const gaps: Array<string> = []
+  const fiber = yield* StreamMessages.process(Numbered, ({ value }) => Effect.sync(() => seen.push(value.n)), {
+    onGap: ({ after, until }) => Effect.sync(() => gaps.push(`${after} ${until}`)),
+    ...options
+  }).pipe(Effect.provide(lease.layer), Effect.forkChild({ startImmediately: true }))
+  yield* TestClock.adjust("1 second")
+  yield* meanwhile
+  yield* TestClock.adjust("1 minute")
+  const exit = fiber.pollUnsafe()
+  yield* Fiber.interrupt(fiber)
+  return { seen, gaps, isDone: exit !== undefined && Exit.isSuccess(exit), exit }
+})
+
+describe("a data stream without a checkpoint", () => {
+  it.effect("is read from the beginning, from now, from an id or from a time", () =>
+    Effect.gen(function*() {
+      const cases: ReadonlyArray<readonly [StartPosition | undefined, ReadonlyArray<number>]> = [
+        [undefined, [1, 2, 3, 4]],
+        ["beginning", [1, 2, 3, 4]],
+        ["now", [4]],
+        ["2-0", [2, 3, 4]],
+        [DateTime.makeUnsafe(3), [3, 4]]
+      ]
+      for (const [from, expected] of cases) {
+        const one = lease(1, 2, 3)
+        const { gaps, seen } = yield* processed(one, { from }, Effect.sync(() => one.add(message("4-0", { n: "4" }))))
+        assert.deepStrictEqual(seen, expected)
+        assert.deepStrictEqual(gaps, [])
+      }
+    }))
+
+  it.effect("has one from its first owner on: a successor reads what came since, and no gap", () =>
+    Effect.gen(function*() {
+      const one = lease(1, 2, 3)
+      one.trim(2)
+      assert.deepStrictEqual((yield* processed(one, { from: "now" })).seen, [])
+      assert.deepStrictEqual([one.checkpoint, one.offset], ["3-0", 3])
+      one.add(message("4-0", { n: "4" }))
+      assert.deepInclude(yield* processed(one, { from: "now" }), { seen: [4], gaps: [] })
+      // The checkpoint counts, whatever the option says
+      assert.deepInclude(yield* processed(one, { from: "1-0" }), { seen: [], gaps: [] })
+    }))
+})
+
+describe("a position that its user keeps", () => {
+  it.effect("counts, behind the checkpoint and ahead of it, and none is before the first message", () =>
+    Effect.gen(function*() {
+      for (
+        const [after, expected] of [[Option.some("1-0"), [2, 3, 4]], [Option.some("3-0"), [4]], [Option.none(), [1, 2, 3, 4]]] as const
+      ) {
+        const one = lease(1, 2, 3, 4)
+        one.checkpoint = id("2-0")
+        one.offset = 2
+        const { gaps, seen } = yield* processed(one, { after })
+        assert.deepStrictEqual(seen, expected)
+        assert.deepStrictEqual(gaps, [])
+        assert.strictEqual(one.checkpoint, "4-0")
+      }
+    }))
+
+  it.effect("with none, a start that was noted before counts", () =>
+    Effect.gen(function*() {
+      const one = lease(1, 2)
+      assert.deepStrictEqual((yield* processed(one, { after: Option.none(), from: "now" })).seen, [])
+      one.add(message("3-0", { n: "3" }))
+      assert.deepStrictEqual((yield* processed(one, { after: Option.none(), from: "now" })).seen, [3])
+    }))
+
+  it.effect("reports gaps, dead-letters what cannot be decoded, and yields when it is revoked", () =>
+    Effect.gen(function*() {
+      const one = lease(1, 2, 3, 4)
+      one.trim(2)
+      one.add(message("5-0", { other: "5" }), message("6-0", { n: "6" }))
+      const { exit, gaps, seen } = yield* processed(one, { after: Option.some("1-0") }, Effect.sync(() => one.askBack()))
+      assert.deepStrictEqual([seen, gaps], [[3, 4, 6], ["1-0 3-0"]])
+      assert.deepStrictEqual(one.dead.map(([id]) => id), ["5-0"])
+      const error = exit !== undefined && Exit.isFailure(exit) ? exit.cause.reasons[0] : undefined
+      assert.isTrue(error?._tag === "Fail" && error.error instanceof StreamError.StreamYielded)
+    }))
+
+  it.effect("before the end of the data stream leaves the rest to process, and at the end nothing", () =>
+    Effect.gen(function*() {
+      for (const [after, expected] of [["1-0", [2, 0]], ["3-0", []]] as const) {
+        const one = lease(1, 2)
+        one.add(message("3-0", { n: "0" }))
+        one.checkpoint = id("3-0")
+        one.end = "Ended"
+        const { isDone, seen } = yield* processed(one, {
+          after: Option.some(after),
+          until: ({ value }) => value.n === 0
+        })
+        assert.deepStrictEqual([seen, isDone], [expected, true])
+      }
+    }))
+
+  it.effect("is refused if it is no id, and so is a start", () =>
+    Effect.gen(function*() {
+      const one = lease(1)
+      for (const options of [{ after: Option.some("five") }, { from: "yesterday" }]) {
+        const error = yield* StreamMessages.process(Numbered, () => Effect.void, options).pipe(
+          Effect.provide(one.layer),
+          Effect.flip
+        )
+        assert.deepInclude(error, { _tag: "InvalidConfig", option: Object.keys(options)[0] })
+      }
+      assert.deepStrictEqual(one.calls, [])
+    }))
+})
