@@ -57,7 +57,12 @@ const allowedCycles = [
     "core/internal/leadership/contender",
     "core/internal/leadership/contenderState"
   ],
-  ["core/streams/StreamClient", "core/streams/internal/client", "core/streams/internal/handlerRunner"],
+  [
+    "core/streams/StreamClient",
+    "core/streams/internal/client",
+    "core/streams/internal/handlerRunner",
+    "core/streams/internal/administration"
+  ],
   ["core/streams/StreamMessages", "core/streams/internal/messageReader"],
   ["testkit/ContentionScript", "testkit/internal/contentionScript/steps"],
   [

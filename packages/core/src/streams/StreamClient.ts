@@ -27,6 +27,7 @@ import * as Stream from "effect/Stream"
 import type { FencingToken } from "../FencingToken.ts"
 import type { BackendError, InvalidConfig, InvalidName, LeaseLost, StoreError } from "../SimbaError.ts"
 import { make } from "./internal/client.ts"
+import type { StartPosition } from "./internal/startPosition.ts"
 import type * as StreamConfig from "./StreamConfig.ts"
 import type { AlreadyClaimed, StreamNotFound } from "./StreamError.ts"
 import type { StreamLease } from "./StreamLease.ts"
@@ -95,6 +96,11 @@ export class StreamClient extends Context.Service<StreamClient, {
     options?: PageOptions
   ) => Effect.Effect<ReadonlyArray<DeadMessage>, InvalidName | StoreError>
   readonly redriveMessage: (stream: string, id: string) => Effect.Effect<boolean, InvalidName | StoreError>
+  readonly seek: (
+    stream: string,
+    to: StartPosition,
+    options?: SeekOptions
+  ) => Effect.Effect<EntryId, AlreadyClaimed | InvalidConfig | InvalidName | StoreError>
 }>()("@effect-simba/core/StreamClient") {}
 
 /**
@@ -536,6 +542,55 @@ export const redriveMessage = (
   id: string
 ): Effect.Effect<boolean, InvalidName | StoreError, StreamClient> =>
   StreamClient.use((client) => client.redriveMessage(stream, id))
+
+type SeekOptions = {
+  /** Takes the data stream from its owner, if it has one. Default: false. */
+  readonly force?: boolean | undefined
+}
+
+/**
+ * Moves the checkpoint of a data stream, forward or back, and returns the id after which reading goes on.
+ *
+ * **When to use**
+ *
+ * Use it to process messages again, or to leave some out. A handler moves its own checkpoint by `StreamLease.seek`.
+ *
+ * **Details**
+ *
+ * `to` is the first message that is left (`"beginning"`), the next one to come (`"now"`), the message with an id, or the
+ * first one since a time: it is the next to be read. While anybody owns the data stream, this fails with `AlreadyClaimed`.
+ *
+ * With `force` the owner loses the data stream in the same step. The backend refuses all that its handler asks from then on,
+ * and the next owner has a larger token. The handler is interrupted at its next renewal (`Vanished`). The data stream is
+ * taken again when the lease of its announcement has run out, after `leaseDuration` at the latest.
+ *
+ * **Gotchas**
+ *
+ * Until it is interrupted, the handler may write elsewhere: let that system refuse its token. Announce a data stream that is
+ * finished again. Otherwise nobody reads it. A handler that keeps its own offsets (`after`) begins at these.
+ *
+ * **Example** (All orders since yesterday once more)
+ *
+ * ```ts
+ * import { StreamClient } from "@effect-simba/core/streams"
+ * import { DateTime, Effect } from "effect"
+ *
+ * const again = Effect.gen(function*() {
+ *   const yesterday = DateTime.subtract(yield* DateTime.now, { days: 1 })
+ *   yield* StreamClient.seek("orders:eu", yesterday, { force: true })
+ *   yield* StreamClient.announce("orders:eu")
+ * })
+ * ```
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const seek = (
+  stream: string,
+  to: StartPosition,
+  options?: SeekOptions
+): Effect.Effect<EntryId, AlreadyClaimed | InvalidConfig | InvalidName | StoreError, StreamClient> =>
+  StreamClient.use((client) => client.seek(stream, to, options))
 
 /**
  * A failure of a handler.

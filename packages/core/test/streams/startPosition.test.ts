@@ -18,7 +18,7 @@ const trimmed = {
   lastDeleted: undefined
 }
 
-const at = (position: StartPosition, extent: Option.Option<Extent> = Option.some(trimmed)) => {
+const at = (position: StartPosition, extent: Option.Option<Extent> = Option.some(trimmed)): ReadonlyArray<unknown> => {
   const { id, offset } = resolve(position, extent)
   return [id, offset]
 }
@@ -110,13 +110,18 @@ describe("a position that its user keeps", () => {
   it.effect("counts, behind the checkpoint and ahead of it, and none is before the first message", () =>
     Effect.gen(function*() {
       for (
-        const [after, expected] of [[Option.some("1-0"), [2, 3, 4]], [Option.some("3-0"), [4]], [Option.none(), [1, 2, 3, 4]]] as const
+        const [after, expected] of [[Option.some("1-0"), [2, 3, 4]], [Option.some("3-0"), [4]], [Option.none(), [
+          1,
+          2,
+          3,
+          4
+        ]]] as const
       ) {
         const one = lease(1, 2, 3, 4)
         one.checkpoint = id("2-0")
         one.offset = 2
         const { gaps, seen } = yield* processed(one, { after })
-        assert.deepStrictEqual(seen, expected)
+        assert.deepStrictEqual<ReadonlyArray<number>>(seen, expected)
         assert.deepStrictEqual(gaps, [])
         assert.strictEqual(one.checkpoint, "4-0")
       }
@@ -135,7 +140,11 @@ describe("a position that its user keeps", () => {
       const one = lease(1, 2, 3, 4)
       one.trim(2)
       one.add(message("5-0", { other: "5" }), message("6-0", { n: "6" }))
-      const { exit, gaps, seen } = yield* processed(one, { after: Option.some("1-0") }, Effect.sync(() => one.askBack()))
+      const { exit, gaps, seen } = yield* processed(
+        one,
+        { after: Option.some("1-0") },
+        Effect.sync(() => one.askBack())
+      )
       assert.deepStrictEqual([seen, gaps], [[3, 4, 6], ["1-0 3-0"]])
       assert.deepStrictEqual(one.dead.map(([id]) => id), ["5-0"])
       const error = exit !== undefined && Exit.isFailure(exit) ? exit.cause.reasons[0] : undefined
@@ -165,7 +174,7 @@ describe("a position that its user keeps", () => {
           Effect.provide(one.layer),
           Effect.flip
         )
-        assert.deepInclude(error, { _tag: "InvalidConfig", option: Object.keys(options)[0] })
+        assert.deepInclude(error, { _tag: "InvalidConfig", option: Object.keys(options)[0]! })
       }
       assert.deepStrictEqual(one.calls, [])
     }))

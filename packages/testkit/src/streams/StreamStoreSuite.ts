@@ -20,6 +20,7 @@ import { sharing } from "./internal/suite/members.ts"
 import { messaging } from "./internal/suite/messages.ts"
 import { tidying } from "./internal/suite/reaper.ts"
 import { renewing } from "./internal/suite/renewals.ts"
+import { seeking } from "./internal/suite/seeks.ts"
 import { listening } from "./internal/suite/signals.ts"
 
 type Options<R = never> = {
@@ -88,6 +89,7 @@ export const suite = <E, R = never>(
     renewing(cases)
     ending(cases)
     committing(cases)
+    seeking(cases)
     messaging(cases)
     sharing(cases)
     tidying(cases)

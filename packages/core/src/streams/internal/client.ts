@@ -19,6 +19,7 @@ import { StreamLease } from "../StreamLease.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import type { EntryId, StreamName } from "../StreamName.ts"
 import { StreamStore } from "../StreamStore.ts"
+import * as administration from "./administration.ts"
 import { check } from "./config.ts"
 import * as consumptions from "./consumption.ts"
 import type { ClientContext } from "./context.ts"
@@ -242,6 +243,7 @@ export const make = Effect.fnUntraced(function*(
   }))
 
   return {
+    ...administration.make(store),
     id: config.consumer,
     run,
     notifications,

@@ -14,8 +14,8 @@ import { compareEntryIds, type EntryId } from "../StreamName.ts"
 import type { Checkpoint, Extent, RawMessage } from "../StreamStore.ts"
 import { type LeaseError, reasonOf, retryOutages } from "./leaseRequests.ts"
 import * as readPosition from "./readPosition.ts"
-import { isTime, RecentIds } from "./recentIds.ts"
-import { resolve, type StartPosition } from "./startPosition.ts"
+import { RecentIds } from "./recentIds.ts"
+import { startOf } from "./startPosition.ts"
 
 const problemOf = (error: Schema.SchemaError): string => reasonOf(error.message)
 
@@ -289,61 +289,12 @@ export class MessageReader<A, RD> {
     })
   }
 
-  /** Starts after the position that its user keeps, else after the checkpoint, else where the options say. */
   private get begin() {
-    return Effect.gen({ self: this }, function*() {
-      const { after, from = "beginning", until } = this.options
-      const checkpoint = Option.getOrUndefined(yield* retryOutages(this.lease.checkpoint))
-      const own = after && Option.map(
-        after,
-        (id): Checkpoint => ({ id: id as EntryId, offset: checkpoint?.id === id ? checkpoint.offset : undefined })
-      )
-      // A user who keeps the position and has none has processed nothing
-      const start = own && (Option.isSome(own) || from === "beginning") ? Option.getOrUndefined(own) : checkpoint
-      if (until !== undefined && start !== undefined && checkpoint !== undefined) {
-        // Messages between the position and the end are left
-        if (compareEntryIds(start.id, checkpoint.id) >= 0) yield* this.beginAtEnd
-        if (this.isOver) return
-      }
-      this.position = readPosition.at(
-        start ?? (from === "beginning" ? readPosition.beginning : yield* this.startFrom(from))
-      )
-      if (start === undefined && from === "beginning" && after === undefined) yield* this.warnOfExpiry
-    })
-  }
-
-  /** Whether the data stream ended at the checkpoint. */
-  private get beginAtEnd() {
-    return Effect.map(retryOutages(this.lease.end), (end) => {
+    return Effect.map(startOf(this.lease, this.options), ({ end, start }) => {
       this.isOver = end === "Ended"
       this.isReopened = end === "Reopened"
-    })
-  }
-
-  /** Notes the start as the checkpoint, so that the next owner begins there too. */
-  private startFrom(from: StartPosition) {
-    return Effect.gen({ self: this }, function*() {
-      const start = resolve(from, yield* retryOutages(this.lease.extent))
-      yield* retryOutages(this.lease.seek(start))
-      yield* log.info(`There is no checkpoint; reading begins after ${start.id}`).pipe(
-        Effect.annotateLogs({ stream: this.lease.stream })
-      )
-      return start
-    })
-  }
-
-  /** A data stream that is older than any checkpoint lasts unused may have had one. */
-  private get warnOfExpiry() {
-    return Effect.gen({ self: this }, function*() {
-      const extent = yield* retryOutages(this.lease.extent)
-      const first = Option.getOrUndefined(extent)?.first
-      if (first === undefined) return
-      const [written, now] = [Number(first.split("-")[0]), yield* Clock.currentTimeMillis]
-      if (!isTime(first) || now - written < Duration.toMillis(this.lease.checkpointRetention)) return
-      yield* log.warning(
-        "There is no checkpoint, or it has expired: reading an old data stream from its first message. " +
-          "Raise checkpointRetention above the longest pause between two announcements"
-      ).pipe(Effect.annotateLogs({ stream: this.lease.stream, message: first }))
+      // Nothing is read of what is over
+      if (!this.isOver) this.position = readPosition.at(start)
     })
   }
 

@@ -16,7 +16,8 @@ const timeOf = (id: EntryId) => Number(id.split("-")[0])
 
 export const isTime = (id: EntryId) => timeOf(id) > 1e12
 
-const before = (id: EntryId): EntryId => {
+/** The largest id below it. */
+export const before = (id: EntryId): EntryId => {
   const [millis, sequence] = id.split("-").map(BigInt) as [bigint, bigint]
   return EntryId.make(sequence > 0n ? `${millis}-${sequence - 1n}` : `${millis - 1n}-18446744073709551615`)
 }

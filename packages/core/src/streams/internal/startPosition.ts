@@ -1,27 +1,29 @@
 /** Where the reading of a data stream begins, by the words of its users. */
+import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as log from "../../internal/log.ts"
 import { entryProblem } from "../../internal/nameRules.ts"
+import type { StreamLease } from "../StreamLease.ts"
 import { compareEntryIds, EntryId } from "../StreamName.ts"
-import type { Checkpoint, Extent } from "../StreamStore.ts"
+import type { Checkpoint, Extent, StreamEnd } from "../StreamStore.ts"
+import { type LeaseError, retryOutages } from "./leaseRequests.ts"
+import { beginning } from "./readPosition.ts"
+import { before, isTime } from "./recentIds.ts"
 
 /** The first message that is left, the next one to come, a message by its id, or the first one since a time. */
 export type StartPosition = "beginning" | "now" | (string & {}) | DateTime.DateTime
 
 export const problemOf = (position: StartPosition): string | undefined =>
-  DateTime.isDateTime(position) || position === "beginning" || position === "now" || entryProblem(position) === undefined
+  DateTime.isDateTime(position) || position === "beginning" || position === "now" ||
+    entryProblem(position) === undefined
     ? undefined
     : "it is neither \"beginning\", \"now\", an id <milliseconds>-<sequence> nor a DateTime"
 
-const maxSequence = 2n ** 64n - 1n
-
 /** The largest id below it. */
-const predecessor = (id: string): EntryId => {
-  const [millis, sequence] = id.split("-").map(BigInt) as [bigint, bigint]
-  return EntryId.make(
-    sequence > 0n ? `${millis}-${sequence - 1n}` : millis > 0n ? `${millis - 1n}-${maxSequence}` : "0-0"
-  )
-}
+const predecessor = (id: string): EntryId => id === "0-0" ? EntryId.make(id) : before(EntryId.make(id))
 
 /** The checkpoint with which a reader begins there. Messages that were deleted before it are not missing. */
 export const resolve = (position: StartPosition, extent: Option.Option<Extent>): Checkpoint => {
@@ -37,3 +39,60 @@ export const resolve = (position: StartPosition, extent: Option.Option<Extent>):
   const isBeforeFirst = first === undefined || compareEntryIds(id, first) < 0
   return { id, offset: isBeforeFirst && added !== undefined ? added - length : undefined }
 }
+
+interface StartOptions {
+  readonly after?: Option.Option<string> | undefined
+  readonly from?: StartPosition | undefined
+  readonly until?: unknown
+}
+
+/** Notes the start as the checkpoint, so that the next owner begins there too. */
+const startFrom = (lease: StreamLease, from: StartPosition) =>
+  Effect.gen(function*() {
+    const start = resolve(from, yield* retryOutages(lease.extent))
+    yield* retryOutages(lease.seek(start))
+    yield* log.info(`There is no checkpoint; reading begins after ${start.id}`).pipe(
+      Effect.annotateLogs({ stream: lease.stream })
+    )
+    return start
+  })
+
+/** A data stream that is older than any checkpoint lasts unused may have had one. */
+const warnOfExpiry = (lease: StreamLease) =>
+  Effect.gen(function*() {
+    const extent = yield* retryOutages(lease.extent)
+    const first = Option.getOrUndefined(extent)?.first
+    if (first === undefined) return
+    const [written, now] = [Number(first.split("-")[0]), yield* Clock.currentTimeMillis]
+    if (!isTime(first) || now - written < Duration.toMillis(lease.checkpointRetention)) return
+    yield* log.warning(
+      "There is no checkpoint, or it has expired: reading an old data stream from its first message. " +
+        "Raise checkpointRetention above the longest pause between two announcements"
+    ).pipe(Effect.annotateLogs({ stream: lease.stream, message: first }))
+  })
+
+/**
+ * Starts after the position that its user keeps, else after the checkpoint, else where the options say. `end` is how the data
+ * stream ended there.
+ */
+export const startOf = (
+  lease: StreamLease,
+  { after, from = "beginning", until }: StartOptions
+): Effect.Effect<{ readonly start: Checkpoint; readonly end: StreamEnd }, LeaseError> =>
+  Effect.gen(function*() {
+    const checkpoint = Option.getOrUndefined(yield* retryOutages(lease.checkpoint))
+    const own = after && Option.map(
+      after,
+      (id): Checkpoint => ({ id: EntryId.make(id), offset: checkpoint?.id === id ? checkpoint.offset : undefined })
+    )
+    // A user who keeps the position and has none has processed nothing
+    const start = own && (Option.isSome(own) || from === "beginning") ? Option.getOrUndefined(own) : checkpoint
+    if (start !== undefined) {
+      // Before the end there are messages left
+      const mayBeOver = until !== undefined && checkpoint !== undefined && compareEntryIds(start.id, checkpoint.id) >= 0
+      return { start, end: mayBeOver ? yield* retryOutages(lease.end) : "Open" }
+    }
+    if (from !== "beginning") return { start: yield* startFrom(lease, from), end: "Open" }
+    if (after === undefined) yield* warnOfExpiry(lease)
+    return { start: beginning, end: "Open" }
+  })

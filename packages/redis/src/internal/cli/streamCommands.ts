@@ -1,5 +1,5 @@
 /** `streams`: the services of a server, their consumers and data streams, dead letters and dead messages. */
-import { EntryId, ServiceName, StreamName } from "@effect-simba/core/streams/StreamName"
+import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import type { DeadLetter, DeadMessage, Service } from "@effect-simba/core/streams/StreamStore"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
@@ -11,12 +11,18 @@ import * as Stream from "effect/Stream"
 import { stop } from "./exitCodes.ts"
 import { formatDuration, type Paint, plural, print, printable, table } from "./output.ts"
 import { countFlag, durationFlag, optional, switchFlag } from "./settings.ts"
-import { deadOf, known, messagesOf, mostLag, onStore, open, pendingOf, services } from "./streamServices.ts"
-
-const serviceArgument = Argument.String("service").pipe(
-  Argument.withDescription("The name of the service"),
-  Argument.withSchema(ServiceName)
-)
+import { rewind, seek } from "./streamPositions.ts"
+import {
+  deadOf,
+  known,
+  messagesOf,
+  mostLag,
+  onStore,
+  open,
+  pendingOf,
+  serviceArgument,
+  services
+} from "./streamServices.ts"
 
 const streamFlag = optional(
   Flag.withSchema(Flag.String("stream"), StreamName),
@@ -199,5 +205,5 @@ const redrive = Command.make(
 
 export const streams = Command.make("streams").pipe(
   Command.withDescription("Services that share data streams"),
-  Command.withSubcommands([ls, show, dead, redrive])
+  Command.withSubcommands([ls, show, dead, redrive, seek, rewind])
 )

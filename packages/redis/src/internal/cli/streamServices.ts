@@ -8,6 +8,7 @@ import {
   type ServiceState,
   StreamStore
 } from "@effect-simba/core/streams/StreamStore"
+import * as Argument from "effect/cli/Argument"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { flow } from "effect/Function"
@@ -30,6 +31,11 @@ const store = RedisStreams.layerStore.pipe(Layer.provideMerge(redis))
 
 /** Runs on the store of a server, and closes the services that it opened. */
 export const onStore = flow(Effect.scoped, Effect.provide(store))
+
+export const serviceArgument = Argument.String("service").pipe(
+  Argument.withDescription("The name of the service"),
+  Argument.withSchema(ServiceName)
+)
 
 const isServiceName = Schema.is(ServiceName)
 const suffix = keys.input("" as ServiceName)

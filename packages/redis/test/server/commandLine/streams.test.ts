@@ -1,8 +1,8 @@
 /** `effect-simba streams`: the state of a fleet, and dead letters that are announced again. */
-import { StreamClient, StreamName } from "@effect-simba/core/streams"
+import { StreamClient, StreamMessages, StreamName } from "@effect-simba/core/streams"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { assert, layer } from "@effect/vitest"
-import { Effect, Schedule } from "effect"
+import { Effect, Schedule, Schema } from "effect"
 import * as commandLine from "../../support/commandLine.ts"
 import { RedisServer, until } from "../../support/harness.ts"
 
@@ -117,6 +117,46 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       assert.deepStrictEqual(early.map((row) => ({ ...row, oldest: 0 })), [
         { name: "early", announced: 1, pending: 0, consumers: 0, oldest: 0, deadLetters: 0 }
       ] as ReadonlyArray<object>)
+    }))
+
+  it.effect("seek and rewind move a checkpoint, only with --force while it is owned, and say who reads it", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const service = "moved"
+      const checkpoint = Effect.map(server.send("GET", "simba:checkpoint:moved:1"), String)
+      for (const n of [1, 2, 3]) yield* server.send("XADD", "moved:1", `${n}-0`, "n", String(n))
+      const seek = (...args: ReadonlyArray<string>) => commandLine.json(["streams", ...args], server)
+      yield* Effect.gen(function*() {
+        yield* StreamClient.announce("moved:1")
+        yield* Effect.forkChild(StreamClient.run(
+          StreamMessages.process(Schema.Struct({ n: Schema.String }), () => Effect.void)
+        ))
+        yield* until("all are committed", Effect.map(checkpoint, (text) => text.startsWith("3-0")))
+        const refused = yield* commandLine.run(["streams", "seek", service, "moved:1", "2-0"], server)
+        assert.strictEqual(refused.code, 1)
+        assert.include(refused.errors, "--force")
+        const token = (yield* StreamClient.owned)[0]!.token
+        assert.deepStrictEqual(yield* seek("seek", service, "moved:1", "2-0", "--force"), {
+          stream: "moved:1",
+          after: "1-18446744073709551615",
+          announced: true
+        })
+        yield* until("it was read again", Effect.map(checkpoint, (text) => text.startsWith("3-0")))
+        assert.isAbove((yield* StreamClient.owned)[0]!.token, token)
+        yield* StreamClient.doneStream("moved:1")
+      }).pipe(Effect.provide(RedisStreams.layer({ service, redis: { url: server.url } })))
+
+      const rewound = yield* commandLine.run(["streams", "rewind", service, "moved:1"], server)
+      assert.strictEqual(rewound.code, 0, rewound.errors)
+      for (const part of ["after 0-0", "not announced"]) assert.include(rewound.output, part)
+      assert.deepStrictEqual(yield* seek("rewind", service, "moved:1", "--by", "1h", "--announce"), {
+        stream: "moved:1",
+        after: "3-0",
+        announced: true
+      })
+      yield* seek("seek", service, "moved:1", "1970-01-01T00:00:00.002Z")
+      assert.strictEqual(yield* checkpoint, "1-18446744073709551615")
+      assert.strictEqual((yield* commandLine.run(["streams", "seek", service, "moved:1", "soon"], server)).code, 64)
     }))
 
   it.effect("redrive wants ids or --all, and show wants a name that can be one", () =>

@@ -1,0 +1,23 @@
+/** What operators do to data streams, whoever owns them. */
+import * as Effect from "effect/Effect"
+import * as names from "../../internal/nameRules.ts"
+import { InvalidConfig } from "../../SimbaError.ts"
+import type { StreamClient } from "../StreamClient.ts"
+import { AlreadyClaimed } from "../StreamError.ts"
+import type { StreamName } from "../StreamName.ts"
+import type { Service } from "../StreamStore.ts"
+import { problemOf, resolve } from "./startPosition.ts"
+
+const streamName = names.checked<StreamName>("stream", names.streamProblem)
+
+export const make = (store: Service): Pick<StreamClient["Service"], "seek"> => ({
+  seek: Effect.fnUntraced(function*(name, to, { force = false } = {}) {
+    const stream = yield* streamName(name)
+    const problem = problemOf(to)
+    if (problem !== undefined) return yield* new InvalidConfig({ option: "seek", problem })
+    const checkpoint = resolve(to, yield* store.extent(stream))
+    const result = yield* store.seek(stream, checkpoint, { force })
+    if (result !== "Moved") return yield* new AlreadyClaimed({ stream })
+    return checkpoint.id
+  })
+})

@@ -1,0 +1,83 @@
+/** `streams seek` and `streams rewind`: where the reading of a data stream goes on. */
+import * as StreamClient from "@effect-simba/core/streams/StreamClient"
+import { EntryId, type ServiceName, StreamName } from "@effect-simba/core/streams/StreamName"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as DateTime from "effect/DateTime"
+
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import { Redis } from "../client/effectRedis.ts"
+import { fromRedis } from "../client/errors.ts"
+import { stop } from "./exitCodes.ts"
+import { print, printable } from "./output.ts"
+import { durationFlag, switchFlag } from "./settings.ts"
+import { known, onStore, serviceArgument } from "./streamServices.ts"
+
+type Position = Parameters<typeof StreamClient.seek>[1]
+
+export const streamArgument = Argument.String("stream").pipe(
+  Argument.withDescription("The name of the data stream"),
+  Argument.withSchema(StreamName)
+)
+
+const parsePosition = (text: string): Option.Option<Position> =>
+  text === "beginning" || text === "now" || Schema.is(EntryId)(text) ? Option.some(text) : DateTime.make(text)
+
+const flags = {
+  service: serviceArgument,
+  stream: streamArgument,
+  force: switchFlag("force", "Take the data stream from its owner, if it has one"),
+  announce: switchFlag("announce", "Announce the data stream afterwards, if it is finished")
+}
+
+const move = Effect.fnUntraced(function*(
+  name: ServiceName,
+  stream: StreamName,
+  to: Position,
+  { announce, force }: { readonly announce: boolean; readonly force: boolean }
+) {
+  const { service } = yield* known(name)
+  const after = yield* Effect.catchTag(
+    StreamClient.seek(stream, to, { force }),
+    "AlreadyClaimed",
+    () => stop("negative", `"${printable(stream)}" has an owner. Give --force to take it from its handler.`)
+  )
+  if (announce) yield* StreamClient.announce(stream)
+  const isAnnounced = Option.isSome(yield* service.find(stream))
+  yield* print({ stream, after, announced: isAnnounced }, (paint) => [
+    paint("green", `reading of "${printable(stream)}" goes on after ${after}`),
+    ...isAnnounced ? [] : [paint("yellow", "It is not announced: nobody reads it until it is. See --announce.")]
+  ])
+})
+
+const onService = <A, E, R>(service: ServiceName, effect: Effect.Effect<A, E, R>) =>
+  Effect.provide(effect, StreamClient.layer({ service }))
+
+export const seek = Command.make(
+  "seek",
+  {
+    ...flags,
+    position: Argument.String("position").pipe(
+      Argument.withDescription("beginning, now, the id of a message, or a time such as 2026-01-31T08:00Z"),
+      Argument.filterMap(parsePosition, () => "beginning, now, an id such as 1795416201845-0, or a time")
+    )
+  },
+  ({ position, service, stream, ...options }) => onStore(onService(service, move(service, stream, position, options)))
+).pipe(Command.withDescription("Read a data stream on from a message, or a time"))
+
+const serverTime = Effect.mapBoth(Redis.use(({ send }) => send<readonly [string, string]>("TIME")), {
+  onFailure: fromRedis("read the time"),
+  onSuccess: ([seconds]) => DateTime.makeUnsafe(Number(seconds) * 1000)
+})
+
+export const rewind = Command.make(
+  "rewind",
+  { ...flags, by: durationFlag("by", "Read the messages of so long again (default: all that are left)") },
+  ({ by, service, stream, ...options }) =>
+    onStore(Effect.gen(function*() {
+      const to = by === undefined ? "beginning" : DateTime.subtractDuration(yield* serverTime, by)
+      yield* onService(service, move(service, stream, to, options))
+    }))
+).pipe(Command.withDescription("Read the messages of a data stream again"))

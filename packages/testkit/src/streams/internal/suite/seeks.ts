@@ -1,0 +1,68 @@
+import { EntryId } from "@effect-simba/core/streams/StreamName"
+import { assert } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import { type Cases, committed } from "./bench.ts"
+
+const at = (text: string, offset?: number) => ({ id: EntryId.make(text), offset })
+
+export const seeking = ({ bench, it }: Cases): void => {
+  it.effect("the owner moves the checkpoint anywhere, a former owner nowhere, and an end is forgotten", () =>
+    Effect.gen(function*() {
+      const { lapse, party, service } = yield* bench("seek")
+      const held = yield* party().own("one")
+      yield* service.commit(held, EntryId.make("5-0"), true, 5)
+      assert.strictEqual(yield* service.end(held), "Ended")
+      assert.strictEqual(yield* service.seek(held.stream, at("3-0", 3), { held }), "Moved")
+      assert.deepStrictEqual(yield* service.checkpoint(held.stream), Option.some(at("3-0", 3)))
+      assert.strictEqual(yield* service.end(held), "Open")
+      yield* lapse(held)
+      assert.strictEqual(yield* service.seek(held.stream, at("9-0"), { held }), "NotOwner")
+      const next = yield* party().take(held.stream, held.entry)
+      assert.strictEqual(yield* service.seek(held.stream, at("9-0"), { held }), "NotOwner")
+      assert.strictEqual(yield* service.seek(held.stream, at("0-0", 0), { held: next }), "Moved")
+      assert.deepStrictEqual(yield* committed(service, held.stream), Option.some(EntryId.make("0-0")))
+    }))
+
+  it.effect("an operator moves it while nobody owns the data stream, and is refused while somebody does", () =>
+    Effect.gen(function*() {
+      const { party, service } = yield* bench("operator")
+      const held = yield* party().own("one")
+      yield* service.commit(held, EntryId.make("5-0"))
+      assert.strictEqual(yield* service.seek(held.stream, at("1-0")), "Owned")
+      assert.deepStrictEqual(yield* committed(service, held.stream), Option.some(EntryId.make("5-0")))
+      yield* service.release(held)
+      assert.strictEqual(yield* service.seek(held.stream, at("1-0")), "Moved")
+      assert.deepStrictEqual(yield* committed(service, held.stream), Option.some(EntryId.make("1-0")))
+    }))
+
+  it.effect("forced, it takes the data stream from its owner: nothing that one asks for counts, and tokens grow", () =>
+    Effect.gen(function*() {
+      const { lease, party, pass, renew, service } = yield* bench("forced", Duration.seconds(2))
+      const held = yield* party().own("one")
+      yield* service.commit(held, EntryId.make("5-0"))
+      assert.strictEqual(yield* service.seek(held.stream, at("1-0"), { force: true }), "Moved")
+      assert.strictEqual(yield* service.commit(held, EntryId.make("6-0")), "NotOwner")
+      assert.strictEqual(yield* service.seek(held.stream, at("6-0"), { held }), "NotOwner")
+      const dead = { id: EntryId.make("6-0"), fields: [] }
+      assert.strictEqual(yield* service.deadLetterMessage(held, dead, "late"), "NotOwner")
+      assert.strictEqual(yield* service.fail(held), "NotOwner")
+      assert.strictEqual(yield* service.done(held), "NotOwner")
+      assert.deepStrictEqual(yield* renew(held), { _tag: "Lost", reason: "Vanished" })
+      assert.deepStrictEqual(yield* committed(service, held.stream), Option.some(EntryId.make("1-0")))
+      yield* pass(lease)
+      const next = yield* party().take(held.stream, held.entry)
+      assert.isAbove(next.token, held.token)
+      assert.strictEqual(yield* service.commit(held, EntryId.make("6-0")), "NotOwner")
+      assert.strictEqual(yield* service.commit(next, EntryId.make("2-0")), "Committed")
+    }))
+
+  it.effect("what is no id is refused, and takes nothing from the owner", () =>
+    Effect.gen(function*() {
+      const { party, service } = yield* bench("no position")
+      const held = yield* party().own("one")
+      yield* Effect.flip(service.seek(held.stream, { id: "six" as EntryId, offset: undefined }, { force: true }))
+      assert.strictEqual(yield* service.commit(held, EntryId.make("6-0")), "Committed")
+    }))
+}
