@@ -94,7 +94,10 @@ export const LossReason = Schema.TaggedUnion({
     owner: Schema.optionalKey(Schema.String)
   },
   Vanished: {},
-  BackendGone: {},
+  BackendGone: {
+    /** Why the backend refused the last renewal, unless it was an outage. */
+    problem: Schema.optionalKey(Schema.String)
+  },
   ForcedRelease: {
     /** Who owns it now, where the server named somebody. */
     owner: Schema.optionalKey(Schema.String)
@@ -159,9 +162,13 @@ export class LeaseLost extends Schema.TaggedError<LeaseLost>("@effect-simba/core
     return this.reason._tag !== "ForcedRelease" && this.reason._tag !== "Released"
   }
   override get message(): string {
-    const owner = "owner" in this.reason && this.reason.owner !== undefined ? ` (owner: ${this.reason.owner})` : ""
+    const { reason } = this
+    const owner = "owner" in reason && reason.owner !== undefined ? ` (owner: ${reason.owner})` : ""
+    const why = reason._tag === "BackendGone" && reason.problem !== undefined
+      ? `no renewal succeeded before its deadline: ${reason.problem}`
+      : `${lossText[reason._tag]}${owner}.`
     return `Lease ${this.token} of ${this.kind === "mutex" ? "mutex" : "data stream"} "${this.resource}" is over: ` +
-      `${lossText[this.reason._tag]}${owner}. Stop touching what it protects, and acquire it again.`
+      `${why} Stop touching what it protects, and acquire it again.`
   }
 }
 

@@ -146,6 +146,26 @@ describe("a server in trouble", () => {
     { tags: ["B14"] }
   )
 
+  it.effect("the loss of a lease whose key has the wrong type names the key and the cure", () =>
+    Effect.gen(function*() {
+      const mutex = yield* openFake("a")
+      const context = yield* Layer.build(FakeRedis.layerClient({ name: "other" }))
+      const { send } = Context.get(context, Redis)
+      const lease = yield* mutex.acquire("m")
+      const lost = yield* start(lease.lost)
+      yield* send("DEL", "simba:{m}")
+      yield* send("LPUSH", "simba:{m}", "something")
+      yield* TestClock.adjust("16 seconds")
+      const { message, reason } = yield* Fiber.join(lost)
+      assert.strictEqual(reason._tag, "BackendGone")
+      assert.strictEqual(
+        message,
+        `Lease ${lease.token} of mutex "m" is over: no renewal succeeded before its deadline: Renewing the lease failed: ` +
+          "the key \"simba:{m}\" holds a value of another type (WRONGTYPE), from another program: delete it, or use " +
+          "another name. Trying again will not help. Stop touching what it protects, and acquire it again."
+      )
+    }).pipe(Effect.scoped, Effect.provide(FakeLive)))
+
   it.effect(
     "after a fail-over that lost a grant every contender can have the mutex, under growing tokens",
     () =>

@@ -125,8 +125,9 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
       if (answer._tag === "Failed") {
         recorder.update(metrics.failed, 1, lease.mutex)
         failed.push(lease)
-        if (lease.failing) continue
-        lease.failing = true
+        const wasFailing = lease.isFailing
+        lease.failure = answer.error
+        if (wasFailing) continue
         newlyFailing++
         failing ??= lease
         error = answer.error
@@ -136,7 +137,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
       if (answer._tag === "Renewed") {
         renewed.push(lease)
         timesLeft.push(Math.max(0, lease.left(now)))
-        lease.failing = false
+        lease.failure = undefined
         lease.step = undefined
         lease.extend(sent)
         deadlines.place(lease)
@@ -191,7 +192,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
       const probe = renewal.probe?.(lease)
       if (probe !== undefined) return probes.push([lease, probe])
       lease.renewing = true
-      return (lease.failing ? failing : healthy).push(lease)
+      return (lease.isFailing ? failing : healthy).push(lease)
     }
     const hasRoom = () =>
       healthy.length < renewal.batchSize && failing.length < renewal.batchSize &&
@@ -199,9 +200,9 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
     let lease: L | undefined
     while (hasRoom() && (lease = deadlines.takeDue()) !== undefined) take(lease)
     for (let next = deadlines.first; next !== undefined && hasRoom(); next = deadlines.first) {
-      const [own, other] = next.failing ? [failing, healthy] : [healthy, failing]
+      const [own, other] = next.isFailing ? [failing, healthy] : [healthy, failing]
       const isJoined = own.length > 0 || (other.length === 0 && probes.length > 0)
-      if (!isJoined || next.nextRenewal > from + (next.failing ? earlyRetry : next.terms.early)) break
+      if (!isJoined || next.nextRenewal > from + (next.isFailing ? earlyRetry : next.terms.early)) break
       // Its end is its key from now on
       take(next)
       deadlines.place(next)

@@ -1,6 +1,7 @@
 /** One lease of a mutex or a stream: its deadline by two clocks, and when it is renewed next. No fiber, no timer. */
 import type * as Duration from "effect/Duration"
 import type * as Pull from "effect/Pull"
+import type { LossReason, StoreError } from "../../SimbaError.ts"
 import type { Item } from "./indexedHeap.ts"
 import type { Instant } from "./instant.ts"
 
@@ -41,7 +42,8 @@ export abstract class TrackedLease<P extends Periods> implements Item {
   /** It waits for its turn to be renewed. */
   isDue = false
   renewing = false
-  failing = false
+  /** Why the last attempt to renew it failed. */
+  failure: StoreError | undefined = undefined
   /** The delays since the first of the last failures in a row. */
   step: RetryStep | undefined = undefined
 
@@ -49,6 +51,10 @@ export abstract class TrackedLease<P extends Periods> implements Item {
     this.terms = terms
     this.since = this.renewed = sent
     this.extend(sent)
+  }
+
+  get isFailing(): boolean {
+    return this.failure !== undefined
   }
 
   abstract isOpen(): boolean
@@ -100,8 +106,14 @@ export abstract class TrackedLease<P extends Periods> implements Item {
     return this.monotonicDeadline
   }
 
+  /** What a loss says besides its reason: only a refusal needs more words than an outage. */
+  protected problemOf(reason: LossReason["_tag"]): { readonly problem?: string } {
+    const { failure } = this
+    return reason === "BackendGone" && failure?.isRetryable === false ? { problem: failure.message } : {}
+  }
+
   /** Why its deadline passed. */
   expiry(): "BackendGone" | "Expired" {
-    return this.failing || this.renewing ? "BackendGone" : "Expired"
+    return this.isFailing || this.renewing ? "BackendGone" : "Expired"
   }
 }

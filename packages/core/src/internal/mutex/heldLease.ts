@@ -94,7 +94,7 @@ export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
   /** Renewed in time, and not due yet: so much is left as the next holder may expect. */
   isFresh(now: Instant): boolean {
     const { margin, renewAfter } = this.terms
-    return !this.renewing && !this.failing && !this.dead && this.forcedAt === undefined && this.probe === "unasked" &&
+    return !this.renewing && !this.isFailing && !this.dead && this.forcedAt === undefined && this.probe === "unasked" &&
       now.monotonic < this.renewed.monotonic + renewAfter && this.left(now) > margin
   }
 
@@ -125,7 +125,7 @@ export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
   lossOf(reason: LossReason["_tag"], owner?: string): LeaseLost {
     const { id, mutex, token } = this
     // Only reasons that name another owner come with one
-    const why = { _tag: reason, ...(owner === undefined ? {} : { owner }) } as LossReason
+    const why = { _tag: reason, ...(owner === undefined ? this.problemOf(reason) : { owner }) } as LossReason
     return new LeaseLost({ kind: "mutex", resource: mutex, id, token, reason: why })
   }
 

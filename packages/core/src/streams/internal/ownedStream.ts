@@ -165,7 +165,13 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
 
   private lossOf(reason: LossReason["_tag"]): LeaseLost {
     const { entry, stream, token } = this
-    return new LeaseLost({ kind: "stream", resource: stream, id: entry, token, reason: { _tag: reason } })
+    return new LeaseLost({
+      kind: "stream",
+      resource: stream,
+      id: entry,
+      token,
+      reason: { _tag: reason, ...this.problemOf(reason) }
+    })
   }
 
   /** Waits for a revocation. */
