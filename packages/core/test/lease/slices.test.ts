@@ -7,6 +7,7 @@ import { TestClock } from "effect/testing"
 import { SlicedTasks } from "../../src/internal/lease/slices.ts"
 import { Hands, HandsLive, settle } from "../support/hands.ts"
 import { another, start } from "../support/setup.ts"
+import { stalling } from "../support/stalling.ts"
 import { uncaught } from "../support/uncaught.ts"
 
 const count = 1000
@@ -99,6 +100,22 @@ describe("a thousand at once", () => {
       standing.interruptUnsafe()
     }).pipe(Effect.scoped, Effect.provide(HandsLive)))
 
+  it.effect("tasks do not fall behind where a turn takes a second: later slices have a tenth of it", () =>
+    Effect.gen(function*() {
+      const { clock, stall } = yield* stalling
+      const pending: Array<() => void> = []
+      const tasks = new SlicedTasks(clock, { scheduleTask: (task) => void pending.push(task), flush: () => {} })
+      let done = 0
+      for (let i = 0; i < count; i++) tasks.add(() => done++)
+      const after = [done]
+      while (pending.length > 0) {
+        stall.millis += 1000
+        pending.shift()!()
+        after.push(done)
+      }
+      assert.deepStrictEqual(after, [32, 672, count, count])
+    }))
+
   it.effect("a task that throws holds up no other, and its error is uncaught", () =>
     Effect.gen(function*() {
       const thrown = yield* uncaught
@@ -115,6 +132,31 @@ describe("a thousand at once", () => {
       assert.deepStrictEqual(done, Array.from({ length: 100 }, (_, i) => i))
       assert.deepStrictEqual(thrown.map(String), ["Error: task 0", "Error: task 40", "Error: task 80"])
     }).pipe(Effect.scoped))
+
+  it.effect("leases that are due together are renewed in one turn, in requests for 500 each", () =>
+    Effect.gen(function*() {
+      const { note, take } = yield* perTurn
+      const store = yield* MutexStore.MutexStore
+      const sizes: Array<number> = []
+      const counted = MutexStore.MutexStore.of({
+        ...store,
+        guard: (requests, told) =>
+          Effect.suspend(() => {
+            note()
+            sizes.push(requests.length)
+            return store.guard(requests, told)
+          })
+      })
+      const layer = Layer.fresh(Mutex.layer()).pipe(Layer.provide(Layer.succeed(MutexStore.MutexStore, counted)))
+      yield* Effect.forEach([...names, ...names.map((name) => `second ${name}`)], (name) => Mutex.acquire(name)).pipe(
+        Effect.provide(yield* Layer.build(layer))
+      )
+      take()
+      yield* TestClock.adjust("10 seconds")
+      yield* turns
+      assert.deepStrictEqual(sizes, [500, 500, 500, 500])
+      assert.strictEqual(take().most, 4)
+    }).pipe(Effect.scoped, Effect.provide(HandsLive)))
 
   it.effect("leases end in one turn, and the process continues in slices", () =>
     Effect.gen(function*() {

@@ -174,6 +174,8 @@ const produce = (client: Simulation.Client, settings: Settings) => {
         yield* append(stream, n)
         if (n % messages === 0) yield* announce(stream)
       }
+      // What was written again is read from its beginning: the checkpoint of before is no sign of its end
+      if (settings.repeats) yield* Effect.sleep("5 seconds")
       yield* remove(stream)
     })
 

@@ -10,6 +10,8 @@ export interface Relay {
   target: number
   /** How long the first answer of a connection takes. Milliseconds. */
   greeting: number
+  /** Closes all connections, and refuses others. */
+  isDown: boolean
 }
 
 export const relayTo = (target: number) =>
@@ -17,7 +19,9 @@ export const relayTo = (target: number) =>
     Effect.acquireRelease(
       Effect.callback<{ readonly relay: Relay; readonly close: () => void }>((resume) => {
         const sockets = new Set<Socket>()
+        let isDown = false
         const listener = createServer((client) => {
+          if (isDown) return void client.destroy()
           const server = connect(relay.target, "127.0.0.1")
           let isCut = false
           for (const [one, other] of [[client, server], [server, client]] as const) {
@@ -42,10 +46,23 @@ export const relayTo = (target: number) =>
             }, relay.greeting)
           })
         })
-        const relay = { port: 0, cut: undefined as string | undefined, target, greeting: 0 }
+        const destroyAll = () => sockets.forEach((socket) => socket.destroy())
+        const relay = {
+          port: 0,
+          cut: undefined as string | undefined,
+          target,
+          greeting: 0,
+          get isDown() {
+            return isDown
+          },
+          set isDown(down) {
+            isDown = down
+            if (down) destroyAll()
+          }
+        }
         const close = () => {
           listener.close()
-          sockets.forEach((socket) => socket.destroy())
+          destroyAll()
         }
         listener.listen(0, "127.0.0.1", () => {
           const address = listener.address()

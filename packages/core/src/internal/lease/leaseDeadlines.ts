@@ -22,7 +22,7 @@ const retryEnd = 10
 
 interface Attendant {
   /** Renews some of the leases that are due. Returns whether more are due. */
-  readonly renew: (from: number) => boolean
+  readonly renew: (from: number, slice: Slice) => boolean
   /** The loop woke so many milliseconds late. */
   readonly late: (millis: number) => void
 }
@@ -52,8 +52,8 @@ export class LeaseDeadlines<L extends AnyLease> {
     return instant(this.clock)
   }
 
-  slice(): Slice {
-    return new Slice(this.clock)
+  slice(previous?: Slice): Slice {
+    return new Slice(this.clock, previous)
   }
 
   get first(): L | undefined {
@@ -122,8 +122,9 @@ export class LeaseDeadlines<L extends AnyLease> {
   }
 
   /** Each turn sweeps, and renews a part of what is due. It sleeps when nothing is due before a later instant. */
-  readonly loop = ({ late, renew }: Attendant): Effect.Effect<never> =>
-    Effect.forever(
+  readonly loop = ({ late, renew }: Attendant): Effect.Effect<never> => {
+    let previous: Slice | undefined
+    return Effect.forever(
       Effect.suspend(() => {
         this.changed.closeUnsafe()
         const now = this.now()
@@ -131,7 +132,9 @@ export class LeaseDeadlines<L extends AnyLease> {
         this.wakesAt = undefined
         this.compareClocks(now)
         this.sweep(now)
-        if (renew(now.monotonic)) return Effect.yieldNow
+        const slice = previous = this.slice(previous)
+        if (renew(now.monotonic, slice)) return Effect.yieldNow
+        previous = undefined
         const { first } = this.heap
         this.wakesAt = first === undefined ? Infinity : Math.min(first.key, now.monotonic + watch)
         return sleepUntil(this.wakesAt, this.changed)
@@ -139,6 +142,7 @@ export class LeaseDeadlines<L extends AnyLease> {
       // A yield would come before the sweep, behind all fibers that can run
       { disableYield: true }
     )
+  }
 
   /** A suspension, or a clock that was set, moves deadlines and renewals without moving their order. */
   private compareClocks({ monotonic, wall }: Instant): void {

@@ -14,6 +14,7 @@ import type { Instant } from "./instant.ts"
 import type { AnyLease, LeaseDeadlines } from "./leaseDeadlines.ts"
 import type { Recorder } from "./metricsRecorder.ts"
 import { replyTimeout } from "./replyTimeout.ts"
+import type { Slice } from "./slices.ts"
 import { toFailure } from "./storeFailure.ts"
 import { supervise } from "./supervise.ts"
 import type { Outcome } from "./trackedLease.ts"
@@ -182,8 +183,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
   })
 
   /** Leases due soon join a batch to save wake-ups. Those that fail keep a pace of their own. */
-  const renewDue = (from: number): boolean => {
-    const slice = deadlines.slice()
+  const renewSome = (from: number, slice: Slice) => {
     const healthy: Array<L> = []
     const failing: Array<L> = []
     const probes: Array<readonly [L, Effect.Effect<boolean>]> = []
@@ -210,6 +210,12 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
     for (const batch of [healthy, failing]) if (batch.length > 0) attend(batch, true, renew(batch))
     // A probe is the user's effect, and may end any lease
     for (const [lease, probe] of probes) if (lease.isOpen()) attend([lease], false, ask(lease, probe))
+  }
+
+  /** One request at least: where turns are long, those that wait for the next turn may end before it. */
+  const renewDue = (from: number, slice: Slice): boolean => {
+    do renewSome(from, slice)
+    while (deadlines.hasDue && slice.hasRoom())
     return deadlines.hasDue
   }
 

@@ -5,24 +5,37 @@ import type * as Scheduler from "effect/Scheduler"
 import { instant } from "./instant.ts"
 import { throwUncaught } from "./observers.ts"
 
-/** Subjects of one slice, and its milliseconds. */
+/** Subjects of one slice, and its milliseconds, in a process with short turns. */
 const maxSubjects = 32
 const maxMillis = 5
+
+/** Of the time between two slices that the process spends on other work, the next one takes so much at least. */
+const share = 0.1
 
 export class Slice {
   private readonly clock: Clock.Clock
   private readonly end: number
+  private readonly size: number
   private subjects = 0
+  private endedAt: number | undefined
 
-  constructor(clock: Clock.Clock) {
+  /** Where all that runs in between takes long, slices of a few milliseconds would fall behind without end. */
+  constructor(clock: Clock.Clock, previous?: Slice) {
     this.clock = clock
-    this.end = instant(clock).monotonic + maxMillis
+    const now = instant(clock).monotonic
+    const millis = Math.max(maxMillis, share * (now - (previous?.endedAt ?? now)))
+    this.end = now + millis
+    this.size = maxSubjects * millis / maxMillis
   }
 
   /** Whether one subject more belongs to the slice; the first always does. */
   hasRoom(): boolean {
     const count = this.subjects++
-    return count === 0 || (count < maxSubjects && instant(this.clock).monotonic < this.end)
+    if (count === 0) return true
+    const now = instant(this.clock).monotonic
+    if (count < this.size && now < this.end) return true
+    this.endedAt ??= now
+    return false
   }
 }
 
@@ -53,11 +66,11 @@ export class SlicedTasks {
   /** Lets the fiber go on when its slice has come. */
   readonly pass: Effect.Effect<void> = Effect.callback((resume) => this.add(() => resume(Effect.void)))
 
-  private begin(): void {
-    const slice = this.slice = new Slice(this.clock)
+  private begin(previous?: Slice): void {
+    const slice = this.slice = new Slice(this.clock, previous)
     this.dispatcher.scheduleTask(() => {
       this.slice = undefined
-      if (this.done < this.tasks.length) this.begin()
+      if (this.done < this.tasks.length) this.begin(slice)
     }, 0)
     this.run(slice)
   }

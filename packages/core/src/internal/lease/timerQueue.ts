@@ -35,10 +35,14 @@ export const make: Effect.Effect<TimerQueue, never, Scope.Scope> = Effect.gen(fu
     }
   }
 
+  let previous: Slice | undefined
   const loop = Effect.suspend(() => {
     changed.closeUnsafe()
-    ring(instant(clock).monotonic, new Slice(clock))
+    const now = instant(clock).monotonic
+    const slice = new Slice(clock, previous)
+    ring(now, slice)
     next = heap.first?.key ?? Infinity
+    previous = next <= now ? slice : undefined
     return sleepUntil(next, changed)
   })
   yield* Effect.addFinalizer(() =>

@@ -90,7 +90,10 @@ export const make = (
           if (stock === undefined) found.push({ ...content, minIdle: leaseDuration })
           // A stock consumer claimed it after the signal: sweeps know how long to leave it alone
           // Given for less than its lease: the event is of an earlier one. What it read it may be about to lock, and would end
-          else if (source === "expiry" && (first.has(content.entry) || deliveries > 1)) {
+          // What it has locked since, it may unlock before it is taken, to finish it
+          else if (
+            source === "expiry" && stock.lease === undefined && (first.has(content.entry) || deliveries > 1)
+          ) {
             found.push({ ...content, minIdle: stockLease })
           }
         }

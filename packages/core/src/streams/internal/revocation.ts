@@ -21,7 +21,7 @@ const inSlices = Effect.fnUntraced(function*(
   for (const owned of holdings) {
     while (!slice.hasRoom()) {
       yield* Effect.yieldNow
-      slice = table.slice()
+      slice = table.slice(slice)
     }
     if (owned.isOpen()) act(owned)
   }

@@ -133,8 +133,8 @@ export class StreamTable {
     return this.leases.now()
   }
 
-  slice(): Slice {
-    return this.leases.slice()
+  slice(previous?: Slice): Slice {
+    return this.leases.slice(previous)
   }
 
   free(): number {

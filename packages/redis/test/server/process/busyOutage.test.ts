@@ -1,0 +1,161 @@
+/**
+ * A process whose work uses its processor loses its server for a while. All its work ends, it comes to rest, and what it
+ * takes afterwards is renewed and belongs to nobody else meanwhile.
+ */
+import * as StreamClient from "@effect-simba/core/streams/StreamClient"
+import { RedisStreams } from "@effect-simba/redis/streams"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Option } from "effect"
+import { type BusyConfig, type BusyOrder, type BusyReport, freshName, service } from "../../support/busyWorker.ts"
+import { openMutex, RedisServer, until } from "../../support/harness.ts"
+import { startNode } from "../../support/nodeProcess.ts"
+import type { Server } from "../../support/redisServer.ts"
+import { relayTo } from "../../support/relay.ts"
+
+interface Size {
+  readonly count: number
+  /** How long the server is out of reach: longer than a lease. Milliseconds. */
+  readonly outage: number
+  /** A turn of the loop takes a fraction of them only. */
+  readonly periods: BusyConfig["periods"]
+}
+
+const small = { ttl: 1000, transition: 2000, commandTimeout: 500, leaseDuration: 3000 }
+const large = { ttl: 4000, transition: 6000, commandTimeout: 1000, leaseDuration: 10_000 }
+
+/** Longer than a lease that nobody renews. Milliseconds. */
+const watched = ({ leaseDuration }: BusyConfig["periods"]) => 1.5 * leaseDuration
+
+/** Somebody else tries to take the fresh mutex for a while, and what it took. */
+const rivalOfMutex = (server: Server, periods: BusyConfig["periods"]) =>
+  Effect.gen(function*() {
+    const rival = yield* openMutex(server, { ...periods, redis: { serverChecks: false } })
+    const taken = Effect.scoped(Effect.map(rival.acquireIfAvailable(freshName), Option.isSome))
+    return {
+      hasTaken: Effect.gen(function*() {
+        for (
+          const end = performance.now() + watched(periods);
+          performance.now() < end;
+          yield* Effect.sleep("50 millis")
+        ) {
+          if (yield* taken) return true
+        }
+        return false
+      }),
+      takes: taken
+    }
+  })
+
+/** The same for the fresh data stream, which another consumer would take if its lease ended. */
+const rivalOfStream = (server: Server, periods: BusyConfig["periods"]) =>
+  Effect.gen(function*() {
+    const { commandTimeout, leaseDuration } = periods
+    let hasTaken = false
+    const run = StreamClient.run(Effect.sync(() => {
+      hasTaken = true
+    }))
+    const layer = RedisStreams.layer({
+      service,
+      capacity: 1,
+      leaseDuration,
+      commandTimeout,
+      redis: { url: server.url, serverChecks: false }
+    })
+    const join = Effect.forkScoped(Effect.provide(run, layer))
+    return {
+      hasTaken: Effect.andThen(join, Effect.map(Effect.sleep(watched(periods)), () => hasTaken)),
+      takes: Effect.sync(() => hasTaken)
+    }
+  })
+
+const outage = (kind: BusyConfig["kind"], { count, outage, periods }: Size) =>
+  Effect.gen(function*() {
+    const server = yield* RedisServer.start()
+    const relay = yield* relayTo(server.port)
+    if (kind === "streams") {
+      yield* Effect.provide(
+        StreamClient.announceAll(Array.from({ length: count }, (_, i) => ({ stream: `busy-${i}` }))),
+        RedisStreams.layer({ service, redis: { url: server.url } })
+      )
+    }
+    const config: BusyConfig = {
+      url: `redis://127.0.0.1:${relay.port}`,
+      kind,
+      count,
+      spread: kind === "watchdog" ? 1e9 : outage + 4000,
+      periods
+    }
+    const worker = yield* startNode<BusyReport>("./busyWorker.ts", "SIMBA_TEST_BUSY", config)
+    const order = (order: BusyOrder) => Effect.sync(() => void worker.child.send(order))
+    const said = <T extends BusyReport["_tag"]>(tag: T, nth = 1) => {
+      const found = () =>
+        worker.reports.filter((report): report is Extract<BusyReport, { readonly _tag: T }> => report._tag === tag)
+      return Effect.gen(function*() {
+        const end = performance.now() + 180_000
+        while (found().length < nth) {
+          if (performance.now() > end || worker.child.exitCode !== null) {
+            assert.fail(`no ${tag} from the process; it said ${JSON.stringify(worker.reports)} ${worker.output()}`)
+          }
+          yield* Effect.sleep("10 millis")
+        }
+        return found()[nth - 1]!
+      })
+    }
+    const isLimited = kind === "withLock" || kind === "watchdog"
+    yield* said("Working")
+    if (kind !== "watchdog") {
+      relay.isDown = true
+      yield* Effect.sleep(outage)
+      relay.isDown = false
+    }
+    if (!isLimited) {
+      yield* order("again")
+      yield* said("Working", 2)
+      yield* order("finish")
+    }
+    const { exits } = yield* said("Ended")
+    const { cpu } = yield* said("Rested")
+    yield* said("Fresh")
+    const rival = yield* kind === "streams" ? rivalOfStream(server, periods) : rivalOfMutex(server, periods)
+    const hasTaken = yield* rival.hasTaken
+    const meanwhile = worker.reports.some(({ _tag }) => _tag === "FreshEnded")
+    yield* order("release")
+    const { exit } = yield* said("FreshEnded")
+    if (kind !== "streams") yield* until("the rival takes it", rival.takes)
+    return { exits, cpu, hasTaken, meanwhile, exit }
+  })
+
+const check = (kind: BusyConfig["kind"], size: Size, tags: ReadonlyArray<string>) =>
+  Effect.map(outage(kind, size), ({ cpu, exits, ...fresh }) => {
+    if (process.env["SIMBA_TEST_FIGURES"] !== undefined) {
+      console.error(JSON.stringify({ kind, ...size, cpu, exits, ...fresh }))
+    }
+    assert.deepStrictEqual(fresh, { hasTaken: false, meanwhile: false, exit: "Done" })
+    assert.isBelow(cpu, 200, "at rest")
+    assert.includeMembers([...tags], Object.keys(exits))
+    assert.strictEqual(Object.values(exits).reduce((sum, count) => sum + count, 0), size.count)
+  })
+
+const kinds: ReadonlyArray<readonly [BusyConfig["kind"], what: string, ends: ReadonlyArray<string>]> = [
+  ["withLock", "bodies of mutexes", ["Done", "LeaseLost"]],
+  ["watchdog", "bodies of mutexes whose own isAlive interrupts them", ["Interrupted"]],
+  ["leader", "leaders", ["Done"]],
+  ["streams", "handlers of data streams", ["Done"]]
+]
+
+describe("a busy process that loses its server for a while", () => {
+  for (const [kind, what, ends] of kinds.slice(0, 2)) {
+    it.live(`ends 100 ${what}, rests, and shares nothing with others afterwards`, () =>
+      check(kind, { count: 100, outage: 3500, periods: small }, ends))
+  }
+
+  for (const [kind, what, ends] of kinds) {
+    for (const count of [300, 1000]) {
+      it.live(
+        `ends ${count} ${what}, rests, and shares nothing with others afterwards`,
+        () => check(kind, { count, outage: 12_000, periods: large }, ends),
+        { tags: ["long"] }
+      )
+    }
+  }
+})

@@ -1,0 +1,202 @@
+/**
+ * A process whose work uses its processor without a pause, for `process/busyOutage.test.ts`. The test cuts its connection
+ * meanwhile; afterwards the process takes one thing more, which nobody else may have.
+ */
+import * as Mutex from "@effect-simba/core/Mutex"
+import * as StreamClient from "@effect-simba/core/streams/StreamClient"
+import type { StreamLease } from "@effect-simba/core/streams/StreamLease"
+import { RedisMutex } from "@effect-simba/redis"
+import { RedisStreams } from "@effect-simba/redis/streams"
+import { Cause, Deferred, Effect, Exit, Fiber, Latch, Option } from "effect"
+
+export interface BusyConfig {
+  readonly url: string
+  /**
+   * What the work is done under: mutexes, mutexes whose own `isAlive` interrupts it, leaderships, or data streams, which the
+   * test has announced.
+   */
+  readonly kind: "withLock" | "watchdog" | "leader" | "streams"
+  readonly count: number
+  /** Bodies under mutexes end one after the other within this time. Milliseconds. */
+  readonly spread: number
+  readonly periods: {
+    readonly ttl: number
+    readonly transition: number
+    readonly commandTimeout: number
+    readonly leaseDuration: number
+  }
+}
+
+export type BusyReport =
+  /** All work goes on. */
+  | { readonly _tag: "Working" }
+  /** How all work ended, by the tags of its errors, `Done` among them. */
+  | { readonly _tag: "Ended"; readonly exits: Readonly<Record<string, number>> }
+  /** Milliseconds of processor time in one second, afterwards. */
+  | { readonly _tag: "Rested"; readonly cpu: number }
+  | { readonly _tag: "Fresh" }
+  | { readonly _tag: "FreshEnded"; readonly exit: string }
+
+/** What the test sends. */
+export type BusyOrder = "finish" | "again" | "release"
+
+export const service = "busy"
+export const freshName = "fresh"
+
+const report = (what: BusyReport) => Effect.sync(() => void process.send?.(what))
+
+const orders = { finish: Latch.makeUnsafe(false), again: Latch.makeUnsafe(false), release: Latch.makeUnsafe(false) }
+let isFinishing = false
+
+const turn = Effect.andThen(
+  Effect.sync(() => {
+    const end = performance.now() + 1
+    while (performance.now() < end);
+  }),
+  Effect.yieldNow
+)
+
+/** Calls `act` in each turn. */
+const burn = (act: () => void, isOver: () => boolean) =>
+  Effect.whileLoop({ while: () => !isOver(), body: () => turn, step: act })
+
+const tagOf = (exit: Exit.Exit<unknown, unknown>): string => {
+  if (Exit.isSuccess(exit)) return "Done"
+  const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause)) as { readonly _tag?: string } | undefined
+  return error?._tag ?? (Cause.hasInterruptsOnly(exit.cause) ? "Interrupted" : String(exit.cause))
+}
+
+const countTags = (exits: ReadonlyArray<Exit.Exit<unknown, unknown>>) => {
+  const counts: Record<string, number> = {}
+  for (const exit of exits) counts[tagOf(exit)] = (counts[tagOf(exit)] ?? 0) + 1
+  return counts
+}
+
+const names = ({ count }: BusyConfig) => Array.from({ length: count }, (_, i) => `busy-${i}`)
+
+/** Calls `begun` in each body; bodies burn once all have begun. */
+const starting = (count: number) => {
+  const all = Deferred.makeUnsafe<void>()
+  let begun = 0
+  const first = Effect.andThen(
+    Effect.sync(() => {
+      if (++begun === count) Deferred.doneUnsafe(all, Exit.void)
+    }),
+    Deferred.await(all)
+  )
+  return { first, all: Deferred.await(all) }
+}
+
+const locked = (config: BusyConfig) =>
+  Effect.gen(function*() {
+    const { all, first } = starting(config.count)
+    let startedAt = Infinity
+    const body = (i: number) =>
+      Effect.andThen(
+        first,
+        burn(() => {}, () => isFinishing || performance.now() - startedAt > config.spread * (i + 1) / config.count)
+      )
+    const fibers = yield* Effect.forEach(names(config), (name, i) =>
+      Effect.gen(function*() {
+        if (config.kind !== "watchdog") return yield* Effect.forkChild(Mutex.withLock(name)(body(i)))
+        const fiber: Fiber.Fiber<void, unknown> = yield* Effect.forkChild(
+          body(i).pipe(Mutex.withLock(name, { isAlive: Effect.sync(() => (fiber.interruptUnsafe(), true)) }))
+        )
+        return fiber
+      }))
+    yield* all
+    startedAt = performance.now()
+    yield* report({ _tag: "Working" })
+    const exits = yield* Effect.forEach(fibers, Fiber.await)
+    yield* report({ _tag: "Ended", exits: countTags(exits) })
+  })
+
+/** Those who work after the outage, in their turns: a lease may be lost again while so many contend. */
+const worksAgain = (working: Set<string>, count: number) =>
+  Effect.gen(function*() {
+    yield* orders.again.await
+    working.clear()
+    while (working.size < count) yield* Effect.sleep("50 millis")
+    yield* report({ _tag: "Working" })
+  })
+
+const led = (config: BusyConfig) =>
+  Effect.gen(function*() {
+    const { all, first } = starting(config.count)
+    const working = new Set<string>()
+    const fibers = yield* Effect.forEach(names(config), (name) =>
+      Effect.forkChild(Effect.scoped(Effect.gen(function*() {
+        const contender = yield* Mutex.contend(name, { logLevel: "Debug" })
+        const work = Effect.andThen(first, burn(() => working.add(name), () => false))
+        yield* Effect.raceFirst(contender.whileLeader(work), orders.finish.await)
+      }))))
+    yield* all
+    yield* report({ _tag: "Working" })
+    yield* worksAgain(working, config.count)
+    const exits = yield* Effect.forEach(fibers, Fiber.await)
+    yield* report({ _tag: "Ended", exits: countTags(exits) })
+  })
+
+/** Owns data streams from the first to the fresh one. */
+const owned = (config: BusyConfig) =>
+  Effect.gen(function*() {
+    const { all, first } = starting(config.count)
+    const working = new Set<string>()
+    const ended = new Set<string>()
+    const handler = ({ stream }: StreamLease) => {
+      if (stream === freshName) return freshBody
+      return first.pipe(
+        Effect.andThen(burn(() => working.add(stream), () => isFinishing)),
+        Effect.andThen(Effect.sync(() => ended.add(stream)))
+      )
+    }
+    yield* Effect.forkScoped(StreamClient.run(handler))
+    yield* all
+    yield* report({ _tag: "Working" })
+    yield* worksAgain(working, config.count)
+    while (ended.size < config.count) yield* Effect.sleep("50 millis")
+    yield* report({ _tag: "Ended", exits: { Done: ended.size } })
+    yield* rest
+    yield* StreamClient.announce(freshName)
+    return yield* Effect.never
+  })
+
+const rest = Effect.gen(function*() {
+  // Losses are logged and leases given back meanwhile
+  yield* Effect.sleep("1 second")
+  const before = process.cpuUsage()
+  yield* Effect.sleep("1 second")
+  const { system, user } = process.cpuUsage(before)
+  yield* report({ _tag: "Rested", cpu: (system + user) / 1000 })
+})
+
+const freshBody = Effect.andThen(report({ _tag: "Fresh" }), orders.release.await).pipe(
+  Effect.onExit((exit) => report({ _tag: "FreshEnded", exit: tagOf(exit) }))
+)
+
+const main = (config: BusyConfig) => {
+  const { commandTimeout, leaseDuration, transition, ttl } = config.periods
+  const redis = { url: config.url, serverChecks: false }
+  if (config.kind === "streams") {
+    return Effect.scoped(owned(config)).pipe(
+      Effect.provide(
+        RedisStreams.layer({ service, capacity: config.count + 1, leaseDuration, commandTimeout, redis })
+      )
+    )
+  }
+  return Effect.scoped(config.kind === "leader" ? led(config) : locked(config)).pipe(
+    Effect.andThen(rest),
+    Effect.andThen(Mutex.withLock(freshName)(freshBody)),
+    Effect.provide(RedisMutex.layer({ ttl, transition, commandTimeout, redis }))
+  )
+}
+
+if (process.env["SIMBA_TEST_BUSY"] !== undefined) {
+  process.on("message", (order: BusyOrder) => {
+    if (order === "finish") isFinishing = true
+    orders[order].openUnsafe()
+  })
+  process.on("disconnect", () => process.exit())
+  await Effect.runPromiseExit(main(JSON.parse(process.env["SIMBA_TEST_BUSY"]) as BusyConfig))
+  process.disconnect?.()
+}
