@@ -72,6 +72,11 @@ const allowedCycles = [
     "command",
     "blockedClients",
     "errorStates",
+    "aclLog",
+    "admission",
+    "clientInfo",
+    "monitors",
+    "statistics",
     "subscribers",
     "tracker",
     "watches"

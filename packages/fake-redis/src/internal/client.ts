@@ -3,12 +3,15 @@
  */
 import type { Blocked } from "./blockedClients.ts"
 import type { Command } from "./command.ts"
+import type { CommandSpec } from "./commandSpec.ts"
 import type { Value } from "./reply.ts"
 import type { BinaryPush } from "./session.ts"
 import type { Tracking } from "./tracker.ts"
+import type { User } from "./users.ts"
 
 export interface Queued {
   readonly command: Command
+  readonly spec: CommandSpec
   readonly args: ReadonlyArray<string>
 }
 
@@ -34,7 +37,10 @@ export interface Client {
   /** CLIENT REPLY: what becomes of the replies to this command and to the next. */
   replies: "on" | "off" | "skip next" | "skip"
   tracking: Tracking | undefined
+  isMonitor: boolean
   db: number
+  /** `undefined` until it has authenticated, where that is needed. */
+  user: User | undefined
   name: string
   libName: string
   libVersion: string

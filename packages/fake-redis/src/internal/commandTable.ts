@@ -2,13 +2,18 @@
  * The table of all commands, by name.
  */
 import type { Command } from "./command.ts"
+import { aclCommands } from "./commands/acl.ts"
+import { bitfieldCommands } from "./commands/bitfields.ts"
 import { bitmapCommands } from "./commands/bitmaps.ts"
 import { clientCommands } from "./commands/client.ts"
+import { commandCommands } from "./commands/command.ts"
 import { configCommands } from "./commands/config.ts"
 import { connectionCommands } from "./commands/connection.ts"
 import { diagnosticCommands } from "./commands/diagnostics.ts"
 import { dumpCommands } from "./commands/dumps.ts"
+import { geoCommands } from "./commands/geo.ts"
 import { hashCommands } from "./commands/hashes.ts"
+import { hyperLogLogCommands } from "./commands/hyperLogLogs.ts"
 import { keyCommands } from "./commands/keys.ts"
 import { lcsCommands } from "./commands/lcs.ts"
 import { listCommands } from "./commands/lists.ts"
@@ -17,6 +22,7 @@ import { pubsubCommands } from "./commands/pubsub.ts"
 import { scriptCommands } from "./commands/scripts.ts"
 import { serverCommands } from "./commands/server.ts"
 import { setCommands } from "./commands/sets.ts"
+import { sortCommands } from "./commands/sort.ts"
 import { sortedSetAlgebraCommands } from "./commands/sortedSetAlgebra.ts"
 import { sortedSetPopCommands } from "./commands/sortedSetPops.ts"
 import { sortedSetRangeCommands } from "./commands/sortedSetRanges.ts"
@@ -36,6 +42,10 @@ export const commands: ReadonlyMap<string, Command> = new Map(
     ...dumpCommands,
     ...stringCommands,
     ...bitmapCommands,
+    ...bitfieldCommands,
+    ...hyperLogLogCommands,
+    ...geoCommands,
+    ...sortCommands,
     ...lcsCommands,
     ...hashCommands,
     ...listCommands,
@@ -56,8 +66,10 @@ export const commands: ReadonlyMap<string, Command> = new Map(
     ...scriptCommands,
     ...connectionCommands,
     ...clientCommands,
+    ...aclCommands,
     ...configCommands,
     ...serverCommands,
+    ...commandCommands,
     ...diagnosticCommands
   ].map((command) => [command.name, command])
 )

@@ -68,6 +68,8 @@ const yesNo = (initial: string): Setting => ({
     /^(?:yes|no)$/i.test(value) ? { value: value.toLowerCase() } : { reason: "argument must be 'yes' or 'no'" }
 })
 
+const text = (initial: string): Setting => ({ initial, accept: (value) => ({ value }) })
+
 /** Keeps its value: what another would turn on is not here. */
 const fixed = (initial: string, setting?: Setting): Setting => ({
   initial,
@@ -100,6 +102,7 @@ const SETTINGS: Readonly<Record<string, Setting>> = {
   // They change what commands do or reply
   "hash-max-listpack-entries": integer("512"),
   "hash-max-listpack-value": memory("64"),
+  "hll-sparse-max-bytes": memory("3000"),
   "min-replicas-to-write": integer("0", 0n, INT_MAX),
   "min-replicas-max-lag": integer("10", 0n, INT_MAX),
   "set-max-intset-entries": integer("512"),
@@ -138,10 +141,12 @@ const SETTINGS: Readonly<Record<string, Setting>> = {
   "proto-max-bulk-len": fixed("536870912", memory("536870912")),
   "replica-read-only": fixed("yes", yesNo("yes")),
   "replica-serve-stale-data": fixed("yes", yesNo("yes")),
-  requirepass: fixed(""),
+  requirepass: text(""),
+  "acllog-max-len": integer("128"),
+  "acl-pubsub-default": fixed("resetchannels", choice("resetchannels", ["resetchannels", "allchannels"])),
   save: fixed("", savePoints),
-  "slowlog-log-slower-than": fixed("10000", integer("10000", -1n)),
-  "slowlog-max-len": fixed("128", integer("128")),
+  "slowlog-log-slower-than": integer("10000", -1n),
+  "slowlog-max-len": integer("128"),
   "tcp-keepalive": fixed("300", integer("300", 0n, INT_MAX)),
   timeout: fixed("0", integer("0", 0n, INT_MAX)),
   "tracking-table-max-keys": fixed("1000000", integer("1000000"))

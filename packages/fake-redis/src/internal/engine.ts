@@ -17,6 +17,7 @@ import { fromBytes, toBytes, toPush, toReply } from "./reply.ts"
 import type { EngineOptions, Trace } from "./server.ts"
 import { Server } from "./server.ts"
 import type { BinaryPush, Push, Session } from "./session.ts"
+import { Users } from "./users.ts"
 
 export interface KeyInfo {
   readonly db: number
@@ -84,7 +85,9 @@ export class Engine {
       protocol: 2,
       replies: "on",
       tracking: undefined,
+      isMonitor: false,
       db: options.db ?? 0,
+      user: server.users.firstUser,
       name: "",
       libName: "",
       libVersion: "",
@@ -258,6 +261,7 @@ export class Engine {
     server.undo.clear()
     if (options.keepConfig !== true) {
       server.config = new Config()
+      server.users = new Users()
       server.flags = 0
     }
     server.errorState = undefined

@@ -1,7 +1,7 @@
 /**
  * The error states that a server can be in, and which commands it refuses in each.
  */
-import type { Command } from "./command.ts"
+import type { CommandSpec } from "./commandSpec.ts"
 import type { Config } from "./config.ts"
 
 export type ErrorState = "LOADING" | "BUSY" | "READONLY" | "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN"
@@ -15,21 +15,30 @@ const ERROR_STATES: Readonly<Record<ErrorState, string>> = {
   TRYAGAIN: "TRYAGAIN Multiple keys request during rehashing of slot"
 }
 
+/** The flag of commands that are served in a state. */
+const serves: Readonly<Record<Exclude<ErrorState, "READONLY">, string>> = {
+  LOADING: "loading",
+  BUSY: "allow_busy",
+  MASTERDOWN: "stale",
+  CLUSTERDOWN: "loading",
+  TRYAGAIN: "loading"
+}
+
 /** There are no replicas here. */
 const NO_REPLICAS = "NOREPLICAS Not enough good replicas to write."
 
-/** Why a command is refused, if it is: READONLY and NOREPLICAS concern writes only; some commands are always served. */
+/** Why a command is refused, if it is: READONLY and NOREPLICAS concern writes only; each state serves some commands. */
 export const refusalIn = (
   state: ErrorState | undefined,
   config: Config,
-  command: Command
+  { flags }: CommandSpec
 ): string | undefined => {
+  const isWrite = flags.has("write")
   if (state === undefined) {
-    const needsReplicas = command.write && config.number("min-replicas-to-write") > 0 &&
+    const needsReplicas = isWrite && config.number("min-replicas-to-write") > 0 &&
       config.number("min-replicas-max-lag") > 0
     return needsReplicas ? NO_REPLICAS : undefined
   }
-  if (state === "READONLY" && !command.write) return undefined
-  if (state !== "READONLY" && command.flags.includes("l")) return undefined
-  return ERROR_STATES[state]
+  if (state === "READONLY") return isWrite ? ERROR_STATES[state] : undefined
+  return flags.has(serves[state]) ? undefined : ERROR_STATES[state]
 }

@@ -1,69 +1,83 @@
 /**
- * Where the keys of a command are among its arguments.
+ * Which arguments of a command are keys, and what the command does to them.
  */
+import type { CommandSpec, KeySpec } from "./commandSpec.ts"
 import { parseInteger } from "./numbers.ts"
 
-const words = (text: string): ReadonlySet<string> => new Set(text.split(" "))
+type Args = ReadonlyArray<string>
 
-const keyless = words(
-  "ping echo select auth hello quit reset client config info time wait role lastsave swapdb debug command multi exec " +
-    "discard unwatch script publish subscribe psubscribe unsubscribe punsubscribe keys scan randomkey dbsize flushdb " +
-    "flushall pubsub latency"
-)
-const every = words(
-  "del unlink exists touch mget watch sinter sunion sdiff sinterstore sunionstore sdiffstore pfcount pfmerge " +
-    "ssubscribe sunsubscribe"
-)
-const everyOther = words("mset msetnx")
-const allButLast = words("blpop brpop bzpopmin bzpopmax")
-const pair = words("rename renamenx copy lmove blmove rpoplpush brpoplpush smove zrangestore lcs geosearchstore")
-const second = words("object xinfo xgroup memory")
-const countFirst = words("zunion zinter zdiff zintercard sintercard lmpop zmpop")
-const countSecond = words("eval evalsha eval_ro evalsha_ro blmpop bzmpop")
-const destinationAndCount = words("zunionstore zinterstore zdiffstore")
-
-const counted = (args: ReadonlyArray<string>, at: number): ReadonlyArray<string> | undefined => {
-  const count = parseInteger(args[at] ?? "")
-  return count === undefined || count < 0 || count > args.length - at - 1
-    ? undefined
-    : args.slice(at + 1, at + 1 + count)
+export interface KeyUse {
+  readonly key: string
+  /** `RO`, `RW`, `OW` or `RM`, then `access`, `update`, `insert` or `delete`. */
+  readonly flags: ReadonlyArray<string>
 }
 
-const afterStreams = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
-  const at = args.findIndex((arg) => arg.toLowerCase() === "streams")
-  return at < 0 ? [] : args.slice(at + 1, at + 1 + Math.floor((args.length - at - 1) / 2))
-}
-
-/** `undefined` where the command says that there are more keys than arguments. */
-export const keysOf = (args: ReadonlyArray<string>): ReadonlyArray<string> | undefined => {
-  const name = args[0]!.toLowerCase()
-  if (keyless.has(name)) return []
-  if (every.has(name)) return args.slice(1)
-  if (everyOther.has(name)) return args.filter((_, at) => at % 2 === 1)
-  if (allButLast.has(name)) return args.slice(1, -1)
-  if (pair.has(name)) return args.slice(1, 3)
-  if (second.has(name)) return args.slice(2, 3)
-  if (name === "bitop") return args.slice(2)
-  if (countFirst.has(name)) return counted(args, 1)
-  if (countSecond.has(name)) return counted(args, 2)
-  if (destinationAndCount.has(name)) {
-    const sources = counted(args, 2)
-    return sources === undefined ? undefined : [args[1]!, ...sources]
+const beginning = ({ begin }: KeySpec, args: Args): number | undefined => {
+  switch (begin._tag) {
+    case "index":
+      return begin.index
+    case "keyword": {
+      const step = begin.from < 0 ? -1 : 1
+      const from = begin.from < 0 ? args.length + begin.from : begin.from
+      for (let at = from; at > 0 && at < args.length - 1; at += step) {
+        if (args[at]!.toLowerCase() === begin.keyword) return at + 1
+      }
+      return undefined
+    }
+    case "unknown":
+      return undefined
   }
-  if (name === "xread" || name === "xreadgroup") return afterStreams(args)
-  return args.slice(1, 2)
 }
 
-export const hasNoKeys = (name: string): boolean => keyless.has(name)
-
-/** First key, last key and step, as COMMAND INFO has them. */
-export const positionsOf = (name: string): readonly [first: number, last: number, step: number] => {
-  if (keyless.has(name) || name === "xread" || name === "xreadgroup") return [0, 0, 0]
-  if (countFirst.has(name) || countSecond.has(name)) return [0, 0, 0]
-  if (every.has(name)) return [1, -1, 1]
-  if (everyOther.has(name)) return [1, -1, 2]
-  if (allButLast.has(name)) return [1, -2, 1]
-  if (pair.has(name)) return [1, 2, 1]
-  if (second.has(name)) return [2, 2, 1]
-  return name === "bitop" ? [2, -1, 1] : [1, 1, 1]
+/** The positions of a spec's keys; `undefined` where an argument says that there are more, or none. */
+const positions = (spec: KeySpec, args: Args): ReadonlyArray<number> | undefined => {
+  const begin = beginning(spec, args)
+  if (begin === undefined) return []
+  const { find } = spec
+  let first = begin
+  let last: number
+  if (find._tag === "unknown") return []
+  if (find._tag === "keynum") {
+    const count = parseInteger(args[begin + find.index] ?? "") ?? 0
+    first = begin + find.first
+    last = first + (count - 1) * find.step
+    if (count < 1 || last >= args.length) return undefined
+  } else if (find.last >= 0) last = first + find.last
+  else if (find.limit <= 1) last = args.length + find.last
+  else last = first + Math.floor((args.length - first) / find.limit) * find.step + find.last
+  const found: Array<number> = []
+  for (let at = first; at <= Math.min(last, args.length - 1); at += find.step) found.push(at)
+  return found
 }
+
+const accessOnly = ["RO", "access"]
+
+/** What a command does to a key, where its options decide. */
+const used = ({ name }: CommandSpec, { flags }: KeySpec, args: Args): ReadonlyArray<string> => {
+  const has = (word: string) => args.some((arg) => arg.toLowerCase() === word)
+  if (name === "set") return has("get") ? ["RW", "access", "update"] : ["OW", "update"]
+  if (name === "bitfield") return has("set") || has("incrby") ? ["RW", "access", "update"] : accessOnly
+  return flags
+}
+
+/** Where the last of its options says, SORT stores. */
+const sorted = (args: Args): ReadonlyArray<KeyUse> => {
+  const at = args.findLastIndex((arg, at) => at > 1 && arg.toLowerCase() === "store")
+  return at >= 0 && at + 1 < args.length ? [{ key: args[at + 1]!, flags: ["OW", "update"] }] : []
+}
+
+/** The keys of a command with their use; `undefined` where its arguments do not add up. */
+export const keyUses = (spec: CommandSpec, args: Args): ReadonlyArray<KeyUse> | undefined => {
+  const uses: Array<KeyUse> = []
+  for (const keySpec of spec.keys) {
+    if (keySpec.flags.includes("not_key")) continue
+    const found = positions(keySpec, args)
+    if (found === undefined) return undefined
+    const flags = used(spec, keySpec, args)
+    for (const at of found) uses.push({ key: args[at]!, flags })
+  }
+  return spec.name === "sort" ? [...uses, ...sorted(args)] : uses
+}
+
+export const keysOf = (spec: CommandSpec, args: Args): ReadonlyArray<string> =>
+  keyUses(spec, args)?.map(({ key }) => key) ?? []

@@ -3,28 +3,32 @@
  * command itself, then those whom it unblocked. Replies and pushes leave only when the state is consistent, so that
  * a client that gets one may send the next command at once.
  */
+import { AclLog } from "./aclLog.ts"
+import { admit } from "./admission.ts"
 import type { Blocked, Wait } from "./blockedClients.ts"
 import { BlockedClients } from "./blockedClients.ts"
 import type { Client, Request } from "./client.ts"
-import { subscriptions } from "./client.ts"
 import type { Command } from "./command.ts"
-import { BLOCKED, checkArity } from "./command.ts"
+import { BLOCKED } from "./command.ts"
+import type { CommandSpec } from "./commandSpec.ts"
 import { Config } from "./config.ts"
 import { Context } from "./context.ts"
 import type { ErrorState } from "./errorStates.ts"
-import { refusalIn } from "./errorStates.ts"
 import { Journal } from "./journal.ts"
 import type { KeyspaceHost } from "./keyspace.ts"
 import { DATABASES, Keyspace } from "./keyspace.ts"
 import type { LuaScript, LuaVm } from "./lua/vm.ts"
+import { Monitors } from "./monitors.ts"
 import type { EventClass } from "./notifications.ts"
 import { wants, wantsKeyevent, wantsKeyspace } from "./notifications.ts"
 import type { Value } from "./reply.ts"
 import { Fail, QUEUED } from "./reply.ts"
 import type { BinaryPush } from "./session.ts"
 import { shape } from "./shapes.ts"
+import { Statistics } from "./statistics.ts"
 import { Subscribers } from "./subscribers.ts"
 import { Tracker } from "./tracker.ts"
+import { Users } from "./users.ts"
 import { leaveMulti, touchWatchers, unwatchAll } from "./watches.ts"
 
 /** One command with its reply, as a session saw it, in binary strings. */
@@ -64,6 +68,10 @@ export class Server implements KeyspaceHost {
   readonly onClosed = new Map<number, () => void>()
   readonly undo: Journal
   config = new Config()
+  users = new Users()
+  readonly aclLog = new AclLog()
+  readonly statistics = new Statistics()
+  readonly monitors = new Monitors()
   flags = 0
   now = 0
   micros = 0
@@ -152,6 +160,7 @@ export class Server implements KeyspaceHost {
     const request: Request = {
       args,
       reply: (value) => {
+        if (value instanceof Fail) this.statistics.failed(value)
         const shaped = client.wire ? shape(client.protocol, args, value) : value
         const isHeard = client.replies === "on" || !client.wire
         this.outbox.push(() => {
@@ -178,7 +187,8 @@ export class Server implements KeyspaceHost {
     if (value !== BLOCKED) request.reply(value)
     for (const leaving of this.leaving.splice(0)) this.outbox.push(() => this.drop(leaving))
     this.tracker.settle()
-    if (client.tracking !== undefined && client.lastCommand !== "client") client.tracking.caching = undefined
+    this.monitors.settle(this)
+    if (client.tracking !== undefined && !client.lastCommand.startsWith("client|")) client.tracking.caching = undefined
     if (client.replies === "skip") client.replies = "on"
     else if (client.replies === "skip next") client.replies = "skip"
     this.undo.commit()
@@ -216,40 +226,39 @@ export class Server implements KeyspaceHost {
   private dispatch(client: Client, request: Request): Value | typeof BLOCKED {
     const { args } = request
     const name = args[0]!.toLowerCase()
-    const command = this.commands.get(name)
     this.commandsProcessed++
     client.lastCommand = name
     client.lastAt = this.now
-    if (command === undefined) return this.refuse(client, unknownCommand(args))
-    const problem = checkArity(command, args)
-    if (problem !== undefined) return this.refuse(client, problem, name)
-    const refusal = refusalIn(this.errorState, this.config, command)
-    if (refusal !== undefined) return this.refuse(client, refusal)
-    if (client.protocol === 2 && subscriptions(client) > 0 && !command.flags.includes("p")) {
-      return this.refuse(
-        client,
-        `ERR Can't execute '${name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context`
-      )
-    }
-    if (client.queue !== undefined && !command.flags.includes("m")) {
-      client.queue.push({ command, args })
+    const admitted = admit(this, client, args)
+    if (typeof admitted === "string") return this.refuse(client, admitted, name)
+    const { command, spec } = admitted
+    if (client.queue !== undefined && !atOnce.has(name)) {
+      client.queue.push({ command, spec, args })
       return QUEUED
     }
     this.blockedReply = request.reply
-    return this.call(new Context(this, client, false, false), command, args)
+    return this.call(new Context(this, client, false, false), command, spec, args)
   }
 
   /** Who gets the reply of a command that blocks. */
   blockedReply: (value: Value) => void = () => {}
 
-  call(context: Context, command: Command, args: ReadonlyArray<string>): Value | typeof BLOCKED {
-    if (context.client.tracking !== undefined) this.tracker.read(context.client, command, args)
-    try {
-      return command.run(context, args)
-    } catch (error) {
-      if (error instanceof Fail) return error
-      throw error
-    }
+  call(
+    context: Context,
+    command: Command,
+    spec: CommandSpec,
+    args: ReadonlyArray<string>
+  ): Value | typeof BLOCKED {
+    if (context.client.tracking !== undefined) this.tracker.read(context.client, spec, args)
+    const { client, script } = context
+    // A script comes before what it runs
+    const isSource = spec.flags.has("skip_monitor")
+    if (isSource) this.monitors.show(this, client, spec, args, script)
+    const value = run(command, context, args)
+    this.statistics.ran(spec, value)
+    this.statistics.logSlow(this, script ? undefined : client, spec, args)
+    if (!isSource) this.monitors.show(this, client, spec, args, script)
+    return value
   }
 
   private refuse(client: Client, message: string, name?: string): Fail {
@@ -273,6 +282,7 @@ export class Server implements KeyspaceHost {
     client.waiting.length = 0
     this.subscribers.removeAll(client)
     this.tracker.disable(client)
+    this.monitors.clients.delete(client)
     unwatchAll(this, client)
     this.clients.delete(client.id)
     const onClosed = this.onClosed.get(client.id)
@@ -294,8 +304,14 @@ export class Server implements KeyspaceHost {
   }
 }
 
-const unknownCommand = (args: ReadonlyArray<string>): string => {
-  let shown = ""
-  for (let i = 1; i < args.length && shown.length < 128; i++) shown += `'${args[i]!.slice(0, 128 - shown.length)}' `
-  return `ERR unknown command '${args[0]!.slice(0, 128)}', with args beginning with: ${shown}`.replace(/[\r\n]/g, " ")
+const run = (command: Command, context: Context, args: ReadonlyArray<string>): Value | typeof BLOCKED => {
+  try {
+    return command.run(context, args)
+  } catch (error) {
+    if (error instanceof Fail) return error
+    throw error
+  }
 }
+
+/** Commands that MULTI does not queue. */
+const atOnce = new Set("multi exec discard watch quit reset".split(" "))

@@ -2,7 +2,7 @@
  * CLIENT TRACKING: which clients have read which keys, and who is told that a key has changed.
  */
 import type { Client } from "./client.ts"
-import type { Command } from "./command.ts"
+import type { CommandSpec } from "./commandSpec.ts"
 import { keysOf } from "./keySpecs.ts"
 import type { BinaryPush } from "./session.ts"
 
@@ -42,12 +42,12 @@ export class Tracker {
   }
 
   /** Remembers the keys that a command reads. */
-  read(client: Client, command: Command, args: ReadonlyArray<string>): void {
+  read(client: Client, spec: CommandSpec, args: ReadonlyArray<string>): void {
     const { tracking } = client
-    if (tracking === undefined || command.write || tracking.prefixes !== undefined) return
+    if (tracking === undefined || !spec.flags.has("readonly") || tracking.prefixes !== undefined) return
     if (tracking.mode === "optin" && tracking.caching !== true) return
     if (tracking.mode === "optout" && tracking.caching === false) return
-    for (const key of keysOf(args) ?? []) {
+    for (const key of keysOf(spec, args)) {
       const readers = this.readers.get(key)
       if (readers === undefined) this.readers.set(key, new Set([client]))
       else readers.add(client)

@@ -112,5 +112,7 @@ export const choices: Readonly<Record<string, ReadonlyArray<string>>> = {
     "?*?",
     "*?*?*?"
   ],
+  lon: ["0", "13.361389", "15.087269", "-122.4", "179.9", "-180", "12.5", "200", "abc"],
+  lat: ["0", "38.115556", "37.502669", "37.8", "-85", "85.05", "41.9", "86", "abc"],
   pos: ["LEFT", "RIGHT", "left", "MIDDLE"]
 }

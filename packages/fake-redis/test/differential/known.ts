@@ -30,6 +30,20 @@ export const known: ReadonlyArray<Known> = [
       (real === "hashtable" ? fake === "intset" : STRINGS.includes(String(real)) && STRINGS.includes(String(fake)))
   },
   {
+    name: "the order of SORT among elements of equal weight",
+    reason: "Redis sorts with an algorithm that does not keep the order of equals.",
+    matches: ([name, ...args], real, fake) =>
+      (name === "SORT" || name === "SORT_RO") && args.includes("BY") && args.includes("ALPHA") && isList(real) &&
+      isList(fake) && JSON.stringify(real.slice().sort()) === JSON.stringify(fake.slice().sort())
+  },
+  {
+    name: "the order of a set that SORT leaves as it is",
+    reason: "It is that of a hash table; here it is the order of insertion.",
+    matches: ([name, ...args], real, fake) =>
+      (name === "SORT" || name === "SORT_RO") && args.includes("nosort") && isList(real) && isList(fake) &&
+      real.length === fake.length
+  },
+  {
     name: "where a SCAN page ends",
     reason: "The cursor is a position in the table of Redis and in an order of hashes here; both find every key.",
     matches: ([name, ...args], real, fake) =>

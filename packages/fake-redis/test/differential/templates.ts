@@ -227,6 +227,34 @@ CONFIG SET min-replicas-to-write <0|0|0|-1|abc>
 CONFIG SET <save|timeout|tcp-keepalive|maxclients|hz|activerehashing|appendonly|list-max-ziplist-size|foo> <foo|-1>
 CONFIG GET <stream-node-max-entries|hash-max-ziplist-entries|*max-intset*|min-slaves-to-write|timeout>
 LPOS {l} {m} RANK -9223372036854775808
+SORT <{l}|{t}|{z}> ALPHA <ASC|DESC|LIMIT {i} {i}|DESC LIMIT 0 2|LIMIT -1 2|>
+SORT <{l}|{t}|{z}> <ASC|DESC|LIMIT {i} {i}|foo|>
+SORT {l} ALPHA <GET #|GET s* GET #|GET h*->f1|GET s1|STORE {k}|STORE l2|GET s* STORE l1|LIMIT 0 100 STORE l2>
+SORT {z} BY nosort <DESC|LIMIT 0 2|DESC LIMIT 1 1|GET # STORE l1|>
+SORT {k} BY s* <ALPHA|DESC|>
+SORT_RO {l} ALPHA <STORE l1|DESC|>
+BITFIELD {s} <GET|GET i5|GET u8|SET u8> <0|3|#1|#2|-1|100> <{int}|>
+BITFIELD {s} SET <u4|i4|u8|i8|u63|i64|u64|x3> <0|5|#1|#3> {int}
+BITFIELD {s} OVERFLOW <WRAP|SAT|FAIL|foo> INCRBY <u4|i4|u8|i8|u16|i64> <0|3|#1> {int} GET u8 0
+BITFIELD {s} SET u8 0 <255|300|-1> INCRBY i5 100 1 OVERFLOW SAT SET <u8|i8> #1 <1000|-1000>
+BITFIELD_RO {s} <GET u8 0|GET i16 #1 GET u3 5|SET u8 0 1>
+PFADD <p1|p2> {v} {m} {m}|2
+PFADD <p1|p2|{k}>
+PFCOUNT <p1|p1 p2|p2 nokey|{k}>
+PFMERGE <p3|p1|{k}> <p1|p2|p1 p2|{k}|>
+GET <p1|p2|p3>
+GEOADD <g1|g2|l1> <NX|XX|CH|NX XX|NX CH|> {lon} {lat} {m} <{lon} {lat} {m}|>|2
+GEOPOS <g1|g2|l1> {m} {m}
+GEOHASH <g1|g2|l1> {m} {m}
+GEODIST <g1|g2|l1> {m} {m} <m|km|ft|mi|MI|xx|>
+ZSCORE g1 {m}
+GEORADIUS <g1|g1|g3|l1> {lon} {lat} <0|1000|5000|-1|abc> <km|m|x> ASC <WITHDIST|WITHCOORD WITHDIST|COUNT 2|COUNT 1 ANY WITHHASH|COUNT 0|STORE g2|STOREDIST g2|STORE g2 WITHDIST|ANY|>
+GEORADIUS_RO <g1|g1|g3|l1> {lon} {lat} 3000 km DESC <STORE g2|COUNT 2|>
+GEORADIUSBYMEMBER <g1|g1|g3|l1> {m} <10|2000|-1> <km|foo> DESC <WITHDIST|COUNT 1|STOREDIST g2|>
+GEORADIUSBYMEMBER_RO g1 {m} 4000 km ASC
+GEOSEARCH <g1|g1|g3|l1> <FROMMEMBER {m}|FROMLONLAT {lon} {lat}|FROMMEMBER a FROMMEMBER b> <BYRADIUS 3000 km|BYBOX 4000 4000 km|BYBOX 100 -1 m|BYRADIUS abc m> <ASC|DESC> <WITHDIST|WITHCOORD|COUNT 1|COUNT 2 ANY|ANY|STOREDIST|foo|>
+GEOSEARCH g1 <FROMMEMBER a ASC|BYRADIUS 1 m|FROMLONLAT 1 2> <BYRADIUS 1 m|WITHDIST WITHDIST WITHDIST>
+GEOSEARCHSTORE <g2|{k}> g1 FROMLONLAT {lon} {lat} <BYRADIUS 3000 km|BYBOX 4000 3000 km> <ASC|COUNT 2|STOREDIST|WITHDIST|>
 <SRANDMEMBER {t}|HRANDFIELD {h}|ZRANDMEMBER {z}> -9223372036854775808
 `.trim().split("\n")
 

@@ -40,9 +40,10 @@ const setbit: Handler = (context, args) => {
   const old = bytes.charCodeAt(where)
   const value = bytes.slice(0, where) + String.fromCharCode(on === 1 ? old | mask : old & ~mask) +
     bytes.slice(where + 1)
+  const isChanged = value !== entry?.value
   if (entry === undefined) context.db.put(key, "string", value)
   else entry.value = value
-  context.changed(key, "$", "setbit")
+  if (isChanged) context.changed(key, "$", "setbit")
   return (old & mask) === 0 ? 0 : 1
 }
 
@@ -113,9 +114,9 @@ const bitop: Handler = (context, args) => {
 }
 
 export const bitmapCommands: ReadonlyArray<Command> = [
-  define("getbit", 3, "", getbit),
-  define("setbit", 4, "w", setbit),
-  define("bitcount", -2, "", bitcount),
-  define("bitpos", -3, "", bitpos),
-  define("bitop", -4, "w", bitop)
+  define("getbit", getbit),
+  define("setbit", setbit),
+  define("bitcount", bitcount),
+  define("bitpos", bitpos),
+  define("bitop", bitop)
 ]

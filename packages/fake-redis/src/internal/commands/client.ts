@@ -2,7 +2,7 @@
  * CLIENT: who is connected, under which name, and getting rid of them.
  */
 import type { Client } from "../client.ts"
-import { subscriptions } from "../client.ts"
+import { addressOf, describeClient, kindOf } from "../clientInfo.ts"
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"
@@ -11,29 +11,6 @@ import type { Value } from "../reply.ts"
 import { Fail, fail, OK, syntaxError } from "../reply.ts"
 import { cache, track, trackingInfo } from "./clientCache.ts"
 import { clientName } from "./connection.ts"
-
-/** Every client has an address, though none has a socket. */
-const addressOf = (client: Client): string => `127.0.0.1:${40000 + client.id}`
-
-const kindOf = (client: Client): string => subscriptions(client) > 0 ? "pubsub" : "normal"
-
-const flagsOf = (client: Client): string => {
-  if (client.blocked !== undefined) return "b"
-  if (client.queue !== undefined) return "x"
-  return subscriptions(client) > 0 ? "P" : "N"
-}
-
-const describe = ({ now }: Context, client: Client): string =>
-  [
-    `id=${client.id} addr=${addressOf(client)} laddr=127.0.0.1:6379 fd=${client.id + 7} name=${client.name}`,
-    `age=${Math.floor((now - client.createdAt) / 1000)} idle=${Math.floor((now - client.lastAt) / 1000)}`,
-    `flags=${flagsOf(client)} db=${client.db}`,
-    `sub=${client.channels.size} psub=${client.patterns.size} ssub=${client.shards.size}`,
-    `multi=${client.queue?.length ?? -1} qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=1024 rbp=0 obl=0 oll=0 omem=0`,
-    `tot-mem=2048 events=r cmd=${client.lastCommand} user=default redir=${
-      client.tracking?.redirect ?? -1
-    } resp=${client.protocol}`
-  ].join(" ")
 
 const BAD_TIMEOUT = "ERR timeout is not an integer or out of range"
 
@@ -83,10 +60,10 @@ const client: Handler = (context, args) => {
     case "getname":
       return client.name === "" ? null : client.name
     case "info":
-      return `${describe(context, client)}\n`
+      return `${describeClient(context.now, client)}\n`
     case "list":
       return Array.from(server.clients.values()).filter((item) => listed(item, args))
-        .map((item) => `${describe(context, item)}\n`).join("")
+        .map((item) => `${describeClient(context.now, item)}\n`).join("")
     case "kill":
       return kill(context, args)
     case "unblock": {
@@ -160,5 +137,5 @@ const kill = (context: Context, args: ReadonlyArray<string>): Value => {
 }
 
 export const clientCommands: ReadonlyArray<Command> = [
-  define("client", -2, "sl", client)
+  define("client", client)
 ]

@@ -17,6 +17,7 @@ const config: Handler = ({ server }, args) => {
     if (sub === "rewrite") return fail("ERR The server is running without a config file")
     server.commandsProcessed = 0
     server.expiredKeys = 0
+    server.statistics.reset()
     return OK
   }
   if (sub === "get") {
@@ -59,9 +60,12 @@ const configChange = (server: Server, original: string, value: string): () => vo
   }
   const accepted = server.config.check(name, value)
   if ("reason" in accepted) return invalid(original, accepted.reason)
-  return () => server.config.set(name, accepted.value)
+  return () => {
+    server.config.set(name, accepted.value)
+    if (name === "requirepass") server.users.default.setPassword(value)
+  }
 }
 
 export const configCommands: ReadonlyArray<Command> = [
-  define("config", -2, "sl", config)
+  define("config", config)
 ]

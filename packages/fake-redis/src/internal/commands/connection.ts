@@ -4,6 +4,7 @@
 import { subscriptions } from "../client.ts"
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
+import type { Context } from "../context.ts"
 import { DATABASES } from "../keyspace.ts"
 import { parseInteger, smallInteger } from "../numbers.ts"
 import { fail, OK, Status, syntaxError } from "../reply.ts"
@@ -28,17 +29,34 @@ const select: Handler = ({ client }, args) => {
   return OK
 }
 
-const auth: Handler = (_context, args) => {
-  if (args.length > 3) return syntaxError()
-  if (args.length === 3 && args[1] === "default") return OK
-  if (args.length === 3) return fail(WRONG_PASSWORD)
-  return fail(
-    "ERR AUTH <password> called without any password configured for the default user. " +
-      "Are you sure your configuration is correct?"
-  )
+/** Makes the client a user, or refuses. */
+const authenticate = ({ client, server }: Context, command: string, name: string, password: string): void => {
+  const user = server.users.authenticate(name, password)
+  if (user === undefined) {
+    server.aclLog.add(server, client, { reason: "auth", object: command }, "toplevel", name)
+    return fail(WRONG_PASSWORD)
+  }
+  client.user = user
 }
 
-const hello: Handler = ({ client }, args) => {
+const auth: Handler = (context, args) => {
+  if (args.length > 3) return syntaxError()
+  if (args.length === 2 && context.server.users.default.needsNoPassword) {
+    return fail(
+      "ERR AUTH <password> called without any password configured for the default user. " +
+        "Are you sure your configuration is correct?"
+    )
+  }
+  const [name, password] = args.length === 3 ? [args[1]!, args[2]!] : ["default", args[1]!]
+  authenticate(context, args[0]!, name, password)
+  return OK
+}
+
+const NO_AUTH = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH " +
+  "<user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
+
+const hello: Handler = (context, args) => {
+  const { client } = context
   const version = args[1] === undefined ? client.protocol : parseInteger(args[1])
   if (version === undefined) return fail("ERR Protocol version is not an integer or out of range")
   // A text session has the shapes of RESP2
@@ -47,11 +65,12 @@ const hello: Handler = ({ client }, args) => {
   for (let i = 2; i < args.length; i++) {
     const option = args[i]!.toLowerCase()
     if (option === "auth" && i + 2 < args.length) {
-      if (args[i + 1] !== "default") return fail(WRONG_PASSWORD)
+      authenticate(context, args[0]!, args[i + 1]!, args[i + 2]!)
       i += 2
     } else if (option === "setname" && i + 1 < args.length) name = clientName(args[++i]!)
     else return fail(`ERR Syntax error in HELLO option '${args[i]!}'`)
   }
+  if (client.user === undefined) return fail(NO_AUTH)
   client.name = name
   client.protocol = version
   return [
@@ -81,7 +100,10 @@ const reset: Handler = ({ client, server }) => {
   server.subscribers.removeAll(client)
   leaveMulti(server, client)
   server.tracker.disable(client)
+  server.monitors.clients.delete(client)
+  client.isMonitor = false
   client.db = 0
+  client.user = server.users.firstUser
   client.name = ""
   client.protocol = 2
   client.replies = "on"
@@ -89,11 +111,11 @@ const reset: Handler = ({ client, server }) => {
 }
 
 export const connectionCommands: ReadonlyArray<Command> = [
-  define("ping", -1, "p", ping),
-  define("echo", 2, "", (_context, args) => args[1]!),
-  define("select", 2, "l", select),
-  define("auth", -2, "sl", auth),
-  define("hello", -1, "sl", hello),
-  define("quit", -1, "smpl", quit),
-  define("reset", 1, "smpl", reset)
+  define("ping", ping),
+  define("echo", (_context, args) => args[1]!),
+  define("select", select),
+  define("auth", auth),
+  define("hello", hello),
+  define("quit", quit),
+  define("reset", reset)
 ]

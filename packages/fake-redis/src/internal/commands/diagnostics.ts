@@ -6,8 +6,9 @@ import { define } from "../command.ts"
 import { SortedSet } from "../data/sortedSet.ts"
 import type { Stream } from "../data/stream.ts"
 import type { Entry } from "../data/values.ts"
-import { integer } from "../numbers.ts"
-import { fail, OK, syntaxError } from "../reply.ts"
+import { integer, parseInteger } from "../numbers.ts"
+import type { Value } from "../reply.ts"
+import { Dictionary, fail, OK, Status, syntaxError } from "../reply.ts"
 
 /** What an element costs beside its bytes, about as Redis has it. */
 const PER_ELEMENT = 16
@@ -48,20 +49,56 @@ const memory: Handler = (context, args) => {
   }
 }
 
-const latency: Handler = (_context, args) => {
+const latency: Handler = ({ server }, args) => {
   switch (args[1]!.toLowerCase()) {
     case "reset":
       return 0
     case "doctor":
-      return "Dave, I have observed the system, no worrying events were found."
+      return "Dave, I have observed the system, no worrying events were found in the latency log."
     case "graph":
       return fail(`ERR No samples available for event '${args[2]!}'`)
+    case "histogram":
+      return new Dictionary(
+        args.slice(2).flatMap((name): ReadonlyArray<Value> => {
+          const calls = server.statistics.callsOf(name.toLowerCase())
+          const histogram = new Dictionary(["calls", calls ?? 0, "histogram_usec", new Dictionary([1, calls ?? 0])])
+          return calls === undefined ? [] : [name.toLowerCase(), histogram]
+        })
+      )
     default:
       return []
   }
 }
 
+const slowlog: Handler = ({ server }, args) => {
+  const { statistics } = server
+  switch (args[1]!.toLowerCase()) {
+    case "len":
+      return statistics.slow.length
+    case "reset":
+      statistics.slow = []
+      return OK
+    case "get": {
+      const count = args[2] === undefined ? 10 : parseInteger(args[2])
+      if (count === undefined || count < -1) return fail("ERR count should be greater than or equal to -1")
+      const entries = count === -1 ? statistics.slow : statistics.slow.slice(0, count)
+      return entries.map(({ address, args, at, id, name }): Value => [id, at, 0, args, address, name])
+    }
+    default:
+      return [new Status("SLOWLOG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")]
+  }
+}
+
+const monitor: Handler = ({ client, server }) => {
+  if (server.monitors.clients.has(client)) return OK
+  client.isMonitor = true
+  server.monitors.clients.add(client)
+  return OK
+}
+
 export const diagnosticCommands: ReadonlyArray<Command> = [
-  define("memory", -2, "", memory),
-  define("latency", -2, "sl", latency)
+  define("memory", memory),
+  define("latency", latency),
+  define("slowlog", slowlog),
+  define("monitor", monitor)
 ]

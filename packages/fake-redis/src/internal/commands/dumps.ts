@@ -92,6 +92,6 @@ const restore: Handler = (context: Context, args) => {
 }
 
 export const dumpCommands: ReadonlyArray<Command> = [
-  define("dump", 2, "", dump),
-  define("restore", -4, "w", restore)
+  define("dump", dump),
+  define("restore", restore)
 ]

@@ -104,20 +104,20 @@ const hrandfield: Handler = (context, args) => {
 }
 
 export const hashCommands: ReadonlyArray<Command> = [
-  define("hset", -4, "w", hset("hset", false)),
-  define("hmset", -4, "w", hset("hmset", true)),
-  define("hsetnx", 4, "w", hsetnx),
-  define("hget", 3, "", (context, args) => read(context, args[1]!)?.get(args[2]!) ?? null),
-  define("hmget", -3, "", hmget),
-  define("hgetall", 2, "", hgetall),
-  define("hkeys", 2, "", (context, args) => Array.from(read(context, args[1]!)?.keys() ?? [])),
-  define("hvals", 2, "", (context, args) => Array.from(read(context, args[1]!)?.values() ?? [])),
-  define("hlen", 2, "", (context, args) => read(context, args[1]!)?.size ?? 0),
-  define("hexists", 3, "", (context, args) => read(context, args[1]!)?.has(args[2]!) === true ? 1 : 0),
-  define("hstrlen", 3, "", (context, args) => read(context, args[1]!)?.get(args[2]!)?.length ?? 0),
-  define("hdel", -3, "w", hdel),
-  define("hincrby", 4, "w", hincrby),
-  define("hincrbyfloat", 4, "w", hincrbyfloat),
-  define("hscan", -3, "", hscan),
-  define("hrandfield", -2, "", hrandfield)
+  define("hset", hset("hset", false)),
+  define("hmset", hset("hmset", true)),
+  define("hsetnx", hsetnx),
+  define("hget", (context, args) => read(context, args[1]!)?.get(args[2]!) ?? null),
+  define("hmget", hmget),
+  define("hgetall", hgetall),
+  define("hkeys", (context, args) => Array.from(read(context, args[1]!)?.keys() ?? [])),
+  define("hvals", (context, args) => Array.from(read(context, args[1]!)?.values() ?? [])),
+  define("hlen", (context, args) => read(context, args[1]!)?.size ?? 0),
+  define("hexists", (context, args) => read(context, args[1]!)?.has(args[2]!) === true ? 1 : 0),
+  define("hstrlen", (context, args) => read(context, args[1]!)?.get(args[2]!)?.length ?? 0),
+  define("hdel", hdel),
+  define("hincrby", hincrby),
+  define("hincrbyfloat", hincrbyfloat),
+  define("hscan", hscan),
+  define("hrandfield", hrandfield)
 ]

@@ -46,6 +46,10 @@ const sections: Readonly<Record<string, (server: Server) => ReadonlyArray<string
     "master_repl_offset:0"
   ],
   CPU: () => ["used_cpu_sys:0.000000", "used_cpu_user:0.000000"],
+  Modules: () => [],
+  Commandstats: (server) => server.statistics.commandLines(),
+  Errorstats: (server) => server.statistics.errorLines(),
+  Latencystats: () => [],
   Cluster: () => ["cluster_enabled:0"],
   Keyspace: (server) =>
     server.dbs.filter((db) => db.entries.size > 0).map((db) => {
@@ -55,9 +59,14 @@ const sections: Readonly<Record<string, (server: Server) => ReadonlyArray<string
     })
 }
 
+/** Sections that are shown to those who ask for them, or for all. */
+const onDemand: ReadonlyArray<string> = ["Commandstats", "Latencystats"]
+
 export const info = (server: Server, wanted: ReadonlyArray<string>): string => {
   const names = wanted.map((name) => name.toLowerCase())
-  const all = names.length === 0 || names.some((name) => ["all", "default", "everything"].includes(name))
-  return Object.entries(sections).filter(([name]) => all || names.includes(name.toLowerCase()))
+  const isAll = names.some((name) => name === "all" || name === "everything")
+  const isDefault = names.length === 0 || names.includes("default")
+  return Object.entries(sections)
+    .filter(([name]) => isAll || names.includes(name.toLowerCase()) || (isDefault && !onDemand.includes(name)))
     .map(([name, lines]) => `# ${name}\r\n${lines(server).map((text) => `${text}\r\n`).join("")}`).join("\r\n")
 }

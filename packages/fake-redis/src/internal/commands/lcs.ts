@@ -74,4 +74,4 @@ const lcs: Handler = (context, args) => {
   return index ? ["matches", matches, "len", total] : text
 }
 
-export const lcsCommands: ReadonlyArray<Command> = [define("lcs", -3, "", lcs)]
+export const lcsCommands: ReadonlyArray<Command> = [define("lcs", lcs)]

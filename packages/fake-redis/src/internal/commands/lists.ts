@@ -272,36 +272,29 @@ const blmpop: Handler = (context, args) => {
 }
 
 export const listCommands: ReadonlyArray<Command> = [
-  define("lpush", -3, "w", pushing("left", false)),
-  define("rpush", -3, "w", pushing("right", false)),
-  define("lpushx", -3, "w", pushing("left", true)),
-  define("rpushx", -3, "w", pushing("right", true)),
-  define("lpop", -2, "w", popping("left")),
-  define("rpop", -2, "w", popping("right")),
-  define("llen", 2, "", (context, args) => read(context, args[1]!)?.length ?? 0),
-  define("lrange", 4, "", lrange),
-  define("lindex", 3, "", lindex),
-  define("lset", 4, "w", lset),
-  define("lrem", 4, "w", lrem),
-  define("ltrim", 4, "w", ltrim),
-  define("linsert", 5, "w", linsert),
-  define("lpos", -3, "", lpos),
-  define("lmove", 5, "w", (context, args) => move(context, args[1]!, args[2]!, end(args[3]!), end(args[4]!))),
-  define("rpoplpush", 3, "w", (context, args) => move(context, args[1]!, args[2]!, "right", "left")),
-  define("blpop", -3, "ws", blockingPop("left")),
-  define("brpop", -3, "ws", blockingPop("right")),
+  define("lpush", pushing("left", false)),
+  define("rpush", pushing("right", false)),
+  define("lpushx", pushing("left", true)),
+  define("rpushx", pushing("right", true)),
+  define("lpop", popping("left")),
+  define("rpop", popping("right")),
+  define("llen", (context, args) => read(context, args[1]!)?.length ?? 0),
+  define("lrange", lrange),
+  define("lindex", lindex),
+  define("lset", lset),
+  define("lrem", lrem),
+  define("ltrim", ltrim),
+  define("linsert", linsert),
+  define("lpos", lpos),
+  define("lmove", (context, args) => move(context, args[1]!, args[2]!, end(args[3]!), end(args[4]!))),
+  define("rpoplpush", (context, args) => move(context, args[1]!, args[2]!, "right", "left")),
+  define("blpop", blockingPop("left")),
+  define("brpop", blockingPop("right")),
   define(
     "blmove",
-    6,
-    "ws",
     (context, args) => blockingMove(context, args[1]!, args[2]!, end(args[3]!), end(args[4]!), args[5]!)
   ),
-  define(
-    "brpoplpush",
-    4,
-    "ws",
-    (context, args) => blockingMove(context, args[1]!, args[2]!, "right", "left", args[3]!)
-  ),
-  define("lmpop", -4, "w", (context, args) => popFirst(context, parseMulti(args, 1)) ?? null),
-  define("blmpop", -5, "ws", blmpop)
+  define("brpoplpush", (context, args) => blockingMove(context, args[1]!, args[2]!, "right", "left", args[3]!)),
+  define("lmpop", (context, args) => popFirst(context, parseMulti(args, 1)) ?? null),
+  define("blmpop", blmpop)
 ]

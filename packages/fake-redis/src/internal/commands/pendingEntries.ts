@@ -190,8 +190,8 @@ const xautoclaim: Handler = (context, args) => {
 }
 
 export const streamPendingCommands: ReadonlyArray<Command> = [
-  define("xack", -4, "w", xack),
-  define("xpending", -3, "", xpending),
-  define("xclaim", -6, "w", xclaim),
-  define("xautoclaim", -6, "w", xautoclaim)
+  define("xack", xack),
+  define("xpending", xpending),
+  define("xclaim", xclaim),
+  define("xautoclaim", xautoclaim)
 ]

@@ -48,13 +48,13 @@ const pubsub: Handler = ({ server }, args) => {
 }
 
 export const pubsubCommands: ReadonlyArray<Command> = [
-  define("subscribe", -2, "sp", subscribe("channels")),
-  define("psubscribe", -2, "sp", subscribe("patterns")),
-  define("ssubscribe", -2, "sp", subscribe("shards")),
-  define("unsubscribe", -1, "sp", unsubscribe("channels")),
-  define("punsubscribe", -1, "sp", unsubscribe("patterns")),
-  define("sunsubscribe", -1, "sp", unsubscribe("shards")),
-  define("publish", 3, "", ({ server }, args) => server.subscribers.publish(args[1]!, args[2]!)),
-  define("spublish", 3, "", ({ server }, args) => server.subscribers.publishSharded(args[1]!, args[2]!)),
-  define("pubsub", -2, "", pubsub)
+  define("subscribe", subscribe("channels")),
+  define("psubscribe", subscribe("patterns")),
+  define("ssubscribe", subscribe("shards")),
+  define("unsubscribe", unsubscribe("channels")),
+  define("punsubscribe", unsubscribe("patterns")),
+  define("sunsubscribe", unsubscribe("shards")),
+  define("publish", ({ server }, args) => server.subscribers.publish(args[1]!, args[2]!)),
+  define("spublish", ({ server }, args) => server.subscribers.publishSharded(args[1]!, args[2]!)),
+  define("pubsub", pubsub)
 ]

@@ -1,8 +1,9 @@
 /**
  * EVAL and its relatives. A script is compiled once per engine and kept until SCRIPT FLUSH.
  */
+import { denialInScript } from "../aclLog.ts"
 import type { Command, Handler } from "../command.ts"
-import { BLOCKED, checkArity, define } from "../command.ts"
+import { arityProblem, BLOCKED, define, describedBy } from "../command.ts"
 import { Context } from "../context.ts"
 import { refusalIn } from "../errorStates.ts"
 import type { LuaScript } from "../lua/vm.ts"
@@ -64,13 +65,19 @@ const caller = (context: Context, readOnly: boolean) => {
   return (args: ReadonlyArray<string>, protocol: 2 | 3): Value => {
     const command = server.commands.get(args[0]!.toLowerCase())
     if (command === undefined) return UNKNOWN
-    const problem = checkArity(command, args)
-    if (problem !== undefined) return problem.startsWith("ERR unknown") ? UNKNOWN : ARITY
-    if (command.flags.includes("s")) return FORBIDDEN
-    if (command.write && readOnly) return READ_ONLY
-    const refusal = refusalIn(server.errorState, server.config, command)
+    const spec = describedBy(command, args)
+    if (typeof spec === "string") return UNKNOWN
+    if (arityProblem(spec, args) !== undefined) return ARITY
+    if (spec.flags.has("noscript")) return FORBIDDEN
+    const denial = context.client.user?.denies(spec, args)
+    if (denial !== undefined) {
+      server.aclLog.add(server, context.client, denial, "lua")
+      return new Fail(denialInScript(denial))
+    }
+    if (readOnly && (spec.flags.has("write") || spec.flags.has("may_replicate"))) return READ_ONLY
+    const refusal = refusalIn(server.errorState, server.config, spec)
     if (refusal !== undefined) return new Fail(refusal)
-    const value = server.call(inner, command, args)
+    const value = server.call(inner, command, spec, args)
     if (context.client.db !== inner.db.index) inner = new Context(server, context.client, true, true)
     const reply = value === BLOCKED ? null : value
     return protocol === 3 ? shape(3, args, reply) : reply
@@ -151,9 +158,9 @@ const script: Handler = (context, args) => {
 }
 
 export const scriptCommands: ReadonlyArray<Command> = [
-  define("eval", -3, "s", evalSource(false)),
-  define("eval_ro", -3, "s", evalSource(true)),
-  define("evalsha", -3, "s", evalSha(false)),
-  define("evalsha_ro", -3, "s", evalSha(true)),
-  define("script", -2, "sl", script)
+  define("eval", evalSource(false)),
+  define("eval_ro", evalSource(true)),
+  define("evalsha", evalSha(false)),
+  define("evalsha_ro", evalSha(true)),
+  define("script", script)
 ]

@@ -2,13 +2,10 @@
  * Commands about the server: time, INFO, replication as of a server without replicas, SWAPDB, COMMAND.
  */
 import type { Command, Handler } from "../command.ts"
-import { checkArity, define } from "../command.ts"
+import { define } from "../command.ts"
 import { DATABASES } from "../keyspace.ts"
-import { hasNoKeys, keysOf, positionsOf } from "../keySpecs.ts"
 import { integer, smallInteger } from "../numbers.ts"
-import type { Value } from "../reply.ts"
-import { fail, OK, Status } from "../reply.ts"
-import type { Server } from "../server.ts"
+import { fail, OK } from "../reply.ts"
 import { info } from "./info.ts"
 
 const wait: Handler = (_context, args) => {
@@ -36,55 +33,16 @@ const swapdb: Handler = ({ server }, args) => {
   return OK
 }
 
-const command: Handler = ({ server }, args) => {
-  switch (args[1]?.toLowerCase()) {
-    case "count":
-      return server.commands.size
-    case "docs":
-      return []
-    case "list":
-      return Array.from(server.commands.keys())
-    case "getkeys":
-      return getKeys(server, args.slice(2))
-    case "info":
-      if (args.length > 2) return args.slice(2).map((name) => describe(server.commands.get(name.toLowerCase())))
-  }
-  return Array.from(server.commands.values(), describe)
-}
-
-const getKeys = (server: Server, args: ReadonlyArray<string>): Value => {
-  const command = server.commands.get(args[0]!.toLowerCase())
-  if (command === undefined) return fail("ERR Invalid command specified")
-  if (hasNoKeys(command.name)) return fail("ERR The command has no key arguments")
-  if (checkArity(command, args) !== undefined) return fail("ERR Invalid number of arguments specified for command")
-  return keysOf(args) ?? fail("ERR Invalid arguments specified for command")
-}
-
-const describe = (command: Command | undefined): Value =>
-  command === undefined
-    ? null
-    : [
-      command.name,
-      command.arity,
-      [new Status(command.write ? "write" : "readonly")],
-      ...positionsOf(command.name),
-      [],
-      [],
-      [],
-      []
-    ]
-
 export const serverCommands: ReadonlyArray<Command> = [
-  define("time", 1, "l", ({ server }) => [String(Math.floor(server.micros / 1e6)), String(server.micros % 1e6)]),
-  define("info", -1, "l", ({ server }, args) => info(server, args.slice(1))),
-  define("wait", 3, "s", wait),
-  define("role", 1, "sl", () => ["master", 0, []]),
-  define("lastsave", 1, "l", ({ server }) => Math.floor(server.startedAt / 1000)),
-  define("swapdb", 3, "w", swapdb),
-  define("debug", -2, "s", () =>
+  define("time", ({ server }) => [String(Math.floor(server.micros / 1e6)), String(server.micros % 1e6)]),
+  define("info", ({ server }, args) => info(server, args.slice(1))),
+  define("wait", wait),
+  define("role", () => ["master", 0, []]),
+  define("lastsave", ({ server }) => Math.floor(server.startedAt / 1000)),
+  define("swapdb", swapdb),
+  define("debug", () =>
     fail(
       "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local " +
         "connection, otherwise you need to set this option in the configuration file, and then restart the server."
-    )),
-  define("command", -1, "l", command)
+    ))
 ]

@@ -140,21 +140,21 @@ const sscan: Handler = (context, args) => {
 }
 
 export const setCommands: ReadonlyArray<Command> = [
-  define("sadd", -3, "w", sadd),
-  define("srem", -3, "w", srem),
-  define("smembers", 2, "", (context, args) => Array.from(read(context, args[1]!) ?? [])),
-  define("sismember", 3, "", (context, args) => read(context, args[1]!)?.has(args[2]!) === true ? 1 : 0),
-  define("smismember", -3, "", smismember),
-  define("scard", 2, "", (context, args) => read(context, args[1]!)?.size ?? 0),
-  define("spop", -2, "w", spop),
-  define("srandmember", -2, "", srandmember),
-  define("smove", 4, "w", smove),
-  define("sinter", -2, "", combined("inter")),
-  define("sinterstore", -3, "w", storeCombined("inter")),
-  define("sunion", -2, "", combined("union")),
-  define("sunionstore", -3, "w", storeCombined("union")),
-  define("sdiff", -2, "", combined("diff")),
-  define("sdiffstore", -3, "w", storeCombined("diff")),
-  define("sintercard", -3, "", sintercard),
-  define("sscan", -3, "", sscan)
+  define("sadd", sadd),
+  define("srem", srem),
+  define("smembers", (context, args) => Array.from(read(context, args[1]!) ?? [])),
+  define("sismember", (context, args) => read(context, args[1]!)?.has(args[2]!) === true ? 1 : 0),
+  define("smismember", smismember),
+  define("scard", (context, args) => read(context, args[1]!)?.size ?? 0),
+  define("spop", spop),
+  define("srandmember", srandmember),
+  define("smove", smove),
+  define("sinter", combined("inter")),
+  define("sinterstore", storeCombined("inter")),
+  define("sunion", combined("union")),
+  define("sunionstore", storeCombined("union")),
+  define("sdiff", combined("diff")),
+  define("sdiffstore", storeCombined("diff")),
+  define("sintercard", sintercard),
+  define("sscan", sscan)
 ]

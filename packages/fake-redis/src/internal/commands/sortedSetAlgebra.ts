@@ -112,11 +112,11 @@ const zintercard: Handler = (context, args) => {
 }
 
 export const sortedSetAlgebraCommands: ReadonlyArray<Command> = [
-  define("zunion", -3, "", combined("union")),
-  define("zunionstore", -4, "w", storeCombined("union")),
-  define("zinter", -3, "", combined("inter")),
-  define("zinterstore", -4, "w", storeCombined("inter")),
-  define("zintercard", -3, "", zintercard),
-  define("zdiff", -3, "", combined("diff")),
-  define("zdiffstore", -4, "w", storeCombined("diff"))
+  define("zunion", combined("union")),
+  define("zunionstore", storeCombined("union")),
+  define("zinter", combined("inter")),
+  define("zinterstore", storeCombined("inter")),
+  define("zintercard", zintercard),
+  define("zdiff", combined("diff")),
+  define("zdiffstore", storeCombined("diff"))
 ]

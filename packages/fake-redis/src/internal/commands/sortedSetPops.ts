@@ -94,10 +94,10 @@ const bzmpop: Handler = (context, args) => {
 }
 
 export const sortedSetPopCommands: ReadonlyArray<Command> = [
-  define("zpopmin", -2, "w", popping("min")),
-  define("zpopmax", -2, "w", popping("max")),
-  define("bzpopmin", -3, "ws", blockingPop("min")),
-  define("bzpopmax", -3, "ws", blockingPop("max")),
-  define("zmpop", -4, "w", zmpop),
-  define("bzmpop", -5, "ws", bzmpop)
+  define("zpopmin", popping("min")),
+  define("zpopmax", popping("max")),
+  define("bzpopmin", blockingPop("min")),
+  define("bzpopmax", blockingPop("max")),
+  define("zmpop", zmpop),
+  define("bzmpop", bzmpop)
 ]

@@ -135,16 +135,16 @@ const removing = (by: By, event: string) => (context: Context, args: ReadonlyArr
 }
 
 export const sortedSetRangeCommands: ReadonlyArray<Command> = [
-  define("zrange", -4, "", ranged({})),
-  define("zrevrange", -4, "", ranged({ by: "rank", reverse: true })),
-  define("zrangebyscore", -4, "", ranged({ by: "score", reverse: false })),
-  define("zrevrangebyscore", -4, "", ranged({ by: "score", reverse: true })),
-  define("zrangebylex", -4, "", ranged({ by: "lex", reverse: false })),
-  define("zrevrangebylex", -4, "", ranged({ by: "lex", reverse: true })),
-  define("zrangestore", -5, "w", zrangestore),
-  define("zcount", 4, "", counted("score")),
-  define("zlexcount", 4, "", counted("lex")),
-  define("zremrangebyrank", 4, "w", removing("rank", "zremrangebyrank")),
-  define("zremrangebyscore", 4, "w", removing("score", "zremrangebyscore")),
-  define("zremrangebylex", 4, "w", removing("lex", "zremrangebylex"))
+  define("zrange", ranged({})),
+  define("zrevrange", ranged({ by: "rank", reverse: true })),
+  define("zrangebyscore", ranged({ by: "score", reverse: false })),
+  define("zrevrangebyscore", ranged({ by: "score", reverse: true })),
+  define("zrangebylex", ranged({ by: "lex", reverse: false })),
+  define("zrevrangebylex", ranged({ by: "lex", reverse: true })),
+  define("zrangestore", zrangestore),
+  define("zcount", counted("score")),
+  define("zlexcount", counted("lex")),
+  define("zremrangebyrank", removing("rank", "zremrangebyrank")),
+  define("zremrangebyscore", removing("score", "zremrangebyscore")),
+  define("zremrangebylex", removing("lex", "zremrangebylex"))
 ]

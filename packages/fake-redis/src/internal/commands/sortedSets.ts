@@ -36,7 +36,7 @@ export const storeSorted = (context: Context, key: string, items: ReadonlyArray<
   return items.length
 }
 
-const zadd = (context: Context, args: ReadonlyArray<string>, increments: boolean): Value => {
+export const zadd = (context: Context, args: ReadonlyArray<string>, increments: boolean): Value => {
   const key = args[1]!
   let nx = false
   let xx = false
@@ -166,14 +166,14 @@ const zrandmember: Handler = (context, args) => {
 }
 
 export const sortedSetCommands: ReadonlyArray<Command> = [
-  define("zadd", -4, "w", (context, args) => zadd(context, args, false)),
-  define("zincrby", 4, "w", (context, args) => zadd(context, args, true)),
-  define("zrem", -3, "w", zrem),
-  define("zscore", 3, "", (context, args) => scoreOf(readSorted(context, args[1]!), args[2]!)),
-  define("zmscore", -3, "", zmscore),
-  define("zcard", 2, "", (context, args) => readSorted(context, args[1]!)?.size ?? 0),
-  define("zrank", 3, "", rank(false)),
-  define("zrevrank", 3, "", rank(true)),
-  define("zscan", -3, "", zscan),
-  define("zrandmember", -2, "", zrandmember)
+  define("zadd", (context, args) => zadd(context, args, false)),
+  define("zincrby", (context, args) => zadd(context, args, true)),
+  define("zrem", zrem),
+  define("zscore", (context, args) => scoreOf(readSorted(context, args[1]!), args[2]!)),
+  define("zmscore", zmscore),
+  define("zcard", (context, args) => readSorted(context, args[1]!)?.size ?? 0),
+  define("zrank", rank(false)),
+  define("zrevrank", rank(true)),
+  define("zscan", zscan),
+  define("zrandmember", zrandmember)
 ]

@@ -127,5 +127,5 @@ const xreadgroup: Handler = (context, args) => {
 }
 
 export const streamGroupReadingCommands: ReadonlyArray<Command> = [
-  define("xreadgroup", -7, "w", xreadgroup)
+  define("xreadgroup", xreadgroup)
 ]

@@ -103,5 +103,5 @@ const xgroup: Handler = (context, args) => {
 }
 
 export const streamGroupCommands: ReadonlyArray<Command> = [
-  define("xgroup", -2, "w", xgroup)
+  define("xgroup", xgroup)
 ]

@@ -119,5 +119,5 @@ const xinfo: Handler = (context, args) => {
 }
 
 export const streamInfoCommands: ReadonlyArray<Command> = [
-  define("xinfo", -2, "", xinfo)
+  define("xinfo", xinfo)
 ]

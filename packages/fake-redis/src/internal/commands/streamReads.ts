@@ -87,5 +87,5 @@ const xread: Handler = (context, args) => {
 }
 
 export const streamReadingCommands: ReadonlyArray<Command> = [
-  define("xread", -4, "", xread)
+  define("xread", xread)
 ]

@@ -111,5 +111,5 @@ const xtrim: Handler = (context, args) => {
 }
 
 export const streamTrimmingCommands: ReadonlyArray<Command> = [
-  define("xtrim", -4, "w", xtrim)
+  define("xtrim", xtrim)
 ]

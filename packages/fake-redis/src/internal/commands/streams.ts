@@ -167,10 +167,10 @@ const xsetid: Handler = (context, args) => {
 }
 
 export const streamCommands: ReadonlyArray<Command> = [
-  define("xadd", -5, "w", xadd),
-  define("xlen", 2, "", (context, args) => readStream(context, args[1]!)?.entries.length ?? 0),
-  define("xrange", -4, "", xrange(false)),
-  define("xrevrange", -4, "", xrange(true)),
-  define("xdel", -3, "w", xdel),
-  define("xsetid", -3, "w", xsetid)
+  define("xadd", xadd),
+  define("xlen", (context, args) => readStream(context, args[1]!)?.entries.length ?? 0),
+  define("xrange", xrange(false)),
+  define("xrevrange", xrange(true)),
+  define("xdel", xdel),
+  define("xsetid", xsetid)
 ]

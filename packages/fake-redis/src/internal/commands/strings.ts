@@ -200,29 +200,29 @@ const incrbyfloat: Handler = (context, args) => {
 }
 
 export const stringCommands: ReadonlyArray<Command> = [
-  define("get", 2, "", (context, args) => get(context, args[1]!)),
-  define("set", -3, "w", set),
-  define("setnx", 3, "w", setnx),
-  define("setex", 4, "w", setWithExpiry("s")),
-  define("psetex", 4, "w", setWithExpiry("ms")),
-  define("getset", 3, "w", getset),
-  define("getdel", 2, "w", getdel),
-  define("getex", -2, "w", getex),
-  define("mget", -2, "", (context, args) =>
+  define("get", (context, args) => get(context, args[1]!)),
+  define("set", set),
+  define("setnx", setnx),
+  define("setex", setWithExpiry("s")),
+  define("psetex", setWithExpiry("ms")),
+  define("getset", getset),
+  define("getdel", getdel),
+  define("getex", getex),
+  define("mget", (context, args) =>
     args.slice(1).map((key) => {
       const entry = context.db.read(key)
       return entry?.type === "string" ? entry.value as string : null
     })),
-  define("mset", -3, "w", mset("mset", false)),
-  define("msetnx", -3, "w", mset("msetnx", true)),
-  define("append", 3, "w", append),
-  define("strlen", 2, "", (context, args) => get(context, args[1]!)?.length ?? 0),
-  define("getrange", 4, "", getRange),
-  define("substr", 4, "", getRange),
-  define("setrange", 4, "w", setrange),
-  define("incr", 2, "w", (context, args) => increase(context, args[1]!, 1n)),
-  define("decr", 2, "w", (context, args) => increase(context, args[1]!, -1n)),
-  define("incrby", 3, "w", (context, args) => increase(context, args[1]!, bigInteger(args[2]!))),
-  define("decrby", 3, "w", decrby),
-  define("incrbyfloat", 3, "w", incrbyfloat)
+  define("mset", mset("mset", false)),
+  define("msetnx", mset("msetnx", true)),
+  define("append", append),
+  define("strlen", (context, args) => get(context, args[1]!)?.length ?? 0),
+  define("getrange", getRange),
+  define("substr", getRange),
+  define("setrange", setrange),
+  define("incr", (context, args) => increase(context, args[1]!, 1n)),
+  define("decr", (context, args) => increase(context, args[1]!, -1n)),
+  define("incrby", (context, args) => increase(context, args[1]!, bigInteger(args[2]!))),
+  define("decrby", decrby),
+  define("incrbyfloat", incrbyfloat)
 ]

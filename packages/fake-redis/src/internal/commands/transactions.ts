@@ -1,11 +1,12 @@
 /**
  * MULTI, EXEC and optimistic locking.
  */
+import { denialInTransaction } from "../aclLog.ts"
 import type { Command, Handler } from "../command.ts"
 import { BLOCKED, define } from "../command.ts"
 import { Context } from "../context.ts"
 import type { Value } from "../reply.ts"
-import { fail, OK } from "../reply.ts"
+import { Fail, fail, OK } from "../reply.ts"
 import { shape } from "../shapes.ts"
 import { leaveMulti, unwatchAll, watch } from "../watches.ts"
 
@@ -50,8 +51,14 @@ const exec: Handler = ({ client, server }) => {
   if (failed) return fail("EXECABORT Transaction discarded because of previous errors.")
   if (touched) return null
   const replies: Array<Value> = []
-  for (const { args, command } of queue) {
-    const value = server.call(new Context(server, client, true, false), command, args)
+  for (const { args, command, spec } of queue) {
+    const denial = client.user?.denies(spec, args)
+    if (denial !== undefined) {
+      server.aclLog.add(server, client, denial, "multi")
+      replies.push(new Fail(denialInTransaction(denial)))
+      continue
+    }
+    const value = server.call(new Context(server, client, true, false), command, spec, args)
     const reply = value === BLOCKED ? null : value
     replies.push(client.wire ? shape(client.protocol, args, reply) : reply)
   }
@@ -59,9 +66,9 @@ const exec: Handler = ({ client, server }) => {
 }
 
 export const transactionCommands: ReadonlyArray<Command> = [
-  define("multi", 1, "sml", multi),
-  define("discard", 1, "sml", discard),
-  define("watch", -2, "sml", runWatch),
-  define("unwatch", 1, "sl", unwatch),
-  define("exec", 1, "sml", exec)
+  define("multi", multi),
+  define("discard", discard),
+  define("watch", runWatch),
+  define("unwatch", unwatch),
+  define("exec", exec)
 ]

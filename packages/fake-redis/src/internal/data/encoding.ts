@@ -18,7 +18,7 @@ export const isHashListpack = (hash: ReadonlyMap<string, string>, config: Config
 
 export const isSortedSetListpack = (zset: SortedSet, config: Config): boolean => {
   const longest = config.number("zset-max-listpack-value")
-  return zset.size <= config.number("zset-max-listpack-entries") &&
+  return !zset.isUnpacked && zset.size <= config.number("zset-max-listpack-entries") &&
     zset.order.every(({ member }) => member.length <= longest)
 }
 

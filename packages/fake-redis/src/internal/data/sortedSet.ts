@@ -9,6 +9,8 @@ export interface Scored {
 export class SortedSet {
   readonly scores = new Map<string, number>()
   readonly order: Array<Scored> = []
+  /** SORT unpacks a small set for good. */
+  isUnpacked = false
 
   get size(): number {
     return this.order.length
@@ -16,6 +18,7 @@ export class SortedSet {
 
   clone(): SortedSet {
     const copy = new SortedSet()
+    copy.isUnpacked = this.isUnpacked
     for (const item of this.order) {
       copy.scores.set(item.member, item.score)
       copy.order.push(item)
@@ -38,8 +41,8 @@ export class SortedSet {
   }
 
   set(member: string, given: number): void {
-    // A small set keeps scores as integers where it can, and so has no negative zero.
-    const score = given === 0 ? 0 : given
+    // A packed set keeps scores as integers where it can, and so has no negative zero.
+    const score = given === 0 && !this.isUnpacked ? 0 : given
     const old = this.scores.get(member)
     if (old !== undefined) this.order.splice(this.position(old, member), 1)
     this.scores.set(member, score)

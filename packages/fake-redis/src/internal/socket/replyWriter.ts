@@ -69,6 +69,8 @@ export const writePush = (push: BinaryPush, protocol: Protocol): string => {
       return pushed([push._tag, push.channel, push.message], protocol)
     case "pmessage":
       return pushed(["pmessage", push.pattern, push.channel, push.message], protocol)
+    case "monitor":
+      return `+${push.line}\r\n`
     case "invalidate":
       return protocol === 3
         ? pushed(["invalidate", push.keys ?? null], protocol)

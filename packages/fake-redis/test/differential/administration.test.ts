@@ -1,0 +1,315 @@
+/**
+ * What administrators and clients ask of a server, the same steps on the fake and on a redis-server: users and their
+ * permissions, descriptions of commands, monitors, statistics.
+ */
+import { createFakeRedis } from "@effect-simba/fake-redis"
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { readFileSync } from "node:fs"
+import { openRaw } from "../rawSocket.ts"
+import { toPlain } from "./answers.ts"
+import { commandSpecs, file, moduleOf } from "./commandSpecs.ts"
+import type { RealServer } from "./realServer.ts"
+import { startServer } from "./realServer.ts"
+import type { Connection } from "./resp.ts"
+import { open } from "./resp.ts"
+
+type Fake = Awaited<ReturnType<typeof createFakeRedis>>
+
+let real: RealServer
+let fake: Fake
+
+beforeAll(async () => {
+  ;[real, fake] = await Promise.all([startServer(), createFakeRedis()])
+})
+
+afterAll(() => Promise.all([real.stop(), fake.close()]))
+
+const words = (line: string): ReadonlyArray<string> =>
+  (line.match(/"[^"]*"|\S+/g) ?? []).map((word) => word.startsWith("\"") ? word.slice(1, -1) : word)
+
+/** `alice: GET x` is sent by a connection of that name, and another line by the first. */
+const run = async (
+  connect: () => Promise<Connection>,
+  lines: ReadonlyArray<string>
+): Promise<ReadonlyArray<unknown>> => {
+  const connections = new Map<string, Connection>()
+  const replies: Array<unknown> = []
+  for (const line of ["FLUSHALL", "CONFIG RESETSTAT", ...lines]) {
+    const [, name = "", command = line] = /^(\w+): (.*)$/.exec(line) ?? []
+    const connection = connections.get(name) ?? await connect()
+    connections.set(name, connection)
+    const [answer] = await connection.send([words(command)])
+    replies.push(`${line} -> ${JSON.stringify(toPlain(answer!))}`)
+  }
+  for (const connection of connections.values()) connection.close()
+  return replies
+}
+
+const alike = (title: string, text: string, normalize = (reply: unknown): unknown => reply) =>
+  it(title, async () => {
+    const lines = text.trim().split("\n").map((line) => line.trim())
+    const [ours, theirs] = await Promise.all([run(() => open(fake.port), lines), run(() => open(real.path), lines)])
+    assert.deepStrictEqual(ours.map(normalize), theirs.map(normalize))
+  })
+
+/** Redis lists the single commands of a user in the order of a hash table. */
+const sortedRules = (reply: unknown): unknown =>
+  String(reply).replace(/(?:[+-][@a-z|0-9]+ ?){2,}/g, (rules) => rules.trim().split(" ").sort().join(" "))
+
+describe("users", () => {
+  alike(
+    "a user has the commands, keys and channels of its rules",
+    `
+    ACL SETUSER alice on >secret ~app:* %R~shared:* %W~out:* &news:* +@read +set +publish +subscribe +config|get -getrange +select|0
+    ACL LIST
+    ACL GETUSER alice
+    alice: AUTH alice wrong
+    alice: AUTH alice secret
+    alice: ACL WHOAMI
+    alice: GET app:1
+    alice: GET shared:1
+    alice: GET out:1
+    alice: SET app:1 x
+    alice: SET shared:1 x
+    alice: SET out:1 x
+    alice: SET out:1 x GET
+    alice: GETRANGE app:1 0 1
+    alice: DEL app:1
+    alice: MGET app:1 other
+    alice: CONFIG GET hz
+    alice: CONFIG SET hz 10
+    alice: SELECT 0
+    alice: SELECT 1
+    alice: PUBLISH news:1 x
+    alice: PUBLISH other x
+    alice: SUBSCRIBE other
+    alice: MULTI
+    alice: GET app:1
+    alice: DEL app:1
+    alice: EXEC
+    alice: EVAL "return 1" 0
+    alice: PING
+    ACL DELUSER alice nobody
+    `,
+    sortedRules
+  )
+  alike(
+    "scripts and transactions run with the permissions of their user",
+    `
+    ACL SETUSER bob on nopass ~a* &c +@all -del
+    bob: AUTH bob anything
+    bob: EVAL "return redis.call('get', 'b')" 0
+    bob: EVAL "return redis.call('del', 'a')" 0
+    bob: EVAL "return redis.call('publish', 'd', 'x')" 0
+    bob: EVAL "return redis.pcall('set', KEYS[1], 'x')" 1 a
+    bob: MULTI
+    bob: GET a
+    bob: LPUSH list x
+    ACL SETUSER bob -get
+    bob: EXEC
+    bob: RESET
+    bob: ACL WHOAMI
+    ACL DELUSER bob
+    `
+  )
+  alike(
+    "rules are refused with their reason, and leave the user as it was",
+    `
+    ACL SETUSER carol on +foo
+    ACL SETUSER carol foo
+    ACL SETUSER carol ~* ~a
+    ACL SETUSER carol &* &a
+    ACL SETUSER carol #abc
+    ACL SETUSER carol <nothing
+    ACL SETUSER carol %X~a
+    ACL SETUSER carol +@foo
+    ACL SETUSER carol +config|foo
+    ACL SETUSER carol -get|x
+    ACL SETUSER carol (+get ~x
+    ACL SETUSER "a b" on
+    ACL GETUSER carol
+    ACL SETUSER carol on (+get ~x) nopass
+    ACL GETUSER carol
+    ACL DRYRUN carol GET x
+    ACL DRYRUN carol GET y
+    ACL DRYRUN carol SET x 1
+    ACL DRYRUN carol FOO
+    ACL DRYRUN carol GET
+    ACL DRYRUN nobody GET x
+    ACL SETUSER carol clearselectors
+    ACL LIST
+    ACL SETUSER carol reset
+    ACL LIST
+    ACL USERS
+    ACL DELUSER default
+    ACL DELUSER carol
+    ACL GENPASS 0
+    ACL GENPASS abc
+    ACL LOAD
+    ACL SAVE
+    ACL CAT
+    ACL CAT foo
+    ACL FOO
+    `
+  )
+  alike(
+    "a password for everybody",
+    `
+    AUTH x
+    AUTH default x
+    AUTH nobody x
+    AUTH a b c
+    CONFIG SET requirepass secret
+    new: PING
+    new: HELLO 2
+    new: AUTH wrong
+    new: HELLO 2 AUTH default wrong
+    new: AUTH secret
+    new: PING
+    ACL LIST
+    CONFIG GET requirepass
+    CONFIG SET requirepass ""
+    later: PING
+    ACL LIST
+    `,
+    (reply) => String(reply).replace(/"id",[0-9]+/, "")
+  )
+  alike(
+    "refusals are in the log, those that are alike once",
+    `
+    ACL LOG RESET
+    ACL SETUSER dave on nopass ~a &a +get +publish
+    dave: AUTH dave x
+    dave: GET b
+    dave: GET b
+    dave: SET a 1
+    dave: PUBLISH b x
+    dave: AUTH dave
+    dave: AUTH nobody x
+    ACL LOG
+    ACL LOG 1
+    ACL LOG abc
+    ACL LOG RESET
+    ACL LOG
+    ACL DELUSER dave
+    `,
+    (reply) => String(reply).replace(/"age-seconds","[^"]*"/g, "").replace(/"client-info","[^"]*"/g, "")
+  )
+})
+
+describe("COMMAND", () => {
+  it("describes each command as Redis does", async () => {
+    const connection = await open(real.path)
+    assert.strictEqual(readFileSync(file, "utf8"), moduleOf(await commandSpecs(connection)))
+    const ours = await open(fake.port)
+    const [names] = await ours.send([["COMMAND", "LIST"]])
+    const question = [["COMMAND", "INFO", ...names as ReadonlyArray<string>]]
+    // Redis lists subcommands in the order of a hash table; its notes are texts; setinfo came with Redis 7.2
+    const sorted = (value: unknown): unknown =>
+      Array.isArray(value)
+        ? value.filter((_, at) => value[at - 1] !== "notes" && value[at] !== "notes").map(sorted)
+          .filter((item) => !(Array.isArray(item) && item[0] === "client|setinfo"))
+          .sort((a, b) => Array.isArray(a) && Array.isArray(b) && JSON.stringify(a) < JSON.stringify(b) ? -1 : 0)
+        : value
+    const [theirs, mine] = await Promise.all([connection.send(question), ours.send(question)])
+    const [described, known] = [sorted(mine[0]) as Array<unknown>, sorted(theirs[0]) as Array<unknown>]
+    assert.isAbove(described.length, 200)
+    described.forEach((each, at) => assert.deepStrictEqual(each, known[at]))
+    connection.close()
+    ours.close()
+  })
+  alike(
+    "finds the keys of a call, and what becomes of them",
+    `
+    COMMAND GETKEYSANDFLAGS SET a b
+    COMMAND GETKEYSANDFLAGS SET a b GET
+    COMMAND GETKEYSANDFLAGS BITFIELD a GET u8 0
+    COMMAND GETKEYSANDFLAGS BITFIELD a SET u8 0 1
+    COMMAND GETKEYSANDFLAGS SORT a BY b STORE c
+    COMMAND GETKEYSANDFLAGS SORT_RO a
+    COMMAND GETKEYSANDFLAGS ZUNIONSTORE d 2 a b
+    COMMAND GETKEYSANDFLAGS XREADGROUP GROUP g c STREAMS a b > >
+    COMMAND GETKEYSANDFLAGS GEORADIUS a 0 0 1 m STORE b
+    COMMAND GETKEYSANDFLAGS EVAL x 2 a b c
+    COMMAND GETKEYSANDFLAGS EVAL x 0
+    COMMAND GETKEYSANDFLAGS EVAL x 5 a
+    COMMAND GETKEYSANDFLAGS PING
+    COMMAND GETKEYSANDFLAGS FOO a
+    COMMAND GETKEYSANDFLAGS GET
+    COMMAND GETKEYS MSET a 1 b 2
+    COMMAND GETKEYS OBJECT ENCODING a
+    COMMAND INFO foo
+    COMMAND LIST FILTERBY PATTERN xgr*
+    COMMAND LIST FILTERBY MODULE x
+    COMMAND LIST FILTERBY FOO x
+    COMMAND FOO
+    `,
+    (reply) => String(reply).includes("FILTERBY PATTERN") ? String(reply).split(/[",]+/).sort().join() : reply
+  )
+})
+
+describe("what has run", () => {
+  alike(
+    "statistics by command and by error",
+    `
+    GET a
+    GET
+    LPUSH list x
+    GET list
+    FOO
+    CONFIG GET hz
+    EVAL "redis.call('set','x',1) return redis.pcall('lpush','x','1')" 0
+    INFO commandstats
+    INFO errorstats
+    CONFIG RESETSTAT
+    INFO errorstats
+    LATENCY RESET
+    LATENCY HISTORY x
+    LATENCY LATEST
+    `,
+    (reply) => String(reply).replace(/usec=[0-9]+,usec_per_call=[0-9.]+/g, "").split("\\r\\n").sort().join("\n")
+  )
+  alike(
+    "the slow log, without passwords",
+    `
+    CONFIG SET slowlog-log-slower-than 0
+    SLOWLOG RESET
+    SET a ${"x".repeat(150)}
+    RPUSH l ${Array.from({ length: 40 }, (_, at) => at).join(" ")}
+    CONFIG SET requirepass ""
+    AUTH x y
+    EVAL "return redis.call('get', 'a')" 0
+    SLOWLOG GET 10
+    SLOWLOG LEN
+    SLOWLOG GET -2
+    SLOWLOG GET abc
+    CONFIG SET slowlog-max-len 2
+    PING
+    SLOWLOG LEN
+    CONFIG SET slowlog-max-len 128
+    CONFIG SET slowlog-log-slower-than 10000
+    SLOWLOG RESET
+    SLOWLOG GET
+    `,
+    (reply) =>
+      String(reply).replace(/\[[0-9]+,[0-9]+,[0-9]+,/g, "[").replace(/"[^"]*(?:redis\.sock|127\.0\.0\.1)[^"]*"/g, "")
+  )
+  it("a monitor sees each command, a script before what it runs, and no password", async () => {
+    const seen = async (where: { readonly port: number } | { readonly path: string }) => {
+      const [monitor, other] = await Promise.all([openRaw(where), openRaw(where)])
+      monitor.write("MONITOR\r\n")
+      await monitor.until((text) => text === "+OK\r\n")
+      other.write(
+        "SET k \"a b\\x00\\xff\\n\\\"\"\r\nMULTI\r\nGET k\r\nSET a 1\r\nEXEC\r\nNOSUCH\r\nGET\r\nCONFIG GET hz\r\n" +
+          "AUTH a b\r\nHELLO 2 AUTH x y\r\nEVAL \"redis.call('set','x',1) return redis.call('get','x')\" 0\r\nSELECT 3\r\nECHO last\r\n"
+      )
+      await monitor.until((text) => text.includes("last"))
+      monitor.write("GET k\r\nPING\r\nRESET\r\nGET a\r\n")
+      const text = await monitor.until((text) => text.endsWith("$1\r\n1\r\n"))
+      monitor.socket.destroy()
+      other.socket.destroy()
+      return text.replace(/^\+[0-9]+\.[0-9]+ /gm, "+").replace(/127\.0\.0\.1:[0-9]+|unix:\S+redis.sock/g, "address")
+    }
+    assert.strictEqual(await seen({ port: fake.port }), await seen({ path: real.path }))
+  })
+})

@@ -1,0 +1,84 @@
+/**
+ * What a redis-server says of its commands, as the lines of `src/internal/commandSpecs.generated.ts`.
+ *
+ *     node packages/fake-redis/test/differential/commandSpecs.ts     writes that file
+ */
+import { writeFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+import { startServer } from "./realServer.ts"
+import type { Answer, Connection } from "./resp.ts"
+import { open } from "./resp.ts"
+
+type List = ReadonlyArray<Answer>
+
+const fieldsOf = (list: Answer): Record<string, Answer> =>
+  Object.fromEntries(
+    Array.from({ length: (list as List).length / 2 }, (_, at) => [(list as List)[2 * at], (list as List)[2 * at + 1]])
+  )
+
+const place = (search: Answer, letters: Readonly<Record<string, string>>): string => {
+  const { spec, type } = fieldsOf(search)
+  if (type === "unknown") return "?"
+  return letters[String(type)]! + Object.values(fieldsOf(spec!)).join(",")
+}
+
+/** `RO,access:i1:r0,1,0`: flags, where the keys begin, and how they are found from there. */
+const keySpec = (spec: Answer): string => {
+  const fields = fieldsOf(spec)
+  const begin = place(fields["begin_search"]!, { index: "i", keyword: "k" })
+  const find = place(fields["find_keys"]!, { range: "r", keynum: "n" })
+  return `${(fields["flags"] as List).join(",")}:${begin}:${find}`
+}
+
+/** The group of a command, and the version that brought it. */
+type Origins = ReadonlyMap<string, string>
+
+const originsOf = (docs: Answer): Origins => {
+  const origins = new Map<string, string>()
+  for (const [name, doc] of Object.entries(fieldsOf(docs))) {
+    const { group, since, subcommands = [] } = fieldsOf(doc)
+    origins.set(name, `${group}|${since}`)
+    for (const [sub, origin] of originsOf(subcommands)) origins.set(sub, origin)
+  }
+  return origins
+}
+
+const lines = (command: Answer, origins: Origins): ReadonlyArray<string> => {
+  const [name, arity, flags, first, last, step, categories, tips, specs, subcommands] = command as List
+  const words = (list: Answer | undefined, separator: string) => (list as List).join(separator)
+  const own = [
+    name,
+    arity,
+    words(flags, " "),
+    `${first},${last},${step}`,
+    words(categories, " "),
+    words(tips, " "),
+    (specs as List).map(keySpec).join(" "),
+    origins.get(String(name))
+  ].join("|")
+  const below = (subcommands as List).flatMap((subcommand) => lines(subcommand, origins))
+  return [own, ...below.map((line) => line.replace("|", " ")).sort()]
+}
+
+/** One line for each command, those of subcommands below. */
+export const commandSpecs = async (connection: Connection): Promise<string> => {
+  const [commands, docs] = await connection.send([["COMMAND"], ["COMMAND", "DOCS"]])
+  const origins = originsOf(docs!)
+  const sorted = (commands as List).slice().sort((a, b) => String((a as List)[0]) < String((b as List)[0]) ? -1 : 1)
+  return sorted.flatMap((command) => lines(command, origins)).join("\n")
+}
+
+export const moduleOf = (text: string): string =>
+  `// Written by test/differential/commandSpecs.ts from what redis-server 7.0 says of its commands.\n` +
+  `export const commandSpecs = \`\n${text}\n\`.trim()\n`
+
+export const file = fileURLToPath(new URL("../../src/internal/commandSpecs.generated.ts", import.meta.url))
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const server = await startServer()
+  const connection = await open(server.path)
+  const text = await commandSpecs(connection)
+  writeFileSync(file, moduleOf(text))
+  connection.close()
+  await server.stop()
+}
