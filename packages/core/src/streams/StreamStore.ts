@@ -136,7 +136,8 @@ export interface Service {
   readonly checkpoint: (stream: StreamName) => Effect.Effect<Option.Option<Checkpoint>, StoreError>
   /**
    * Moves the checkpoint to any message, also back: by the owner `held`, or by an operator while nobody owns the data stream.
-   * With `force` the operator ends the lease of an owner, whose requests are refused from then on. An end is forgotten.
+   * With `force` the operator ends the lease of an owner, whose requests are refused from then on. An end
+   * is forgotten; where the owner seeks, one under an earlier announcement stays.
    */
   readonly seek: (
     stream: StreamName,

@@ -382,6 +382,25 @@ describe("process", () => {
       yield* Fiber.join(fiber)
     }))
 
+  it.effect("written again after its end with smaller ids, and deleted before it is read, it is over", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(numbered(1))
+      lease.checkpoint = end("8-0").id
+      lease.end = "Reopened"
+      const { gaps, onGap } = collected()
+      const { run, seen } = processing(lease, { until: isEnd, onGap: (gap) => Effect.andThen(onGap(gap), Effect.sync(() => lease.trim(0))) })
+      const fiber = yield* start(run)
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(gaps.slice(0, 1), ["8-0 1-0 restarted"])
+      assert.deepStrictEqual([lease.checkpoint, lease.end], ["0-0", "Reopened"])
+      assert.isUndefined(fiber.pollUnsafe())
+      lease.end = "Ended"
+      yield* TestClock.adjust("1 minute")
+      yield* Fiber.join(fiber)
+      assert.deepStrictEqual(seen, [])
+    }))
+
   it.effect("without limit of attempts a failing handler ends it with its error, after a commit, and it begins there again", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()

@@ -140,7 +140,7 @@ export class ScriptedLease {
       this.guarded(`seek ${id}`, () => {
         this.checkpoint = id
         this.offset = offset
-        this.end = "Open"
+        if (this.end === "Ended") this.end = "Open"
       }),
     commit: (id, options) =>
       this.guarded(`commit ${id}`, () => {

@@ -139,7 +139,7 @@ export const readEnd = script<
 /** Moves the checkpoint of a data stream to any message. Replies `Owned` where an operator does not force it. */
 export const seekCheckpoint = script<
   readonly [streamLease: string, checkpoint: string],
-  readonly [held: string, force: "1" | "", id: string, offset: number | "", retention: number]
+  readonly [held: string, entry: string, force: "1" | "", id: string, offset: number | "", retention: number]
 >(lua.seekCheckpoint)
 
 /** Reads how far data streams reach. */

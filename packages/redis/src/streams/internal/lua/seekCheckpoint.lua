@@ -1,18 +1,20 @@
 --- Moves the checkpoint of a data stream to any message, also back: by its owner, or by an operator.
 ---
---- An operator who forces it ends the lease of the owner, whose requests are refused from then on.
+--- An operator who forces it ends the lease of the owner, whose requests are refused from then on. An end is forgotten,
+--- but for the owner one under an earlier announcement: without further messages there is nothing to do.
 ---
 --- KEYS[1] streamLease
 --- KEYS[2] checkpoint
 --- ARGV[1] held       value of the stream lease, or '' of an operator
---- ARGV[2] force      '1' to end the lease of an owner
---- ARGV[3] id         of the message
---- ARGV[4] offset     how many messages were added up to it, or ''
---- ARGV[5] retention  ms for which a checkpoint is kept
+--- ARGV[2] entry      of the owner, or ''
+--- ARGV[3] force      '1' to end the lease of an owner
+--- ARGV[4] id         of the message
+--- ARGV[5] offset     how many messages were added up to it, or ''
+--- ARGV[6] retention  ms for which a checkpoint is kept
 --- Reply: 'Moved', 'NotOwner', or 'Owned' where an operator does not force it.
 
 local streamLease, checkpoint = KEYS[1], KEYS[2]
-local held, force, id, offset, retention = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local held, entry, force, id, offset, retention = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 
 --- @include include/checkpoint.lua
 --- @include include/idProblem.lua
@@ -28,5 +30,6 @@ elseif held == '' and owner then
   end
   redis.call('DEL', streamLease)
 end
-writeCheckpoint(id, '', offset, retention)
+local _, endedBy = checkpointOf()
+writeCheckpoint(id, entry ~= '' and endedBy and endedBy ~= entry and endedBy or '', offset, retention)
 return 'Moved'

@@ -120,6 +120,9 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
       return end !== undefined && compareIds(checkpoint ?? beginning, end) >= 0
     }
     const isAtItsEnd = (stream: string) => reaches(stream, position.of(stream))
+    /** Written again after its end, it has another checkpoint, and its producer may delete it unread. */
+    const wasDeletedAfterItsEnd = (stream: string) =>
+      view.stream(stream) === undefined && reaches(stream, highest.get(stream))
     const isAtAnEnd = (stream: string) => ends.get(stream)?.includes(position.of(stream) ?? "") === true
     /** Handlers that began before a loss of data and were done: they may report it again. */
     const wasAtItsEnd = (stream: string, entry: string) =>
@@ -139,10 +142,14 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
         const isLost = view.lossAt() >= since
         const dead = isDead(entry)
         const isStock = model.isStock(client) || acknowledged.has(entry)
-        if (stream !== undefined && (dead || isStock || !isLost && isAtItsEnd(stream))) finished.add(stream)
+        if (stream !== undefined && (dead || isStock || !isLost && (isAtItsEnd(stream) || wasDeletedAfterItsEnd(stream)))) {
+          finished.add(stream)
+        }
         if (isLost || dead || isStock) continue
         if (stream === undefined) view.violated(`${entry}, which cannot be read, is gone, and not in the dead letters`)
-        else if (!isAtAnEnd(stream) && !isAtItsEnd(stream) && !wasAtItsEnd(stream, entry)) {
+        else if (
+          !isAtAnEnd(stream) && !isAtItsEnd(stream) && !wasDeletedAfterItsEnd(stream) && !wasAtItsEnd(stream, entry)
+        ) {
           const checkpoint = position.of(stream) ?? "its beginning"
           view.violated(`${entry} of ${stream} is gone, which was committed up to ${checkpoint} only`)
         }

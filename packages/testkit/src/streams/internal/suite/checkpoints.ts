@@ -106,6 +106,27 @@ export const committing = ({ append, bench, it }: Cases): void => {
       assert.strictEqual(yield* service.end(again), "Open")
     }))
 
+  it.effect("an owner that seeks forgets the end of its own announcement, and no earlier one", () =>
+    Effect.gen(function*() {
+      const { party, service } = yield* bench("seek")
+      const a = party()
+      const first = yield* a.own("one")
+      yield* service.commit(first, id("5-0"), true)
+      assert.strictEqual(yield* service.seek(first.stream, { id: id("3-0"), offset: 3 }, { held: first }), "Moved")
+      assert.strictEqual(yield* service.end(first), "Open")
+      yield* service.done(first)
+      const next = yield* a.own("one")
+      assert.strictEqual(yield* service.seek(next.stream, { id: id("0-0"), offset: 0 }, { held: next }), "Moved")
+      // There are no messages
+      assert.strictEqual(yield* service.end(next), "Ended")
+      assert.deepStrictEqual(yield* service.checkpoint(next.stream), Option.some({ id: id("0-0"), offset: 0 }))
+      assert.strictEqual(yield* service.seek(next.stream, { id: id("1-0"), offset: 1 }), "Owned")
+      assert.strictEqual(yield* service.seek(next.stream, { id: id("1-0"), offset: 1 }, { held: first }), "NotOwner")
+      assert.strictEqual(yield* service.seek(next.stream, { id: id("1-0"), offset: 1 }, { force: true }), "Moved")
+      assert.strictEqual(yield* service.end(next), "Open")
+      assert.strictEqual(yield* service.commit(next, id("6-0")), "NotOwner")
+    }))
+
   it.effect("keeping the checkpoints of what has some and of what has none changes nothing else", () =>
     Effect.gen(function*() {
       const { party, service, stream } = yield* bench("keep")
