@@ -389,7 +389,10 @@ describe("process", () => {
       lease.checkpoint = end("8-0").id
       lease.end = "Reopened"
       const { gaps, onGap } = collected()
-      const { run, seen } = processing(lease, { until: isEnd, onGap: (gap) => Effect.andThen(onGap(gap), Effect.sync(() => lease.trim(0))) })
+      const { run, seen } = processing(lease, {
+        until: isEnd,
+        onGap: (gap) => Effect.andThen(onGap(gap), Effect.sync(() => lease.trim(0)))
+      })
       const fiber = yield* start(run)
       yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual(gaps.slice(0, 1), ["8-0 1-0 restarted"])

@@ -79,6 +79,9 @@ describe("with stock consumers, on the fake Redis", () => {
   it.effect("the end of an earlier lease says nothing of a stock consumer that was given the entry since", () =>
     fake(scenarios.earlierLease))
 
+  it.effect("what a restarted stock consumer claims, locks and finishes is not begun again", () =>
+    fake(scenarios.claimedAndFinishing))
+
   it.effect("what a restarted stock consumer claims and never locks is taken a lease after the event", () =>
     fake(scenarios.claimedAndNeverLocked))
 

@@ -337,6 +337,32 @@ export const claimedAndNeverLocked: Scenario = (stage) =>
     assert.deepStrictEqual(yield* ownedBy(ours), ["a", "b"])
   })
 
+/** What a restarted stock consumer claimed, locked and is finishing is not begun again. */
+export const claimedAndFinishing: Scenario = (stage) =>
+  Effect.gen(function*() {
+    yield* events(stage)
+    const [given] = yield* givenToStock(stage, "a")
+    const { entry, lock } = given!
+    const started: Array<string> = []
+    const ours = yield* stage.ours("ours", { sweepInterval: "1 hour" })
+    yield* ours.run((stream) => Effect.andThen(Effect.sync(() => started.push(stream)), Effect.never))
+    yield* Effect.sleep("500 millis")
+    yield* stage.send("SET", lock, go, "PX", "2000")
+    yield* Effect.sleep("1700 millis")
+    yield* stage.send("XCLAIM", input, group, go, "0", entry)
+    yield* Effect.sleep("1 second")
+    yield* stage.send("SET", lock, go, "PX", "60000")
+    // Ours rechecks some 2.3 seconds after the claim
+    yield* Effect.sleep("1200 millis")
+    yield* stage.send("DEL", lock)
+    yield* Effect.sleep("170 millis")
+    yield* stage.send("XACK", input, group, entry)
+    yield* Effect.sleep("30 millis")
+    yield* stage.send("XDEL", input, entry)
+    yield* Effect.sleep("1 second")
+    assert.deepStrictEqual(started, [])
+  })
+
 /** The reader of a stock consumer under the name that ours had a moment ago is left alone. */
 export const sameName: Scenario = (stage) =>
   Effect.gen(function*() {

@@ -15,7 +15,7 @@ import type { ClientContext, Deliver } from "./context.ts"
 import { batchSize, type Candidate, type LeaseTaker } from "./leaseTaker.ts"
 import * as members from "./members.ts"
 import type { OrphanSweep } from "./orphanSweep.ts"
-import { stockLease } from "./stockEntries.ts"
+import { secondLook, stockLease } from "./stockEntries.ts"
 
 type Source = "expiry" | "signal"
 
@@ -26,11 +26,19 @@ export interface SignalListener {
   readonly onHandOver: Effect.Effect<void, StoreError>
 }
 
+/**
+ * What is known of an entry that is due.
+ *
+ * - `Signaled`: it was released, or its lease expired.
+ * - `Claimed`: a stock consumer may have claimed it since, and may never lock it.
+ * - `Unlocked`: such a consumer has no lock on it. It unlocks an entry before it finishes it.
+ */
+type Step = "Signaled" | "Claimed" | "Unlocked"
+
 interface Due {
   readonly at: number
   readonly source: Source
-  /** Of an expired lease, where a stock consumer may have claimed the entry since and never locked it. */
-  readonly isSecond: boolean
+  readonly step: Step
 }
 
 /** Between two members that try to take the same stream. Milliseconds. */
@@ -65,12 +73,17 @@ export const make = (
       const rank = members.rank(client.members, session, entry)
       const delay = rank === undefined ? drawn : rank * stagger
       const at = table.now().monotonic + Math.min(delay, Duration.toMillis(config.sweepInterval))
-      due.set(entry, { at, source, isSecond: false })
+      due.set(entry, { at, source, step: "Signaled" })
       changed.openUnsafe()
     })
 
+  const recheck = (entry: EntryId, step: Step, delay: Duration.Duration) => {
+    if (due.has(entry)) return
+    due.set(entry, { at: table.now().monotonic + Duration.toMillis(delay) + stagger, source: "expiry", step })
+  }
+
   /** Takes noted entries that are pending and not renewed, the oldest first. Returns those that it did not find. */
-  const look = (entries: ReadonlyArray<EntryId>, source: Source, first: ReadonlySet<EntryId>) =>
+  const look = (entries: ReadonlyArray<EntryId>, source: Source, steps: ReadonlyMap<EntryId, Step>) =>
     Effect.gen(function*() {
       const wanted = new Set(entries)
       const last = entries[entries.length - 1]!
@@ -89,12 +102,12 @@ export const make = (
           if (content._tag !== "Announced" || !wanted.delete(content.entry) || !taking.mayTake(content)) continue
           if (stock === undefined) found.push({ ...content, minIdle: leaseDuration })
           // A stock consumer claimed it after the signal: sweeps know how long to leave it alone
-          // Given for less than its lease: the event is of an earlier one. What it read it may be about to lock, and would end
-          // What it has locked since, it may unlock before it is taken, to finish it
-          else if (
-            source === "expiry" && stock.lease === undefined && (first.has(content.entry) || deliveries > 1)
-          ) {
-            found.push({ ...content, minIdle: stockLease })
+          // What it has locked, it may unlock before it is taken, to finish it
+          else if (source === "expiry" && stock.lease === undefined) {
+            const step = steps.get(content.entry)
+            if (step !== "Claimed") found.push({ ...content, minIdle: stockLease })
+            // What it read and did not claim it may be about to lock, and would end
+            else if (deliveries > 1) recheck(content.entry, "Unlocked", secondLook)
           }
         }
         const { length } = yield* taking.take(found, source, deliver)
@@ -108,12 +121,6 @@ export const make = (
       }
     })
 
-  /** Rechecks them once, when a stock consumer that claimed them must have locked them. */
-  const again = (entries: ReadonlyArray<EntryId>) => {
-    const at = table.now().monotonic + Duration.toMillis(stockLease) + stagger
-    for (const entry of entries) if (!due.has(entry)) due.set(entry, { at, source: "expiry", isSecond: true })
-  }
-
   const attempts = Effect.forever(persist(
     "Looking for free data streams",
     Effect.gen(function*() {
@@ -121,13 +128,13 @@ export const make = (
       const now = table.now().monotonic
       let next = Infinity
       const ready: Record<Source, Array<EntryId>> = { expiry: [], signal: [] }
-      const first = new Set<EntryId>()
-      for (const [entry, { at, isSecond, source }] of due) {
+      const steps = new Map<EntryId, Step>()
+      for (const [entry, { at, source, step }] of due) {
         if (at > now) next = Math.min(next, at)
         else {
           due.delete(entry)
           ready[source].push(entry)
-          if (!isSecond) first.add(entry)
+          steps.set(entry, step)
         }
       }
       if (ready.expiry.length + ready.signal.length === 0) return yield* sleepUntil(next, changed)
@@ -138,8 +145,11 @@ export const make = (
           metrics.update(StreamMetrics.signals.dropped, entries.length)
           sweep.request()
         } else {
-          const young = yield* look(entries.sort(compareEntryIds), source, first)
-          if (source === "expiry") again([...young].filter((entry) => first.has(entry)))
+          const young = yield* look(entries.sort(compareEntryIds), source, steps)
+          for (const entry of source === "expiry" ? young : []) {
+            // Given for less than its lease: the event is of an earlier one. By then it is locked
+            if (steps.get(entry) === "Signaled") recheck(entry, "Claimed", stockLease)
+          }
         }
       }
     }),

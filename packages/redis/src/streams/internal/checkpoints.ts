@@ -76,7 +76,14 @@ export const make = (context: ServiceContext): Part => {
         context.admit("seek", stream),
         seek(
           [keys.streamLease(stream), keys.checkpoint(stream)],
-          [held === undefined ? "" : keys.streamValue(held), held?.entry ?? "", force === true ? "1" : "", id, offset ?? "", retention]
+          [
+            held === undefined ? "" : keys.streamValue(held),
+            held?.entry ?? "",
+            force === true ? "1" : "",
+            id,
+            offset ?? "",
+            retention
+          ]
         )
       ),
     checkpoint: (stream) =>

@@ -142,7 +142,9 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
         const isLost = view.lossAt() >= since
         const dead = isDead(entry)
         const isStock = model.isStock(client) || acknowledged.has(entry)
-        if (stream !== undefined && (dead || isStock || !isLost && (isAtItsEnd(stream) || wasDeletedAfterItsEnd(stream)))) {
+        if (
+          stream !== undefined && (dead || isStock || !isLost && (isAtItsEnd(stream) || wasDeletedAfterItsEnd(stream)))
+        ) {
           finished.add(stream)
         }
         if (isLost || dead || isStock) continue
