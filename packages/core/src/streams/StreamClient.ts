@@ -22,14 +22,16 @@ import * as Config from "effect/Config"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type * as Option from "effect/Option"
 import type * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { FencingToken } from "../FencingToken.ts"
-import type { BackendError, InvalidConfig, InvalidName, LeaseLost, StoreError } from "../SimbaError.ts"
+import type { BackendError, InvalidConfig, InvalidName, StoreError } from "../SimbaError.ts"
 import { make } from "./internal/client.ts"
 import type { StartPosition } from "./internal/startPosition.ts"
 import type * as StreamConfig from "./StreamConfig.ts"
-import type { AlreadyClaimed, StreamNotFound } from "./StreamError.ts"
+import type { AlreadyOwned, StreamNotFound } from "./StreamError.ts"
 import type { StreamLease } from "./StreamLease.ts"
 import type { EntryId, StreamName } from "./StreamName.ts"
 import type { StreamNotification } from "./StreamNotification.ts"
@@ -81,11 +83,9 @@ export class StreamClient extends Context.Service<StreamClient, {
   readonly announceAll: (
     announcements: ReadonlyArray<Announcing>
   ) => Effect.Effect<ReadonlyArray<Announced>, InvalidName | StoreError>
-  readonly claim: (
+  readonly acquireIfAvailable: (
     stream: string
-  ) => Effect.Effect<StreamLease, AlreadyClaimed | StreamNotFound | InvalidName | StoreError>
-  readonly doneStream: (stream: string) => Effect.Effect<void, StreamNotFound | LeaseLost | InvalidName | StoreError>
-  readonly release: (stream: string) => Effect.Effect<void, StreamNotFound | LeaseLost | InvalidName | StoreError>
+  ) => Effect.Effect<Option.Option<StreamLease>, StreamNotFound | InvalidName | StoreError, Scope.Scope>
   readonly owned: Effect.Effect<ReadonlyArray<StreamLease>>
   readonly inspect: Effect.Effect<ServiceState, StoreError>
   readonly deadLetters: (options?: PageOptions) => Effect.Effect<ReadonlyArray<DeadLetter>, StoreError>
@@ -100,7 +100,7 @@ export class StreamClient extends Context.Service<StreamClient, {
     stream: string,
     to: StartPosition,
     options?: SeekOptions
-  ) => Effect.Effect<EntryId, AlreadyClaimed | InvalidConfig | InvalidName | StoreError>
+  ) => Effect.Effect<EntryId, AlreadyOwned | InvalidConfig | InvalidName | StoreError>
 }>()("@effect-simba/core/StreamClient") {}
 
 /**
@@ -212,7 +212,8 @@ export const run = <A, E, R, R2 = never>(
  *
  * **Details**
  *
- * Where the backend publishes expiries, `StreamExpired` comes before the next sweep: `claim` the data stream, or wait.
+ * Where the backend publishes expiries, `StreamExpired` comes before the next sweep: acquire the
+ * data stream, or wait.
  * Nothing is dropped: too many unread notifications stop the taking of data streams. The stream ends with
  * `StreamTerminated` when the client closes, or when the backend refuses for good. Ending the reading leaves the service:
  * all that it took is revoked, and released after the grace period.
@@ -286,96 +287,41 @@ export const announceAll = (
   StreamClient.use((client) => client.announceAll(announcements))
 
 /**
- * Takes one data stream by name, without joining the service and whether there is room or not.
+ * Takes one data stream by name and owns it while the scope is open, without joining the service and whether there is room
+ * or not.
  *
  * **Details**
  *
- * It stays owned until it is done, released or lost, or the client closes. Fails with `AlreadyClaimed` if anybody owns it,
- * this client included. Fails with `StreamNotFound` if it is not announced, if no consumer was ever given it, or if the
- * client is closed. An interruption leaves nothing behind.
+ * Returns `None` if anybody owns it, this client included. It is given back when the scope closes, unless it was done or
+ * released before. That waits for the backend for at most `releaseTimeout`.
+ *
+ * Fails with `StreamNotFound` if the data stream is not announced, if no consumer was ever given it, or if the client is
+ * closed. An interruption leaves nothing behind.
  *
  * **Example** (One data stream, by hand)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
- * import { Effect } from "effect"
+ * import { Effect, Option } from "effect"
  *
- * const work = Effect.succeed(true)
- *
- * const byHand = Effect.gen(function*() {
- *   const { stream } = yield* StreamClient.claim("orders:eu")
- *   const isFinished = yield* work
- *   yield* isFinished ? StreamClient.doneStream(stream) : StreamClient.release(stream)
- * })
+ * const byHand = Effect.scoped(Effect.gen(function*() {
+ *   const lease = yield* StreamClient.acquireIfAvailable("orders:eu")
+ *   if (Option.isNone(lease)) return
+ *   yield* lease.value.protect(Effect.log("reading what is left"))
+ *   yield* lease.value.done
+ * }))
  * ```
  *
  * @category combinators
  * @since 0.1.0
  */
-export const claim = (
+export const acquireIfAvailable = (
   stream: string
-): Effect.Effect<StreamLease, AlreadyClaimed | StreamNotFound | InvalidName | StoreError, StreamClient> =>
-  StreamClient.use((client) => client.claim(stream))
-
-/**
- * Finishes an owned data stream, and removes its announcement.
- *
- * **Details**
- *
- * Its handler is interrupted and awaited first, unless it or its `onError` is the caller. Fails with `LeaseLost` where
- * the ownership ended otherwise before that.
- *
- * **Gotchas**
- *
- * After a `BackendError` the data stream may still be owned: try again.
- *
- * **Example** (Work that was done elsewhere)
- *
- * ```ts
- * import { StreamClient } from "@effect-simba/core/streams"
- * import { Effect } from "effect"
- *
- * const finish = Effect.retry(StreamClient.doneStream("orders:eu"), {
- *   while: (error) => error._tag === "BackendError" && error.isRetryable,
- *   times: 3
- * })
- * ```
- *
- * @category combinators
- * @since 0.1.0
- */
-export const doneStream = (
-  stream: string
-): Effect.Effect<void, StreamNotFound | LeaseLost | InvalidName | StoreError, StreamClient> =>
-  StreamClient.use((client) => client.doneStream(stream))
-
-/**
- * Gives up an owned data stream unfinished, for others to take at once.
- *
- * **Details**
- *
- * Its handler is interrupted and awaited first. Where the handler or its `onError` is the caller, the release follows
- * their end.
- *
- * **Example** (Leaving the largest to others)
- *
- * ```ts
- * import { StreamClient } from "@effect-simba/core/streams"
- * import { Effect } from "effect"
- *
- * const leave = Effect.flatMap(
- *   StreamClient.owned,
- *   Effect.forEach(({ info, stream }) => info["size"] === "large" ? StreamClient.release(stream) : Effect.void)
- * )
- * ```
- *
- * @category combinators
- * @since 0.1.0
- */
-export const release = (
-  stream: string
-): Effect.Effect<void, StreamNotFound | LeaseLost | InvalidName | StoreError, StreamClient> =>
-  StreamClient.use((client) => client.release(stream))
+): Effect.Effect<
+  Option.Option<StreamLease>,
+  StreamNotFound | InvalidName | StoreError,
+  StreamClient | Scope.Scope
+> => StreamClient.use((client) => client.acquireIfAvailable(stream))
 
 /**
  * The leases of all data streams that this client owns at this instant.
@@ -558,7 +504,7 @@ type SeekOptions = {
  * **Details**
  *
  * `to` is the first message that is left (`"beginning"`), the next one to come (`"now"`), the message with an id, or the
- * first one since a time: it is the next to be read. While anybody owns the data stream, this fails with `AlreadyClaimed`.
+ * first one since a time: it is the next to be read. While anybody owns the data stream, this fails with `AlreadyOwned`.
  *
  * With `force` the owner loses the data stream in the same step. The backend refuses all that its handler asks from then on,
  * and the next owner has a larger token. The handler is interrupted at its next renewal (`Vanished`). The data stream is
@@ -589,7 +535,7 @@ export const seek = (
   stream: string,
   to: StartPosition,
   options?: SeekOptions
-): Effect.Effect<EntryId, AlreadyClaimed | InvalidConfig | InvalidName | StoreError, StreamClient> =>
+): Effect.Effect<EntryId, AlreadyOwned | InvalidConfig | InvalidName | StoreError, StreamClient> =>
   StreamClient.use((client) => client.seek(stream, to, options))
 
 /**
@@ -600,6 +546,8 @@ export const seek = (
  * @since 0.1.0
  */
 export interface HandlerFailure {
+  /** Of the handler: `onError` may end it. */
+  readonly lease: StreamLease
   readonly stream: StreamName
   readonly entry: EntryId
   readonly token: FencingToken

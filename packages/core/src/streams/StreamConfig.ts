@@ -29,7 +29,7 @@ export interface Options {
    * one. Default: `<pid>@<host>`.
    */
   readonly processName?: string | undefined
-  /** How many data streams it takes at most, besides those that it claims by name. Default: 64. */
+  /** How many data streams it takes at most, besides those that it acquires by name. Default: 64. */
   readonly capacity?: number | undefined
   /** How long an owner that has fallen silent stays the owner. Default: 2 seconds. */
   readonly leaseDuration?: Duration.Input | undefined

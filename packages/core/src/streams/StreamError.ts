@@ -6,46 +6,46 @@
 import * as Schema from "effect/Schema"
 
 /**
- * Another consumer, or this one, owns the data stream: leave it to its owner.
+ * A consumer owns the data stream: leave it to its owner, or use force.
  *
- * **Example** (Leaving a data stream to its owner)
+ * **Example** (Moving a data stream only while nobody reads it)
  *
  * ```ts
- * import type { StreamError } from "@effect-simba/core/streams"
+ * import { StreamClient } from "@effect-simba/core/streams"
  * import { Effect } from "effect"
  *
- * const unlessOwned = <A, R>(claim: Effect.Effect<A, StreamError.AlreadyClaimed, R>) =>
- *   Effect.catchTag(claim, "AlreadyClaimed", ({ owner, stream }) => Effect.log(`${stream} is owned by ${owner}`))
+ * const rewind = StreamClient.seek("orders:eu", "beginning").pipe(
+ *   Effect.catchTag("AlreadyOwned", ({ message }) => Effect.logWarning(message))
+ * )
  * ```
  *
  * @category errors
  * @since 0.1.0
  */
-export class AlreadyClaimed extends Schema.TaggedError<AlreadyClaimed>("@effect-simba/core/AlreadyClaimed")(
-  "AlreadyClaimed",
-  {
-    stream: Schema.String,
-    /** Who holds it, as far as the backend says. */
-    owner: Schema.optionalKey(Schema.String)
+export class AlreadyOwned extends Schema.TaggedError<AlreadyOwned>("@effect-simba/core/AlreadyOwned")("AlreadyOwned", {
+  stream: Schema.String
+}) {
+  /** Its owner may give it up. */
+  get isRetryable(): boolean {
+    return true
   }
-) {
   override get message(): string {
-    const owner = this.owner === undefined ? "" : ` (owner: ${this.owner})`
-    return `Data stream "${this.stream}" is owned by another consumer${owner}. Leave it to its owner.`
+    return `Data stream "${this.stream}" is owned by a consumer. Leave it to its owner.`
   }
 }
 
 /**
- * The data stream is not announced, is finished, or (for `doneStream` and `release`) is not owned here.
+ * The data stream cannot be acquired: it is not announced, it is finished, or the client is closed.
  *
  * **Example** (Finished already)
  *
  * ```ts
- * import type { StreamError } from "@effect-simba/core/streams"
- * import { Effect } from "effect"
+ * import { StreamClient } from "@effect-simba/core/streams"
+ * import { Effect, Option } from "effect"
  *
- * const finished = <R>(done: Effect.Effect<void, StreamError.StreamNotFound, R>) =>
- *   Effect.catchTag(done, "StreamNotFound", ({ problem, stream }) => Effect.logDebug(`${stream}: ${problem}`))
+ * const acquire = StreamClient.acquireIfAvailable("orders:eu").pipe(
+ *   Effect.catchTag("StreamNotFound", ({ message }) => Effect.as(Effect.logDebug(message), Option.none()))
+ * )
  * ```
  *
  * @category errors
@@ -55,6 +55,9 @@ export class StreamNotFound extends Schema.TaggedError<StreamNotFound>("@effect-
   "StreamNotFound",
   { stream: Schema.String, problem: Schema.String }
 ) {
+  get isRetryable(): boolean {
+    return false
+  }
   override get message(): string {
     return `Data stream "${this.stream}": ${this.problem}.`
   }
@@ -81,6 +84,9 @@ export class StreamYielded
     stream: Schema.String
   })
 {
+  get isRetryable(): boolean {
+    return false
+  }
   override get message(): string {
     return `Data stream "${this.stream}" was given back by its handler.`
   }

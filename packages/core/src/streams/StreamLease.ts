@@ -20,7 +20,8 @@ import type { Checkpoint, Extent, RawMessage, StreamEnd } from "./StreamStore.ts
  *
  * **When to use**
  *
- * Use in a handler of `StreamClient.run`, which finds its own lease in its context or gets it as an argument.
+ * Use in a handler of `StreamClient.run`, which finds its own lease in its context or gets it as an argument. Use
+ * `StreamClient.acquireIfAvailable` for a lease without a handler.
  *
  * **Details**
  *
@@ -82,6 +83,22 @@ export interface StreamLease extends Pipeable, Inspectable {
    * revoked for the balance, and another stream moved instead.
    */
   readonly yield: Effect.Effect<never, StreamYielded>
+  /**
+   * Finishes the stream, and removes its announcement. Its handler is interrupted and awaited first, unless it or its
+   * `onError` is the caller. Fails with `LeaseLost` where the ownership ended otherwise. After a `BackendError` the stream
+   * may still be owned: try again.
+   */
+  readonly done: Effect.Effect<void, LeaseLost | StoreError>
+  /**
+   * Gives up the unfinished stream, for other consumers to take at once. Its handler is interrupted and awaited first. Where
+   * the handler or its `onError` is the caller, the release follows their end.
+   */
+  readonly release: Effect.Effect<void, LeaseLost | StoreError>
+  /**
+   * Runs `effect` while the stream is owned. A loss interrupts it, awaits its finalizers, and fails with `LeaseLost`; so does
+   * a lease that was over before `effect` succeeded. A failure of `effect` wins over the loss.
+   */
+  readonly protect: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | LeaseLost, R>
   /** Reports progress to `progressTimeout`, and ends a row of failures, for a handler that commits nothing. */
   readonly progress: Effect.Effect<void>
   /** The last committed message of the data stream. */

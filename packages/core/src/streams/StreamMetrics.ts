@@ -55,7 +55,7 @@ export const takes = counters(
  * - `sweep`: a sweep found the stream without an owner.
  * - `expiry`: the backend published that its lease ran out.
  * - `signal`: another consumer published that it was released.
- * - `claim`: it was claimed by name.
+ * - `name`: it was acquired by name.
  * - `handOver`: another consumer handed it over.
  *
  * @category metrics
@@ -65,7 +65,7 @@ export const acquisitions = counters(
   "simba_stream_acquisitions",
   "Data streams taken, by source",
   "source",
-  ["announcement", "start", "sweep", "expiry", "signal", "claim", "handOver"]
+  ["announcement", "start", "sweep", "expiry", "signal", "name", "handOver"]
 )
 
 /**

@@ -48,7 +48,7 @@ describe("a claim under way while its client closes", () => {
         const { a, backend, open } = yield* fleet.ofOne
         yield* orphan(backend, a)
         a.link.delays.take = delay
-        const claiming = yield* Effect.forkChild(Effect.exit(a.client.claim("s1")), { startImmediately: true })
+        const claiming = yield* Effect.forkChild(Effect.exit(a.acquire("s1")), { startImmediately: true })
         yield* TestClock.adjust("50 millis")
         const closing = yield* Effect.forkChild(a.close, { startImmediately: true })
         yield* TestClock.adjust("600 millis")
@@ -58,7 +58,7 @@ describe("a claim under way while its client closes", () => {
         assert.deepStrictEqual(yield* count(a), 0)
         assert.deepStrictEqual([backend.streamLeases.size, backend.running.size], [0, 0])
         const b = yield* open("b")
-        yield* b.client.claim("s1")
+        yield* b.acquire("s1")
       }
     })))
 
@@ -67,7 +67,7 @@ describe("a claim under way while its client closes", () => {
       const { a, backend } = yield* fleet.ofOne
       yield* orphan(backend, a)
       yield* a.close
-      const error = yield* Effect.flip(a.client.claim("s1"))
+      const error = yield* Effect.flip(a.acquire("s1"))
       assert.include(error.message, "this client is closed")
       assert.notInclude(a.link.calls, "take")
     })))
@@ -82,7 +82,7 @@ describe("a claim under way while its client closes", () => {
       })
       yield* orphan(backend, a)
       a.link.modes.take = "hang"
-      yield* Effect.forkDetach(a.client.claim("s1"), { startImmediately: true })
+      yield* Effect.forkDetach(a.acquire("s1"), { startImmediately: true })
       yield* TestClock.adjust("10 millis")
       const closing = yield* Effect.forkChild(a.close, { startImmediately: true })
       yield* TestClock.adjust("600 millis")
@@ -143,7 +143,7 @@ describe("a lease of a data stream that is in use here", () => {
       assert.strictEqual(yield* count(a), 0)
       const b = yield* open("b", { rebalance: false })
       row!.delivered = -60_000
-      yield* b.client.claim("s1")
+      yield* b.acquire("s1")
       const [member] = backend.members.values()
       const [{ epoch, token }] = [backend.streamLeases.get("s1")!]
       const held = { stream: "s1", entry: row!.entry, consumer: "simba-consumer-b", epoch, token } as never
@@ -163,8 +163,7 @@ describe("an end that failed", () => {
       a.link.modes.done = "fail"
       yield* a.serve(
         2,
-        (lease) =>
-          Effect.andThen(Effect.exit(a.client.doneStream(lease.stream)), Effect.andThen(lease.revoked, lease.yield))
+        (lease) => Effect.andThen(Effect.exit(lease.done), Effect.andThen(lease.revoked, lease.yield))
       )
       yield* TestClock.adjust("20 seconds")
       const b = yield* open("b", { rebalance: true })
@@ -177,13 +176,13 @@ describe("an end that failed", () => {
     fleet.test(Effect.gen(function*() {
       const { a, backend, lines } = yield* fleet.ofOne
       yield* orphan(backend, a)
-      yield* a.client.claim("s1")
+      yield* a.acquire("s1")
       a.link.modes.release = "lost"
-      const first = yield* Effect.forkChild(Effect.flip(a.client.release("s1")), { startImmediately: true })
+      const first = yield* Effect.forkChild(Effect.flip(a.release("s1")), { startImmediately: true })
       yield* TestClock.adjust("600 millis")
       assert.strictEqual((yield* Fiber.join(first))._tag, "BackendError")
       a.link.modes.release = "work"
-      yield* a.client.release("s1")
+      yield* a.release("s1")
       assert.deepStrictEqual(lines.filter((line) => line.includes("is lost")), [])
     })))
 })

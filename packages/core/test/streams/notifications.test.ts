@@ -1,7 +1,7 @@
 /** Notifications and claims: for those who run handlers themselves. */
 import { type StreamConfig, StreamMetrics, type StreamNotification } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Metric, Stream } from "effect"
+import { Effect, Fiber, Metric, Option, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { check } from "../../src/streams/internal/config.ts"
 import type { Backend } from "../support/streamBackend.ts"
@@ -51,12 +51,12 @@ describe("notifications", () => {
       const { tags } = yield* collecting(a)
       yield* a.client.announceAll(fleet.names(2))
       yield* TestClock.adjust("10 millis")
-      yield* a.client.doneStream("s1")
-      yield* a.client.release("s2")
+      yield* a.done("s1")
+      yield* a.release("s2")
       yield* TestClock.adjust("1 second")
       assert.deepStrictEqual(tags(), ["StreamAdded", "StreamAdded"])
       assert.deepStrictEqual(backend.done, ["s1"])
-      assert.strictEqual((yield* Effect.flip(a.client.doneStream("s1")))._tag, "StreamNotFound")
+      assert.strictEqual((yield* Effect.flip(a.done("s1")))._tag, "NotOwned")
     })), { tags: ["B57"] })
 
   it.effect(
@@ -122,7 +122,7 @@ describe("notifications", () => {
       yield* a.kill
       yield* TestClock.adjust("3 seconds")
       assert.deepStrictEqual(seen.map(({ _tag }) => _tag), ["StreamExpired"])
-      const lease = yield* b.client.claim("s1")
+      const lease = Option.getOrThrow(yield* b.acquire("s1"))
       yield* lease.ensure
       assert.strictEqual(lease.failures, 1)
       yield* Fiber.interrupt(expiring)
@@ -155,7 +155,7 @@ describe("notifications", () => {
       yield* a.client.announceAll(fleet.names(1))
       yield* TestClock.adjust("10 millis")
       yield* Fiber.interrupt(b)
-      const claimed = yield* a.client.claim("s1")
+      const claimed = Option.getOrThrow(yield* a.acquire("s1"))
       const { fiber } = yield* collecting(a)
       yield* a.client.announceAll(fleet.names(2))
       yield* TestClock.adjust("100 millis")
@@ -179,24 +179,15 @@ const orphan = (backend: Backend, consumer: fleet.Consumer) =>
   })
 
 describe("claims", () => {
-  it.effect("are refused while anybody owns it, this client included", () =>
+  it.effect("return none while anybody owns it, this client included", () =>
     fleet.test(Effect.gen(function*() {
       const { a, open } = yield* fleet.ofOne
       const b = yield* open("b")
       yield* a.serve(1)
       yield* TestClock.adjust("10 seconds")
-      const errors = [
-        yield* Effect.flip(a.client.claim("s1")),
-        yield* Effect.flip(b.client.claim("s1")),
-        yield* Effect.flip(b.client.claim("s9")),
-        yield* Effect.flip(b.client.claim(" "))
-      ]
-      assert.deepStrictEqual(errors.map(({ _tag }) => _tag), [
-        "AlreadyClaimed",
-        "AlreadyClaimed",
-        "StreamNotFound",
-        "InvalidName"
-      ])
+      for (const client of [a, b]) assert.isTrue(Option.isNone(yield* client.acquire("s1")))
+      assert.strictEqual((yield* Effect.flip(b.acquire("s9")))._tag, "StreamNotFound")
+      assert.strictEqual((yield* Effect.flip(b.acquire(" ")))._tag, "InvalidName")
       assert.deepStrictEqual(yield* owned(a), ["s1"])
     })), { tags: ["G9"] })
 
@@ -205,7 +196,7 @@ describe("claims", () => {
       const { a, backend } = yield* fleet.ofOne
       yield* a.client.announceAll(fleet.names(1))
       yield* TestClock.adjust("10 seconds")
-      const error = yield* Effect.flip(a.client.claim("s1"))
+      const error = yield* Effect.flip(a.acquire("s1"))
       assert.strictEqual(error._tag, "StreamNotFound")
       assert.include(error.message, "no consumer was given it yet")
       assert.strictEqual(backend.streamLeases.size, 0)
@@ -219,20 +210,69 @@ describe("claims", () => {
       yield* a.serve(1)
       yield* TestClock.adjust("10 millis")
       assert.strictEqual(backend.rows[0]!.owner, "simba-consumer-a")
-      assert.strictEqual((yield* Effect.flip(b.client.claim("s1")))._tag, "AlreadyClaimed")
+      assert.isTrue(Option.isNone(yield* b.acquire("s1")))
       assert.strictEqual(backend.streamLeases.size, 0)
     })))
 
-  it.effect("last longer than the call, its fiber and its scope", () =>
+  it.effect("last as long as their scope, then the data stream is given back", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       yield* orphan(backend, a)
-      const lease = yield* Effect.scoped(Effect.timeout(a.client.claim("s1"), "5 seconds"))
-      yield* TestClock.adjust("1 hour")
-      yield* lease.ensure
-      yield* a.client.doneStream("s1")
+      yield* Effect.scoped(Effect.gen(function*() {
+        const lease = yield* a.client.acquireIfAvailable("s1").pipe(
+          Effect.timeout("5 seconds"),
+          Effect.map(Option.getOrThrow)
+        )
+        const later = Effect.andThen(TestClock.adjust("1 hour"), lease.ensure)
+        yield* later
+      }))
+      assert.deepStrictEqual(yield* owned(a), [])
+      assert.deepStrictEqual([backend.streamLeases.size, backend.rows.length, backend.done], [0, 1, []])
+      yield* Effect.scoped(Effect.flatMap(a.client.acquireIfAvailable("s1"), (lease) => Option.getOrThrow(lease).done))
       assert.deepStrictEqual(backend.done, ["s1"])
     })), { tags: ["G12"] })
+
+  it.effect("are released in the background where the backend does not reply to the closing scope", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", {
+        releaseTimeout: "300 millis",
+        leaseDuration: "1 hour",
+        heartbeatInterval: "1 minute"
+      })
+      yield* orphan(backend, a)
+      yield* TestClock.adjust("1 hour")
+      const closing = yield* Effect.forkChild(Effect.scoped(Effect.andThen(
+        a.client.acquireIfAvailable("s1"),
+        Effect.sync(() => a.link.modes.release = "fail")
+      )))
+      yield* TestClock.adjust("400 millis")
+      assert.isDefined(closing.pollUnsafe())
+      assert.deepStrictEqual(yield* owned(a), ["s1"])
+      a.link.modes.release = "work"
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual([yield* owned(a), backend.streamLeases.size], [[], 0])
+    })))
+
+  it.effect("protect work: a loss interrupts it, and the result is the loss", () =>
+    fleet.test(Effect.gen(function*() {
+      const { a, backend } = yield* fleet.ofOne
+      yield* orphan(backend, a)
+      const lease = Option.getOrThrow(yield* a.acquire("s1"))
+      assert.strictEqual(yield* lease.protect(Effect.succeed(7)), 7)
+      assert.strictEqual(yield* Effect.flip(lease.protect(Effect.fail("its own"))), "its own")
+      let cleaned = false
+      const work = yield* Effect.forkChild(
+        Effect.flip(lease.protect(Effect.onInterrupt(Effect.never, () => Effect.sync(() => cleaned = true)))),
+        { startImmediately: true }
+      )
+      backend.streamLeases.clear()
+      backend.entryLeases.clear()
+      yield* TestClock.adjust("2 seconds")
+      assert.deepInclude(yield* Fiber.join(work), { _tag: "LeaseLost", kind: "stream", resource: "s1" })
+      assert.isTrue(cleaned)
+      assert.strictEqual((yield* Effect.flip(lease.protect(Effect.void)))._tag, "LeaseLost")
+    })))
 })
 
 describe("a claim that is given up", () => {
@@ -242,7 +282,7 @@ describe("a claim that is given up", () => {
       yield* orphan(backend, a)
       a.link.delays.take = 300
       a.link.modes.release = "fail"
-      const claiming = yield* Effect.forkChild(Effect.exit(Effect.timeout(a.client.claim("s1"), "100 millis")))
+      const claiming = yield* Effect.forkChild(Effect.exit(Effect.timeout(a.acquire("s1"), "100 millis")))
       yield* TestClock.adjust("1 second")
       assert.isDefined(claiming.pollUnsafe())
       a.link.modes.release = "work"
@@ -250,7 +290,7 @@ describe("a claim that is given up", () => {
       assert.deepStrictEqual(yield* owned(a), [])
       assert.deepStrictEqual([backend.streamLeases.size, backend.running.size], [0, 0])
       a.link.delays.take = 0
-      yield* (yield* a.client.claim("s1")).ensure
+      yield* Option.getOrThrow(yield* a.acquire("s1")).ensure
     })), { tags: ["H7"] })
 })
 

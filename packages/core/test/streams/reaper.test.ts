@@ -18,9 +18,9 @@ describe("keeping checkpoints", () => {
       yield* a.client.announceAll([{ stream: "s1" }, { stream: "s2" }])
       for (const row of backend.rows) row.owner = "redis-consumer-gone"
       yield* TestClock.adjust("23 hours")
-      yield* a.client.claim("s1")
+      yield* a.acquire("s1")
       yield* TestClock.adjust("58 minutes")
-      yield* a.client.claim("s2")
+      yield* a.acquire("s2")
       a.link.modes.keepCheckpoints = "fail"
       yield* TestClock.adjust("4 minutes")
       assert.include(a.link.calls, "keepCheckpoints")

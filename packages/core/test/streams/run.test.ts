@@ -367,7 +367,7 @@ describe("done, called from outside the handler", () => {
       ))
       yield* a.client.announceAll(fleet.names(1))
       yield* TestClock.adjust("10 millis")
-      const done = yield* Effect.forkChild(a.client.doneStream("s1"), { startImmediately: true })
+      const done = yield* Effect.forkChild(a.done("s1"), { startImmediately: true })
       yield* TestClock.adjust("900 millis")
       assert.deepStrictEqual([running, backend.done.length], [1, 0])
       yield* TestClock.adjust("200 millis")
@@ -387,7 +387,7 @@ describe("done, called from outside the handler", () => {
       )
       yield* a.client.announceAll(fleet.names(1))
       yield* TestClock.adjust("10 millis")
-      yield* a.client.doneStream("s1")
+      yield* a.done("s1")
       assert.deepStrictEqual([runs, backend.done, backend.dead], [1, ["s1"], []])
     })))
 
@@ -400,7 +400,7 @@ describe("done, called from outside the handler", () => {
       }))
       yield* a.client.announceAll(fleet.names(1))
       yield* TestClock.adjust("10 millis")
-      yield* a.client.doneStream("s1")
+      yield* a.done("s1")
       assert.include(told, "finalizer")
       assert.deepStrictEqual(backend.done, ["s1"])
     })))
@@ -411,7 +411,7 @@ describe("done, called from outside the handler", () => {
       a.link.modes.done = "refuse"
       yield* a.serve(1)
       yield* TestClock.adjust("10 millis")
-      assert.strictEqual((yield* Effect.flip(a.client.doneStream("s1")))._tag, "LeaseLost")
+      assert.strictEqual((yield* Effect.flip(a.done("s1")))._tag, "LeaseLost")
       assert.deepStrictEqual(yield* owned(a), [])
     })))
 
@@ -429,7 +429,7 @@ describe("done, called from outside the handler", () => {
         )
         yield* a.client.announceAll(fleet.names(1))
         yield* TestClock.adjust("100 millis")
-        const error = yield* Effect.forkChild(Effect.flip(a.client.doneStream("s1")), { startImmediately: true })
+        const error = yield* Effect.forkChild(Effect.flip(a.done("s1")), { startImmediately: true })
         yield* TestClock.adjust("150 millis")
         assert.deepInclude(yield* Fiber.join(error), { _tag: "LeaseLost", reason: { _tag: "Released" } })
         assert.deepStrictEqual([backend.done, backend.dead.length], [[], what === "dead-letter it" ? 1 : 0])
@@ -440,8 +440,8 @@ describe("done, called from outside the handler", () => {
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       const told: Array<string> = []
-      const onError = ({ stream }: StreamClient.HandlerFailure) =>
-        Effect.andThen(a.client.doneStream(stream), Effect.sync(() => told.push(stream)))
+      const onError = ({ lease: { done, stream } }: StreamClient.HandlerFailure) =>
+        Effect.andThen(done, Effect.sync(() => told.push(stream)))
       yield* a.start(
         a.client.run((lease) => Effect.fail(lease.stream), {
           onError: (failure) =>
@@ -465,7 +465,7 @@ describe("done, called from outside the handler", () => {
         Effect.gen(function*() {
           if (++runs > 1) return yield* Effect.never
           const reading = yield* Effect.forkChild(lease.messagesAfter("0-0" as never, 1), { startImmediately: true })
-          yield* a.client.doneStream(lease.stream)
+          yield* lease.done
           ends.push(Cause.squash(yield* Effect.flip(Effect.sandbox(Fiber.join(reading)))))
           yield* Effect.sleep("10 seconds")
         })
@@ -496,9 +496,7 @@ describe("a release that the handler asks for", () => {
         const { backend, open } = yield* fleet.make
         const a = yield* open("a", { sweepInterval: "1 minute" })
         yield* a.start(
-          a.client.run(({ stream }) =>
-            Effect.ensuring(way(Effect.orDie(a.client.release(stream))), Effect.sleep("1 second"))
-          )
+          a.client.run(({ release }) => Effect.ensuring(way(Effect.orDie(release)), Effect.sleep("1 second")))
         )
         yield* a.client.announceAll(fleet.names(1))
         yield* TestClock.adjust("1900 millis")

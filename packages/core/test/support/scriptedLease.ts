@@ -116,6 +116,9 @@ export class ScriptedLease {
       this.calls.push("handBack")
       return Effect.fail(new StreamYielded({ stream: this.name }))
     }),
+    done: Effect.die("unused"),
+    release: Effect.die("unused"),
+    protect: () => Effect.die("unused"),
     progress: Effect.sync(() => void this.calls.push("progress")),
     checkpoint: Effect.catchTag(
       this.guarded(

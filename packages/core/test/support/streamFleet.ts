@@ -29,12 +29,21 @@ export const make = Effect.gen(function*() {
     )
     const context = yield* Layer.buildWithScope(live, own)
     const client = Context.get(context, StreamClient.StreamClient)
+    const leaseOf = (stream: string) =>
+      Effect.flatMap(client.owned, (all) => {
+        const lease = all.find((lease) => lease.stream === stream)
+        return lease === undefined ? Effect.fail({ _tag: "NotOwned" as const }) : Effect.succeed(lease)
+      })
     const start = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
       Effect.forkIn(Effect.provideContext(effect, context), own, { startImmediately: true })
     return {
       client,
       link,
       start,
+      /** In the scope of the fleet. */
+      acquire: (stream: string) => Scope.provide(client.acquireIfAvailable(stream), scope),
+      done: (stream: string) => Effect.flatMap(leaseOf(stream), ({ done }) => done),
+      release: (stream: string) => Effect.flatMap(leaseOf(stream), ({ release }) => release),
       /** Runs a handler, and announces so many data streams. */
       serve: <A, E>(count: number, handler: StreamClient.Handler<A, E, StreamLease.StreamLease> = Effect.never) =>
         Effect.tap(start(client.run(handler)), client.announceAll(names(count))),

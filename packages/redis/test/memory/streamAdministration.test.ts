@@ -39,7 +39,7 @@ describe("seek", () => {
       const { ended, seen } = yield* consumer((n) => n === 3 ? Effect.sleep("10 minutes") : Effect.void)
       assert.deepStrictEqual(seen, [1, 2, 3])
       const [before] = yield* StreamClient.owned
-      assert.strictEqual((yield* Effect.flip(StreamClient.seek("orders:eu", "beginning")))._tag, "AlreadyClaimed")
+      assert.strictEqual((yield* Effect.flip(StreamClient.seek("orders:eu", "beginning")))._tag, "AlreadyOwned")
       assert.strictEqual(yield* StreamClient.seek("orders:eu", "beginning", { force: true }), "0-0")
       assert.strictEqual((yield* Effect.flip(before!.commit("9-0" as never)))._tag, "LeaseLost")
       yield* TestClock.adjust("10 seconds")
@@ -69,7 +69,7 @@ describe("seek", () => {
         yield* StreamClient.announce("orders:eu")
         yield* TestClock.adjust("10 seconds")
         assert.deepStrictEqual(seen, [...expected])
-        yield* StreamClient.doneStream("orders:eu")
+        yield* (yield* StreamClient.owned)[0]!.done
         yield* TestClock.adjust("10 seconds")
       }
     }).pipe(Effect.provide(Live)))

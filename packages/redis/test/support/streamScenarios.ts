@@ -186,7 +186,7 @@ export const groupGone = scenario(function*(stage) {
       return (yield* count(a)) + (yield* count(b)) === 4
     })
   )
-  yield* a.client.doneStream(streams[0]!.stream)
+  yield* before[0]!.done
   yield* Effect.sleep("4 seconds")
   assert.strictEqual((yield* count(a)) + (yield* count(b)), 3)
 })

@@ -1,15 +1,13 @@
 /** What users have of their leases: a handle for one, a handle for several, and protected work. */
-import * as Cause from "effect/Cause"
 import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import type { FencingToken } from "../../FencingToken.ts"
 import type { Lease, LeaseGroup } from "../../Lease.ts"
 import type { LeaseLost } from "../../SimbaError.ts"
 import { Handle, timeLeft } from "../handle.ts"
 import { awaitExit, isolate } from "../lease/observers.ts"
-import * as log from "../log.ts"
+import { remains, settle } from "../lease/protectedWork.ts"
 import type { HeldLease } from "./heldLease.ts"
 import type { HeldLeases } from "./heldLeases.ts"
 
@@ -26,26 +24,6 @@ const anyOver = (leases: HeldLeases, all: ReadonlyArray<HeldLease>): LeaseLost |
     if (loss !== undefined) return loss
   }
   return undefined
-}
-
-/** The loss wins over a success and over the interruption that it caused; a failure of the work stays its own. */
-const settle = <A, E>(exit: Exit.Exit<A, E>, loss: LeaseLost | undefined): Effect.Effect<A, E | LeaseLost> => {
-  if (loss === undefined || (Exit.isFailure(exit) && (Cause.hasFails(exit.cause) || !Exit.hasInterrupts(exit)))) {
-    return exit
-  }
-  if (Exit.isSuccess(exit) || !Cause.hasDies(exit.cause)) return Effect.fail(loss)
-  const { id, resource, token } = loss
-  return log.error("Work that lost its lease crashed while it was interrupted", exit.cause).pipe(
-    Effect.annotateLogs({ mutex: resource, lease: id, token }),
-    Effect.andThen(loss)
-  )
-}
-
-/** Failures of finalizers of work that was interrupted from outside must not be swallowed. */
-const remains = <E>(exit: Exit.Exit<unknown, E>): Effect.Effect<void, E> => {
-  if (Exit.isSuccess(exit)) return Effect.void
-  const reasons = exit.cause.reasons.filter((reason) => !Cause.isInterruptReason(reason))
-  return reasons.length === 0 ? Effect.void : Effect.failCause(Cause.fromReasons(reasons))
 }
 
 /** Runs the effect in a fiber of its own, which a loss interrupts. `inside` changes the context that it inherits. */

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as names from "../../internal/nameRules.ts"
 import { InvalidConfig } from "../../SimbaError.ts"
 import type { StreamClient } from "../StreamClient.ts"
-import { AlreadyClaimed } from "../StreamError.ts"
+import { AlreadyOwned } from "../StreamError.ts"
 import type { StreamName } from "../StreamName.ts"
 import type { Service } from "../StreamStore.ts"
 import { problemOf, resolve } from "./startPosition.ts"
@@ -17,7 +17,7 @@ export const make = (store: Service): Pick<StreamClient["Service"], "seek"> => (
     if (problem !== undefined) return yield* new InvalidConfig({ option: "seek", problem })
     const checkpoint = resolve(to, yield* store.extent(stream))
     const result = yield* store.seek(stream, checkpoint, { force })
-    if (result !== "Moved") return yield* new AlreadyClaimed({ stream })
+    if (result !== "Moved") return yield* new AlreadyOwned({ stream })
     return checkpoint.id
   })
 })

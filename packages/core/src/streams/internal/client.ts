@@ -2,6 +2,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import * as FiberSet from "effect/FiberSet"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
@@ -14,8 +15,8 @@ import { randomKey } from "../../internal/processIdentity.ts"
 import type { BackendError, InvalidConfig } from "../../SimbaError.ts"
 import type { Handler, RunOptions, StreamClient } from "../StreamClient.ts"
 import type { Options } from "../StreamConfig.ts"
-import { AlreadyClaimed, StreamNotFound } from "../StreamError.ts"
-import { StreamLease } from "../StreamLease.ts"
+import { StreamNotFound } from "../StreamError.ts"
+import type { StreamLease } from "../StreamLease.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import type { EntryId, StreamName } from "../StreamName.ts"
 import { StreamStore } from "../StreamStore.ts"
@@ -29,6 +30,7 @@ import { LeaseImpl } from "./leaseHandle.ts"
 import * as leaseTakers from "./leaseTaker.ts"
 import * as notificationQueue from "./notificationQueue.ts"
 import type { OwnedStream } from "./ownedStream.ts"
+import * as ownerEnds from "./ownerEnds.ts"
 import * as reaper from "./reaper.ts"
 import * as revocation from "./revocation.ts"
 import * as storeTimeouts from "./storeTimeouts.ts"
@@ -59,6 +61,8 @@ export const make = Effect.fnUntraced(function*(
     metrics,
     table,
     ends,
+    done: (owned) => ownerEnds.done(client, owned),
+    release: (owned) => ownerEnds.release(client, leaseTaker, owned),
     members: [],
     session: yield* randomKey
   }
@@ -92,80 +96,52 @@ export const make = Effect.fnUntraced(function*(
 
   const leaseOf = (owned: OwnedStream): StreamLease => new LeaseImpl(client, owned)
 
-  const find = (name: string) =>
-    Effect.flatMap(streamName(name), (stream) => {
-      const owned = table.get(stream)
-      return owned !== undefined && table.isHeld(owned)
-        ? Effect.succeed(owned)
-        : Effect.fail(new StreamNotFound({ stream, problem: "it is not owned by this client" }))
-    })
-
-  const claiming = Effect.fnUntraced(function*(name: string, claimed: Array<OwnedStream>) {
+  const acquiring = Effect.fnUntraced(function*(name: string, acquired: Array<OwnedStream>) {
     const stream = yield* streamName(name)
-    const closed = new StreamNotFound({ stream, problem: "this client is closed" })
-    if (table.isInUse(stream)) {
-      return yield* new AlreadyClaimed({ stream, owner: `${config.consumer} (this client)` })
-    }
+    const notFound = (problem: string) => Effect.fail(new StreamNotFound({ stream, problem }))
+    if (table.isInUse(stream)) return
     const found = yield* store.find(stream)
-    if (Option.isNone(found)) {
-      return yield* new StreamNotFound({ stream, problem: "it is not announced, or it is finished" })
-    }
+    if (Option.isNone(found)) return yield* notFound("it is not announced, or it is finished")
     isConsumer = true
     // The consumer that read the entry a moment ago may be about to take it
     const candidate = { ...found.value, minIdle: config.leaseDuration }
-    const [taken] = yield* leaseTaker.take([candidate], "claim", (owned) => claimed.push(owned))
-    if (claimed[0] !== undefined) return leaseOf(claimed[0])
-    if (table.isClosed || taken === undefined) return yield* closed
+    const [taken] = yield* leaseTaker.take([candidate], "name", (owned) => acquired.push(owned))
+    if (acquired.length > 0) return
+    if (table.isClosed || taken === undefined) return yield* notFound("this client is closed")
     switch (taken._tag) {
-      case "Occupied":
-        return yield* new AlreadyClaimed({ stream, owner: taken.by })
       case "Failed":
         return yield* taken.error
       case "DeadLettered":
-        return yield* new StreamNotFound({ stream, problem: "its handlers failed too often: see the dead letters" })
+        return yield* notFound("its handlers failed too often: see the dead letters")
       case "Gone":
-        return yield* new StreamNotFound({ stream, problem: "it is finished" })
+        return yield* notFound("it is finished")
       case "Unread":
-        return yield* new StreamNotFound({ stream, problem: "no consumer was given it yet, as `run` would be" })
-      default:
-        return yield* new AlreadyClaimed({ stream })
+        return yield* notFound("no consumer was given it yet, as `run` would be")
     }
   })
 
-  const claim = (name: string) =>
-    Effect.suspend(() => {
-      const claimed: Array<OwnedStream> = []
-      // The caller is gone, and nobody else would end the lease
-      return Effect.onInterrupt(claiming(name, claimed), () =>
-        Effect.forEach(claimed, (owned) => FiberSet.run(undoing, ends.yield(owned)), { discard: true }))
-    })
-
-  /** Whether the caller is the handler of this stream, which cannot wait for its own end. */
-  const isHandlerOf = (owned: OwnedStream) =>
-    Effect.map(
-      Effect.serviceOption(StreamLease),
-      Option.exists(({ entry, token }) => entry === owned.entry && token === owned.token)
+  /** Not longer than `releaseTimeout`: an outage is waited out in the background. */
+  const giveBack = (owned: OwnedStream) =>
+    Effect.suspend(() =>
+      owned.isOpen()
+        ? Effect.flatMap(
+          FiberSet.run(undoing, ends.yield(owned)),
+          (fiber) => Effect.asVoid(Effect.timeoutOption(Fiber.await(fiber), config.releaseTimeout))
+        )
+        : Effect.void
     )
 
-  const doneStream = (name: string) =>
-    Effect.gen(function*() {
-      const owned = yield* find(name)
-      if (!owned.hasHandler || (yield* isHandlerOf(owned))) return yield* ends.done(owned)
-      owned.isMarkedDone = true
-      yield* revocation.stop(table, [owned])
-      // It may have ended otherwise meanwhile
-      if (owned.outcome !== "done") return yield* owned.over
-    })
-
-  const release = (name: string) =>
-    Effect.gen(function*() {
-      const owned = yield* find(name)
-      // Other members try first
-      leaseTaker.skipFor(owned.entry, config.sweepInterval)
-      if (!owned.hasHandler) return yield* ends.release(owned)
-      if (!(yield* isHandlerOf(owned))) return yield* revocation.stop(table, [owned])
-      owned.stop()
-      yield* Effect.yieldNow
+  const acquireIfAvailable = (name: string) =>
+    Effect.suspend(() => {
+      const acquired: Array<OwnedStream> = []
+      return Effect.addFinalizer(() => Effect.forEach(acquired, giveBack, { discard: true })).pipe(
+        Effect.andThen(acquiring(name, acquired)),
+        // The caller is gone, and its scope may stay open for long
+        Effect.onInterrupt(() =>
+          Effect.forEach(acquired.splice(0), (owned) => FiberSet.run(undoing, ends.yield(owned)), { discard: true })
+        ),
+        Effect.map(() => Option.map(Option.fromUndefinedOr(acquired[0]), leaseOf))
+      )
     })
 
   const announceAll: StreamClient["Service"]["announceAll"] = Effect.fnUntraced(function*(inputs) {
@@ -248,9 +224,7 @@ export const make = Effect.fnUntraced(function*(
     run,
     notifications,
     announceAll,
-    claim,
-    doneStream,
-    release,
+    acquireIfAvailable,
     owned: Effect.sync(() => table.held().map(leaseOf)),
     inspect: store.inspect,
     deadLetters: ({ after, limit = 100 } = {}) => store.deadLetters(after, limit),

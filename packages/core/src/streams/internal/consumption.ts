@@ -68,7 +68,7 @@ export const make = (client: ClientContext, taking: LeaseTaker): Consumption => 
       yield* Effect.addFinalizer(() =>
         Effect.andThen(
           rebalancing.leave,
-          revocation.revokeAll(client, [...table.all()].filter(({ source }) => source !== "claim"))
+          revocation.revokeAll(client, [...table.all()].filter(({ source }) => source !== "name"))
         )
       )
       const loops = [

@@ -1,5 +1,7 @@
 /** The context that all parts of one client share. */
+import type * as Effect from "effect/Effect"
 import type { Recorder } from "../../internal/lease/metricsRecorder.ts"
+import type { LeaseLost, StoreError } from "../../SimbaError.ts"
 import type { Member, Service } from "../StreamStore.ts"
 import type { StreamConfig } from "./config.ts"
 import type { LeaseEnds } from "./leaseEnds.ts"
@@ -12,6 +14,10 @@ export interface ClientContext {
   readonly metrics: Recorder
   readonly table: StreamTable
   readonly ends: LeaseEnds
+  /** Ends the lease by its user: the handler is interrupted and awaited first, unless it is the caller. */
+  readonly done: (owned: OwnedStream) => Effect.Effect<void, LeaseLost | StoreError>
+  /** The same, for other members to take. */
+  readonly release: (owned: OwnedStream) => Effect.Effect<void, LeaseLost | StoreError>
   /** The members of the fleet, as the last heartbeat told; empty before the first. */
   members: ReadonlyArray<Member>
   /** Random and new for each client: the first part of its epochs. */

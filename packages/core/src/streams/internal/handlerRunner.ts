@@ -19,8 +19,8 @@ import type { LeaseTaker } from "./leaseTaker.ts"
 import { defaultBackoff } from "./messageAttempts.ts"
 import { annotations, type OwnedStream } from "./ownedStream.ts"
 
-const logFailure = ({ cause, failures, ...subject }: HandlerFailure) =>
-  Effect.annotateLogs(log.error(`The handler of a data stream failed (${failures})`, cause), annotations(subject))
+const logFailure = ({ cause, failures, lease }: HandlerFailure) =>
+  Effect.annotateLogs(log.error(`The handler of a data stream failed (${failures})`, cause), annotations(lease))
 
 const isYield = (reason: Cause.Reason<unknown>) => Cause.isFailReason(reason) && reason.error instanceof StreamYielded
 
@@ -116,7 +116,7 @@ export const runHandler = <A, E, R, R2>(
         const failures = Option.match(counted, { onNone: () => owned.failures + 1, onSome: ({ count }) => count })
         owned.failures = failures
         const { entry, stream, token } = owned
-        const failure: HandlerFailure = { stream, entry, token, cause, failures }
+        const failure: HandlerFailure = { lease, stream, entry, token, cause, failures }
         yield* reportFailure(restore, failure)
         if (!owned.isOpen()) return
         if (owned.isMarkedDone) return yield* markDone

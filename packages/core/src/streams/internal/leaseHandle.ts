@@ -1,7 +1,9 @@
 /** The `StreamLease` of a handler: what it may ask and do with its data stream. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import { Handle, timeLeft } from "../../internal/handle.ts"
+import { remains, settle } from "../../internal/lease/protectedWork.ts"
 import type { LeaseLost, StoreError } from "../../SimbaError.ts"
 import { StreamYielded } from "../StreamError.ts"
 import type { StreamLease } from "../StreamLease.ts"
@@ -84,6 +86,35 @@ export class LeaseImpl extends Handle implements StreamLease {
 
   get yield() {
     return Effect.suspend(() => Effect.fail(new StreamYielded({ stream: this.owned.stream })))
+  }
+
+  get done() {
+    return this.client.done(this.owned)
+  }
+
+  get release() {
+    return this.client.release(this.owned)
+  }
+
+  get protect(): StreamLease["protect"] {
+    return <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+      Effect.uninterruptibleMask((restore) =>
+        Effect.gen({ self: this }, function*() {
+          const { client: { table }, owned } = this
+          yield* table.ensure(owned)
+          const fiber = yield* Effect.forkChild(Effect.interruptible(effect), { startImmediately: true })
+          owned.works.add(fiber)
+          if (!owned.isOpen()) fiber.interruptUnsafe()
+          const exit = yield* restore(Fiber.await(fiber)).pipe(
+            Effect.onInterrupt(() =>
+              Effect.flatMap(Effect.andThen(Fiber.interrupt(fiber), Fiber.await(fiber)), remains)
+            ),
+            Effect.ensuring(Effect.sync(() => owned.works.delete(fiber)))
+          )
+          // What ended in order was not lost
+          return yield* settle(exit, table.isHeld(owned) || owned.outcome !== undefined ? undefined : owned.over)
+        })
+      )
   }
 
   get progress() {

@@ -24,7 +24,7 @@ export type Malformed = Extract<Entry, { readonly _tag: "Malformed" }>
 export interface LeaseTaker {
   /**
    * Takes the first candidates, as many as there is room for and at most `batchSize`; returns a result for each. What a user
-   * claims by name needs no room. Fails if there is no answer for as long as a lease lasts.
+   * acquires by name needs no room. Fails if there is no answer for as long as a lease lasts.
    */
   readonly take: (
     candidates: ReadonlyArray<Candidate>,
@@ -187,7 +187,7 @@ export const make = (client: ClientContext): LeaseTaker => {
     // Uninterruptible, so that reserved room is always returned
     take: (candidates, source, deliver) =>
       Effect.uninterruptible(Effect.suspend(() => {
-        const kept = table.isClosed ? 0 : table.reserve(Math.min(candidates.length, batchSize), source === "claim")
+        const kept = table.isClosed ? 0 : table.reserve(Math.min(candidates.length, batchSize), source === "name")
         if (kept === 0) return Effect.succeed([])
         underWay++
         idle.closeUnsafe()

@@ -63,6 +63,8 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
   hasHandler = false
   /** The fiber of its handler, once that has begun. */
   handler: Fiber.Fiber<unknown, unknown> | undefined
+  /** What runs in `protect`. */
+  readonly works = new Set<Fiber.Fiber<unknown, unknown>>()
   /** The last progress of the handler, in monotonic milliseconds; undefined while nobody watches. */
   progressedAt: number | undefined
   /** How many readers wait for messages: no lack of progress. */
@@ -138,10 +140,11 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
     return this.loss === undefined && this.outcome === undefined
   }
 
-  /** Interrupts the handler and tells all listeners. */
+  /** Interrupts the handler and protected work, and notifies all listeners. */
   lose(reason: LossReason["_tag"]): LeaseLost {
     const loss = this.loss = this.lossOf(reason)
     this.handler?.interruptUnsafe()
+    for (const work of this.works) work.interruptUnsafe()
     this.onLoss.tell(loss)
     this.onEnd.tell()
     return loss

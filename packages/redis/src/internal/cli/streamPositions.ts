@@ -41,7 +41,7 @@ const move = Effect.fnUntraced(function*(
   const { service } = yield* known(name)
   const after = yield* Effect.catchTag(
     StreamClient.seek(stream, to, { force }),
-    "AlreadyClaimed",
+    "AlreadyOwned",
     () => stop("negative", `"${printable(stream)}" has an owner. Give --force to take it from its handler.`)
   )
   if (announce) yield* StreamClient.announce(stream)

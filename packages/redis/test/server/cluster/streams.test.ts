@@ -125,7 +125,7 @@ layer(Nodes.layer, { excludeTestServices: true, timeout: "60 seconds" })(
             const error = yield* Effect.flip(client.announceAll([{ stream: "{refused}:s" }, { stream }]))
             assert.deepInclude(error, { _tag: "BackendError", operation: "announce", isRetryable: false })
             for (const part of [`"${stream}"`, `"{refused}"`, "hash tag"]) assert.include(error.message, part)
-            const claiming = yield* Effect.flip(client.claim(stream))
+            const claiming = yield* Effect.flip(Effect.scoped(client.acquireIfAvailable(stream)))
             assert.deepInclude(claiming, { _tag: "BackendError", isRetryable: false })
             assert.include(claiming.message, "hash tag")
           }

@@ -143,7 +143,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
         })
         yield* until("it was read again", Effect.map(checkpoint, (text) => text.startsWith("3-0")))
         assert.isAbove((yield* StreamClient.owned)[0]!.token, token)
-        yield* StreamClient.doneStream("moved:1")
+        yield* (yield* StreamClient.owned)[0]!.done
       }).pipe(Effect.provide(RedisStreams.layer({ service, redis: { url: server.url } })))
 
       const rewound = yield* commandLine.run(["streams", "rewind", service, "moved:1"], server)
