@@ -63,7 +63,12 @@ const allowedCycles = [
     "core/streams/internal/handlerRunner",
     "core/streams/internal/administration"
   ],
-  ["core/streams/StreamMessages", "core/streams/internal/messageReader"],
+  [
+    "core/streams/StreamMessages",
+    "core/streams/internal/messageReader",
+    "core/streams/internal/messageLoop",
+    "core/streams/internal/concurrentLoop"
+  ],
   ["testkit/ContentionScript", "testkit/internal/contentionScript/steps"],
   [
     "server",

@@ -95,6 +95,16 @@ describe("programs that end", () => {
   onBoth("node-redis.ts", (redis) => runs("node-redis.ts", redis, [/token \d+/]))
   onBoth("stream-fleet.ts", (redis) => runs("stream-fleet.ts", redis, [/eu: 42/, /us: 42/, /asia: 42/, /africa: 42/]))
   onBoth(
+    "stream-messages.ts",
+    (redis) =>
+      runs("stream-messages.ts", redis, [
+        /ada pays 1[^]*ada pays 2[^]*ada pays 3/,
+        /cleo pays 1[^]*ben pays 3/,
+        /30 readings up to 30/,
+        /all are processed/
+      ])
+  )
+  onBoth(
     "fenced-sql.ts on SQLite",
     (redis) => runs("fenced-sql.ts", redis, [/alice has 111/, /refused: Token \d+ is stale/])
   )

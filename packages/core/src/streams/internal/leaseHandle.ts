@@ -161,6 +161,17 @@ export class LeaseImpl extends Handle implements StreamLease {
       )
     })
 
+  /** Work on a message while others may be waited for: the handler is busy, and has to make progress. */
+  readonly inHand = <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.suspend(() => {
+      const { client, owned } = this
+      if (owned.inHand++ === 0) {
+        this.progressed()
+        client.table.watch(owned)
+      }
+      return Effect.ensuring(work, Effect.sync(() => owned.inHand--))
+    })
+
   override toJSON() {
     const { client, owned } = this
     const { entry, stream, token } = owned

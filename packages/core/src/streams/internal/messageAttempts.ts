@@ -1,4 +1,5 @@
-/** Tries a message again when its handler fails, and sends it to the dead letters of its data stream in the end. */
+/** Tries messages again when their handler fails, and sends them to the dead letters of their data stream in the end. */
+import type { NonEmptyReadonlyArray } from "effect/Array"
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -27,9 +28,10 @@ const own = [StreamYielded, LeaseLost, StaleToken, BackendError, ProtocolError, 
 const isOwn = (cause: Cause.Cause<unknown>): boolean =>
   cause.reasons.some((reason) => Cause.isFailReason(reason) && own.some((type) => reason.error instanceof type))
 
-export type Attempts = <E, R>(
-  message: RawMessage,
-  work: Effect.Effect<unknown, E, R>
+/** Runs the handler on messages until they are processed, or dead. */
+export type Attempts = <M extends RawMessage, E, R>(
+  messages: NonEmptyReadonlyArray<M>,
+  handler: (messages: NonEmptyReadonlyArray<M>) => Effect.Effect<unknown, E, R>
 ) => Effect.Effect<void, E | LeaseError | StreamYielded, R>
 
 interface AttemptOptions {
@@ -37,48 +39,67 @@ interface AttemptOptions {
   readonly backoff?: Schedule.Schedule<unknown, Cause.Cause<unknown>> | undefined
 }
 
+type Step = Effect.Success<ReturnType<typeof Schedule.toStep<unknown, Cause.Cause<unknown>, never, never>>>
+
 /** `meanwhile` runs in the pauses. */
 export const make = (
   lease: StreamLease,
   { attempts = 10, backoff = defaultBackoff }: AttemptOptions,
   meanwhile: Effect.Effect<never, LeaseError>
-): Attempts =>
-(message, work) => {
-  if (attempts === Infinity) return Effect.asVoid(work)
-  const subject = { stream: lease.stream, token: lease.token, message: message.id }
+): Attempts => {
+  const subjectOf = ([first]: NonEmptyReadonlyArray<RawMessage>) => ({
+    stream: lease.stream,
+    token: lease.token,
+    message: first.id
+  })
 
-  const bury = Effect.fnUntraced(function*(cause: Cause.Cause<unknown>, count: number) {
+  /** Returns the last cause where all attempts have failed. */
+  const trying = <E, R>(messages: NonEmptyReadonlyArray<RawMessage>, work: Effect.Effect<unknown, E, R>) =>
+    Effect.gen(function*() {
+      let step: Step | undefined
+      for (let count = 1;; count++) {
+        const exit = yield* Effect.exit(work)
+        if (Exit.isSuccess(exit)) return undefined
+        const { cause } = exit
+        if (attempts === Infinity || isOwn(cause)) return yield* Effect.failCause(cause)
+        // What fails because its lease is over says nothing about the message either
+        yield* lease.ensure
+        if (count >= attempts) return { cause, count }
+        step ??= yield* Schedule.toStep(backoff)
+        const next = yield* Pull.catchDone(step(yield* Clock.currentTimeMillis, cause), () => Effect.undefined)
+        if (next === undefined) return { cause, count }
+        const pause = next[1]
+        yield* log.warning(
+          `${messages.length === 1 ? "A message" : `A batch of ${messages.length} messages`} failed ` +
+            `(attempt ${count} of ${attempts}); trying again in ${Duration.format(pause)}`,
+          cause
+        ).pipe(Effect.annotateLogs(subjectOf(messages)))
+        // Time in a pause is no lack of progress. A row of failures goes on: the next attempt may end this process
+        if (lease.failures === 0) yield* lease.progress
+        yield* Effect.raceAllFirst([Effect.sleep(pause), Effect.andThen(lease.revoked, lease.yield), meanwhile])
+        yield* lease.ensure
+      }
+    })
+
+  const bury = Effect.fnUntraced(function*(message: RawMessage, cause: Cause.Cause<unknown>, count: number) {
     yield* log.error(`A message failed ${count} time(s), and goes to the dead letters`, cause).pipe(
-      Effect.annotateLogs(subject)
+      Effect.annotateLogs(subjectOf([message]))
     )
     yield* retryOutages(lease.deadLetter(message, reasonOf(Cause.pretty(cause))))
     yield* Metric.update(StreamMetrics.deadMessages.failed, 1)
   })
 
-  return Effect.gen(function*() {
-    let step:
-      | Effect.Success<ReturnType<typeof Schedule.toStep<unknown, Cause.Cause<unknown>, never, never>>>
-      | undefined
-    for (let count = 1;; count++) {
-      const exit = yield* Effect.exit(work)
-      if (Exit.isSuccess(exit)) return
-      const { cause } = exit
-      if (isOwn(cause)) return yield* Effect.failCause(cause)
-      // What fails because its lease is over says nothing about the message either
-      yield* lease.ensure
-      if (count >= attempts) return yield* bury(cause, count)
-      step ??= yield* Schedule.toStep(backoff)
-      const next = yield* Pull.catchDone(step(yield* Clock.currentTimeMillis, cause), () => Effect.undefined)
-      if (next === undefined) return yield* bury(cause, count)
-      const pause = next[1]
+  const attempt: Attempts = (messages, handler) =>
+    Effect.gen(function*() {
+      const failed = yield* trying(messages, Effect.suspend(() => handler(messages)))
+      if (failed === undefined) return
+      const [first] = messages
+      if (messages.length === 1) return yield* bury(first, failed.cause, failed.count)
       yield* log.warning(
-        `A message failed (attempt ${count} of ${attempts}); trying again in ${Duration.format(pause)}`,
-        cause
-      ).pipe(Effect.annotateLogs(subject))
-      // Time in a pause is no lack of progress. A row of failures goes on: the next attempt may end this process
-      if (lease.failures === 0) yield* lease.progress
-      yield* Effect.raceAllFirst([Effect.sleep(pause), Effect.andThen(lease.revoked, lease.yield), meanwhile])
-      yield* lease.ensure
-    }
-  })
+        `A batch of ${messages.length} messages failed ${failed.count} time(s); trying them one by one`
+      )
+        .pipe(Effect.annotateLogs(subjectOf(messages)))
+      for (const message of messages) yield* attempt([message], handler)
+    })
+  return attempt
 }

@@ -2,6 +2,7 @@
 import type * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Semaphore from "effect/Semaphore"
 import { instant } from "../../internal/lease/instant.ts"
 import * as log from "../../internal/log.ts"
 import type { StreamLease } from "../StreamLease.ts"
@@ -33,6 +34,7 @@ export class MessageCommits {
   private readonly every: number
   private readonly within: number
   private uncommitted: Uncommitted | undefined
+  private readonly turn = Semaphore.makeUnsafe(1)
 
   constructor(lease: StreamLease, clock: Clock.Clock, { commitEvery, commitWithin }: CommitOptions = {}) {
     this.lease = lease
@@ -41,10 +43,16 @@ export class MessageCommits {
     this.within = Duration.toMillis(commitWithin ?? Duration.infinity)
   }
 
-  /** A message is processed, and all before it. */
-  add(last: Processed): void {
+  /** A message is processed, and all before it. Returns whether all others are committed. */
+  add(last: Processed): boolean {
     const { count, since } = this.uncommitted ?? { count: 0, since: this.now() }
     this.uncommitted = { last, count: count + 1, since }
+    return count === 0
+  }
+
+  /** Whether messages are committed after a time. */
+  get isTimed(): boolean {
+    return this.within !== Infinity
   }
 
   /** They belong to a data stream that was deleted since. */
@@ -62,27 +70,42 @@ export class MessageCommits {
   }
 
   get flush(): Effect.Effect<void, LeaseError> {
-    return Effect.suspend(() => {
+    return this.turn.withPermit(Effect.suspend(() => {
       const sent = this.uncommitted
       if (sent === undefined) return Effect.void
       return Effect.andThen(
         this.lease.commit(sent.last.id, sent.last),
         Effect.sync(() => {
           if (this.uncommitted === sent) this.uncommitted = undefined
+          else if (this.uncommitted !== undefined) {
+            this.uncommitted = { ...this.uncommitted, count: this.uncommitted.count - sent.count }
+          }
         })
       )
-    })
+    }))
+  }
+
+  /** Ends the commit that is under way, and forgets the rest. */
+  get settle(): Effect.Effect<void> {
+    return this.turn.withPermit(Effect.sync(() => this.forget()))
+  }
+
+  /** Commits what is uncommitted when its time has come. */
+  get due(): Effect.Effect<void, LeaseError> {
+    return Effect.suspend(() =>
+      this.uncommitted === undefined
+        ? Effect.void
+        : Effect.andThen(
+          Effect.sleep(Duration.millis(Math.max(0, this.uncommitted.since + this.within - this.now()))),
+          retryOutages(this.flush)
+        )
+    )
   }
 
   /** For the time of a wait. */
   get whenDue(): Effect.Effect<never, LeaseError> {
     return Effect.suspend(() =>
-      this.uncommitted === undefined || this.within === Infinity
-        ? Effect.never
-        : Effect.sleep(Duration.millis(Math.max(0, this.uncommitted.since + this.within - this.now()))).pipe(
-          Effect.andThen(retryOutages(this.flush)),
-          Effect.andThen(Effect.never)
-        )
+      this.uncommitted === undefined || !this.isTimed ? Effect.never : Effect.andThen(this.due, Effect.never)
     )
   }
 

@@ -59,8 +59,13 @@ const warnOfGap = (gap: Gap) =>
 export type Delivery<A> =
   | { readonly _tag: "Message"; readonly message: Message<A> }
   | { readonly _tag: "Dead"; readonly id: EntryId; readonly offset: number | undefined }
+  | { readonly _tag: "Waited" }
   | { readonly _tag: "Rewritten" }
   | { readonly _tag: "LostEnd"; readonly left: Checkpoint }
+
+/** Bytes, of text in ASCII. */
+export const sizeOf = ({ fields }: RawMessage): number =>
+  fields.reduce((sum, [name, value]) => sum + name.length + value.length, 0)
 
 /** The position in a data stream, and the messages that are read ahead. */
 export class MessageReader<A, RD> {
@@ -79,6 +84,10 @@ export class MessageReader<A, RD> {
   private isOver = false
   /** Ended before and announced again: it is over if it is deleted before a message comes. */
   private isReopened = false
+  /** Of the last read, on average. */
+  private messageSize: number | undefined
+  /** Succeeds when no commit of messages that were delivered can follow. */
+  settled: Effect.Effect<void> = Effect.void
 
   constructor(
     lease: StreamLease,
@@ -92,9 +101,9 @@ export class MessageReader<A, RD> {
 
   /**
    * The next message; undefined after the last one. Asks the lease each time: the handler of the message before may have
-   * blocked the process beyond it. `meanwhile` runs during the wait.
+   * blocked the process beyond it. `meanwhile` runs during the wait, and ends it.
    */
-  next(meanwhile: Effect.Effect<never, LeaseError> = Effect.never): Effect.Effect<
+  next(meanwhile: Effect.Effect<void, LeaseError> = Effect.never): Effect.Effect<
     Delivery<A> | undefined,
     LeaseError | StreamYielded,
     RD
@@ -104,7 +113,7 @@ export class MessageReader<A, RD> {
         if (this.isOver) return yield* this.end
         yield* this.lease.ensure
         if (yield* this.lease.isRevoked) return yield* this.lease.yield
-        if (this.index === this.ahead.length) {
+        if (this.isEmpty) {
           const turn = yield* this.refill(meanwhile)
           if (turn !== undefined) return turn
           continue
@@ -140,7 +149,7 @@ export class MessageReader<A, RD> {
 
   /** Returns a turn back. */
   private refill(
-    meanwhile: Effect.Effect<never, LeaseError>
+    meanwhile: Effect.Effect<void, LeaseError>
   ): Effect.Effect<Delivery<never> | undefined, LeaseError | StreamYielded, RD> {
     return Effect.gen({ self: this }, function*() {
       if (this.position === undefined) yield* this.begin
@@ -151,14 +160,16 @@ export class MessageReader<A, RD> {
       }
       const { after } = this.position!
       const found = yield* Effect.raceAllFirst([
-        retryOutages(Effect.suspend(() => this.lease.messagesAfter(after, this.options.batch ?? 100))),
+        retryOutages(Effect.suspend(() => this.lease.messagesAfter(after, this.readSize))),
         Effect.andThen(this.lease.revoked, this.lease.yield),
-        meanwhile,
+        Effect.as(meanwhile, undefined),
         this.watch,
         this.isReopened ? this.deletion : Effect.never
       ])
+      if (found === undefined) return { _tag: "Waited" }
       const count = found.length
       if (count === 0) return undefined
+      this.messageSize = found.reduce((sum, message) => sum + sizeOf(message), 0) / count
       this.ahead = found
       this.recent.add(found)
       this.index = 0
@@ -174,6 +185,18 @@ export class MessageReader<A, RD> {
     })
   }
 
+  /** Whether the next message has to be read first. */
+  get isEmpty(): boolean {
+    return this.index === this.ahead.length
+  }
+
+  /** Few messages until their size is known. */
+  private get readSize(): number {
+    const { batch = 100, batchBytes = 1_048_576 } = this.options
+    const fitting = this.messageSize === undefined ? 16 : Math.floor(batchBytes / Math.max(1, this.messageSize))
+    return Math.max(1, Math.min(batch, fitting))
+  }
+
   /** Compares the position with the extent, while no read is under way. Returns a turn back. */
   private get check(): Effect.Effect<Delivery<never> | undefined, LeaseError> {
     return Effect.gen({ self: this }, function*() {
@@ -186,6 +209,7 @@ export class MessageReader<A, RD> {
         yield* this.judge(extent)
         return undefined
       }
+      yield* this.settled
       const checkpoint = Option.getOrUndefined(yield* retryOutages(this.lease.checkpoint))
       if (readPosition.isRewritten(this.origin, checkpoint, extent)) {
         this.recent.keep(0)

@@ -69,6 +69,8 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
   progressedAt: number | undefined
   /** How many readers wait for messages: no lack of progress. */
   waiting = 0
+  /** How many messages are in hand while others are waited for. */
+  inHand = 0
   /** Whether anybody read messages by the lease. Without that, nobody knows when its handler has one in hand. */
   hasRead = false
   /** Whether the handler reported progress that the backend does not know. */
@@ -95,14 +97,14 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
 
   /** The monotonic instant at which its handler counts as stalled. */
   stallsAt(): number {
-    return this.progressedAt === undefined || this.waiting > 0
+    return this.progressedAt === undefined || !this.isBusy
       ? Infinity
       : this.progressedAt + this.terms.progressTimeout
   }
 
   /** Whether its handler may have a message in hand. */
   get isBusy(): boolean {
-    return this.waiting === 0
+    return this.waiting === 0 || this.inHand > 0
   }
 
   /** The request of a renewal, with what the backend does not know yet. */

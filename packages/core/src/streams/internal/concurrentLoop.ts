@@ -1,0 +1,135 @@
+/** Runs a handler on several messages of a reader at once. Messages of one key are processed in their order. */
+import * as Effect from "effect/Effect"
+import * as FiberSet from "effect/FiberSet"
+import * as Latch from "effect/Latch"
+import * as Semaphore from "effect/Semaphore"
+import { StreamYielded } from "../StreamError.ts"
+import type { Message } from "../StreamMessages.ts"
+import { LeaseImpl } from "./leaseHandle.ts"
+import { type LeaseError, retryOutages } from "./leaseRequests.ts"
+import type { Processed } from "./messageCommits.ts"
+import { type Loop, processedOf, turnBack } from "./messageLoop.ts"
+
+/** A message in its place: what is committed ends before the first that is not done. */
+interface Slot {
+  readonly processed: Processed
+  isDone: boolean
+}
+
+interface Options<A> {
+  readonly concurrency: number
+  readonly key: (message: Message<A>) => string
+}
+
+/** So many messages may be processed beyond the checkpoint. */
+const windowOf = (concurrency: number) => Math.max(100, 4 * concurrency)
+
+export const concurrently = <A, RD, E, R>(
+  { attempt, commits, lease, reading }: Loop<A, RD>,
+  { concurrency, key }: Options<A>,
+  handler: (message: Message<A>) => Effect.Effect<unknown, E, R>
+): Effect.Effect<void, E | LeaseError | StreamYielded, R | RD> =>
+  Effect.scoped(Effect.gen(function*() {
+    const fibers = yield* FiberSet.make<void, E | LeaseError>()
+    const fork = yield* FiberSet.runtime(fibers)<R>()
+    const permits = Semaphore.makeUnsafe(concurrency)
+    const slots: Array<Slot> = []
+    /** The messages of each key that are not done, the one in hand first. */
+    const lanes = new Map<string, Array<{ readonly message: Message<A>; readonly slot: Slot }>>()
+    /** Opened whenever a message is done. */
+    const advanced = Latch.makeUnsafe(false)
+    /** Opened when a handler yields: no further message begins. */
+    const stopping = Latch.makeUnsafe(false)
+    let running = 0
+    const inHand = lease instanceof LeaseImpl ? lease.inHand : <A, E, R>(work: Effect.Effect<A, E, R>) => work
+
+    const complete = (slot: Slot) => {
+      slot.isDone = true
+      while (slots[0]?.isDone === true) {
+        const isFirst = commits.add(slots.shift()!.processed)
+        if (isFirst && commits.isTimed) fork(commits.due)
+      }
+    }
+
+    const run = (message: Message<A>, slot: Slot): Effect.Effect<void, E | LeaseError, R> =>
+      Effect.suspend(() => {
+        if (stopping.isOpen()) return Effect.void
+        running++
+        return inHand(attempt([message], ([message]) => handler(message))).pipe(
+          Effect.andThen(Effect.sync(() => complete(slot))),
+          Effect.catchIf(
+            (error): error is StreamYielded => error instanceof StreamYielded,
+            () => stopping.open
+          ),
+          Effect.ensuring(Effect.sync(() => {
+            running--
+            advanced.openUnsafe()
+          }))
+        ) as Effect.Effect<void, E | LeaseError, R>
+      })
+
+    const drain = (lane: string): Effect.Effect<void, E | LeaseError, R> =>
+      Effect.gen(function*() {
+        const queue = lanes.get(lane)!
+        while (queue.length > 0 && !stopping.isOpen()) {
+          const { message, slot } = queue[0]!
+          yield* permits.withPermit(run(message, slot))
+          queue.shift()
+          if (slot.isDone) yield* commits.afterMessage
+        }
+        lanes.delete(lane)
+      })
+
+    const begin = (message: Message<A>) => {
+      const slot = { processed: message, isDone: false }
+      slots.push(slot)
+      const lane = key(message)
+      const queue = lanes.get(lane)
+      if (queue !== undefined) return void queue.push({ message, slot })
+      lanes.set(lane, [{ message, slot }])
+      fork(drain(lane))
+    }
+
+    const until = (holds: () => boolean): Effect.Effect<void> =>
+      Effect.suspend(() => {
+        if (holds()) return Effect.void
+        advanced.closeUnsafe()
+        return Effect.andThen(advanced.await, until(holds))
+      })
+
+    // A turn back moves the checkpoint: no commit of earlier messages may follow
+    reading.settled = Effect.andThen(
+      until(() => slots.length === 0 || running === 0 && stopping.isOpen()),
+      commits.settle
+    )
+
+    const stop = Effect.andThen(until(() => running === 0), lease.yield)
+
+    const loop = Effect.gen(function*() {
+      for (;;) {
+        yield* until(() => slots.length < windowOf(concurrency) || stopping.isOpen())
+        const delivery = yield* stopping.isOpen() ? stop : reading.next(stopping.await)
+        if (delivery === undefined) {
+          yield* until(() => slots.length === 0 || stopping.isOpen())
+          return yield* stopping.isOpen() ? stop : retryOutages(commits.flush)
+        }
+        if (delivery._tag === "Waited") continue
+        if (delivery._tag === "Rewritten" || delivery._tag === "LostEnd") yield* turnBack({ commits, lease }, delivery)
+        else if (delivery._tag === "Message") begin(delivery.message)
+        else {
+          const slot = { processed: processedOf(delivery), isDone: false }
+          slots.push(slot)
+          complete(slot)
+          yield* commits.afterMessage
+        }
+      }
+    }).pipe(
+      // What is in hand comes to its end
+      Effect.tapError((error) =>
+        error instanceof StreamYielded
+          ? Effect.andThen(stopping.open, until(() => running === 0))
+          : Effect.void
+      )
+    )
+    yield* Effect.raceFirst(loop, FiberSet.join(fibers))
+  }))

@@ -1,0 +1,93 @@
+/** Runs a handler on the messages of a reader: in batches, one after the other. */
+import { isReadonlyArrayNonEmpty, type NonEmptyReadonlyArray } from "effect/Array"
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { instant } from "../../internal/lease/instant.ts"
+import type { StreamYielded } from "../StreamError.ts"
+import type { StreamLease } from "../StreamLease.ts"
+import type { Message } from "../StreamMessages.ts"
+import { type LeaseError, retryOutages } from "./leaseRequests.ts"
+import type { Attempts } from "./messageAttempts.ts"
+import type { MessageCommits, Processed } from "./messageCommits.ts"
+import { type Delivery, type MessageReader, sizeOf } from "./messageReader.ts"
+
+/** What every loop needs. */
+export interface Loop<A, RD> {
+  readonly lease: StreamLease
+  readonly reading: MessageReader<A, RD>
+  readonly commits: MessageCommits
+  readonly attempt: Attempts
+}
+
+/** The reader is back at an earlier position: what was processed beyond it is not committed. */
+export const turnBack = (
+  { commits, lease }: Pick<Loop<never, never>, "commits" | "lease">,
+  delivery: Extract<Delivery<never>, { readonly _tag: "Rewritten" | "LostEnd" }>
+): Effect.Effect<void, LeaseError> => {
+  commits.forget()
+  // The commit of a message that is left may be lost
+  return delivery._tag === "LostEnd" ? retryOutages(lease.commit(delivery.left.id, delivery.left)) : Effect.void
+}
+
+export const processedOf = <A>(delivery: Extract<Delivery<A>, { readonly _tag: "Message" | "Dead" }>): Processed =>
+  delivery._tag === "Message" ? delivery.message : { id: delivery.id, offset: delivery.offset, isLast: false }
+
+export interface Limits {
+  readonly count: number
+  readonly bytes: number
+  /** How long the first message of a batch waits for others, in milliseconds. */
+  readonly wait: number
+}
+
+/** One commit follows each batch, or the options of commits decide where a batch is one message. */
+export const inBatches = <A, RD, E, R>(
+  { attempt, commits, lease, reading }: Loop<A, RD>,
+  limits: Limits,
+  handler: (messages: NonEmptyReadonlyArray<Message<A>>) => Effect.Effect<unknown, E, R>
+): Effect.Effect<void, E | LeaseError | StreamYielded, R | RD> =>
+  Effect.gen(function*() {
+    const clock = yield* Clock.Clock
+    const now = () => instant(clock).monotonic
+    let messages: Array<Message<A>> = []
+    let last: Processed | undefined
+    let bytes = 0
+    let began = 0
+
+    const handle = Effect.gen(function*() {
+      if (isReadonlyArrayNonEmpty(messages)) yield* attempt(messages, handler)
+      if (last !== undefined) commits.add(last)
+      messages = []
+      last = undefined
+      bytes = 0
+    })
+    const fill = Effect.suspend(() =>
+      last === undefined ? commits.whenDue : Effect.sleep(Duration.millis(Math.max(0, began + limits.wait - now())))
+    )
+
+    for (;;) {
+      const delivery = yield* reading.next(fill)
+      if (delivery === undefined || delivery._tag === "Waited") {
+        yield* handle
+        if (delivery === undefined) return yield* retryOutages(commits.flush)
+        yield* retryOutages(commits.flush)
+        continue
+      }
+      if (delivery._tag === "Rewritten" || delivery._tag === "LostEnd") {
+        yield* handle
+        yield* turnBack({ commits, lease }, delivery)
+        continue
+      }
+      if (last === undefined) began = now()
+      last = processedOf(delivery)
+      if (delivery._tag === "Message") {
+        messages.push(delivery.message)
+        bytes += sizeOf(delivery.message)
+      }
+      const isFull = messages.length >= limits.count || bytes >= limits.bytes
+      if (isFull || limits.count === 1 || limits.wait === 0 && reading.isEmpty) {
+        yield* handle
+        yield* limits.count === 1 ? commits.afterMessage : retryOutages(commits.flush)
+      }
+    }
+  })

@@ -1,0 +1,293 @@
+import { StreamError, StreamMessages } from "@effect-simba/core/streams"
+import { assert, describe, it } from "@effect/vitest"
+import { Cause, Duration, Effect, Exit, Fiber, Schedule, Schema } from "effect"
+import { TestClock } from "effect/testing"
+import { message, ScriptedLease } from "../support/scriptedLease.ts"
+
+const Order = Schema.Struct({ customer: Schema.String, n: Schema.FiniteFromString })
+
+const order = (n: number, customer = "a") => message(`${n}-0`, { customer, n: String(n) })
+
+const commits = (lease: ScriptedLease) => lease.calls.filter((call) => call.startsWith("commit"))
+
+const reads = (lease: ScriptedLease) => lease.calls.filter((call) => call.startsWith("read"))
+
+const errorOf = (exit: Exit.Exit<unknown, unknown>) => Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined
+
+/** Starts to process orders at once, each as long as `work` says, and notes begins and ends. */
+const processing = (
+  lease: ScriptedLease,
+  work: (n: number) => Effect.Effect<void, unknown>,
+  options?: StreamMessages.ProcessOptions<typeof Order.Type>
+) => {
+  const notes: Array<string> = []
+  return StreamMessages.process(Order, ({ value: { n } }) =>
+    Effect.sync(() => notes.push(`+${n}`)).pipe(
+      Effect.andThen(work(n)),
+      Effect.onExit((exit) => Effect.sync(() => notes.push(Exit.isSuccess(exit) ? `-${n}` : `!${n}`)))
+    ), { concurrency: 3, key: ({ value }) => value.customer, ...options }).pipe(
+      Effect.provide(lease.layer),
+      Effect.forkChild({ startImmediately: true }),
+      Effect.map((fiber) => ({ fiber, notes }))
+    )
+}
+
+const seconds = (n: number) => Effect.sleep(Duration.seconds(n))
+
+describe("several at once", () => {
+  it.effect("messages of one key keep their order, others pass, and no more run than were asked for", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(order(1, "a"), order(2, "a"), order(3, "b"), order(4, "c"), order(5, "d"))
+      const { fiber, notes } = yield* processing(lease, () => seconds(1))
+      yield* TestClock.adjust(0)
+      assert.deepStrictEqual(notes, ["+1", "+3", "+4"])
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(new Set(notes.slice(3)), new Set(["-1", "-3", "-4", "+2", "+5"]))
+      assert.isBelow(notes.indexOf("-1"), notes.indexOf("+2"))
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(new Set(notes.slice(8)), new Set(["-2", "-5"]))
+      assert.strictEqual(lease.checkpoint, "5-0")
+      yield* Fiber.interrupt(fiber)
+    }))
+
+  it.effect("no commit passes a message that is not done, nor one that is tried again", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(order(1, "a"), order(2, "b"), order(3, "c"), order(4, "d"))
+      let isMended = false
+      const { fiber } = yield* processing(
+        lease,
+        (n) => n === 2 && !isMended ? Effect.fail("busy") : seconds(n),
+        { backoff: Schedule.spaced("20 seconds") }
+      )
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual(commits(lease), ["commit 1-0"])
+      isMended = true
+      yield* TestClock.adjust("12 seconds")
+      assert.strictEqual(lease.checkpoint, "4-0")
+      yield* Fiber.interrupt(fiber)
+    }))
+
+  it.effect("a message that always fails goes to the dead letters, and its key goes on", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(order(1, "a"), order(2, "a"), message("3-0", { customer: "a" }), order(4, "a"))
+      const { fiber, notes } = yield* processing(lease, (n) => n === 1 ? Effect.fail("bad") : Effect.void, {
+        attempts: 2,
+        backoff: Schedule.spaced("1 second"),
+        until: ({ value }) => value.n === 4
+      })
+      yield* TestClock.adjust("2 seconds")
+      yield* Fiber.join(fiber)
+      assert.deepStrictEqual(notes, ["+1", "!1", "+1", "!1", "+2", "-2", "+4", "-4"])
+      assert.deepStrictEqual(lease.dead.map(([id]) => id).sort(), ["1-0", "3-0"])
+      assert.deepStrictEqual([lease.checkpoint, lease.end], ["4-0", "Ended"])
+    }))
+
+  it.effect("revoked it begins no further message, ends those in hand, commits up to the first undone, and yields", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(order(1, "a"), order(2, "b"), order(3, "c"), order(4, "a"), order(5, "d"))
+      const { fiber, notes } = yield* processing(lease, (n) => seconds(n))
+      yield* TestClock.adjust("500 millis")
+      lease.askBack()
+      yield* TestClock.adjust("1 second")
+      assert.isUndefined(fiber.pollUnsafe())
+      yield* TestClock.adjust("2 seconds")
+      assert.instanceOf(errorOf(yield* Fiber.await(fiber)), StreamError.StreamYielded)
+      assert.deepStrictEqual(notes, ["+1", "+2", "+3", "-1", "-2", "-3"])
+      assert.strictEqual(lease.checkpoint, "3-0")
+    }))
+
+  it.effect("a handler that yields ends it in the same way", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(order(1, "a"), order(2, "b"), order(3, "c"))
+      const yielded = new StreamError.StreamYielded({ stream: "orders" })
+      const { fiber, notes } = yield* processing(lease, (n) => n === 2 ? Effect.fail(yielded) : seconds(1))
+      yield* TestClock.adjust("2 seconds")
+      assert.instanceOf(errorOf(yield* Fiber.await(fiber)), StreamError.StreamYielded)
+      assert.deepStrictEqual(notes, ["+1", "+2", "!2", "-1"])
+      assert.strictEqual(lease.checkpoint, "1-0")
+    }))
+
+  it.effect("the loss of the data stream ends all handlers before it fails, and nothing more is committed", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(order(1, "a"), order(2, "b"), order(3, "c"))
+      const { fiber, notes } = yield* processing(lease, (n) => {
+        if (n === 2) {
+          return Effect.andThen(Effect.sync(() => lease.lose()), Effect.fail("cut off")).pipe(Effect.delay("1 second"))
+        }
+        return Effect.onInterrupt(seconds(10), () => seconds(1))
+      })
+      yield* TestClock.adjust("1500 millis")
+      assert.isUndefined(fiber.pollUnsafe())
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual((errorOf(yield* Fiber.await(fiber)) as { _tag: string })._tag, "LeaseLost")
+      assert.sameMembers(notes.slice(4), ["!1", "!3"])
+      assert.deepStrictEqual(commits(lease), [])
+    }))
+
+  it.effect("commits after a number, and after a time while others are in hand", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(order(1, "a"), order(2, "b"), order(3, "c"), order(4, "d"))
+      const { fiber } = yield* processing(lease, (n) => n === 4 ? seconds(60) : Effect.void, {
+        commitEvery: 2,
+        commitWithin: "1 second"
+      })
+      yield* TestClock.adjust("999 millis")
+      assert.deepStrictEqual(commits(lease), ["commit 2-0"])
+      yield* TestClock.adjust("1 millis")
+      assert.deepStrictEqual(commits(lease), ["commit 2-0", "commit 3-0"])
+      yield* Fiber.interrupt(fiber)
+    }))
+
+  it.effect("a slow message holds up no more than a hundred behind it", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(...Array.from({ length: 300 }, (_, i) => order(i + 1, String(i))))
+      const { fiber, notes } = yield* processing(lease, (n) => n === 1 ? seconds(1) : Effect.void)
+      yield* TestClock.adjust("900 millis")
+      assert.strictEqual(notes.filter((note) => note.startsWith("-")).length, 99)
+      assert.isUndefined(lease.checkpoint)
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(lease.checkpoint, "300-0")
+      yield* Fiber.interrupt(fiber)
+    }))
+
+  it.effect("a data stream that is written again is read when what is in hand is done, and no commit of it follows", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(order(50, "a"), order(51, "b"))
+      const { fiber, notes } = yield* processing(lease, (n) => n === 50 ? seconds(100) : Effect.void, {
+        onGap: () => Effect.void
+      })
+      yield* TestClock.adjust("10 seconds")
+      lease.rewrite(order(1, "a"), order(2, "b"))
+      yield* TestClock.adjust("80 seconds")
+      assert.deepStrictEqual(notes, ["+50", "+51", "-51"])
+      yield* TestClock.adjust("1 minute")
+      assert.sameMembers(notes.slice(4), ["+1", "-1", "+2", "-2"])
+      assert.deepStrictEqual(
+        lease.calls.filter((call) => /commit|seek/.test(call)).slice(-2),
+        ["seek 0-0", "commit 2-0"]
+      )
+      yield* Fiber.interrupt(fiber)
+    }))
+})
+
+describe("batches", () => {
+  const batched = Effect.fnUntraced(function*(
+    lease: ScriptedLease,
+    options?: StreamMessages.ReadOptions<typeof Order.Type> & {
+      readonly batchWithin?: Duration.Input
+      readonly attempts?: number
+      readonly backoff?: Schedule.Schedule<unknown>
+    },
+    work: (ns: ReadonlyArray<number>) => Effect.Effect<void, unknown> = () => Effect.void
+  ) {
+    const seen: Array<ReadonlyArray<number>> = []
+    const fiber = yield* StreamMessages.processBatches(Order, (messages) => {
+      const ns = messages.map(({ value }) => value.n)
+      return Effect.andThen(work(ns), Effect.sync(() => seen.push(ns)))
+    }, options).pipe(Effect.provide(lease.layer), Effect.forkChild({ startImmediately: true }))
+    yield* TestClock.adjust(0)
+    return { fiber, seen }
+  })
+
+  it.effect("have what one read found, up to a number, and one commit each", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(...[1, 2, 3, 4, 5].map((n) => order(n)))
+      const { fiber, seen } = yield* batched(lease, { batch: 3 })
+      assert.deepStrictEqual(seen, [[1, 2, 3], [4, 5]])
+      assert.deepStrictEqual(commits(lease), ["commit 3-0", "commit 5-0"])
+      lease.add(order(6))
+      yield* TestClock.adjust(0)
+      assert.deepStrictEqual(seen.slice(2), [[6]])
+      // No read is asked for in vain
+      assert.deepStrictEqual(reads(lease).slice(0, 3), ["read 0-0", "read 3-0", "read 5-0"])
+      yield* Fiber.interrupt(fiber)
+    }))
+
+  it.effect("wait to be full, by number, bytes or time", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      const { fiber, seen } = yield* batched(lease, { batch: 3, batchBytes: 100, batchWithin: "1 second" })
+      lease.add(order(1))
+      yield* TestClock.adjust("999 millis")
+      assert.deepStrictEqual(seen, [])
+      yield* TestClock.adjust("1 millis")
+      assert.deepStrictEqual(seen, [[1]])
+      lease.add(order(2), order(3))
+      yield* TestClock.adjust("100 millis")
+      assert.lengthOf(seen, 1)
+      lease.add(order(4))
+      yield* TestClock.adjust("100 millis")
+      assert.deepStrictEqual(seen.slice(1), [[2, 3, 4]])
+      lease.add(order(5, "x".repeat(100)))
+      yield* TestClock.adjust(0)
+      assert.deepStrictEqual(seen.slice(2), [[5]])
+      yield* Fiber.interrupt(fiber)
+    }))
+
+  it.effect("that always fail are tried message by message: only the bad one is dead", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(order(1), order(2), order(3), order(0))
+      const options = {
+        attempts: 2,
+        backoff: Schedule.spaced("1 second"),
+        until: ({ value }: { value: { n: number } }) => value.n === 0
+      }
+      const ordered = lease.stream.slice(0, 3)
+      lease.stream.length = 0
+      lease.add(...ordered, message("4-0", { customer: "a", n: "0" }))
+      const { fiber, seen } = yield* batched(
+        lease,
+        options,
+        (ns) => ns.includes(2) ? Effect.fail("no two") : Effect.void
+      )
+      yield* TestClock.adjust("10 seconds")
+      yield* Fiber.join(fiber)
+      assert.deepStrictEqual(seen, [[1], [3], [0]])
+      assert.deepStrictEqual(lease.dead.map(([id]) => id), ["2-0"])
+      assert.deepStrictEqual([lease.checkpoint, lease.end], ["4-0", "Ended"])
+    }))
+
+  it.effect("that are not complete are left to the next owner when the data stream is revoked", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      const { fiber, seen } = yield* batched(lease, { batchWithin: "1 minute" })
+      lease.add(order(1), message("2-0", { other: "x" }))
+      yield* TestClock.adjust("1 second")
+      lease.askBack()
+      yield* TestClock.adjust(0)
+      assert.instanceOf(errorOf(yield* Fiber.await(fiber)), StreamError.StreamYielded)
+      assert.deepStrictEqual([seen, commits(lease)], [[], []])
+    }))
+})
+
+describe("reads", () => {
+  it.effect("begin with few messages, and have fewer where messages are large", () =>
+    Effect.gen(function*() {
+      const counts: Array<number> = []
+      for (const size of [10, 1000]) {
+        const lease = new ScriptedLease()
+        lease.add(...Array.from({ length: 100 }, (_, i) => order(i + 1, "x".repeat(size))))
+        const fiber = yield* StreamMessages.process(Order, () => Effect.void, { batchBytes: 10_000 }).pipe(
+          Effect.provide(lease.layer),
+          Effect.forkChild({ startImmediately: true })
+        )
+        yield* TestClock.adjust(0)
+        counts.push(reads(lease).length)
+        assert.strictEqual(reads(lease)[1], "read 16-0")
+        yield* Fiber.interrupt(fiber)
+      }
+      // 16 and 84; 16, and 9 at once
+      assert.deepStrictEqual(counts, [3, 12])
+    }))
+})
