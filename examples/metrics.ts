@@ -18,7 +18,7 @@ import { redisUrl } from "./shared/redisUrl.ts"
 /** Work that makes something to see. */
 const Jobs = Leadership.layerJobs("metrics-example", [{
   name: "count",
-  schedule: Leadership.fixedRate("1 second"),
+  schedule: Leadership.every("1 second"),
   run: Effect.ignore(Mutex.withLock("counter", { timeout: "1 second" })(Effect.sleep("100 millis")))
 }])
 

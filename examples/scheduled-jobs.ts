@@ -6,9 +6,9 @@
  *
  * With Node 24.2 or newer, in a clone of this repository.
  */
-import { Leadership } from "@effect-simba/core"
+import { Contender, Leadership } from "@effect-simba/core"
 import { NodeRuntime } from "@effect/platform-node"
-import { Context, Effect, Layer, Ref, Schedule } from "effect"
+import { Context, DateTime, Effect, Layer, Ref, Schedule } from "effect"
 import { MutexLive } from "./service.ts"
 
 /** Stands for the data of the jobs. */
@@ -26,32 +26,35 @@ export class Shop extends Context.Service<Shop, {
 }
 
 export const Jobs = Leadership.layerJobs("shop-jobs", [
-  // Ten seconds after the end of the last run. A failure is logged, and the next run comes on time
-  {
-    name: "expire carts",
-    schedule: Leadership.fixedDelay("10 seconds", { initialDelay: "2 seconds" }),
-    run: Shop.use((shop) => shop.did("expired carts"))
-  },
-  // Once every 30 seconds in the whole fleet, by the clock of Redis, even if the leader changes
+  // Once in each half minute of the whole fleet, by the clock of Redis, even if the leader changes
   {
     name: "import prices",
-    schedule: Leadership.fixedRate("30 seconds"),
-    oncePerPeriod: true,
-    run: (lease) => Shop.use((shop) => shop.did(`imported prices with token ${lease.token}`))
+    schedule: Leadership.every("30 seconds"),
+    run: ({ lease }) => Shop.use((shop) => shop.did(`imported prices with token ${lease.token}`))
   },
-  // Once at every full minute, and up to 45 seconds late if the leader was lost then
+  // At each full minute, and up to 45 seconds late if the leader was lost then. Another node tries again what failed
   {
     name: "report",
     schedule: Leadership.cron("* * * * *", { timeZone: "Europe/Berlin" }),
-    oncePerPeriod: true,
     catchUp: "45 seconds",
+    attempts: 3,
     onError: "stepDown",
-    run: Shop.use((shop) => shop.did("reported"))
-  },
-  // Any other schedule
-  { name: "tidy", schedule: Schedule.spaced("20 seconds").pipe(Schedule.jittered), run: Effect.log("tidied") }
+    maxRun: "20 seconds",
+    run: ({ scheduledAt }) => Shop.use((shop) => shop.did(`reported on ${DateTime.formatIso(scheduledAt)}`))
+  }
 ])
 
-export const Live = Jobs.pipe(Layer.provideMerge(Shop.layer), Layer.provide(MutexLive))
+class Cleaning extends Contender.Service<Cleaning>()("example/Cleaning") {}
+
+// Any Schedule of Effect, where one node leads: ten seconds after the end of the last run
+export const Cleaner = Shop.use((shop) => shop.did("expired carts")).pipe(
+  Effect.repeat(Schedule.spaced("10 seconds")),
+  Leadership.whileLeader(Cleaning),
+  Effect.forkScoped,
+  Layer.effectDiscard,
+  Layer.provide(Cleaning.layer("cleaning"))
+)
+
+export const Live = Layer.merge(Jobs, Cleaner).pipe(Layer.provideMerge(Shop.layer), Layer.provide(MutexLive))
 
 if (import.meta.main) NodeRuntime.runMain(Layer.launch(Live))

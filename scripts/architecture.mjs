@@ -58,6 +58,13 @@ const allowedCycles = [
     "core/internal/leadership/contenderState"
   ],
   [
+    "core/Leadership",
+    "core/internal/leadership/jobRun",
+    "core/internal/leadership/jobRunner",
+    "core/internal/leadership/jobSpec",
+    "core/internal/leadership/jobPlan"
+  ],
+  [
     "core/streams/StreamClient",
     "core/streams/internal/client",
     "core/streams/internal/handlerRunner",

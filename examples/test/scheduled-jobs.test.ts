@@ -2,7 +2,7 @@ import { Mutex } from "@effect-simba/core"
 import { assert, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { Jobs, Shop } from "../scheduled-jobs.ts"
+import { Cleaner, Jobs, Shop } from "../scheduled-jobs.ts"
 import { MutexLive } from "../service.ts"
 
 const Mutexes = MutexLive.pipe(Layer.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env: {} }))))
@@ -10,14 +10,16 @@ const Mutexes = MutexLive.pipe(Layer.provide(ConfigProvider.layer(ConfigProvider
 it.effect("scheduled-jobs.ts runs its jobs on one node, and each as often as it should", () =>
   Effect.gen(function*() {
     const shop = yield* Shop
-    const nodes = yield* Effect.forEach([1, 2], () => Effect.forkChild(Layer.launch(Layer.fresh(Jobs))))
+    const nodes = yield* Effect.forEach([1, 2], () =>
+      Effect.forkChild(Layer.launch(Layer.fresh(Layer.merge(Jobs, Cleaner)))))
     yield* TestClock.adjust("45 seconds")
     yield* Effect.forEach(nodes.slice(0, 1), Fiber.interrupt)
     yield* TestClock.adjust("44 seconds")
     const done = yield* shop.done
-    const count = (what: string) => done.filter((line) => line.startsWith(what)).length
-    // The other node's delay begins anew; what is once per period does not
-    // A new job makes up for nothing: its one report is that of the first full minute
+    const count = (what: string) =>
+      done.filter((line) => line.startsWith(what)).length
+    // The other node's pause begins anew; what is once per period does not
+    // A new cron job makes up for nothing: its one report is that of the first full minute
     assert.deepStrictEqual([count("expired"), count("imported"), count("reported")], [10, 3, 1])
     yield* Effect.forEach(nodes, Fiber.interrupt)
     assert.strictEqual((yield* Mutex.owner("shop-jobs"))._tag, "Free")

@@ -32,6 +32,7 @@ export const outsideBarrels = new Set([
   "Engine",
   "createFakeRedis",
   "FakeRedisServer",
+  "JobStore",
   "MutexStore",
   "RedisSimulation",
   "SqlFence",

@@ -1,8 +1,11 @@
 /**
  * Work that runs on one node of a fleet: the node whose contender leads.
  *
- * Work runs in a fiber of its own from each gain of the leadership on. A loss interrupts it at once, and the mutex is
- * released after the work and its finalizers have ended.
+ * Two kinds: `whileLeader` runs an effect for as long as its node leads, which may repeat by any `Schedule`. A job runs once
+ * per period in the whole fleet, through changes of leaders, by the time of the backend.
+ *
+ * A loss of the leadership interrupts the work at once, and the mutex is released after the work and its finalizers have
+ * ended.
  *
  * **Example** (Background jobs of a service)
  *
@@ -11,8 +14,8 @@
  * import { Effect, Layer } from "effect"
  *
  * const Jobs = Leadership.layerJobs("jobs", [
- *   { name: "sweep", schedule: Leadership.fixedDelay("10 seconds"), run: Effect.log("sweeping") },
- *   { name: "report", schedule: Leadership.cron("0 3 * * *"), oncePerPeriod: true, run: Effect.log("reporting") }
+ *   { name: "sweep", schedule: Leadership.every("10 minutes"), run: Effect.log("sweeping") },
+ *   { name: "report", schedule: Leadership.cron("0 3 * * *"), catchUp: "1 hour", run: Effect.log("reporting") }
  * ])
  *
  * const Live = Jobs.pipe(Layer.provide(Mutex.layerMemory()))
@@ -20,22 +23,18 @@
  *
  * @since 0.1.0
  */
-import type * as Cron from "effect/Cron"
 import type * as DateTime from "effect/DateTime"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Schedule from "effect/Schedule"
 import type { Contender, ContenderOptions, WorkOptions } from "./Contender.ts"
-import * as scheduledWork from "./internal/leadership/scheduledWork.ts"
-import * as schedules from "./internal/leadership/schedules.ts"
-import * as log from "./internal/log.ts"
+import * as jobRunner from "./internal/leadership/jobRunner.ts"
+import * as jobSchedule from "./internal/leadership/jobSchedule.ts"
+import * as jobSpec from "./internal/leadership/jobSpec.ts"
 import { refuse } from "./internal/optionChecks.ts"
 import type { Body, Lease } from "./Lease.ts"
 import { contend, type Mutex } from "./Mutex.ts"
 import type { InvalidConfig, InvalidName } from "./SimbaError.ts"
-
-type WorkSchedule<E, R> = scheduledWork.WorkSchedule<E, R>
 
 type ContenderSource<E = never, R = never> = Contender | Effect.Effect<Contender, E, R>
 
@@ -93,137 +92,197 @@ export const whileLeader: {
 const isBody = <A, E, R>(input: Body<A, E, R> | WorkOptions | undefined): input is Body<A, E, R> =>
   Effect.isEffect(input) || typeof input === "function"
 
-type ScheduleFailure<S, E, H> = InvalidConfig | Schedule.Error<S> | ("fail" extends H ? E : never)
+/**
+ * When a job runs: from `every` or `cron`. All nodes of a fleet compute the same instants.
+ *
+ * **Example** (A nightly run, at the hour that a region likes)
+ *
+ * ```ts
+ * import { Leadership } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * const closing = (region: string, schedule: Leadership.JobSchedule): Leadership.Job => ({
+ *   name: `closing-${region}`,
+ *   schedule,
+ *   run: Effect.log(`closing ${region}`)
+ * })
+ *
+ * const asia = closing("asia", Leadership.cron("0 3 * * *", { timeZone: "Asia/Tokyo" }))
+ * ```
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface JobSchedule extends jobSchedule.JobSchedule {}
 
 /**
- * Runs `work` on a schedule while the contender leads.
+ * Once in each period. Periods begin at multiples of their length since 1970, in UTC.
  *
  * **Details**
  *
- * The schedule starts anew at each gain, and each loss interrupts the present run. Runs of one schedule never overlap
- * within a process, and overlap with runs of the next leader only as far as locks may. The effect ends with
- * `InvalidConfig`, or with a failure of `work` where `onError` is `"fail"`.
+ * A job that the fleet does not know yet runs at once, for the present period. After a change of leaders the next leader
+ * runs it at once if nobody did in this period.
  *
- * The schedule is asked before each run, the first one included. Its input is the `Exit` of the last run, `None` before
- * the first. When it ends, the work rests until the next gain.
+ * **Example** (Once in ten minutes)
+ *
+ * ```ts
+ * import { Leadership } from "@effect-simba/core"
+ *
+ * const schedule = Leadership.every("10 minutes")
+ * ```
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const every = (period: Duration.Input): JobSchedule => jobSchedule.every(period)
+
+/**
+ * At the instants of a cron expression, of five fields or, with seconds, six. `@hourly`, `@daily`, `@weekly`, `@monthly` and
+ * `@yearly` are known.
+ *
+ * **Details**
+ *
+ * Where clocks change, an hour field that begins with `*` means every hour that passes: both of two equal hours, and none
+ * that is skipped. At a fixed hour a job runs once: at the first of two equal times, and where clocks skip its time as much
+ * later as they moved.
  *
  * **Gotchas**
  *
- * `Schedule.spaced("1 minute")` waits a minute before the first run, and `fixedDelay("1 minute")` does not.
+ * `L`, `W`, `#` and `?` of other crons are refused. `InvalidConfig` says what to write instead.
  *
- * **Example** (Every minute, and every night at most once in the fleet)
- *
- * ```ts
- * import { Contender, Leadership } from "@effect-simba/core"
- * import { Effect } from "effect"
- *
- * class Jobs extends Contender.Service<Jobs>()("app/Jobs") {}
- *
- * const sweeping = Effect.log("sweeping").pipe(
- *   Leadership.leaderSchedule(Jobs, Leadership.fixedRate("1 minute"))
- * )
- *
- * const reporting = Leadership.leaderSchedule(Jobs, Effect.log("reporting"), Leadership.cron("0 3 * * *"), {
- *   name: "report",
- *   oncePerPeriod: true,
- *   catchUp: "5 minutes"
- * })
- * ```
- *
- * **Example** (A minute after a success, ten seconds after a failure)
+ * **Example** (At half past six of each working day, in Vienna)
  *
  * ```ts
- * import { Contender, Leadership } from "@effect-simba/core"
- * import { Duration, Effect, Exit, Option, Schedule } from "effect"
+ * import { Leadership } from "@effect-simba/core"
  *
- * class Jobs extends Contender.Service<Jobs>()("app/Jobs") {}
- *
- * const schedule = Schedule.fromStep(Effect.succeed(
- *   (_now: number, last: Option.Option<Exit.Exit<unknown, unknown>>) => {
- *     const pause = Option.exists(last, Exit.isFailure) ? Duration.seconds(10) : Duration.minutes(1)
- *     return Effect.succeed<[Duration.Duration, Duration.Duration]>([pause, pause])
- *   }
- * ))
- *
- * const polling = Effect.log("polling").pipe(Leadership.leaderSchedule(Jobs, schedule))
+ * const schedule = Leadership.cron("30 6 * * 1-5", { timeZone: "Europe/Vienna" })
  * ```
  *
- * @category combinators
+ * @category constructors
  * @since 0.1.0
  */
-export const leaderSchedule: {
-  <
-    S extends WorkSchedule<unknown, unknown>,
-    CE = never,
-    CR = never,
-    const H extends scheduledWork.OnError = "continue"
-  >(
-    contender: ContenderSource<CE, CR>,
-    schedule: S,
-    options?: ScheduleOptions<H, S>
-  ): <A, E, R>(work: Body<A, E, R>) => Effect.Effect<never, ScheduleFailure<S, E, H> | CE, R | Schedule.Env<S> | CR>
-  <
-    A,
-    E,
-    R,
-    S extends WorkSchedule<unknown, unknown>,
-    CE = never,
-    CR = never,
-    const H extends scheduledWork.OnError = "continue"
-  >(
-    contender: ContenderSource<CE, CR>,
-    work: Body<A, E, R>,
-    schedule: S,
-    options?: ScheduleOptions<H, S>
-  ): Effect.Effect<never, ScheduleFailure<S, E, H> | CE, R | Schedule.Env<S> | CR>
-} = <A, E, R, SE, SR, CE, CR>(
-  contender: ContenderSource<CE, CR>,
-  ...[first, second, third]:
-    | [schedule: WorkSchedule<SE, SR>, options?: scheduledWork.Options | undefined]
-    | [work: Body<A, E, R>, schedule: WorkSchedule<SE, SR>, options?: scheduledWork.Options | undefined]
-): never => {
-  const lead = (schedule: WorkSchedule<SE, SR>, options?: scheduledWork.Options) => (work: Body<A, E, R>) =>
-    Effect.gen(function*() {
-      const plan = yield* scheduledWork.plan(schedule, options)
-      return yield* scheduledWork.drive(yield* contenderOf(contender), plan, work)
-    })
-  return (Schedule.isSchedule(first)
-    ? lead(first, second as scheduledWork.Options | undefined)
-    : lead(second as WorkSchedule<SE, SR>, third)(first)) as never
+export const cron = (
+  expression: string,
+  options?: {
+    /** An IANA name or a time zone. Default: UTC, in any zone of the machine. */
+    readonly timeZone?: string | DateTime.TimeZone | undefined
+  }
+): JobSchedule => jobSchedule.cron(expression, options)
+
+/**
+ * What a run knows of itself.
+ *
+ * **Example** (An invoice that must know its day)
+ *
+ * ```ts
+ * import type { Leadership } from "@effect-simba/core"
+ * import { DateTime, Effect } from "effect"
+ *
+ * const invoice = ({ isCatchUp, lease, scheduledAt }: Leadership.Run) =>
+ *   Effect.log(`invoices of ${DateTime.formatIsoDate(scheduledAt)}`, { isCatchUp, token: lease.token })
+ * ```
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Run {
+  /** The instant that this run is for, by the backend's time. It begins then or later. */
+  readonly scheduledAt: DateTime.Utc
+  /** Whether it makes up for an instant that nobody ran in time. */
+  readonly isCatchUp: boolean
+  /** 1, or more where an earlier run for this instant did not succeed. See `attempts` of `Job`. */
+  readonly attempt: number
+  /** Give its `token` to the resources that the run writes to. */
+  readonly lease: Lease
+}
+
+/**
+ * What follows where instants passed and the job did not run.
+ *
+ * **Details**
+ *
+ * - `skip`: nothing. The next run comes at the next instant.
+ * - `runOnce`: one run for the last of them, if it is no older than `catchUp`.
+ * - `runAll`: one run after the other for each that is no older than `catchUp`.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Misfire = "skip" | "runOnce" | "runAll"
+
+/**
+ * A job of a fleet: it runs at most once for each instant of its schedule, on the leading node.
+ *
+ * **Details**
+ *
+ * The backend gives each instant to one leader, by its own time, and remembers the job for a month after it was last known,
+ * or for `catchUp` and four periods if that is longer. An instant that nobody runs is logged and counted with its cause.
+ *
+ * **Example** (Work that gets the lease)
+ *
+ * ```ts
+ * import { Leadership } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * const job: Leadership.Job = {
+ *   name: "sweep",
+ *   schedule: Leadership.every("10 seconds"),
+ *   run: ({ lease }) => Effect.log(`sweeping with token ${lease.token}`)
+ * }
+ * ```
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Job<E = unknown, R = unknown> {
+  /** How the fleet knows the job, within the mutex. Not blank, and not the name of another job of the contender. */
+  readonly name: string
+  readonly schedule: JobSchedule
+  readonly run: Effect.Effect<unknown, E, R> | ((run: Run) => Effect.Effect<unknown, E, R>)
+  /**
+   * What follows a failure or a defect of a run, which is logged and counted in any case.
+   *
+   * - `continue` (default): the next run comes when the schedule says.
+   * - `stepDown`: no further run begins, those of other jobs end, for at most `drainTimeout` of the contender, and then the
+   *   leadership ends, so that another node may try.
+   */
+  readonly onError?: "continue" | "stepDown" | undefined
+  /** Default: `"runOnce"` where `catchUp` is longer than 0, else `"skip"`. */
+  readonly misfire?: Misfire | undefined
+  /** How old an instant may be that is made up for. Default: one period of `every`, and 0 for `cron`. */
+  readonly catchUp?: Duration.Input | undefined
+  /**
+   * How often a run may begin for one instant, where earlier ones failed, were interrupted, or died with their node. Later
+   * ones begin within `catchUp`, after a pause of 1 second that doubles up to a minute. Default: 1, never again.
+   */
+  readonly attempts?: number | undefined
+  /** The least time between the beginnings of two runs, by the backend's time. Default: 0. */
+  readonly minInterval?: Duration.Input | undefined
+  /** A run that takes longer is interrupted, and has failed. Default: no limit, and a warning after a period. */
+  readonly maxRun?: Duration.Input | undefined
 }
 
 /** What a job needs to run. */
-type JobServices<J extends Job> =
-  | Schedule.Env<J["schedule"]>
-  | (J["run"] extends infer Run
-    ? Run extends (lease: Lease) => infer Made ? Effect.Services<Made> : Effect.Services<Run>
-    : never)
+type JobServices<J extends Job> = J["run"] extends infer Body
+  ? Body extends (run: Run) => infer Made ? Effect.Services<Made> : Effect.Services<Body>
+  : never
 
-type Running<J extends Job> = Effect.Effect<never, InvalidConfig, JobServices<J>>
-
-/** Checks all jobs, and answers one effect for each. */
-const prepare = <const Jobs extends ReadonlyArray<Job>>(
-  contender: Contender,
-  jobs: Jobs
-): Effect.Effect<ReadonlyArray<Running<Jobs[number]>>, InvalidConfig> => {
+/** Checks all jobs. */
+const prepare = <R>(jobs: ReadonlyArray<Job<unknown, R>>) => {
   const names = new Set<string>()
   return Effect.forEach(jobs, (job) => {
     if (names.has(job.name)) return refuse("jobs", `there are two jobs named ${JSON.stringify(job.name)}`)
     names.add(job.name)
-    // A job's `onError` is never "fail", so its runs cannot fail the effect
-    return Effect.map(
-      scheduledWork.plan(job.schedule, job),
-      (plan) => scheduledWork.drive(contender, plan, job.run) as Running<Jobs[number]>
-    )
+    return Effect.map(jobSpec.make(job), (spec): jobRunner.Prepared<R> => ({ spec, run: job.run }))
   })
 }
 
 /**
- * Runs jobs while the contender leads, each in a fiber of its own.
+ * Runs jobs while the contender leads.
  *
  * **Details**
  *
- * Ends only with `InvalidConfig`, for a name that is blank or given twice, or for a schedule that cannot work.
+ * Ends only with `InvalidConfig`, for a name that is blank or used twice, or for options that cannot work.
  *
  * **Example** (Jobs of a contender that leads other work too)
  *
@@ -234,8 +293,8 @@ const prepare = <const Jobs extends ReadonlyArray<Job>>(
  * class Node extends Contender.Service<Node>()("app/Node") {}
  *
  * const jobs = [
- *   { name: "sweep", schedule: Leadership.fixedDelay("1 minute"), run: Effect.log("sweeping") },
- *   { name: "count", schedule: Leadership.fixedRate("10 seconds"), run: Effect.log("counting"), onError: "stepDown" }
+ *   { name: "sweep", schedule: Leadership.every("1 minute"), run: Effect.log("sweeping") },
+ *   { name: "count", schedule: Leadership.every("10 seconds"), run: Effect.log("counting"), onError: "stepDown" }
  * ] as const satisfies ReadonlyArray<Leadership.Job>
  *
  * const program = Leadership.runJobs(Node, jobs).pipe(Effect.provide(Node.layer("node")))
@@ -249,9 +308,8 @@ export const runJobs = <const Jobs extends ReadonlyArray<Job>, CE = never, CR = 
   jobs: Jobs
 ): Effect.Effect<never, InvalidConfig | CE, JobServices<Jobs[number]> | CR> =>
   Effect.gen(function*() {
-    const prepared = yield* prepare(yield* contenderOf(contender), jobs)
-    yield* Effect.all(prepared, { concurrency: "unbounded", discard: true })
-    return yield* Effect.never
+    const prepared = yield* prepare(jobs as ReadonlyArray<Job<unknown, JobServices<Jobs[number]>>>)
+    return yield* jobRunner.run(yield* contenderOf(contender), prepared)
   })
 
 /**
@@ -280,214 +338,6 @@ export const layerJobs = <const Jobs extends ReadonlyArray<Job>>(
   options?: ContenderOptions
 ): Layer.Layer<never, InvalidName | InvalidConfig, Mutex | JobServices<Jobs[number]>> =>
   Layer.effectDiscard(Effect.gen(function*() {
-    const prepared = yield* prepare(yield* contend(name, options), jobs)
-    yield* Effect.forEach(prepared, (job) =>
-      Effect.forkScoped(
-        Effect.tapCause(job, (cause) => log.error("A background job ended, and does not come back", cause))
-      ), { discard: true })
+    const prepared = yield* prepare(jobs as ReadonlyArray<Job<unknown, JobServices<Jobs[number]>>>)
+    yield* Effect.forkScoped(jobRunner.run(yield* contend(name, options), prepared))
   }))
-
-/**
- * Runs at once at each gain, and from then on every `period`, however long the runs take.
- *
- * **Details**
- *
- * A late run begins at once and stands for all that were missed. The beat stays.
- *
- * **Example** (Every minute, the first time 10 seconds after a gain)
- *
- * ```ts
- * import { Leadership } from "@effect-simba/core"
- *
- * const schedule = Leadership.fixedRate("1 minute", { initialDelay: "10 seconds" })
- * ```
- *
- * @category constructors
- * @since 0.1.0
- */
-export const fixedRate = (period: Duration.Input, options?: {
-  /** How long after each gain the first run begins. Default: at once. */
-  readonly initialDelay?: Duration.Input | undefined
-}): Periodic => schedules.fixedRate(period, options)
-
-/**
- * Runs at once at each gain, and from then on `delay` after the end of the last run.
- *
- * **Example** (A pause of ten seconds between two sweeps)
- *
- * ```ts
- * import { Leadership } from "@effect-simba/core"
- *
- * const schedule = Leadership.fixedDelay("10 seconds")
- * ```
- *
- * @category constructors
- * @since 0.1.0
- */
-export const fixedDelay = (delay: Duration.Input, options?: {
-  /** How long after each gain the first run begins. Default: at once. */
-  readonly initialDelay?: Duration.Input | undefined
-}): Schedule.Schedule<number, unknown, InvalidConfig> => schedules.fixedDelay(delay, options)
-
-/**
- * Runs at the instants of a cron expression, of five fields or, with seconds, six.
- *
- * **Details**
- *
- * Instants are in UTC unless a time zone is given, so all nodes mean the same instants. A run that lasts until the next
- * instant makes that one pass.
- *
- * **Gotchas**
- *
- * An instant comes by the clock of the leading node. Add `oncePerPeriod` and `catchUp` where clocks may differ, or where an
- * instant must not get lost in a change of leaders.
- *
- * **Example** (At half past six of each working day, in Vienna)
- *
- * ```ts
- * import { Leadership } from "@effect-simba/core"
- *
- * const schedule = Leadership.cron("30 6 * * 1-5", { timeZone: "Europe/Vienna" })
- * ```
- *
- * @category constructors
- * @since 0.1.0
- */
-export const cron = (
-  expression: string | Cron.Cron,
-  /** Only for expressions that are texts: a `Cron` has options of its own. */
-  options?: {
-    /** An IANA name or a time zone. Default: UTC, in any zone of the machine. */
-    readonly timeZone?: string | DateTime.TimeZone | undefined
-    /** Which of two equal local times counts when clocks are set back. Default: `"earlier"`. */
-    readonly onDstOverlap?: Cron.DstOverlapPolicy | undefined
-  }
-): Periodic => schedules.cron(expression, options)
-
-/**
- * A schedule from `fixedRate` or `cron`, whose period the whole fleet knows.
- *
- * **Details**
- *
- * Piped through an operator of `Schedule` it is a schedule like any other. It fails with `InvalidConfig` if its period or
- * expression cannot work.
- *
- * **Example** (A nightly run, at the hour that a region likes)
- *
- * ```ts
- * import { Contender, Leadership } from "@effect-simba/core"
- * import { Effect } from "effect"
- *
- * class Jobs extends Contender.Service<Jobs>()("app/Jobs") {}
- *
- * const closing = (region: string, schedule: Leadership.Periodic) =>
- *   Leadership.leaderSchedule(Jobs, Effect.log(`closing ${region}`), schedule, {
- *     name: `closing-${region}`,
- *     oncePerPeriod: true
- *   })
- *
- * const program = closing("asia", Leadership.cron("0 3 * * *", { timeZone: "Asia/Tokyo" }))
- * ```
- *
- * @category models
- * @since 0.1.0
- */
-export interface Periodic extends schedules.Periodic {}
-
-/**
- * Options of scheduled work. `oncePerPeriod` needs a `name` and a `Periodic` schedule.
- *
- * **Details**
- *
- * With `oncePerPeriod` the backend keeps a ticket for each `name` and gives it out once. For a cron schedule the ticket is
- * the scheduled instant. For a rate it is the backend's time divided by the period, so periods begin at multiples of the
- * period since 1970. A run that failed, was interrupted, or never began because the leadership ended, has had its period. So has a run whose
- * ticket was given out by a backend that could not answer any more.
- *
- * A backend that does not answer is asked again after 100 milliseconds, later every 10 seconds. An instant of a cron
- * schedule is given up when the next one has come.
- *
- * **Example** (A failure that another node may not have)
- *
- * ```ts
- * import { Contender, Leadership } from "@effect-simba/core"
- * import { Effect } from "effect"
- *
- * class Jobs extends Contender.Service<Jobs>()("app/Jobs") {}
- *
- * const options: Leadership.ScheduleOptions<"stepDown"> = { name: "mirror", onError: "stepDown" }
- *
- * const mirroring = Leadership.leaderSchedule(Jobs, Effect.fail("disk full"), Leadership.fixedRate("5 minutes"), options)
- * ```
- *
- * @category options
- * @since 0.1.0
- */
-export type ScheduleOptions<H extends scheduledWork.OnError = scheduledWork.OnError, S = Periodic> =
-  & {
-    /**
-     * What follows a failure or a defect of a run, which is logged and counted in any case.
-     *
-     * - `continue` (default): the next run comes when the schedule says.
-     * - `stepDown`: the leadership is given up with all its work, so that another node may try. Where this node leads
-     *   again, the work waits 100 milliseconds, doubling up to 10 seconds with each such failure in a row.
-     * - `fail`: the schedule ends with that failure. The leadership stays.
-     */
-    readonly onError?: H | undefined
-  }
-  & (
-    | {
-      /** What logs call the work. Default: `"work"`. */
-      readonly name?: string | undefined
-      /** `true` needs a `name` and a `Periodic` schedule: `fixedRate` or `cron`. */
-      readonly oncePerPeriod?: false | undefined
-    }
-    | ([S] extends [Periodic] ? OncePerPeriod & {
-        /** How the fleet knows the work, within the mutex. Not blank. */
-        readonly name: string
-      }
-      : never)
-  )
-
-type OncePerPeriod = {
-  /** At most one run per period in the whole fleet, even if the clocks of the nodes differ. */
-  readonly oncePerPeriod: true
-  /**
-   * How late a gain of the leadership may make up for the last instant of a cron schedule that nobody has had. A fail-over
-   * takes up to a ttl plus a transition, and `"1 minute"` covers it. A job that the fleet never saw has missed nothing: its
-   * first run is at the next instant. Default: not at all.
-   */
-  readonly catchUp?: Duration.Input | undefined
-}
-
-/**
- * One background job of `runJobs` or `layerJobs`. Its failures do not end it.
- *
- * **Example** (Work that gets the lease)
- *
- * ```ts
- * import { Leadership } from "@effect-simba/core"
- * import { Effect } from "effect"
- *
- * const job: Leadership.Job = {
- *   name: "sweep",
- *   schedule: Leadership.fixedDelay("10 seconds"),
- *   run: (lease) => Effect.log(`sweeping with token ${lease.token}`)
- * }
- * ```
- *
- * @category models
- * @since 0.1.0
- */
-export type Job<E = unknown, R = unknown> =
-  & {
-    /** Not blank, and not the name of another job of the same contender. */
-    readonly name: string
-    readonly run: Body<unknown, E, R>
-    /** As for `leaderSchedule`. Default: `"continue"`. */
-    readonly onError?: Exclude<scheduledWork.OnError, "fail"> | undefined
-  }
-  & (
-    | { readonly schedule: WorkSchedule<InvalidConfig, R>; readonly oncePerPeriod?: false | undefined }
-    | (OncePerPeriod & { readonly schedule: Periodic })
-  )

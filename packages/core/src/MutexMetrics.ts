@@ -271,14 +271,12 @@ export const leadershipsEnded = counters(
 )
 
 /**
- * Counts runs of scheduled work, by outcome.
+ * Counts runs of jobs, by outcome.
  *
  * **Details**
  *
  * - `failure`, `defect`: the run failed or died.
  * - `interrupted`: it was interrupted, by the end of the leadership or otherwise.
- * - `skipped`: it did not run. Its period was taken by an earlier run in the fleet, or the backend did not answer in time.
- * - `early`: it waits. Its instant has come by the clock of this node, and is far ahead of the backend's time.
  *
  * **Example** (The runs that went wrong)
  *
@@ -297,7 +295,58 @@ export const leadershipsEnded = counters(
  */
 export const leaderRuns = counters(
   "simba_leadership_runs",
-  "Runs of scheduled work, by outcome",
+  "Runs of jobs, by outcome",
   "outcome",
-  ["success", "failure", "defect", "interrupted", "skipped", "early"]
+  ["success", "failure", "defect", "interrupted"]
 )
+
+/**
+ * Counts the scheduled instants of jobs that nobody ran, by cause, with the labels `mutex` and `job_name`.
+ *
+ * **Details**
+ *
+ * - `noLeader`: nobody led then.
+ * - `running`: the run before had not ended.
+ * - `paused`: an operator paused the job.
+ * - `outage`: the backend did not reply in time.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const jobsMissed = counters(
+  "simba_job_missed",
+  "Scheduled instants that nobody ran, by cause",
+  "cause",
+  ["noLeader", "running", "paused", "outage"]
+)
+
+const jobGauge = (id: string, description: string): Metric.Gauge<number> =>
+  Metric.gauge(id, { description, attributes: { time_unit: "milliseconds" } })
+
+/**
+ * Shows when the last run of a job began in the fleet, in milliseconds since 1970, with the labels `mutex` and
+ * `job_name`. Each leader reports it, so take the maximum.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const jobLastStart: Metric.Gauge<number> = jobGauge("simba_job_last_start", "When the last run of a job began")
+
+/**
+ * Shows when the last successful run of a job ended in the fleet, as `jobLastStart` does.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const jobLastSuccess: Metric.Gauge<number> = jobGauge(
+  "simba_job_last_success",
+  "When the last successful run of a job ended"
+)
+
+/**
+ * Shows since when a job runs on this node, in milliseconds since 1970, and 0 while it does not run.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const jobRunningSince: Metric.Gauge<number> = jobGauge("simba_job_running_since", "Since when a job runs, or 0")

@@ -9,7 +9,7 @@ import * as Schema from "effect/Schema"
 import { contenderProblem, mutexProblem } from "./internal/nameRules.ts"
 
 /**
- * The name of a mutex: not blank, not starting with `}`, without `}:tick:`.
+ * The name of a mutex: not blank, not starting with `}`.
  *
  * **Example** (A name from outside)
  *

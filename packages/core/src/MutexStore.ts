@@ -20,6 +20,7 @@ import * as Stream from "effect/Stream"
 import type { FencingToken } from "./FencingToken.ts"
 import { instant } from "./internal/lease/instant.ts"
 import { type Last, MemoryMutex } from "./internal/mutex/memoryStore.ts"
+import type { JobStore } from "./JobStore.ts"
 import { inboxOf, type LeaseId, type MutexName } from "./MutexName.ts"
 import type { MutexState, Ownership } from "./MutexState.ts"
 import type { BackendError, StoreError } from "./SimbaError.ts"
@@ -232,43 +233,6 @@ export type WakeUp =
 export type Change = { readonly _tag: "Acquired"; readonly owner: string } | { readonly _tag: "Gap" }
 
 /**
- * Asks whether the caller is the first of the fleet to run `job` in a period.
- *
- * @see {@link MutexStore}
- * @category models
- * @since 0.1.0
- */
-export interface ClaimPeriodRequest {
-  readonly mutex: MutexName
-  readonly job: string
-  readonly period: Duration.Duration
-  /**
-   * The period is this scheduled instant, in milliseconds since 1970, and no later one has run. An instant that is more than
-   * 10 seconds ahead of the backend's time is refused. Default: the period is the backend's time divided by `period`.
-   */
-  readonly at?: number | undefined
-  /** Refuses a job that the backend does not know, and remembers it as if it had run. Default: false. */
-  readonly onlyIfKnown?: boolean | undefined
-}
-
-/**
- * The answer to a `ClaimPeriodRequest`.
- *
- * @see {@link MutexStore}
- * @category models
- * @since 0.1.0
- */
-export interface ClaimPeriodResult {
-  /** Whether the caller, and nobody else, is to run the job in this period. */
-  readonly first: boolean
-  /**
-   * Time until the next period begins, by the backend's time. For a request with `at` zero, or the time until the instant is
-   * no longer too far ahead.
-   */
-  readonly next: Duration.Duration
-}
-
-/**
  * Keeps who owns which mutex and who waits for it.
  *
  * **Example** (A store that logs its answers)
@@ -351,7 +315,8 @@ export class MutexStore extends Context.Service<MutexStore, {
   readonly list: Stream.Stream<MutexName, StoreError>
   /** Takes the mutex from its owner, hands it over as a release does, and returns the previous owner. */
   readonly forceRelease: (mutex: MutexName, confirm: Duration.Duration) => Effect.Effect<Ownership, StoreError>
-  readonly claimPeriod: (request: ClaimPeriodRequest) => Effect.Effect<ClaimPeriodResult, StoreError>
+  /** The jobs of each mutex. */
+  readonly jobs: JobStore
 }>()("@effect-simba/core/MutexStore") {}
 
 /**
@@ -453,7 +418,12 @@ const make = Effect.sync((): MutexStore["Service"] => {
             if (before._tag === "Held") inboxes.get(inboxOf(before.owner))?.({ id: before.owner })
           })
       ),
-    claimPeriod: (request) => withMutex(request.mutex, (mutex) => mutex.claimPeriod(request))
+    jobs: {
+      look: (request) => withMutex(request.mutex, (mutex) => mutex.lookAtJobs(request)),
+      claim: (request) => withMutex(request.mutex, (mutex) => mutex.claimRun(request)),
+      end: (request) => withMutex(request.mutex, (mutex) => mutex.endRun(request)),
+      steer: (name, order) => withMutex(name, (mutex) => mutex.steerJobs(order))
+    }
   }
 })
 

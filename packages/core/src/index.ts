@@ -17,8 +17,11 @@ export * as FencingToken from "./FencingToken.ts"
 /**
  * Work that runs on one node of a fleet: the node whose contender leads.
  *
- * Work runs in a fiber of its own from each gain of the leadership on. A loss interrupts it at once, and the mutex is
- * released after the work and its finalizers have ended.
+ * Two kinds: `whileLeader` runs an effect for as long as its node leads, which may repeat by any `Schedule`. A job runs once
+ * per period in the whole fleet, through changes of leaders, by the time of the backend.
+ *
+ * A loss of the leadership interrupts the work at once, and the mutex is released after the work and its finalizers have
+ * ended.
  *
  * **Example** (Background jobs of a service)
  *
@@ -27,8 +30,8 @@ export * as FencingToken from "./FencingToken.ts"
  * import { Effect, Layer } from "effect"
  *
  * const Jobs = Leadership.layerJobs("jobs", [
- *   { name: "sweep", schedule: Leadership.fixedDelay("10 seconds"), run: Effect.log("sweeping") },
- *   { name: "report", schedule: Leadership.cron("0 3 * * *"), oncePerPeriod: true, run: Effect.log("reporting") }
+ *   { name: "sweep", schedule: Leadership.every("10 minutes"), run: Effect.log("sweeping") },
+ *   { name: "report", schedule: Leadership.cron("0 3 * * *"), catchUp: "1 hour", run: Effect.log("reporting") }
  * ])
  *
  * const Live = Jobs.pipe(Layer.provide(Mutex.layerMemory()))

@@ -25,7 +25,7 @@
  * @since 0.1.0
  */
 import type { ContenderOptions } from "@effect-simba/core/Contender"
-import { cron, leaderSchedule } from "@effect-simba/core/Leadership"
+import { cron, runJobs } from "@effect-simba/core/Leadership"
 import type * as Core from "@effect-simba/core/Lease"
 import * as Mutex from "@effect-simba/core/Mutex"
 import * as MutexConfig from "@effect-simba/core/MutexConfig"
@@ -40,7 +40,6 @@ import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
-import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as log from "./internal/client/log.ts"
 import { type Names, problemWith } from "./internal/client/optionNames.ts"
@@ -385,12 +384,13 @@ const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex.Mutex, unknown>): Sim
       return hold(Effect.gen(function*() {
         const contender = yield* Mutex.contend(name, options)
         const driven = options?.cron === undefined
-          ? leaderSchedule(contender, bodyOf(work), Schedule.recurs(1), { name, onError: "stepDown" })
-          : leaderSchedule(contender, bodyOf(work), cron(options.cron, options), {
+          ? contender.whileLeader(bodyOf(work))
+          : runJobs(contender, [{
             name,
-            oncePerPeriod: true,
-            catchUp: options.catchUp
-          })
+            schedule: cron(options.cron, options),
+            catchUp: options.catchUp,
+            run: ({ lease }) => bodyOf(work)(lease)
+          }])
         const fiber = yield* Effect.forkScoped(driven, { startImmediately: true })
         // A schedule that cannot work has ended by now
         yield* fiber.pollUnsafe() ?? Effect.void

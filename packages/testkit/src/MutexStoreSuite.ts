@@ -11,13 +11,13 @@ import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import { type Cases, long, makeBench } from "./internal/suite/bench.ts"
 import { observing } from "./internal/suite/changes.ts"
-import { ticking } from "./internal/suite/claimPeriods.ts"
 import { counting } from "./internal/suite/deadWaiters.ts"
 import { expiring } from "./internal/suite/expiry.ts"
 import { forcing } from "./internal/suite/forcedRelease.ts"
 import { granting } from "./internal/suite/grants.ts"
 import { handingOver } from "./internal/suite/handOff.ts"
 import { Command, runHistory } from "./internal/suite/history.ts"
+import { scheduling } from "./internal/suite/jobs.ts"
 import { naming } from "./internal/suite/names.ts"
 import { guarding } from "./internal/suite/renewals.ts"
 import { requeueing } from "./internal/suite/requeue.ts"
@@ -80,7 +80,7 @@ export const suite = <E>(name: string, layer: Layer.Layer<MutexStore, E>, option
     naming(cases)
     observing(cases)
     forcing(cases)
-    ticking(cases)
+    scheduling(cases)
     unfairness(cases)
     reserving(cases)
     requeueing(cases)

@@ -23,8 +23,6 @@ export const mutexProblem: Problem = (name) =>
   anyProblem(name) ?? (
     name.startsWith("}")
       ? "it starts with \"}\", which would empty the hash tag of its keys"
-      : name.includes("}:tick:")
-      ? "it contains \"}:tick:\", which would make its key the key of a job"
       : undefined
   )
 

@@ -1,11 +1,10 @@
-import { Mutex, MutexName, type OwnerEvent } from "@effect-simba/core"
+import { Mutex, type OwnerEvent } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Exit, Fiber, Latch, Layer, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { between } from "../../src/internal/mutex/ownerWatch.ts"
 import { Faults } from "../support/faultyStore.ts"
-import * as FaultyStore from "../support/faultyStore.ts"
 import { another, start, TestLive } from "../support/setup.ts"
 
 const tags = (events: ReadonlyArray<OwnerEvent.OwnerEvent>) => events.map((event) => event._tag)
@@ -208,47 +207,4 @@ describe("MutexAdmin", { tags: ["B59"] }, () => {
       }).pipe(Effect.provide(Mutex.layer().pipe(Layer.provide(forged))))
       assert.isTrue(yield* lease.isHeld)
     }).pipe(Effect.provide(TestLive)), { tags: ["H5"] })
-})
-
-describe("ticks", { tags: ["B33"] }, () => {
-  const setup = Effect.gen(function*() {
-    const store = yield* MutexStore.MutexStore
-    const mutex = MutexName.MutexName.make("m")
-    return (every: Duration.Input, at?: number) =>
-      Effect.map(
-        store.claimPeriod({ mutex, job: "j", period: Duration.fromInputUnsafe(every), at }),
-        ({ first, next }) => [first, Duration.toMillis(next)]
-      )
-  })
-
-  it.effect("one caller per period of the backend's time", () =>
-    Effect.gen(function*() {
-      const tick = yield* setup
-      yield* TestClock.adjust("1200 millis")
-      assert.deepStrictEqual(yield* tick("1 second"), [true, 800])
-      assert.deepStrictEqual(yield* tick("1 second"), [false, 800])
-      yield* TestClock.adjust("800 millis")
-      assert.deepStrictEqual(yield* tick("1 second"), [true, 1000])
-    }).pipe(Effect.provide(FaultyStore.layer)))
-
-  it.effect("one caller per scheduled instant, and none for an earlier one", () =>
-    Effect.gen(function*() {
-      const tick = yield* setup
-      yield* TestClock.setTime(110_000)
-      assert.deepStrictEqual(yield* tick("1 minute", 60_000), [true, 0])
-      assert.deepStrictEqual(yield* tick("1 minute", 60_000), [false, 0])
-      assert.deepStrictEqual(yield* tick("1 minute", 0), [false, 0])
-      assert.deepStrictEqual(yield* tick("1 minute", 120_001), [false, 1])
-      assert.deepStrictEqual(yield* tick("1 minute", 120_000), [true, 0])
-    }).pipe(Effect.provide(FaultyStore.layer)))
-
-  it.effect("a job whose period changes goes on within one period", () =>
-    Effect.gen(function*() {
-      const tick = yield* setup
-      yield* TestClock.adjust("61 seconds")
-      assert.deepStrictEqual(yield* tick("1 second"), [true, 1000])
-      assert.deepStrictEqual(yield* tick("1 minute"), [false, 59_000])
-      yield* TestClock.adjust("59 seconds")
-      assert.deepStrictEqual(yield* tick("1 minute"), [true, 60_000])
-    }).pipe(Effect.provide(FaultyStore.layer)))
 })

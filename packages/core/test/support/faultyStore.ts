@@ -4,15 +4,15 @@ import * as SimbaError from "@effect-simba/core/SimbaError"
 import { Context, type Duration, Effect, Layer } from "effect"
 
 export interface Switches {
-  /** `fail`: the command never reaches the store. `hang`: neither. `late`: done at once, answered after the delay. */
-  acquire: "work" | "fail" | "hang" | { readonly late: Duration.Input }
+  /** `fail`: the command never reaches the store. `hang`: neither. `late`: done at once, answered after the delay. `lost`: done, and failed. */
+  acquire: "work" | "fail" | "hang" | "lost" | { readonly late: Duration.Input }
   guard: "work" | "fail" | "hang" | { readonly late: Duration.Input }
   release: "work" | "fail" | "hang" | { readonly late: Duration.Input }
   subscribe: "work" | "fail" | "hang" | { readonly late: Duration.Input }
   /** How many acquiring requests are refused for good before the others do what `acquire` says. */
   refusals: number
   inspect: "work" | "fail"
-  tick: "work" | "fail"
+  jobs: Switches["acquire"]
   readonly calls: Array<string>
 }
 
@@ -36,6 +36,8 @@ const through = <A, E, R>(
     ? Effect.fail(outage)
     : mode === "hang"
     ? Effect.never
+    : mode === "lost"
+    ? Effect.andThen(effect, Effect.fail(outage))
     : Effect.tap(effect, () => Effect.sleep(mode.late))
 
 export const layer: Layer.Layer<MutexStore.MutexStore | Faults> = Layer.effectContext(Effect.gen(function*() {
@@ -47,7 +49,7 @@ export const layer: Layer.Layer<MutexStore.MutexStore | Faults> = Layer.effectCo
     subscribe: "work",
     refusals: 0,
     inspect: "work",
-    tick: "work",
+    jobs: "work",
     calls: []
   }
   const faulty = MutexStore.MutexStore.of({
@@ -75,7 +77,12 @@ export const layer: Layer.Layer<MutexStore.MutexStore | Faults> = Layer.effectCo
         return through(faults.release, store.release(request))
       }),
     inspect: (mutex, limit) => Effect.suspend(() => through(faults.inspect, store.inspect(mutex, limit))),
-    claimPeriod: (request) => Effect.suspend(() => through(faults.tick, store.claimPeriod(request))),
+    jobs: {
+      look: (request) => Effect.suspend(() => through(faults.jobs, store.jobs.look(request))),
+      claim: (request) => Effect.suspend(() => through(faults.jobs, store.jobs.claim(request))),
+      end: (request) => Effect.suspend(() => through(faults.jobs, store.jobs.end(request))),
+      steer: (mutex, order) => store.jobs.steer(mutex, order)
+    },
     wakeUps: (mutex, id) =>
       Effect.suspend(() => {
         faults.calls.push("subscribe")

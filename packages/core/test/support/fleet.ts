@@ -14,7 +14,12 @@ const wrap = (store: Store, through: <A, E>(effect: Effect.Effect<A, E>) => Effe
   owner: (mutex) => through(store.owner(mutex)),
   inspect: (mutex, limit) => through(store.inspect(mutex, limit)),
   forceRelease: (mutex, confirm) => through(store.forceRelease(mutex, confirm)),
-  claimPeriod: (request) => through(store.claimPeriod(request))
+  jobs: {
+    look: (request) => through(store.jobs.look(request)),
+    claim: (request) => through(store.jobs.claim(request)),
+    end: (request) => through(store.jobs.end(request)),
+    steer: (mutex, order) => through(store.jobs.steer(mutex, order))
+  }
 })
 
 export const make = Effect.gen(function*() {
@@ -24,42 +29,44 @@ export const make = Effect.gen(function*() {
   const store = wrap(Context.get(context, MutexStore.MutexStore), Effect.provideService(Clock.Clock, clock))
 
   /** `ahead`: by how many milliseconds its wall clock is ahead of the backend's. */
-  const node = Effect.fnUntraced(function*(name: string, options: { readonly ahead?: number } = {}) {
-    const ahead = options.ahead ?? 0
-    const own: Clock.Clock = {
-      ...clock,
-      currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe() + ahead,
-      currentTimeMillis: Effect.sync(() => clock.currentTimeMillisUnsafe() + ahead),
-      monotonicTimeNanosUnsafe: () => clock.monotonicTimeNanosUnsafe(),
-      sleep: (duration) => clock.sleep(duration)
+  const node = Effect.fnUntraced(
+    function*(name: string, options: { readonly ahead?: number; readonly logger?: Logger.Logger<unknown, void> } = {}) {
+      const ahead = options.ahead ?? 0
+      const own: Clock.Clock = {
+        ...clock,
+        currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe() + ahead,
+        currentTimeMillis: Effect.sync(() => clock.currentTimeMillisUnsafe() + ahead),
+        monotonicTimeNanosUnsafe: () => clock.monotonicTimeNanosUnsafe(),
+        sleep: (duration) => clock.sleep(duration)
+      }
+      const nodeScope = yield* Scope.fork(scope)
+      let dead = false
+      const reachable = wrap(store, (effect) => Effect.suspend(() => dead ? Effect.never : effect))
+      const live = Mutex.layer({ processName: name }).pipe(
+        Layer.provide(Layer.succeed(MutexStore.MutexStore, reachable)),
+        Layer.provideMerge(Logger.layer(options.logger === undefined ? [] : [options.logger]))
+      )
+      const services = yield* Layer.buildWithScope(live, nodeScope).pipe(Effect.provideService(Clock.Clock, own))
+      const here = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+        effect.pipe(
+          Effect.provideContext(Context.add(services, Scope.Scope, nodeScope)),
+          Effect.provideService(Clock.Clock, own)
+        ) as Effect.Effect<A, E, Exclude<R, Mutex.Mutex | Scope.Scope>>
+      return {
+        name,
+        /** Runs an effect in the node's context and scope. */
+        here,
+        start: <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+          here(Effect.forkIn(effect, nodeScope, { startImmediately: true })),
+        close: Scope.close(nodeScope, Exit.void),
+        /** Nothing reaches the backend any more, and all work of the node ends. */
+        kill: Effect.suspend(() => {
+          dead = true
+          return Effect.asVoid(Effect.forkIn(Scope.close(nodeScope, Exit.void), scope))
+        })
+      }
     }
-    const nodeScope = yield* Scope.fork(scope)
-    let dead = false
-    const reachable = wrap(store, (effect) => Effect.suspend(() => dead ? Effect.never : effect))
-    const live = Mutex.layer({ processName: name }).pipe(
-      Layer.provide(Layer.succeed(MutexStore.MutexStore, reachable)),
-      Layer.provideMerge(Logger.layer([]))
-    )
-    const services = yield* Layer.buildWithScope(live, nodeScope).pipe(Effect.provideService(Clock.Clock, own))
-    const here = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-      effect.pipe(
-        Effect.provideContext(Context.add(services, Scope.Scope, nodeScope)),
-        Effect.provideService(Clock.Clock, own)
-      ) as Effect.Effect<A, E, Exclude<R, Mutex.Mutex | Scope.Scope>>
-    return {
-      name,
-      /** Runs an effect in the node's context and scope. */
-      here,
-      start: <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-        here(Effect.forkIn(effect, nodeScope, { startImmediately: true })),
-      close: Scope.close(nodeScope, Exit.void),
-      /** Nothing reaches the backend any more, and all work of the node ends. */
-      kill: Effect.suspend(() => {
-        dead = true
-        return Effect.asVoid(Effect.forkIn(Scope.close(nodeScope, Exit.void), scope))
-      })
-    }
-  })
+  )
   return { node, faults: Context.get(context, FaultyStore.Faults), store: context }
 })
 

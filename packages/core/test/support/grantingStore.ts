@@ -94,7 +94,12 @@ const store = Layer.effectContext(Effect.gen(function*() {
       inspect: () => Effect.die("not asked"),
       list: Stream.empty,
       forceRelease: () => Effect.die("not asked"),
-      claimPeriod: () => Effect.die("not asked")
+      jobs: {
+        look: () => Effect.die("not asked"),
+        claim: () => Effect.die("not asked"),
+        end: () => Effect.die("not asked"),
+        steer: () => Effect.die("not asked")
+      }
     })
   ).pipe(Context.add(Backend, {
     calls,

@@ -151,7 +151,7 @@ export const scopes: Readonly<Record<string, Scope>> = {
       process((client) =>
         Leadership.runJobs(Mutex.contend("a"), [{
           name: "job",
-          schedule: Leadership.fixedRate("200 millis"),
+          schedule: Leadership.every("200 millis"),
           run: Effect.sync(() => client.note("ran"))
         }]).pipe(Effect.scoped, Effect.timeout("500 millis"))
       ),

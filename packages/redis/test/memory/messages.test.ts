@@ -271,21 +271,29 @@ const badInspects: ReadonlyArray<unknown> = [
   ["x@@1", "", "1", [["id", "5", "6"]]]
 ]
 
-const badTicks: ReadonlyArray<unknown> = [
+const badLooks: ReadonlyArray<unknown> = [
   null,
   "1",
   [],
   ["1"],
-  ["1", "0", ""],
-  ["", "0"],
-  ["2", "0"],
-  [1, "0"],
-  ["1", ""],
-  ["1", "-1"],
-  ["1", "1.5"],
-  ["1", "01"],
-  ["1", "soon"],
-  ["1", 5]
+  ["", []],
+  ["1", "at:job"],
+  ["1", ["at:job", ""]],
+  ["1", ["at:job", "1.5"]],
+  ["1", ["schedule:job", "every 1000"]],
+  ["1", ["at:job", "1", "outcome:job", "other"]],
+  ["1", ["at:job", "1", "start:job", "-1"]]
+]
+
+const badClaims: ReadonlyArray<unknown> = [
+  null,
+  "Claimed",
+  ["Claimed"],
+  ["Claimed", "1", "1"],
+  ["Other", "1", "1", "0"],
+  ["Claimed", "", "1", "0"],
+  ["Claimed", "1", "1.5", "0"],
+  ["Claimed", "1", "1", -1]
 ]
 
 describe("the replies of the scripts", () => {
@@ -332,12 +340,6 @@ describe("the replies of the scripts", () => {
     ]
   ])
   refuses("InspectReply", replies.InspectReply, badInspects)
-  roundTrips("TickReply", replies.ClaimPeriodReply)
-  reads("TickReply", replies.ClaimPeriodReply, [
-    [["1", "0"], ["1", 0]],
-    [["0", "59999"], ["0", 59_999]]
-  ])
-  refuses("TickReply", replies.ClaimPeriodReply, badTicks)
 })
 
 describe("names on the wire", () => {
@@ -347,7 +349,7 @@ describe("names on the wire", () => {
     assert.strictEqual(RedisKeys.fence(mutex), "simba:{jobs}:fence")
     assert.strictEqual(RedisKeys.mutexChannel(mutex), "simba:{jobs}")
     assert.strictEqual(RedisKeys.contenderChannel(mutex, id), "simba:{jobs}:7-abcdef012345:4711@host")
-    assert.strictEqual(RedisKeys.tick(mutex, "nightly"), "simba:{jobs}:tick:nightly")
+    assert.strictEqual(RedisKeys.jobs(mutex), "simba:{jobs}:jobs")
     assert.strictEqual(RedisKeys.inboxChannel("abcdef012345"), "simba:inbox:abcdef012345")
     assert.isTrue(RedisKeys.reserved(mutex).startsWith("simba:{jobs}:"))
     assert.strictEqual(
@@ -366,12 +368,11 @@ describe("names on the wire", () => {
       const odd = MutexName.make(name)
       assert.strictEqual(RedisKeys.mutexOf(RedisKeys.owner(odd)), name)
       assert.strictEqual(RedisKeys.mutexOf(RedisKeys.queue(odd)), name)
-      const others = ["job", "}", "{job}", "x}:contender"].map((job) => RedisKeys.tick(odd, job))
       for (
         const key of [
           RedisKeys.fence(odd),
           RedisKeys.reserved(odd),
-          ...others,
+          RedisKeys.jobs(odd),
           "simba:jobs",
           `x${RedisKeys.owner(odd)}`
         ]
@@ -461,9 +462,28 @@ describe("the store says what it could not read", () => {
     ({ reply }) => readingFails(reply, (store) => store.inspect(mutex, 10))
   )
 
-  it.effect.each(badTicks.map((reply) => ({ reply })))(
-    "tick: $reply",
-    ({ reply }) => readingFails(reply, (store) => store.claimPeriod({ mutex, job: "job", period }))
+  it.effect.each(badLooks.map((reply) => ({ reply })))(
+    "look at jobs: $reply",
+    ({ reply }) => readingFails(reply, (store) => store.jobs.look({ mutex, jobs: [] }))
+  )
+
+  it.effect.each(badClaims.map((reply) => ({ reply })))(
+    "claim of a run: $reply",
+    ({ reply }) =>
+      readingFails(reply, (store) =>
+        store.jobs.claim({
+          mutex,
+          job: "job",
+          id,
+          token: 1 as FencingToken,
+          claim: "claim",
+          mode: "run",
+          at: 0,
+          missed: 0,
+          cause: "",
+          minInterval: period,
+          attempts: 1
+        }))
   )
 
   it.effect.each(badOwnerships)(

@@ -1,11 +1,8 @@
 /** A process with jobs that run once per period in the fleet, for `process/jobs.test.ts`. */
 import { Leadership } from "@effect-simba/core"
-import type { Lease } from "@effect-simba/core/Lease"
 import * as Mutex from "@effect-simba/core/Mutex"
-import { MutexName } from "@effect-simba/core/MutexName"
 import { IoRedis, RedisFence, RedisMutex } from "@effect-simba/redis"
-import { Effect, Layer } from "effect"
-import * as RedisKeys from "../../src/internal/mutex/keys.ts"
+import { DateTime, Effect, Layer } from "effect"
 
 export interface JobsConfig {
   readonly url: string
@@ -19,34 +16,38 @@ export interface JobsConfig {
 
 export const jobs = ["rate", "cron"] as const
 
-/** Where a job counts its runs by period, and where it says who had it. */
+/** Where a job counts its runs by instant, and where it says who had it. */
 export const countKey = (mutex: string, job: string) => `runs of ${job} in ${mutex}`
 export const logKey = (mutex: string) => `log of ${mutex}`
 
-/** The period is the one whose ticket was given out last: the leader that has it is at work. */
 const count = RedisFence.script(
-  (tick: string, counts: string, log: string, line: string) => [tick, counts, log, line],
+  (counts: string, log: string, line: string, instant: number) => [counts, log, line, instant],
   {
-    numberOfKeys: 3,
+    numberOfKeys: 2,
     lua: `
-redis.call('RPUSH', KEYS[3], ARGV[1])
-return redis.call('HINCRBY', KEYS[2], redis.call('GET', KEYS[1]), 1)`
+redis.call('RPUSH', KEYS[2], ARGV[1])
+return redis.call('HINCRBY', KEYS[1], ARGV[2], 1)`
   }
 )
 
 export const layer = (config: JobsConfig) => {
   let runs = 0
-  const run = (job: string) => (lease: Lease) =>
+  const run = (job: string) => ({ lease, scheduledAt }: Leadership.Run) =>
     Effect.gen(function*() {
       const { mutex, name, stepsDownAfter } = config
-      const tick = RedisKeys.tick(MutexName.make(mutex), job)
-      yield* RedisFence.run(count, lease)(tick, countKey(mutex, job), logKey(mutex), `${job} ${name}`)
+      const instant = DateTime.toEpochMillis(scheduledAt)
+      yield* RedisFence.run(count, lease)(countKey(mutex, job), logKey(mutex), `${job} ${name}`, instant)
       if (++runs % stepsDownAfter === 0) return yield* Effect.fail("enough for now")
     })
-  const options = { oncePerPeriod: true, onError: "stepDown" } as const
   return Leadership.layerJobs(config.mutex, [
-    { ...options, name: "rate", schedule: Leadership.fixedRate(config.every), run: run("rate") },
-    { ...options, name: "cron", schedule: Leadership.cron("* * * * * *"), catchUp: "5 seconds", run: run("cron") }
+    { name: "rate", schedule: Leadership.every(config.every), onError: "stepDown", run: run("rate") },
+    {
+      name: "cron",
+      schedule: Leadership.cron("* * * * * *"),
+      catchUp: "5 seconds",
+      onError: "stepDown",
+      run: run("cron")
+    }
   ]).pipe(
     Layer.provide(
       Mutex.layer({

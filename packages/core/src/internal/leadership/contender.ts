@@ -312,13 +312,15 @@ export const make = Effect.fnUntraced(function*(options: {
     start: begin,
     toJSON: () => ({ mutex, ...present?.lease.toJSON() as object | undefined })
   })
+  /** Judged by the clock: the leadership of this lease, unless it is over or about to end. */
+  const leadingUnder = ({ id }: Lease) =>
+    present?.lease.id === id && present.resigning === undefined && holds(present.lease) ? present : undefined
   register(contender, {
     store,
-    startRun: ({ id }) => {
-      const leadership = present
-      if (leadership?.lease.id !== id || leadership.resigning !== undefined || !holds(leadership.lease)) {
-        return undefined
-      }
+    mayStart: (lease) => leadingUnder(lease) !== undefined,
+    startRun: (lease) => {
+      const leadership = leadingUnder(lease)
+      if (leadership === undefined) return undefined
       leadership.runs++
       return () => {
         if (--leadership.runs === 0 && leadership.resigning !== undefined) {

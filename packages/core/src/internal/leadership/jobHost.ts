@@ -4,6 +4,8 @@ import type { MutexStore } from "../../MutexStore.ts"
 
 export interface JobHost {
   readonly store: MutexStore["Service"]
+  /** Whether a run may start now. */
+  readonly mayStart: (lease: Lease) => boolean
   /**
    * Counts a run under this lease, until the returned function is called. Undefined where no run may start: the lease is
    * over, or its leadership is about to end. A run starts in the same step.

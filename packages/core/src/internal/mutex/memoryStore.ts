@@ -1,19 +1,19 @@
 /** The state of one mutex in the in-process store: the rules of the Redis scripts, on plain data. */
 import * as Duration from "effect/Duration"
 import type { FencingToken } from "../../FencingToken.ts"
+import type { ClaimRequest, ClaimResult, EndRequest, JobOrder, JobsRecord, LookRequest } from "../../JobStore.ts"
 import type { LeaseId } from "../../MutexName.ts"
 import type { MutexState, Ownership } from "../../MutexState.ts"
 import type {
   AcquireRequest,
   AcquireResult,
-  ClaimPeriodRequest,
-  ClaimPeriodResult,
   GuardResult,
   Released,
   ReleaseRequest,
   Ticket,
   WakeUp
 } from "../../MutexStore.ts"
+import { MemoryJobs } from "../leadership/memoryJobs.ts"
 import type { Instant } from "../lease/instant.ts"
 
 interface Waiter {
@@ -21,9 +21,6 @@ interface Waiter {
   /** Microseconds. */
   readonly ticket: number
 }
-
-/** How far a scheduled instant may be ahead of the store's clock. Milliseconds. */
-const tolerance = 10_000
 
 type Listener = (wakeUp: WakeUp) => void
 
@@ -50,8 +47,7 @@ export class MemoryMutex {
   private readonly queue: Array<Waiter> = []
   private readonly listeners = new Map<LeaseId, Listener>()
   private readonly observers = new Set<(owner: string) => void>()
-  /** By job. */
-  private readonly lastPeriods = new Map<string, number>()
+  private readonly jobs = new MemoryJobs()
 
   constructor(before: Last) {
     this.token = before.token
@@ -70,7 +66,7 @@ export class MemoryMutex {
   }
 
   isIdle(): boolean {
-    return !this.isWanted() && this.listeners.size === 0 && this.observers.size === 0 && this.lastPeriods.size === 0
+    return !this.isWanted() && this.listeners.size === 0 && this.observers.size === 0 && this.jobs.isEmpty()
   }
 
   isWanted(): boolean {
@@ -153,19 +149,20 @@ export class MemoryMutex {
     return before
   }
 
-  claimPeriod(request: ClaimPeriodRequest): ClaimPeriodResult {
-    const { at, job, onlyIfKnown = false } = request
-    const every = Duration.toMillis(request.period)
-    const now = this.micros / 1000
-    if (at !== undefined && at > now + tolerance) return { first: false, next: Duration.millis(at - now - tolerance) }
-    const period = at ?? Math.floor(now / every) * every
-    const last = this.lastPeriods.get(job)
-    const isLater = period > (last ?? -Infinity)
-    if (isLater) this.lastPeriods.set(job, period)
-    return {
-      first: isLater && (last !== undefined || !onlyIfKnown),
-      next: Duration.millis(at === undefined ? period + every - now : 0)
-    }
+  lookAtJobs(request: LookRequest): JobsRecord {
+    return this.jobs.look(request, this.owner, this.millis())
+  }
+
+  claimRun(request: ClaimRequest): ClaimResult {
+    return this.jobs.claim(request, this.owner, this.millis())
+  }
+
+  endRun(request: EndRequest): number {
+    return this.jobs.end(request, this.millis())
+  }
+
+  steerJobs(order: JobOrder): boolean {
+    return this.jobs.steer(order, this.owner, this.millis())
   }
 
   observe(observer: (owner: string) => void): () => void {
@@ -176,6 +173,10 @@ export class MemoryMutex {
   listen(id: LeaseId, listener: Listener): () => void {
     this.listeners.set(id, listener)
     return () => this.listeners.delete(id)
+  }
+
+  private millis(): number {
+    return Math.floor(this.micros / 1000)
   }
 
   private enter(id: LeaseId, ticket: Ticket | undefined): Waiter {

@@ -31,8 +31,8 @@ export const mutexChannel = (mutex: MutexName): string => `simba:{${mutex}}`
  */
 export const contenderChannel = (mutex: MutexName, id: string): string => `simba:{${mutex}}:${id}`
 
-/** String: the last period in which a job of the fleet ran. */
-export const tick = (mutex: MutexName, job: string): string => `simba:{${mutex}}:tick:${job}`
+/** Hash: what the fleet knows of its jobs, with fields `<attribute>:<job>`. */
+export const jobs = (mutex: MutexName): string => `simba:{${mutex}}:jobs`
 
 /**
  * Where a layer of ours is told what concerns its waiters and leases, by the part that its lease ids share. It listens
@@ -43,8 +43,7 @@ export const inboxChannel = (key: string): string => `simba:inbox:${key}`
 /** What `SCAN` matches to find mutexes. */
 export const pattern = "simba:{*"
 
-// Not the tick of a job whose name ends as those keys do
-const ofMutex = /^simba:\{((?:(?!\}:tick:)[^])*)\}(?::contender)?$/
+const ofMutex = /^simba:\{([^]*)\}(?::contender)?$/
 
 /** The mutex whose owner key or wait queue this is, if it is one. */
 export const mutexOf = (key: string): string | undefined => ofMutex.exec(key)?.[1]

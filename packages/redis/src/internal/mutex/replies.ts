@@ -49,9 +49,6 @@ export const InspectReply = Schema.Tuple([
   Schema.Array(Schema.Tuple([Schema.String, Count]))
 ])
 
-/** Whether the caller is the first in this period, and the milliseconds until the next one. */
-export const ClaimPeriodReply = Schema.Tuple([Flag, Count])
-
 const decodeAcquire = reader("the reply to an acquire", AcquireReply)
 const decodeRelease = reader("the reply to a release", ReleaseReply)
 const decodeInspect = reader("the reply to an inspection", InspectReply)
@@ -90,5 +87,4 @@ export const readInspect = (reply: unknown) =>
   }))
 
 export const readGuard = reader("the reply of the guard script", GuardReply)
-export const readClaimPeriod = reader("the reply of the claim script", ClaimPeriodReply)
 export const readOwnership = reader("the owner of a mutex", OwnershipText)

@@ -38,8 +38,37 @@ export const forceRelease = script<
   readonly [confirm: number, skipDead: SkipDead]
 >(lua.forceRelease)
 
-/** Gives a period of scheduled work to the first that asks. */
-export const claimPeriod = script<
-  readonly [claimed: string],
-  readonly [period: number, at: number | "", onlyIfKnown: "0" | "1"]
->(lua.claimPeriod)
+/** Reads all jobs of a mutex, and makes known those that are named. */
+export const lookAtJobs = script<
+  readonly [owner: string, jobs: string],
+  readonly [id: string, ...named: ReadonlyArray<string | number>]
+>(lua.lookAtJobs)
+
+/** Gives a run of a job to the owner of the mutex, once, or notes that nobody runs some instants. */
+export const claimRun = script<
+  readonly [owner: string, jobs: string],
+  readonly [
+    id: string,
+    token: number,
+    job: string,
+    claim: string,
+    mode: "run" | "manual" | "miss",
+    at: number,
+    missed: number,
+    cause: string,
+    minInterval: number,
+    attempts: number
+  ]
+>(lua.claimRun)
+
+/** Notes how a run ended. */
+export const endRun = script<
+  readonly [jobs: string],
+  readonly [job: string, claim: string, outcome: string]
+>(lua.endRun)
+
+/** Does what an operator asks for. */
+export const steerJobs = script<
+  readonly [owner: string, jobs: string],
+  readonly [order: string, job: string, schedule: string]
+>(lua.steerJobs)

@@ -20,12 +20,13 @@ import { fromRedis } from "../client/errors.ts"
 import { currentSubscriber } from "../client/fallbackSubscriber.ts"
 import { scan } from "../client/scan.ts"
 import { call } from "../client/script.ts"
+import * as jobStore from "./jobStore.ts"
 import * as mutexKeys from "./keys.ts"
 import { MutexMessage } from "./messages.ts"
 import * as operationBatch from "./operationBatch.ts"
 import { PendingReleases } from "./pendingReleases.ts"
 import * as renewalBatch from "./renewalBatch.ts"
-import { readClaimPeriod, readOwnership } from "./replies.ts"
+import { readOwnership } from "./replies.ts"
 import * as scripts from "./scripts.ts"
 import * as waiterInbox from "./waiterInbox.ts"
 
@@ -51,7 +52,6 @@ const make = Effect.gen(function*() {
   const topology = yield* RedisTopology
   const readOwner = call(redis, "owner", scripts.readOwner, readOwnership)
   const forceRelease = call(redis, "force release", scripts.forceRelease, readOwnership)
-  const claimPeriod = call(redis, "claim a period", scripts.claimPeriod, readClaimPeriod)
 
   const pending = new PendingReleases()
   const inbox = yield* waiterInbox.make(subscriber, (id) => {
@@ -133,11 +133,7 @@ const make = Effect.gen(function*() {
     list: known(scan("list", redis, topology, "MATCH", mutexKeys.pattern)),
     forceRelease: (mutex, confirm) =>
       behind(forceRelease(mutexKeys.operands(mutex), [Duration.toMillis(confirm), skipDead])),
-    claimPeriod: ({ at, job, mutex, onlyIfKnown = false, period }) =>
-      Effect.map(
-        claimPeriod([mutexKeys.tick(mutex, job)], [Duration.toMillis(period), at ?? "", onlyIfKnown ? "1" : "0"]),
-        ([first, next]) => ({ first: first === "1", next: Duration.millis(next) })
-      )
+    jobs: jobStore.make(redis)
   })
 })
 

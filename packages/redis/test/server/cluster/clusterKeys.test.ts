@@ -91,7 +91,7 @@ it.live("all keys of a mutex, and those of its jobs, are in one slot, whatever i
       const name of ["m", "with spaces", "a}b{c", "{braces}", "{", "{}x", "a{b}c}", "ünïcödé ✓", "x".repeat(300)]
     ) {
       const m = `${name}` as MutexName
-      const keys = [...Object.values(keysOf(m)), RedisKeys.tick(m, "job {other}"), RedisKeys.tick(m, "}")]
+      const keys = [...Object.values(keysOf(m)), RedisKeys.jobs(m)]
       const slots = yield* Effect.forEach(keys, (key) => server.send("CLUSTER", "KEYSLOT", key))
       assert.strictEqual(new Set(slots).size, 1, name)
     }

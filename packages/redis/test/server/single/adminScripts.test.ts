@@ -24,6 +24,9 @@ import type { Server } from "../../support/redisServer.ts"
 
 const confirm = Duration.seconds(30)
 const hour = Duration.hours(1)
+
+/** A job as a fleet names it. */
+const named = (name: string) => ({ name, schedule: "every 1000", keep: hour })
 const dayMillis = 24 * 60 * 60 * 1000
 
 const spoil = (server: Server, key: string) =>
@@ -208,19 +211,19 @@ layer(RedisServer.layer, { excludeTestServices: true })(
     )
 
     it.effect(
-      "what has a wrong type is said when it is looked at or ticked, and left alone",
+      "what has a wrong type is said when it is looked at, and left alone",
       () =>
         Effect.gen(function*() {
-          const { m, server, store } = yield* freshMutex("spoilt tick")
+          const { m, server, store } = yield* freshMutex("spoilt jobs")
           for (const part of ["owner", "queue"] as const) {
             const m = freshName(`spoilt ${part}`)
             yield* spoil(server, keysOf(m)[part])
             yield* failsWithWrongType(store.inspect(m, 10))
             assert.strictEqual(yield* server.send("TYPE", keysOf(m)[part]), "list")
           }
-          yield* spoil(server, RedisKeys.tick(m, "job"))
-          yield* failsWithWrongType(store.claimPeriod({ mutex: m, job: "job", period: hour }))
-          assert.strictEqual(yield* server.send("TYPE", RedisKeys.tick(m, "job")), "list")
+          yield* spoil(server, RedisKeys.jobs(m))
+          yield* failsWithWrongType(store.jobs.look({ mutex: m, jobs: [named("job")] }))
+          assert.strictEqual(yield* server.send("TYPE", RedisKeys.jobs(m)), "list")
         }),
       { tags: ["S21"] }
     )
@@ -266,33 +269,21 @@ layer(RedisServer.layer, { excludeTestServices: true })(
       }), { tags: ["B59"] })
 
     it.effect(
-      "a tick is one key with the instant of the last period, and expires",
+      "the jobs of a mutex are one key, which expires with the last of them, unless one is paused",
       () =>
         Effect.gen(function*() {
-          const { m, server, store } = yield* freshMutex("tick")
-          const key = `simba:{${m}}:tick:nightly`
-          assert.strictEqual(RedisKeys.tick(m, "nightly"), key)
-          const tick = (period: Duration.Duration, at?: number) =>
-            store.claimPeriod({ mutex: m, job: "nightly", period, at })
-          const { first, next } = yield* tick(hour)
-          assert.isTrue(first)
-          const period = Number(yield* server.send("GET", key))
-          assert.strictEqual(period % Duration.toMillis(hour), 0)
-          const [seconds] = (yield* server.send("TIME")) as ReadonlyArray<string>
-          const left = period + Duration.toMillis(hour) - Number(seconds) * 1000
-          assert.isAtMost(Math.abs(left - Duration.toMillis(next)), 10_000)
-          const kept = Number(yield* server.send("PTTL", key))
-          assert.isAtMost(kept, dayMillis)
-          assert.isAbove(kept, dayMillis - 60_000)
-          // An instant that was refused leaves no trace, one that runs does, for two periods if they are long
-          yield* tick(Duration.days(3), period)
-          assert.strictEqual(yield* server.send("GET", key), String(period))
-          assert.isAtMost(Number(yield* server.send("PTTL", key)), dayMillis)
-          yield* tick(Duration.days(3), 4_000_000_000_123)
-          assert.strictEqual(yield* server.send("GET", key), String(period))
-          yield* tick(Duration.days(3), period + 1)
-          assert.strictEqual(yield* server.send("GET", key), String(period + 1))
-          assert.isAbove(Number(yield* server.send("PTTL", key)), 6 * dayMillis - 60_000)
+          const { m, server, store } = yield* freshMutex("jobs")
+          const key = `simba:{${m}}:jobs`
+          yield* store.jobs.look({ mutex: m, jobs: [named("a"), { ...named("b"), keep: Duration.days(3) }] })
+          const left = Number(yield* server.send("PTTL", key))
+          assert.isAtMost(Math.abs(left - 3 * dayMillis), 60_000)
+          yield* store.jobs.steer(m, { _tag: "Pause", job: "a" })
+          assert.strictEqual(yield* server.send("PTTL", key), -1)
+          yield* store.jobs.look({ mutex: m, jobs: [named("a")] })
+          assert.strictEqual(yield* server.send("PTTL", key), -1)
+          yield* store.jobs.steer(m, { _tag: "Resume", job: "a" })
+          yield* store.jobs.look({ mutex: m, jobs: [named("a")] })
+          assert.isAtMost(Math.abs(Number(yield* server.send("PTTL", key)) - 3 * dayMillis), 60_000)
           assert.deepStrictEqual(yield* server.send("KEYS", `simba:{${m}}*`), [key])
         }),
       { tags: ["B33"] }
@@ -349,7 +340,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         yield* b.wait
         assert.strictEqual((yield* store.inspect(m, 1)).waiting, 1)
         assert.deepStrictEqual(yield* listOf(store), [m])
-        assert.isTrue((yield* store.claimPeriod({ mutex: m, job: "j", period: hour })).first)
+        assert.strictEqual((yield* store.jobs.look({ mutex: m, jobs: [named("j")] })).jobs.size, 1)
         assert.strictEqual(ownerOf(yield* store.forceRelease(m, confirm)), a.id)
         assert.strictEqual((yield* inbox.next).id, a.id)
         yield* b.confirm
@@ -365,9 +356,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
           yield* server.send("SCRIPT", "FLUSH")
           assert.strictEqual((yield* store.inspect(m, i)).ownership._tag, "Held")
           yield* server.send("SCRIPT", "FLUSH")
-          assert.isTrue(
-            (yield* store.claimPeriod({ mutex: m, job: `job ${i}`, period: Duration.seconds(i + 1) })).first
-          )
+          assert.strictEqual((yield* store.jobs.look({ mutex: m, jobs: [named(`job ${i}`)] })).jobs.size, 1)
           yield* server.send("SCRIPT", "FLUSH")
           assert.strictEqual((yield* store.forceRelease(m, Duration.seconds(i + 1)))._tag, "Held")
         }

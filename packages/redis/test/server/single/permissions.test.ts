@@ -1,5 +1,5 @@
 /** What the documentation says that a user of Redis has to be allowed is enough, for all that is asked of it. */
-import { Mutex } from "@effect-simba/core"
+import { Leadership, Mutex } from "@effect-simba/core"
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import { MutexStore } from "@effect-simba/core/MutexStore"
 import { ConsumerName, EntryId, Epoch, ServiceName, StreamName } from "@effect-simba/core/streams/StreamName"
@@ -7,7 +7,7 @@ import { type Held, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { assert, it } from "@effect/vitest"
-import { Duration, Effect, Fiber, Layer, Option, Stream } from "effect"
+import { Deferred, Duration, Effect, Fiber, Layer, Option, Stream } from "effect"
 import { capturingLogs, RedisServer, until } from "../../support/harness.ts"
 import { rulesOf } from "../../support/permissions.ts"
 
@@ -32,9 +32,17 @@ it.live("of mutexes, contenders, observers and operators", () =>
       yield* Fiber.join(events)
       const jobs = yield* Mutex.contend("jobs")
       yield* until("it leads", Effect.map(jobs.lease, Option.isSome))
-      assert.isTrue(
-        (yield* (yield* MutexStore).claimPeriod({ mutex: jobs.mutex, job: "job", period: Duration.hours(1) })).first
+      const ran = yield* Deferred.make<void>()
+      const job = { name: "job", schedule: Leadership.every("1 second"), run: Deferred.succeed(ran, undefined) }
+      yield* Effect.forkScoped(Leadership.runJobs(jobs, [job]))
+      yield* Deferred.await(ran)
+      const store = yield* MutexStore
+      const noted = Effect.map(
+        store.jobs.look({ mutex: jobs.mutex, jobs: [] }),
+        ({ jobs }) => jobs.get("job")!.success !== undefined
       )
+      yield* until("its success is noted", noted)
+      assert.isTrue(yield* store.jobs.steer(jobs.mutex, { _tag: "Pause" }))
       assert.deepStrictEqual(yield* Stream.runCollect(Mutex.list), ["jobs"])
       assert.strictEqual((yield* Mutex.inspect("jobs")).ownership._tag, "Held")
       yield* Mutex.forceRelease("jobs")

@@ -149,7 +149,8 @@ export const observing = ({ bench, it }: Cases): void => {
       granted(yield* store.acquire({ mutex: freed, id, mode: "try", lease, confirm }))
       yield* store.release({ mutex: freed, id, confirm })
       for (const job of ["job", "{job}", "}:contender"]) {
-        yield* store.claimPeriod({ mutex: MutexName.make(`${mutex} ticked`), job, period: lease })
+        const named = [{ name: job, schedule: "every 1000", keep: lease }]
+        yield* store.jobs.look({ mutex: MutexName.make(`${mutex} with jobs`), jobs: named })
       }
       assert.deepStrictEqual(
         yield* listed(one),

@@ -1,0 +1,91 @@
+/**
+ * The instants of a cron expression in a time zone.
+ *
+ * An hour field that begins with `*` means every hour that passes: both hours where clocks are set back, none that clocks
+ * skip. Any other hour field names times of the day: the first of two equal times counts, and a time that is skipped comes
+ * later by as much as the clocks moved.
+ */
+import * as Cron from "effect/Cron"
+import * as DateTime from "effect/DateTime"
+import * as Option from "effect/Option"
+
+const second = 1000
+const hour = 60 * 60 * second
+const week = 7 * 24 * hour
+
+/** No zone has moved its clocks by more than a day. */
+const longestChange = 25 * hour
+
+/** The first instant after the argument. Both in milliseconds. */
+export type Next = (after: number) => number
+
+/** Throws where the expression never comes. */
+export const make = (cron: Cron.Cron, zone: DateTime.TimeZone, isEveryHour: boolean): Next => {
+  // Reads the clock on the wall as UTC, where no clock changes
+  const onWall: Cron.Cron = Object.assign(Object.create(Object.getPrototypeOf(cron)), cron, {
+    tz: Option.some(DateTime.zoneMakeNamedUnsafe("UTC"))
+  })
+  const offsetAt = (instant: number) => DateTime.zonedOffset(DateTime.makeZonedUnsafe(instant, { timeZone: zone }))
+
+  /** The instant of the change between two that have different offsets. */
+  const changeBetween = (before: number, after: number) => {
+    const offset = offsetAt(before)
+    let [low, high] = [before, after]
+    while (high - low > 1) {
+      const middle = Math.floor((low + high) / 2)
+      if (offsetAt(middle) === offset) low = middle
+      else high = middle
+    }
+    return high
+  }
+
+  const nextChange = (from: number, offset: number, until: number) => {
+    for (let low = from; low < until;) {
+      const high = Math.min(until, low + week)
+      if (offsetAt(high) !== offset) return changeBetween(low, high)
+      low = high
+    }
+    return Infinity
+  }
+
+  /** The offsets at which the wall shows scheduled times, and until when. */
+  const regimeAt = (instant: number, offset: number): readonly [offsets: ReadonlyArray<number>, until: number] => {
+    const before = offsetAt(instant - longestChange)
+    if (before === offset) return [[offset], Infinity]
+    const end = changeBetween(instant - longestChange, instant) + Math.abs(offset - before)
+    if (instant >= end) return [[offset], Infinity]
+    return [isEveryHour ? [offset] : offset > before ? [before, offset] : [], end]
+  }
+
+  const next: Next = (after) => {
+    let from = (Math.floor(after / second) + 1) * second
+    while (true) {
+      const offset = offsetAt(from)
+      const [offsets, until] = regimeAt(from, offset)
+      const candidates = offsets.map((offset) => Cron.next(onWall, from + offset - 1).getTime() - offset)
+      const candidate = Math.min(until, ...candidates)
+      const change = nextChange(from, offset, candidate)
+      if (candidate < until && candidate < change) return candidate
+      from = Math.ceil(Math.min(until, change) / second) * second
+    }
+  }
+  return next
+}
+
+/** The last instant after `from` and not after `until`. */
+export const last = (next: Next, from: number, until: number): number | undefined => {
+  let found = Infinity
+  for (let span = 60 * second; found > until; span *= 4) {
+    const start = Math.max(from, until - span)
+    found = next(start)
+    if (start === from && found > until) return undefined
+  }
+  let end = until
+  while (end - found > 1) {
+    const middle = Math.floor((found + end) / 2)
+    const following = next(middle)
+    if (following <= until) found = following
+    else end = middle
+  }
+  return found
+}

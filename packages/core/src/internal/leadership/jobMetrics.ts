@@ -1,0 +1,26 @@
+/** What metrics say of each job. */
+import * as Effect from "effect/Effect"
+import * as Metric from "effect/Metric"
+import type { JobRecord } from "../../JobStore.ts"
+import * as MutexMetrics from "../../MutexMetrics.ts"
+
+const of = <Input, State>(metric: Metric.Metric<Input, State>, mutex: string, job: string) =>
+  Metric.withAttributes(metric, { mutex, job_name: job })
+
+/** What the fleet knows, also of runs on other nodes. */
+export const note = (mutex: string, job: string, record: JobRecord | undefined): Effect.Effect<void> =>
+  Effect.gen(function*() {
+    if (record?.run !== undefined) yield* Metric.update(of(MutexMetrics.jobLastStart, mutex, job), record.run.start)
+    if (record?.success !== undefined) yield* Metric.update(of(MutexMetrics.jobLastSuccess, mutex, job), record.success)
+  })
+
+/** `since`: 0 while it does not run. */
+export const noteRunning = (mutex: string, job: string, since: number): Effect.Effect<void> =>
+  Metric.update(of(MutexMetrics.jobRunningSince, mutex, job), since)
+
+export const countMissed = (
+  mutex: string,
+  job: string,
+  cause: keyof typeof MutexMetrics.jobsMissed,
+  missed: number
+): Effect.Effect<void> => Metric.update(of(MutexMetrics.jobsMissed[cause], mutex, job), missed)

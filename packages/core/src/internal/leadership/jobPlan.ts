@@ -1,0 +1,131 @@
+/**
+ * What a leader does about one job now: a decision about what the fleet knows of the job.
+ *
+ * Every instant after `record.at` is undecided. An instant that came while this leader could run the job is on time, however
+ * late the reply of the backend; of several only the last is. Any other is late: `misfire` says which late ones run, and
+ * `catchUp` how old they may be. All that do not run are missed, each with a cause.
+ */
+import type { JobRecord } from "../../JobStore.ts"
+import { last, type Next } from "./cronInstants.ts"
+import type { JobSpec } from "./jobSpec.ts"
+
+/** Why nobody ran an instant: no leader then, the job was running, the job was paused, or the backend did not reply. */
+export type Cause = "noLeader" | "running" | "paused" | "outage"
+
+/** Instants are in milliseconds since 1970 by the backend's time. */
+export type Decision =
+  | { readonly _tag: "Wait"; readonly until: number }
+  | { readonly _tag: "Miss"; readonly at: number; readonly missed: number; readonly cause: Cause }
+  | {
+    readonly _tag: "Run"
+    readonly mode: "run" | "manual"
+    readonly at: number
+    readonly attempt: number
+    readonly isCatchUp: boolean
+    readonly missed: number
+    readonly cause: Cause
+  }
+
+/** This leadership: since when, since when it could run the job, and its token. */
+export interface Leader {
+  readonly gained: number
+  readonly free: number
+  readonly token: number
+}
+
+/** Nobody needs the count of more. */
+const mostCounted = 1000
+
+/** The first pause before an instant is tried again; doubled by each attempt. */
+const pause = 1000
+
+/** The former schedule up to its change, and the present one from there on. */
+export const inForce = (present: Next, former: Next | undefined, changed: number | undefined): Next =>
+  former === undefined || changed === undefined ? present : (after) => {
+    const before = after < changed ? former(after) : Infinity
+    return before <= changed ? before : present(Math.max(after, changed))
+  }
+
+const count = (next: Next, after: number, before: number) => {
+  let found = 0
+  for (let at = next(after); at < before && found < mostCounted; at = next(at)) found++
+  return found
+}
+
+export const plan = (
+  spec: Pick<JobSpec, "misfire" | "catchUp" | "minInterval" | "attempts">,
+  next: Next,
+  record: JobRecord,
+  isPaused: boolean,
+  leader: Leader,
+  now: number
+): Decision => {
+  const { at, run, wanted } = record
+  const causeOf = (instant: number): Cause =>
+    isPaused ? "paused" : instant < leader.gained ? "noLeader" : instant < leader.free ? "running" : "outage"
+  const runAt = (instant: number, attempt: number, isCatchUp: boolean, missed: number, cause: Cause): Decision => ({
+    _tag: "Run",
+    mode: "run",
+    at: instant,
+    attempt,
+    isCatchUp,
+    missed,
+    cause
+  })
+
+  const ready = run === undefined || run.start > now ? 0 : run.start + spec.minInterval
+  if (wanted !== undefined) {
+    return now < ready
+      ? { _tag: "Wait", until: ready }
+      : { _tag: "Run", mode: "manual", at: wanted, attempt: 1, isCatchUp: false, missed: 0, cause: "outage" }
+  }
+
+  const first = next(at)
+  const again = retryAt(spec, record, leader, now)
+  if (again !== undefined && !isPaused && (first > now || spec.misfire === "runAll")) {
+    const due = Math.max(again, ready)
+    return due <= now
+      ? runAt(run!.scheduledAt, run!.attempt + 1, true, 0, "outage")
+      : { _tag: "Wait", until: Math.min(due, Math.max(first, ready)) }
+  }
+  if (first > now) return { _tag: "Wait", until: first }
+  if (now < ready && !isPaused) return { _tag: "Wait", until: ready }
+
+  const latest = last(next, at, now)!
+  const chosen = isPaused ? undefined : choose(spec, next, at, latest, leader.free, now)
+  const missed = count(next, at, chosen ?? latest + 1)
+  const cause = missed === 0 ? "outage" : causeOf(last(next, at, (chosen ?? latest + 1) - 1)!)
+  return chosen === undefined
+    ? { _tag: "Miss", at: latest, missed, cause }
+    : runAt(chosen, 1, chosen !== latest || chosen < leader.free, missed, cause)
+}
+
+/** The instant that is run next, of those after `at`. */
+const choose = (
+  { catchUp, misfire }: Pick<JobSpec, "misfire" | "catchUp">,
+  next: Next,
+  at: number,
+  latest: number,
+  free: number,
+  now: number
+): number | undefined => {
+  const oldest = now - catchUp
+  const isLatestRun = latest >= free || (misfire !== "skip" && latest >= oldest)
+  if (!isLatestRun || misfire !== "runAll") return isLatestRun ? latest : undefined
+  return Math.min(next(Math.max(at, oldest - 1)), latest)
+}
+
+/** When the last run is tried again, if it is: it did not succeed, and is neither too old nor tried too often. */
+const retryAt = (
+  { attempts, catchUp }: Pick<JobSpec, "attempts" | "catchUp">,
+  { at, run }: JobRecord,
+  leader: Leader,
+  now: number
+): number | undefined => {
+  if (run === undefined || run.scheduledAt !== at || run.outcome === "success" || run.attempt >= attempts) {
+    return undefined
+  }
+  if (run.end === undefined && run.token >= leader.token) return undefined
+  if (now - at > Math.max(catchUp, run.outcome === "unstarted" ? now - leader.gained : 0)) return undefined
+  return run.attempt === 0 ? now : (run.end ?? leader.gained) + Math.min(pause * 2 ** (run.attempt - 1), 60 * pause)
+}

@@ -1,0 +1,95 @@
+/** One run of a job, from its beginning under the lease to the note of how it ended. */
+import * as Cause from "effect/Cause"
+import * as DateTime from "effect/DateTime"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Metric from "effect/Metric"
+import type { EndRequest, RunOutcome } from "../../JobStore.ts"
+import type { Job } from "../../Leadership.ts"
+import type { Lease } from "../../Lease.ts"
+import * as MutexMetrics from "../../MutexMetrics.ts"
+import type { MutexName } from "../../MutexName.ts"
+import * as log from "../log.ts"
+import type { JobHost } from "./jobHost.ts"
+import * as jobMetrics from "./jobMetrics.ts"
+import type { JobSpec } from "./jobSpec.ts"
+
+/** How long the end of a leadership waits for the note of a run's end, in milliseconds. */
+const noteTimeout = 1000
+
+interface Claimed<R> {
+  readonly host: JobHost
+  readonly lease: Lease
+  readonly spec: JobSpec
+  readonly run: Job<unknown, R>["run"]
+  readonly mutex: MutexName
+  readonly claim: string
+  /** From here on this run is noted by itself. */
+  readonly taken: () => void
+  /** Milliseconds since 1970 by the backend's time, as `start`. */
+  readonly scheduledAt: number
+  readonly start: number
+  readonly isCatchUp: boolean
+  readonly attempt: number
+  /** Milliseconds. */
+  readonly period: number
+}
+
+const outcomeOf = (exit: Exit.Exit<unknown, unknown>): Exclude<RunOutcome, "unstarted"> =>
+  Exit.isSuccess(exit)
+    ? "success"
+    : Cause.hasFails(exit.cause)
+    ? "failure"
+    : Cause.hasDies(exit.cause)
+    ? "defect"
+    : "interrupted"
+
+export const noteEnd = (host: JobHost, request: EndRequest): Effect.Effect<void> =>
+  host.store.jobs.end(request).pipe(
+    Effect.timeout(noteTimeout),
+    Effect.catchCause((cause) => log.warning(`Cannot note how a run of "${request.job}" ended`, cause)),
+    Effect.asVoid
+  )
+
+export const execute = <R>(claimed: Claimed<R>): Effect.Effect<void, never, R> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.gen(function*() {
+      const { attempt, claim, host, isCatchUp, lease, mutex, scheduledAt, spec } = claimed
+      const { name } = spec
+      claimed.taken()
+      const note = (outcome: RunOutcome) => noteEnd(host, { mutex, job: name, claim, outcome })
+      // The check and the beginning are one step: a lease that is over by now begins nothing
+      let ended: (() => void) | undefined
+      const begin = Effect.suspend(() => {
+        ended = host.startRun(lease)
+        if (ended === undefined) return Effect.void
+        const scheduled = { scheduledAt: DateTime.makeUnsafe(scheduledAt), isCatchUp, attempt, lease }
+        return typeof claimed.run === "function" ? claimed.run(scheduled) : claimed.run
+      })
+      const exit = yield* Effect.exit(restore(watched(begin, claimed)))
+      yield* jobMetrics.noteRunning(mutex, name, 0)
+      if (ended === undefined) return yield* note("unstarted")
+      ended()
+      const outcome = outcomeOf(exit)
+      yield* Metric.update(MutexMetrics.leaderRuns[outcome], 1)
+      if (Exit.isFailure(exit) && outcome !== "interrupted") yield* log.error(`Run of "${name}" failed`, exit.cause)
+      yield* note(outcome)
+      if (Exit.isSuccess(exit)) return
+      // Ends here if the leadership has ended; otherwise the run has ended by itself
+      yield* restore(Effect.void)
+      if (outcome === "interrupted") yield* log.warning(`Run of "${name}" interrupted itself`)
+      if (spec.onError === "stepDown") host.resign(lease)
+    })
+  )
+
+/** Says when it outlasts its period, and ends it at `maxRun`. */
+const watched = <R>(work: Effect.Effect<unknown, unknown, R>, { mutex, period, spec, start }: Claimed<R>) =>
+  Effect.scoped(Effect.gen(function*() {
+    yield* jobMetrics.noteRunning(mutex, spec.name, start)
+    const warning = log.warning(
+      `Run of "${spec.name}" goes on for longer than its period of ${Duration.format(Duration.millis(period))}`
+    )
+    yield* Effect.forkScoped(Effect.delay(warning, Math.min(period, 2 ** 31 - 1)))
+    return yield* spec.maxRun === undefined ? work : Effect.timeout(work, spec.maxRun)
+  }))

@@ -1,0 +1,275 @@
+/**
+ * Runs the jobs of a fleet where its contender leads.
+ *
+ * One loop for all jobs of a contender: it looks at what the fleet knows, decides about each job (`jobPlan`), and sleeps
+ * until the next instant. All instants are by the backend's time, so that the clocks of nodes do not count.
+ */
+import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as FiberSet from "effect/FiberSet"
+import type { Contender } from "../../Contender.ts"
+import type { JobRecord, JobsRecord } from "../../JobStore.ts"
+import type { Job } from "../../Leadership.ts"
+import type { Lease } from "../../Lease.ts"
+import { instant } from "../lease/instant.ts"
+import { endlessRetry } from "../lease/storeFailure.ts"
+import * as log from "../log.ts"
+import { jobHost } from "./jobHost.ts"
+import * as jobMetrics from "./jobMetrics.ts"
+import { type Cause, type Decision, inForce, plan } from "./jobPlan.ts"
+import * as jobRun from "./jobRun.ts"
+import * as jobSchedule from "./jobSchedule.ts"
+import { type JobSpec, keepOf } from "./jobSpec.ts"
+
+/** How often a leader looks for what operators ask, in milliseconds. */
+const lookInterval = 5000
+
+/** A node whose clock is wrong makes room for another this often at most, in milliseconds. */
+const clockPatience = 60 * 60 * 1000
+
+/** A clock that differs by less is never called wrong, in milliseconds. */
+const tolerance = 10_000
+
+export interface Prepared<R> {
+  readonly spec: JobSpec
+  readonly run: Job<unknown, R>["run"]
+}
+
+/** What one leadership knows of one job. */
+interface Tracked<R> extends Prepared<R> {
+  record: JobRecord | undefined
+  isBusy: boolean
+  /** Since when this leadership could run it, by the backend's time. */
+  free: number
+  /** Failed requests in a row, and when the next may be sent. */
+  failures: number
+  notBefore: number
+  /** Of the run that was asked for last. */
+  claim: { readonly of: string; readonly id: string } | undefined
+}
+
+export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): Effect.Effect<never, never, R> =>
+  Effect.suspend(() => {
+    const host = jobHost(contender)
+    let steppedDownAt = -Infinity
+    const named = (now: number) =>
+      jobs.map(({ spec }) => ({
+        name: spec.name,
+        schedule: spec.instants.text,
+        every: spec.instants.every,
+        keep: keepOf(spec, now)
+      }))
+    const look = (lease?: Lease) =>
+      Effect.flatMap(
+        Clock.currentTimeMillis,
+        (now) => host.store.jobs.look({ mutex: contender.mutex, id: lease?.id, jobs: named(now) })
+      )
+
+    /** Also where this node does not lead: a new job counts its instants from here on. */
+    const introduce = Effect.retry(
+      Effect.tapError(look(), (error) => log.warning(`Cannot make the jobs known: ${error.message}`)),
+      endlessRetry
+    )
+
+    const lead = (lease: Lease) =>
+      Effect.scoped(Effect.gen(function*() {
+        const clock = yield* Clock.Clock
+        let wake = Deferred.makeUnsafe<void>()
+        const notify = () => void Deferred.doneUnsafe(wake, Exit.void)
+
+        let view: JobsRecord = yield* Effect.retry(
+          Effect.tapError(look(lease), (error) => log.warning(`Cannot look at the jobs: ${error.message}`)),
+          endlessRetry
+        ).pipe(Effect.orDie)
+        let lookedAt = instant(clock).monotonic
+        let isStale = false
+        /** The backend's time, never ahead of it unless clocks run at different rates. */
+        const backendTime = () => Math.floor(view.now + instant(clock).monotonic - lookedAt)
+        const gained = view.now
+        const tracked = jobs.map((job): Tracked<R> => ({
+          ...job,
+          record: undefined,
+          isBusy: false,
+          free: gained,
+          failures: 0,
+          notBefore: 0,
+          claim: undefined
+        }))
+        let claims = 0
+        // A reply may have been lost with the leadership: what it gave out never began
+        yield* Effect.addFinalizer(() =>
+          Effect.forEach(tracked, ({ claim, spec }) =>
+            claim === undefined ? Effect.void : jobRun.noteEnd(host, {
+              mutex: contender.mutex,
+              job: spec.name,
+              claim: claim.id,
+              outcome: "unstarted"
+            }), { concurrency: "unbounded", discard: true })
+        )
+        // Closed first: interrupts the runs, and awaits them
+        const fibers = yield* FiberSet.make()
+
+        const adopt = Effect.fnUntraced(function*(seen: JobsRecord) {
+          view = seen
+          lookedAt = instant(clock).monotonic
+          isStale = false
+          for (const job of tracked) {
+            const record = seen.jobs.get(job.spec.name)
+            if (!job.isBusy) job.record = record
+            yield* jobMetrics.note(contender.mutex, job.spec.name, record)
+          }
+        })
+
+        /** Schedules that operators changed are read once. */
+        const texts = new Map<string, jobSchedule.Instants | undefined>()
+        const read = Effect.fnUntraced(function*(text: string | undefined) {
+          if (text === undefined || texts.has(text)) return
+          const parsed = yield* Effect.exit(jobSchedule.parse(text))
+          if (Exit.isFailure(parsed)) {
+            yield* log.warning(`Cannot read the schedule "${text}"; it is ignored`, parsed.cause)
+          }
+          texts.set(text, Exit.isSuccess(parsed) ? parsed.value : undefined)
+        })
+        const nextOf = ({ spec }: Tracked<R>, record: JobRecord) => {
+          const instantsOf = (text: string | undefined) => text === undefined ? undefined : texts.get(text)
+          const present = (instantsOf(record.override) ?? spec.instants).next
+          return inForce(present, instantsOf(record.former)?.next, record.changed)
+        }
+
+        const claimId = (job: Tracked<R>, decision: Exclude<Decision, { _tag: "Wait" }>) => {
+          const attempt = decision._tag === "Run" ? `${decision.mode}/${decision.attempt}` : "miss"
+          const of = `${attempt}/${decision.at}`
+          if (job.claim?.of !== of) job.claim = { of, id: `${lease.id}#${++claims}` }
+          return job.claim.id
+        }
+
+        const perform = (job: Tracked<R>, decision: Exclude<Decision, { _tag: "Wait" }>) =>
+          Effect.gen(function*() {
+            const { spec } = job
+            const mode = decision._tag === "Miss" ? "miss" : decision.mode
+            const reply = yield* Effect.exit(host.store.jobs.claim({
+              mutex: contender.mutex,
+              job: spec.name,
+              id: lease.id,
+              token: lease.token,
+              claim: claimId(job, decision),
+              mode,
+              at: decision.at,
+              missed: decision.missed,
+              cause: decision.cause,
+              minInterval: Duration.millis(spec.minInterval),
+              attempts: spec.attempts
+            }))
+            if (Exit.isFailure(reply)) {
+              job.notBefore = backendTime() + Math.min(100 * 2 ** job.failures++, lookInterval)
+              return yield* log.warning(`Cannot ask whether "${spec.name}" may run; asking again`, reply.cause)
+            }
+            const { attempt, _tag, now, wait } = reply.value
+            job.failures = 0
+            isStale = true
+            if (_tag !== "Claimed") {
+              job.claim = undefined
+              job.notBefore = now + (_tag === "Early" ? Math.min(wait, lookInterval) : _tag === "NotOwner" ? 1000 : 1)
+              return
+            }
+            if (decision.missed > 0) yield* reportMissed(spec.name, decision)
+            if (decision._tag === "Miss") return void (job.claim = undefined)
+            yield* jobRun.execute({
+              host,
+              lease,
+              spec,
+              run: job.run,
+              mutex: contender.mutex,
+              claim: job.claim!.id,
+              taken: () => void (job.claim = undefined),
+              scheduledAt: decision.at,
+              isCatchUp: decision.isCatchUp,
+              attempt,
+              start: now,
+              period: periodAt(nextOf(job, job.record!), decision.at)
+            })
+            job.free = backendTime()
+          }).pipe(
+            Effect.ensuring(Effect.sync(() => {
+              job.isBusy = false
+              notify()
+            })),
+            Effect.annotateLogs({ job: job.spec.name })
+          )
+
+        const reportMissed = (name: string, { cause, missed }: { readonly cause: Cause; readonly missed: number }) =>
+          Effect.andThen(
+            jobMetrics.countMissed(contender.mutex, name, cause, missed),
+            log.warning(`"${name}" missed ${missed} run(s): ${causes[cause]}`)
+          )
+
+        const checkClock = Effect.fnUntraced(function*() {
+          const now = instant(clock)
+          const off = Math.abs(now.wall - view.now)
+          if (off <= tolerance || now.monotonic - steppedDownAt < clockPatience) return
+          const shortest = Math.min(...tracked.map((job) => periodAt(job.spec.instants.next, view.now)))
+          if (off <= shortest / 2) return
+          steppedDownAt = now.monotonic
+          yield* log.warning(
+            `The clock of this node differs from the backend's by ${
+              Duration.format(Duration.millis(off))
+            }, more than half ` +
+              "a period of its jobs. Another node may lead; where none does, jobs run by the backend's time"
+          )
+          host.resign(lease)
+        })
+
+        yield* adopt(view)
+        yield* checkClock()
+        while (true) {
+          if (Deferred.isDoneUnsafe(wake)) wake = Deferred.makeUnsafe()
+          if (isStale || instant(clock).monotonic - lookedAt >= lookInterval) {
+            const seen = yield* Effect.exit(look(lease))
+            if (Exit.isSuccess(seen)) {
+              yield* adopt(seen.value)
+              yield* checkClock()
+            } else yield* log.warning("Cannot look at the jobs; looking again", seen.cause)
+          }
+          if (view.leaving === lease.id) host.resign(lease)
+          const now = backendTime()
+          let until = now + lookInterval
+          for (const job of tracked) {
+            if (job.isBusy || job.record === undefined) continue
+            yield* Effect.all([read(job.record.override), read(job.record.former)])
+            if (job.notBefore > now) {
+              until = Math.min(until, job.notBefore)
+              continue
+            }
+            const isPaused = view.isPaused || job.record.isPaused
+            const leader = { gained, free: job.free, token: lease.token }
+            const decision = plan(job.spec, nextOf(job, job.record), job.record, isPaused, leader, now)
+            if (decision._tag === "Wait") until = Math.min(until, decision.until)
+            else if (host.mayStart(lease)) {
+              job.isBusy = true
+              yield* FiberSet.run(fibers, perform(job, decision))
+            }
+          }
+          yield* Effect.raceFirst(Deferred.await(wake), Effect.sleep(Math.max(1, until - now)))
+        }
+      }))
+
+    return Effect.raceFirst(
+      Effect.andThen(introduce, Effect.never) as Effect.Effect<never>,
+      contender.whileLeader(lead)
+    )
+  }).pipe(Effect.annotateLogs({ mutex: contender.mutex }))
+
+const periodAt = (next: (after: number) => number, at: number) => {
+  const first = next(at)
+  return next(first) - first
+}
+
+const causes = {
+  noLeader: "nobody led then",
+  running: "the run before had not ended",
+  paused: "it is paused",
+  outage: "the backend did not reply in time"
+}

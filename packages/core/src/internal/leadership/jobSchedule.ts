@@ -1,0 +1,91 @@
+/** When a job runs: instants that every node of a fleet computes alike, and a text of them that the backend keeps. */
+import * as Cron from "effect/Cron"
+import * as DateTime from "effect/DateTime"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import type { InvalidConfig } from "../../SimbaError.ts"
+import { positive, refuse } from "../optionChecks.ts"
+import * as cronInstants from "./cronInstants.ts"
+
+export interface Instants {
+  /** `every <milliseconds>`, or `cron <zone> <expression>`. */
+  readonly text: string
+  readonly next: cronInstants.Next
+  /** Milliseconds, for a period that is always the same. */
+  readonly every: number | undefined
+}
+
+export const TypeId = "~@effect-simba/core/Leadership/JobSchedule" as const
+
+export interface JobSchedule {
+  readonly [TypeId]: Effect.Effect<Instants, InvalidConfig>
+}
+
+const periodic = (every: number): Instants => ({
+  text: `every ${every}`,
+  next: (after) => (Math.floor(after / every) + 1) * every,
+  every
+})
+
+export const every = (period: Duration.Input): JobSchedule => ({
+  [TypeId]: Effect.map(positive("period", period), (period) => periodic(Duration.toMillis(period)))
+})
+
+const nicknames: Readonly<Record<string, string>> = {
+  "@yearly": "0 0 1 1 *",
+  "@annually": "0 0 1 1 *",
+  "@monthly": "0 0 1 * *",
+  "@weekly": "0 0 * * 0",
+  "@daily": "0 0 * * *",
+  "@midnight": "0 0 * * *",
+  "@hourly": "0 * * * *"
+}
+
+/** What other crons know and this one does not, with the cure. */
+const dialect: ReadonlyArray<readonly [RegExp, string]> = [
+  [/^\?$/, "? is not known: write *"],
+  [/^(L|L-\d+|LW)$/i, "L is not known: take the first day of the next month, or days 28-31 and let the run decide"],
+  [/^(\d|[a-z]{3})L$/i, "L is not known: name the weekday, and let the run decide whether it is the last"],
+  [/^\d+W$/i, "W is not known: name weekdays, such as 1-5"],
+  [/#/, "# is not known: name the weekday, and let the run decide which of the month it is"]
+]
+
+const refusal = (shown: string, problem: string) => refuse("cron", `${JSON.stringify(shown)}: ${problem}`)
+
+const compile = Effect.fnUntraced(function*(shown: string, timeZone: string | DateTime.TimeZone) {
+  const text = shown.trim().replace(/\s+/g, " ")
+  if (text === "@reboot") return yield* refusal(shown, "a fleet does not boot: use Leadership.whileLeader")
+  const expression = nicknames[text.toLowerCase()] ?? text
+  for (const part of expression.split(/[ ,]/)) {
+    const known = dialect.find(([pattern]) => pattern.test(part))
+    if (known !== undefined) return yield* refusal(shown, known[1])
+  }
+  const zone = DateTime.isTimeZone(timeZone) ? Option.some(timeZone) : DateTime.zoneFromString(timeZone)
+  if (Option.isNone(zone)) {
+    return yield* refuse(
+      "timeZone",
+      `${JSON.stringify(timeZone)} is no time zone: give an IANA name, such as "Europe/Vienna"`
+    )
+  }
+  const parsed = Cron.parse(expression, zone.value)
+  if (Result.isFailure(parsed)) return yield* refusal(shown, parsed.failure.message)
+  const next = cronInstants.make(parsed.success, zone.value, expression.split(" ").at(-4)!.startsWith("*"))
+  // The search for an instant throws where there is none
+  if (Result.isFailure(Result.try(() => next(0)))) return yield* refusal(shown, "it never comes")
+  return { text: `cron ${DateTime.zoneToString(zone.value)} ${expression}`, next, every: undefined } satisfies Instants
+})
+
+export const cron = (
+  expression: string,
+  options: { readonly timeZone?: string | DateTime.TimeZone | undefined } = {}
+): JobSchedule => ({ [TypeId]: compile(expression, options.timeZone ?? "UTC") })
+
+/** Reads a text that the backend keeps. */
+export const parse = (text: string): Effect.Effect<Instants, InvalidConfig> => {
+  const [kind, zone = "", ...expression] = text.split(" ")
+  if (kind === "every") return every(Number(zone))[TypeId]
+  if (kind === "cron") return cron(expression.join(" "), { timeZone: zone })[TypeId]
+  return refuse("schedule", `${JSON.stringify(text)} is neither "every <ms>" nor "cron <zone> <expression>"`)
+}

@@ -1,0 +1,57 @@
+/** The checked options of one job. */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type { Job, Misfire } from "../../Leadership.ts"
+import type { InvalidConfig } from "../../SimbaError.ts"
+import { notNegative, positive, refuse } from "../optionChecks.ts"
+import { type Instants, TypeId } from "./jobSchedule.ts"
+
+/** Durations in milliseconds. */
+export interface JobSpec {
+  readonly name: string
+  readonly instants: Instants
+  readonly onError: "continue" | "stepDown"
+  readonly misfire: Misfire
+  readonly catchUp: number
+  readonly minInterval: number
+  readonly maxRun: number | undefined
+  readonly attempts: number
+}
+
+const day = 24 * 60 * 60 * 1000
+
+export const make = Effect.fnUntraced(function*(job: Job): Effect.fn.Return<JobSpec, InvalidConfig> {
+  const { attempts = 1, name, onError = "continue" } = job
+  if (name.trim() === "") return yield* refuse("name", "the name of a job is blank")
+  const instants = yield* job.schedule[TypeId]
+  const catchUp = job.catchUp === undefined
+    ? instants.every ?? 0
+    : Duration.toMillis(yield* notNegative("catchUp", job.catchUp))
+  const misfire = job.misfire ?? (catchUp > 0 ? "runOnce" : "skip")
+  if (misfire === "skip" && job.catchUp !== undefined && catchUp > 0) {
+    return yield* refuse("catchUp", `nothing is made up for where misfire is "skip": leave one of them out`)
+  }
+  if (misfire !== "skip" && catchUp === 0) {
+    return yield* refuse("misfire", `"${misfire}" needs catchUp: how old an instant may be that is made up for`)
+  }
+  if (!Number.isInteger(attempts) || attempts < 1) {
+    return yield* refuse("attempts", "it must be a whole number of at least 1")
+  }
+  return {
+    name,
+    instants,
+    onError,
+    misfire,
+    catchUp: misfire === "skip" ? 0 : catchUp,
+    minInterval: Duration.toMillis(yield* notNegative("minInterval", job.minInterval ?? 0)),
+    maxRun: job.maxRun === undefined ? undefined : Duration.toMillis(yield* positive("maxRun", job.maxRun)),
+    attempts
+  }
+})
+
+/** Several periods beyond what is made up for, and at least a month. */
+export const keepOf = ({ catchUp, instants }: JobSpec, now: number): Duration.Duration => {
+  const first = instants.next(now)
+  const period = instants.next(first) - first
+  return Duration.millis(Math.max(30 * day, catchUp + 4 * period))
+}

@@ -1,0 +1,215 @@
+/** When cron jobs run where clocks change, against a scan of every minute. */
+import { assert, describe, it } from "@effect/vitest"
+import { Cron, DateTime, Effect, Option, Result } from "effect"
+import * as cronInstants from "../../src/internal/leadership/cronInstants.ts"
+import * as jobSchedule from "../../src/internal/leadership/jobSchedule.ts"
+
+const minute = 60_000
+const hour = 60 * minute
+const day = 24 * hour
+
+const compile = (expression: string, timeZone: string) => jobSchedule.cron(expression, { timeZone })[jobSchedule.TypeId]
+
+/** The instants in (from, until]. */
+const between = (next: cronInstants.Next, from: number, until: number) => {
+  const found: Array<number> = []
+  for (let at = next(from); at <= until; at = next(at)) found.push(at)
+  return found
+}
+
+const iso = (instants: ReadonlyArray<number>) => instants.map((at) => new Date(at).toISOString().slice(0, 16))
+
+const offsetIn = (timeZone: string) => {
+  const zone = DateTime.zoneMakeNamedUnsafe(timeZone)
+  return (at: number) => DateTime.zonedOffset(DateTime.makeZonedUnsafe(at, { timeZone: zone }))
+}
+
+/** The rule, word by word: looks at every minute. */
+const scan = (expression: string, timeZone: string, from: number, until: number) => {
+  const wall = Result.getOrThrow(Cron.parse(expression, "UTC"))
+  const isEveryHour = expression.split(" ")[1]!.startsWith("*")
+  const offsetAt = offsetIn(timeZone)
+  const begin = from - 26 * hour
+  const times: Array<readonly [at: number, wall: number]> = []
+  for (let at = begin; at <= until; at += minute) times.push([at, at + offsetAt(at)])
+  const found = new Set<number>()
+  const shown = new Set<number>()
+  let latest = -Infinity
+  times.forEach(([at, now], index) => {
+    const isRepeated = shown.has(now)
+    shown.add(now)
+    if (Cron.match(wall, now) && (isEveryHour || !isRepeated)) found.add(at)
+    const before = index === 0 ? now - minute : times[index - 1]![1]
+    if (!isEveryHour && now > before + minute && now > latest) {
+      // Skipped times come later by as much as the clock moved
+      for (let skipped = before + minute; skipped < now; skipped += minute) {
+        if (Cron.match(wall, skipped)) found.add(at + skipped - (before + minute))
+      }
+    }
+    latest = Math.max(latest, now)
+  })
+  return [...found].filter((at) => at > from && at <= until).sort((a, b) => a - b)
+}
+
+describe("a cron job where clocks are set back", () => {
+  const autumn = Date.parse("2026-10-24T22:30:00Z")
+
+  it.effect("runs through both of two equal hours where the hour is *", () =>
+    Effect.gen(function*() {
+      const minutely = yield* compile("* * * * *", "Europe/Berlin")
+      const found = between(minutely.next, autumn, autumn + 4 * hour)
+      assert.lengthOf(found, 240)
+      assert.deepStrictEqual(new Set(found.map((at, i) => at - (found[i - 1] ?? at - minute))), new Set([minute]))
+      const hourly = yield* compile("0 * * * *", "America/New_York")
+      const night = Date.parse("2026-11-01T04:30:00Z")
+      assert.deepStrictEqual(iso(between(hourly.next, night, night + 3 * hour)), [
+        "2026-11-01T05:00",
+        "2026-11-01T06:00",
+        "2026-11-01T07:00"
+      ])
+    }))
+
+  it.effect("runs once where the hour is fixed, and again on the next day", () =>
+    Effect.gen(function*() {
+      const nightly = yield* compile("30 2 * * *", "Europe/Berlin")
+      assert.deepStrictEqual(iso(between(nightly.next, autumn, autumn + 2 * day)), [
+        "2026-10-25T00:30",
+        "2026-10-26T01:30"
+      ])
+    }))
+})
+
+describe("a cron job where clocks are set forward", () => {
+  const spring = Date.parse("2026-03-28T23:30:00Z")
+
+  it.effect("runs once for each skipped time of a fixed hour, as much later as the clock moved", () =>
+    Effect.gen(function*() {
+      const quarters = yield* compile("*/15 2 * * *", "Europe/Berlin")
+      assert.deepStrictEqual(iso(between(quarters.next, spring, spring + 12 * hour)), [
+        "2026-03-29T01:00",
+        "2026-03-29T01:15",
+        "2026-03-29T01:30",
+        "2026-03-29T01:45"
+      ])
+      // A time that comes anyway is not doubled
+      const both = yield* compile("30 2,3 * * *", "Europe/Berlin")
+      assert.deepStrictEqual(iso(between(both.next, spring, spring + 12 * hour)), ["2026-03-29T01:30"])
+    }))
+
+  it.effect("skips no hour that passes where the hour is *", () =>
+    Effect.gen(function*() {
+      const hourly = yield* compile("0 * * * *", "Europe/Berlin")
+      assert.lengthOf(between(hourly.next, spring, spring + 12 * hour), 12)
+    }))
+})
+
+/** Zones with every kind of change: half hours, hours at midnight, days, months of fasting, standard time that moves. */
+const zones = [
+  "Europe/Berlin",
+  "America/New_York",
+  "Australia/Lord_Howe",
+  "America/Sao_Paulo",
+  "Africa/Casablanca",
+  "Pacific/Apia",
+  "Antarctica/Casey",
+  "Asia/Tehran",
+  "America/St_Johns",
+  "UTC"
+]
+
+const expressions = [
+  "* * * * *",
+  "*/15 2 * * *",
+  "30 2,3 * * *",
+  "0 */2 * * *",
+  "5 0 * * *",
+  "59 23 31 12 *",
+  "7 1-3 * * 0"
+]
+
+/** An instant beside each change of clocks of a century, in every zone. */
+const changes = zones.flatMap((zone) => {
+  const offsetAt = offsetIn(zone)
+  const found: Array<readonly [zone: string, at: number]> = []
+  for (let at = Date.UTC(1970, 0, 1); at < Date.UTC(2070, 0, 1); at += 14 * day) {
+    if (offsetAt(at) !== offsetAt(at + 14 * day)) {
+      let [low, high] = [at, at + 14 * day]
+      while (high - low > minute) {
+        const middle = low + Math.floor((high - low) / minute / 2) * minute
+        if (offsetAt(middle) === offsetAt(low)) low = middle
+        else high = middle
+      }
+      found.push([zone, high])
+    }
+  }
+  return found
+})
+
+it("every instant comes once, at each change of clocks in a century of ten zones", () => {
+  // One expression for each change, so that each of them meets many changes
+  const sampled = changes.filter((_, index) => index % 31 === 0)
+  assert.isAbove(sampled.length, 25)
+  sampled.forEach(([zone, at], index) => {
+    const expression = expressions[index % expressions.length]!
+    const { next } = Effect.runSync(compile(expression, zone))
+    const [from, until] = [at - 4 * hour, at + 26 * hour]
+    const expected = scan(expression, zone, from, until)
+    assert.deepStrictEqual(iso(between(next, from, until)), iso(expected), `${expression} in ${zone}`)
+    for (const moment of [at - 1, at, at + hour, until]) {
+      assert.strictEqual(
+        cronInstants.last(next, from, moment),
+        expected.filter((instant) => instant <= moment).at(-1),
+        `the last of ${expression} in ${zone}`
+      )
+    }
+  })
+})
+
+it("the last instant is one that next gives, which Cron.prev of Effect does not promise", () => {
+  const cron = Result.getOrThrow(Cron.parse("*/15 2 * * *", "Europe/Berlin"))
+  const after = Date.parse("2026-03-29T12:00:00Z")
+  const former = Cron.prev(cron, after).getTime()
+  // Effect's own pair disagrees in the night of the change
+  const given = new Set<number>()
+  for (let at = after - 2 * day; at < after; at = Cron.next(cron, at).getTime()) given.add(at)
+  assert.isFalse(given.has(former), "Cron.prev and Cron.next agree now: say so upstream, and delete this line")
+  const { next } = Effect.runSync(compile("*/15 2 * * *", "Europe/Berlin"))
+  const last = cronInstants.last(next, after - 2 * day, after)!
+  assert.strictEqual(next(last - 1), last)
+})
+
+describe("expressions", () => {
+  it.effect.each<readonly [string, string]>([
+    ["@daily", "cron Asia/Tokyo 0 0 * * *"],
+    ["  @Hourly ", "cron Asia/Tokyo 0 * * * *"],
+    ["@weekly", "cron Asia/Tokyo 0 0 * * 0"],
+    ["0  3 * * MON-FRI", "cron Asia/Tokyo 0 3 * * MON-FRI"],
+    ["15 0 3 * JUL *", "cron Asia/Tokyo 15 0 3 * JUL *"]
+  ])("%s is read, and comes back from its text", ([expression, text]) =>
+    Effect.gen(function*() {
+      const compiled = yield* compile(expression, "Asia/Tokyo")
+      assert.strictEqual(compiled.text, text)
+      assert.strictEqual((yield* jobSchedule.parse(text)).next(0), compiled.next(0))
+    }))
+
+  it.effect.each<readonly [string, string]>([
+    ["0 0 L * *", "28-31"],
+    ["0 0 * * 5L", "weekday"],
+    ["0 0 ? * 1", "write *"],
+    ["0 0 15W * *", "1-5"],
+    ["0 0 * * 1#2", "weekday"],
+    ["@reboot", "whileLeader"],
+    ["0 0 30 2 *", "never comes"],
+    ["not cron", "cron"]
+  ])("%s is refused with the cure", ([expression, cure]) =>
+    Effect.gen(function*() {
+      const error = yield* Effect.flip(compile(expression, "UTC"))
+      assert.include(error.message, cure)
+    }))
+
+  it("a zone that nobody knows is refused", () => {
+    const error = Effect.runSync(Effect.flip(compile("* * * * *", "Nowhere/At all")))
+    assert.include(error.message, "no time zone")
+    assert.isTrue(Option.isNone(DateTime.zoneFromString("Nowhere/At all")))
+  })
+})

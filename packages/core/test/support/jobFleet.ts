@@ -1,0 +1,73 @@
+/** Nodes with the same jobs, and a log of what ran where and when. */
+import { type Contender, Leadership, Mutex } from "@effect-simba/core"
+import { DateTime, Effect, Logger } from "effect"
+import * as Clock from "effect/Clock"
+import { TestClock } from "effect/testing"
+import * as Fleet from "./fleet.ts"
+
+/** UTC, on the first day of 1970. */
+export const noon = 12 * 60 * 60 * 1000
+
+export interface Ran {
+  readonly node: string
+  readonly job: string
+  /** In seconds since the fleet was made, by the backend's time. */
+  readonly at: number
+  /** Likewise. */
+  readonly scheduledAt: number
+  readonly isCatchUp: boolean
+  readonly attempt: number
+}
+
+type Options = Omit<Leadership.Job<unknown, never>, "name" | "run"> & { readonly name?: string }
+
+export const make = Effect.gen(function*() {
+  const clock = yield* Clock.Clock
+  const begin = clock.currentTimeMillisUnsafe()
+  const fleet = yield* Fleet.make
+  const ran: Array<Ran> = []
+  const warnings: Array<string> = []
+  const logger = Logger.make<unknown, void>(({ logLevel, message }) => {
+    if (logLevel === "Warn" || logLevel === "Error") warnings.push(String([message].flat()[0]))
+  })
+  const seconds = () => (clock.currentTimeMillisUnsafe() - begin) / 1000
+
+  /** A job that notes its runs, and does `work` then. */
+  const job = (
+    node: string,
+    options: Options,
+    work: (run: Leadership.Run) => Effect.Effect<unknown, unknown> = () => Effect.void
+  ) => ({
+    name: "job",
+    ...options,
+    run: (run: Leadership.Run) =>
+      Effect.suspend(() => {
+        const scheduledAt = (DateTime.toEpochMillis(run.scheduledAt) - begin) / 1000
+        const { attempt, isCatchUp } = run
+        ran.push({ node, job: options.name ?? "job", at: seconds(), scheduledAt, isCatchUp, attempt })
+        return work(run)
+      })
+  })
+
+  const node = Effect.fnUntraced(function*(
+    name: string,
+    jobs: (name: string) => ReadonlyArray<Leadership.Job<unknown, never>>,
+    options: { readonly ahead?: number; readonly contender?: Contender.ContenderOptions } = {}
+  ) {
+    const made = yield* fleet.node(name, { ahead: (options.ahead ?? 0) * 1000, logger })
+    const contender = yield* made.here(Mutex.contend("jobs", options.contender))
+    yield* made.start(Leadership.runJobs(contender, jobs(name)))
+    yield* TestClock.adjust(0)
+    return { ...made, contender }
+  })
+
+  return {
+    job,
+    node,
+    fleet,
+    ran,
+    warnings,
+    /** What ran since the last time, as `node@second`. */
+    take: () => ran.splice(0).map(({ at, node }) => `${node}@${at}`)
+  }
+})

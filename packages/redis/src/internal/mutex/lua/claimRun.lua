@@ -1,0 +1,91 @@
+--- Gives a run of a job to the owner of the mutex, once, or notes that nobody runs some instants.
+---
+--- A caller that got no reply asks again with the same claim. A run is refused to an owner whose token is smaller than
+--- that of the last run.
+---
+--- KEYS[1] owner
+--- KEYS[2] jobs
+--- ARGV[1] id           of the caller's lease
+--- ARGV[2] token        of the caller's lease
+--- ARGV[3] job
+--- ARGV[4] claim        unique to the run
+--- ARGV[5] mode         'run', 'manual' or 'miss'
+--- ARGV[6] at           the instant in ms
+--- ARGV[7] missed       how many instants this decision misses
+--- ARGV[8] cause        why
+--- ARGV[9] minInterval  ms
+--- ARGV[10] attempts     how often a run may begin for one instant
+--- Reply: { result, the time of the server in ms, attempt, ms to wait }.
+
+local owner, jobs = KEYS[1], KEYS[2]
+local id, token, job, claim, mode = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local at, missed, cause = tonumber(ARGV[6]), ARGV[7], ARGV[8]
+local minInterval, attempts = tonumber(ARGV[9]), tonumber(ARGV[10])
+
+--- @include include/clock.lua
+--- @include include/jobs.lua
+
+local function reply(result, attempt, wait)
+  return { result, text(millis()), text(attempt or 0), text(wait or 0) }
+end
+
+local last = tonumber(get('token', job) or '0')
+if redis.call('GET', owner) ~= id or last > tonumber(token) then
+  return reply('NotOwner')
+end
+local start, ended = tonumber(get('start', job)), get('end', job)
+local before = tonumber(get('attempt', job) or '0')
+if start and not ended and get('claim', job) == claim then
+  return reply('Claimed', before)
+end
+if start and not ended and last == tonumber(token) then
+  return reply('Running')
+end
+
+local attempt = 1
+if mode == 'manual' then
+  if tonumber(get('wanted', job)) ~= at then
+    return reply('Taken')
+  end
+else
+  if at > millis() then
+    return reply('Early', 0, at - millis())
+  end
+  local isAgain = mode == 'run' and tonumber(get('scheduled', job)) == at
+    and get('outcome', job) ~= 'success' and before < attempts
+  local decided = tonumber(get('at', job) or '-1')
+  if at < decided or (at == decided and not isAgain) then
+    return reply('Taken')
+  end
+  attempt = isAgain and before + 1 or 1
+  if mode == 'run' and (redis.call('HEXISTS', jobs, 'paused') == 1 or get('paused', job)) then
+    return reply('Paused')
+  end
+end
+local since = start and millis() - start
+if mode ~= 'miss' and since and since >= 0 and since < minInterval then
+  return reply('Early', 0, minInterval - since)
+end
+
+if missed ~= '0' then
+  redis.call('HINCRBY', jobs, 'missed:' .. job, missed)
+  set('cause', job, cause)
+end
+if mode ~= 'manual' then
+  set('at', job, text(at))
+end
+if mode == 'miss' then
+  return reply('Claimed')
+end
+if mode == 'manual' then
+  clear('wanted', job)
+end
+set('run', job, id)
+set('claim', job, claim)
+set('token', job, token)
+set('scheduled', job, text(at))
+set('attempt', job, text(attempt))
+set('start', job, text(millis()))
+clear('end', job)
+clear('outcome', job)
+return reply('Claimed', attempt)

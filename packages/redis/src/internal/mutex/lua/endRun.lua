@@ -1,0 +1,24 @@
+--- Notes how a run ended. Without effect where another run has begun.
+---
+--- KEYS[1] jobs
+--- ARGV[1] job
+--- ARGV[2] claim    unique to the run
+--- ARGV[3] outcome  'unstarted' takes the attempt back
+--- Reply: the time of the server in ms.
+
+local jobs = KEYS[1]
+local job, claim, outcome = ARGV[1], ARGV[2], ARGV[3]
+
+--- @include include/clock.lua
+--- @include include/jobs.lua
+
+if get('claim', job) == claim and not get('end', job) then
+  set('end', job, text(millis()))
+  set('outcome', job, outcome)
+  if outcome == 'success' then
+    set('success', job, text(millis()))
+  elseif outcome == 'unstarted' then
+    redis.call('HINCRBY', jobs, 'attempt:' .. job, -1)
+  end
+end
+return text(millis())

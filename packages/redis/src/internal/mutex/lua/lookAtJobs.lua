@@ -1,0 +1,58 @@
+--- Reads all jobs of a mutex, and makes known those that are named.
+---
+--- Forgets jobs that nobody named for as long as they asked to be kept, unless they are paused.
+---
+--- KEYS[1] owner
+--- KEYS[2] jobs
+--- ARGV[1] id  the schedules count if this is the owner; '' for a reader
+--- ARGV[2..] named  for each job its name, schedule, period in ms or '', and how long to keep it in ms
+--- Reply: { the time of the server in ms, the fields and values of the hash }.
+
+local owner, jobs = KEYS[1], KEYS[2]
+local id = ARGV[1]
+
+--- @include include/clock.lua
+--- @include include/jobs.lua
+
+local current = redis.call('GET', owner)
+for i = 2, #ARGV, 4 do
+  local job, schedule, every, keep = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3])
+  if not get('at', job) then
+    set('at', job, text(every and math.floor(millis() / every) * every - 1 or millis()))
+  end
+  local til = millis() + keep
+  if til > tonumber(get('until', job) or '0') then
+    set('until', job, text(til))
+  end
+  if current and current == id and get('schedule', job) ~= schedule then
+    change(job, 'schedule', schedule)
+  end
+end
+
+local fields = redis.call('HGETALL', jobs)
+local isPaused, latest = false, 0
+local over = {}
+for i = 1, #fields, 2 do
+  local attribute, job = string.match(fields[i], '^(%l+):(.*)$')
+  isPaused = isPaused or fields[i] == 'paused' or attribute == 'paused'
+  if attribute == 'until' then
+    latest = math.max(latest, tonumber(fields[i + 1]))
+    over[job] = tonumber(fields[i + 1]) < millis() and not get('paused', job)
+  end
+end
+local kept = {}
+for i = 1, #fields, 2 do
+  local job = string.match(fields[i], '^%l+:(.*)$')
+  if job and over[job] then
+    redis.call('HDEL', jobs, fields[i])
+  else
+    kept[#kept + 1] = fields[i]
+    kept[#kept + 1] = fields[i + 1]
+  end
+end
+if isPaused then
+  redis.call('PERSIST', jobs)
+elseif latest > 0 then
+  redis.call('PEXPIREAT', jobs, text(latest))
+end
+return { text(millis()), kept }

@@ -1,0 +1,61 @@
+--- Does what an operator asks for. The leader sees it when it looks at its jobs.
+---
+--- KEYS[1] owner
+--- KEYS[2] jobs
+--- ARGV[1] order     'Run', 'Pause', 'Resume', 'Reschedule' or 'StepDown'
+--- ARGV[2] job       '' for all jobs of the mutex
+--- ARGV[3] schedule  of 'Reschedule'; '' for that of the code
+--- Reply: '1', or '0' where there is no such job, or no leader.
+
+local owner, jobs = KEYS[1], KEYS[2]
+local order, job, schedule = ARGV[1], ARGV[2], ARGV[3]
+
+--- @include include/clock.lua
+--- @include include/jobs.lua
+
+-- Long enough for a fleet to look again
+local retention = 30 * 86400000
+
+-- What came while the job was paused is not made up for
+local function resume(name)
+  clear('paused', name)
+  set('at', name, text(math.max(millis(), tonumber(get('at', name) or '0'))))
+end
+
+if redis.call('EXISTS', jobs) == 0 then
+  return '0'
+end
+if order == 'StepDown' then
+  local leader = redis.call('GET', owner)
+  if not leader then
+    return '0'
+  end
+  redis.call('HSET', jobs, 'leaving', leader)
+elseif job == '' then
+  if order == 'Pause' then
+    redis.call('HSET', jobs, 'paused', '1')
+    redis.call('PERSIST', jobs)
+  else
+    redis.call('HDEL', jobs, 'paused')
+    for _, field in ipairs(redis.call('HKEYS', jobs)) do
+      local name = string.match(field, '^at:(.*)$')
+      if name then
+        resume(name)
+      end
+    end
+    redis.call('PEXPIRE', jobs, retention)
+  end
+elseif not get('at', job) then
+  return '0'
+elseif order == 'Run' then
+  set('wanted', job, text(millis()))
+elseif order == 'Pause' then
+  set('paused', job, '1')
+  redis.call('PERSIST', jobs)
+elseif order == 'Resume' then
+  resume(job)
+  redis.call('PEXPIRE', jobs, retention)
+else
+  change(job, 'override', schedule)
+end
+return '1'

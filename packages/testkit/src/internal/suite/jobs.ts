@@ -1,0 +1,284 @@
+/** What the fleet knows of its jobs, and to whom a run is given. */
+import type { FencingToken } from "@effect-simba/core/FencingToken"
+import type { ClaimRequest, JobOrder, JobRecord, LookRequest } from "@effect-simba/core/JobStore"
+import { assert } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type { Bench, Cases, Party } from "./bench.ts"
+
+const keep = Duration.hours(1)
+
+type Options = Partial<Pick<ClaimRequest, "mode" | "missed" | "cause" | "minInterval" | "attempts">>
+
+/** The jobs of the mutex under test. */
+const jobsOf = ({ mutex, store: { jobs } }: Bench) => {
+  const look = (named: LookRequest["jobs"] = [], id?: Party["id"]) => jobs.look({ mutex, id, jobs: named })
+  return {
+    look,
+    /** Makes a job known, and returns the backend's time. */
+    know: (name: string) => Effect.map(look([{ name, schedule: "every 1000", keep }]), ({ now }) => now),
+    record: (name: string) =>
+      Effect.map(look(), ({ jobs }): JobRecord => {
+        const record = jobs.get(name)
+        assert.isDefined(record, `${name} is not known`)
+        return record!
+      }),
+    steer: (order: JobOrder) => jobs.steer(mutex, order),
+    end: (job: string, claim: string, outcome: "success" | "failure" | "unstarted") =>
+      jobs.end({ mutex, job, claim, outcome }),
+    claim: (party: Party, token: FencingToken, job: string, claim: string, at: number, options: Options = {}) =>
+      jobs.claim({
+        mutex,
+        job,
+        claim,
+        at,
+        id: party.id,
+        token,
+        mode: "run",
+        missed: 0,
+        cause: "",
+        minInterval: Duration.zero,
+        attempts: 1,
+        ...options
+      })
+  }
+}
+
+export const scheduling = ({ bench, it }: Cases): void => {
+  const setup = Effect.fnUntraced(function*(label: string) {
+    const one = yield* bench(label)
+    const [a, b] = one.parties(2) as [Party, Party]
+    const { token } = yield* a.own
+    return { one, a, b, token, ...jobsOf(one) }
+  })
+
+  it.effect("B33: a job begins when it is first named, or with its present period, and stays as it is", () =>
+    Effect.gen(function*() {
+      const { look } = yield* setup("jobs known")
+      const period = 3_600_000
+      const named = [
+        { name: "cron", schedule: "cron UTC 0 * * * *", keep },
+        { name: "rate", schedule: `every ${period}`, every: period, keep }
+      ]
+      const { jobs, now } = yield* look(named)
+      assert.strictEqual(jobs.get("cron")!.at, now)
+      assert.strictEqual(jobs.get("rate")!.at, Math.floor(now / period) * period - 1)
+      assert.isUndefined(jobs.get("cron")!.schedule, "only the owner says when")
+      const again = yield* look(named)
+      assert.strictEqual(again.jobs.get("cron")!.at, now)
+      assert.deepStrictEqual([...(yield* look()).jobs.keys()].sort(), ["cron", "rate"])
+    }))
+
+  it.effect("B33: an instant is given once, to the owner, and not before it has come", () =>
+    Effect.gen(function*() {
+      const { a, b, claim, know, one, record, token } = yield* setup("jobs claimed")
+      const begin = yield* know("job")
+      yield* one.pass(Duration.millis(50))
+      const at = begin + 20
+      assert.strictEqual((yield* claim(b, token, "job", "b1", at))._tag, "NotOwner")
+      const early = yield* claim(a, token, "job", "a0", begin + 60_000)
+      assert.strictEqual(early._tag, "Early")
+      assert.strictEqual(early.wait, begin + 60_000 - early.now)
+      const claimed = yield* claim(a, token, "job", "a1", at)
+      assert.deepStrictEqual([claimed._tag, claimed.attempt], ["Claimed", 1])
+      assert.deepStrictEqual((yield* record("job")).run, {
+        id: a.id,
+        claim: "a1",
+        token,
+        scheduledAt: at,
+        attempt: 1,
+        start: claimed.now,
+        end: undefined,
+        outcome: undefined
+      })
+      // Without a reply the caller asks again; anybody else has none
+      assert.strictEqual((yield* claim(a, token, "job", "a1", at))._tag, "Claimed")
+      assert.strictEqual((yield* claim(a, token, "job", "a2", at))._tag, "Running")
+    }))
+
+  it.effect("B33: the end of a run is noted once, and its instant and earlier ones do not come back", () =>
+    Effect.gen(function*() {
+      const { a, claim, end, know, one, record, token } = yield* setup("jobs ended")
+      const begin = yield* know("job")
+      yield* one.pass(Duration.millis(50))
+      yield* claim(a, token, "job", "a1", begin + 20)
+      yield* end("job", "another", "failure")
+      assert.isUndefined((yield* record("job")).run!.end)
+      const ended = yield* end("job", "a1", "success")
+      yield* end("job", "a1", "failure")
+      const { run, success } = yield* record("job")
+      assert.deepStrictEqual([run!.end, run!.outcome, success], [ended, "success", ended])
+      for (const at of [begin + 20, begin + 19, 0]) {
+        assert.strictEqual((yield* claim(a, token, "job", `again ${at}`, at, { attempts: 9 }))._tag, "Taken")
+      }
+      assert.strictEqual((yield* claim(a, token, "job", "a2", begin + 21))._tag, "Claimed")
+    }))
+
+  it.effect("B33: a run that did not succeed may begin again as often as asked, also for the next owner", () =>
+    Effect.gen(function*() {
+      const { a, b, claim, end, know, one, record, token } = yield* setup("jobs again")
+      const at = yield* Effect.map(know("job"), (now) => now + 10)
+      yield* one.pass(Duration.millis(50))
+      yield* claim(a, token, "job", "a1", at)
+      yield* end("job", "a1", "failure")
+      assert.strictEqual((yield* claim(a, token, "job", "a2", at, { attempts: 1 }))._tag, "Taken")
+      assert.strictEqual((yield* claim(a, token, "job", "a3", at, { attempts: 2 })).attempt, 2)
+      // Its node dies
+      yield* a.release
+      const next = yield* b.own
+      assert.strictEqual((yield* claim(b, next.token, "job", "b1", at, { attempts: 2 }))._tag, "Taken")
+      assert.strictEqual((yield* claim(b, next.token, "job", "b2", at, { attempts: 3 })).attempt, 3)
+      // What never began takes no attempt
+      yield* end("job", "b2", "unstarted")
+      assert.strictEqual((yield* record("job")).run!.attempt, 2)
+      assert.strictEqual((yield* claim(b, next.token, "job", "b3", at, { attempts: 3 })).attempt, 3)
+    }))
+
+  it.effect("B33: an owner whose token is older than that of the last run has no run", () =>
+    Effect.gen(function*() {
+      const { a, claim, end, know, one, token } = yield* setup("jobs fenced")
+      const at = yield* know("job")
+      yield* one.pass(Duration.millis(50))
+      yield* claim(a, token, "job", "a1", at + 1)
+      yield* end("job", "a1", "success")
+      const older = token - 1 as FencingToken
+      assert.strictEqual((yield* claim(a, older, "job", "a2", at + 2))._tag, "NotOwner")
+      assert.strictEqual((yield* claim(a, token, "job", "a3", at + 2))._tag, "Claimed")
+    }))
+
+  it.effect("B33: instants that nobody runs are counted, with the last cause", () =>
+    Effect.gen(function*() {
+      const { a, claim, know, one, record, token } = yield* setup("jobs missed")
+      const at = yield* know("job")
+      yield* one.pass(Duration.millis(50))
+      yield* claim(a, token, "job", "a1", at + 1, { mode: "miss", missed: 3, cause: "noLeader" })
+      yield* claim(a, token, "job", "a2", at + 2, { missed: 2, cause: "outage" })
+      const { cause, missed, run } = yield* record("job")
+      assert.deepStrictEqual([cause, missed, run!.scheduledAt], ["outage", 5, at + 2])
+      assert.strictEqual((yield* claim(a, token, "job", "a3", at + 1, { mode: "miss" }))._tag, "Running")
+    }))
+
+  it.effect("B33: the least time between two runs counts by the backend's time", () =>
+    Effect.gen(function*() {
+      const { a, claim, end, know, one, token } = yield* setup("jobs apart")
+      const at = yield* know("job")
+      yield* one.pass(Duration.millis(50))
+      const { now: start } = yield* claim(a, token, "job", "a1", at + 1)
+      yield* end("job", "a1", "success")
+      const soon = yield* claim(a, token, "job", "a2", at + 2, { minInterval: keep })
+      assert.strictEqual(soon._tag, "Early")
+      assert.strictEqual(soon.wait, start + Duration.toMillis(keep) - soon.now)
+      yield* one.pass(Duration.millis(30))
+      const minInterval = Duration.millis(10)
+      assert.strictEqual((yield* claim(a, token, "job", "a3", at + 2, { minInterval }))._tag, "Claimed")
+    }))
+
+  it.effect("B33: a paused job has no runs but those asked for, and what came meanwhile is over when it resumes", () =>
+    Effect.gen(function*() {
+      for (const job of ["job", undefined]) {
+        const { a, claim, end, know, one, record, steer, token } = yield* setup("jobs paused")
+        assert.isFalse(yield* steer({ _tag: "Pause", job: "unknown" }))
+        const at = yield* know("job")
+        assert.isTrue(yield* steer({ _tag: "Pause", job }))
+        yield* one.pass(Duration.millis(50))
+        assert.strictEqual((yield* claim(a, token, "job", "a1", at + 1))._tag, "Paused")
+        yield* steer({ _tag: "Run", job: "job" })
+        const { wanted } = yield* record("job")
+        assert.strictEqual((yield* claim(a, token, "job", "a2", wanted!, { mode: "manual" }))._tag, "Claimed")
+        yield* end("job", "a2", "success")
+        assert.isTrue(yield* steer({ _tag: "Resume", job }))
+        assert.strictEqual((yield* claim(a, token, "job", "a3", at + 1))._tag, "Taken")
+        const { at: decided, isPaused } = yield* record("job")
+        assert.isFalse(isPaused)
+        yield* one.pass(Duration.millis(50))
+        assert.strictEqual((yield* claim(a, token, "job", "a4", decided + 1))._tag, "Claimed")
+      }
+    }))
+
+  it.effect("B33: a run that is asked for begins once, and uses up no instant", () =>
+    Effect.gen(function*() {
+      const { a, claim, end, know, one, record, steer, token } = yield* setup("jobs manual")
+      const at = yield* know("job")
+      assert.isFalse(yield* steer({ _tag: "Run", job: "unknown" }))
+      assert.isTrue(yield* steer({ _tag: "Run", job: "job" }))
+      const { wanted } = yield* record("job")
+      const mode = "manual" as const
+      assert.strictEqual((yield* claim(a, token, "job", "a1", wanted! - 1, { mode }))._tag, "Taken")
+      assert.strictEqual((yield* claim(a, token, "job", "a1", wanted!, { mode }))._tag, "Claimed")
+      assert.strictEqual((yield* claim(a, token, "job", "a1", wanted!, { mode }))._tag, "Claimed", "asked again")
+      yield* end("job", "a1", "success")
+      assert.strictEqual((yield* claim(a, token, "job", "a2", wanted!, { mode }))._tag, "Taken")
+      assert.strictEqual((yield* record("job")).at, at)
+      yield* one.pass(Duration.millis(50))
+      assert.strictEqual((yield* claim(a, token, "job", "a3", at + 1))._tag, "Claimed")
+    }))
+
+  it.effect("B33: a change of the schedule says what was in force, and until when", () =>
+    Effect.gen(function*() {
+      const { a, look, one, record, steer } = yield* setup("jobs changed")
+      const named = (schedule: string) => [{ name: "job", schedule, keep }]
+      yield* look(named("every 1000"), a.id)
+      const first = yield* record("job")
+      assert.deepStrictEqual([first.schedule, first.former], ["every 1000", undefined])
+      yield* one.pass(Duration.millis(10))
+      const { now } = yield* look(named("every 2000"), a.id)
+      const second = yield* record("job")
+      assert.deepStrictEqual([second.schedule, second.former, second.changed], ["every 2000", "every 1000", now])
+      yield* steer({ _tag: "Reschedule", job: "job", schedule: "every 3000" })
+      const third = yield* record("job")
+      assert.deepStrictEqual([third.schedule, third.override, third.former], [
+        "every 2000",
+        "every 3000",
+        "every 2000"
+      ])
+      // An order stays in force through a new version of the code
+      yield* look(named("every 4000"), a.id)
+      const { changed, former } = yield* record("job")
+      assert.deepStrictEqual([former, changed], [third.former, third.changed])
+      yield* steer({ _tag: "Reschedule", job: "job", schedule: undefined })
+      const last = yield* record("job")
+      assert.deepStrictEqual([last.schedule, last.override, last.former], ["every 4000", undefined, "every 3000"])
+    }))
+
+  it.effect("B33: a job is forgotten when it was not named for as long as it asked, unless it is paused", () =>
+    Effect.gen(function*() {
+      const { look, one, steer } = yield* setup("jobs forgotten")
+      const short = Duration.millis(100)
+      yield* look([
+        { name: "old", schedule: "every 1000", keep: short },
+        { name: "paused", schedule: "every 1000", keep: short },
+        { name: "kept", schedule: "every 1000", keep }
+      ])
+      yield* steer({ _tag: "Pause", job: "paused" })
+      yield* one.pass(Duration.millis(150))
+      yield* look()
+      assert.deepStrictEqual([...(yield* look()).jobs.keys()].sort(), ["kept", "paused"])
+    }))
+
+  it.effect("B33: jobs are independent of each other, whatever their names, and so are mutexes", () =>
+    Effect.gen(function*() {
+      const { a, claim, know, one, record, token } = yield* setup("jobs named")
+      const names = ["a", "a:b", ":", " ", "{a}", "ünïcödé ✓", "a\nb", "paused", "x".repeat(500)]
+      let at = 0
+      for (const name of names) at = yield* know(name)
+      yield* one.pass(Duration.millis(50))
+      for (const name of names) {
+        assert.strictEqual((yield* claim(a, token, name, `of ${name}`, at + 1))._tag, "Claimed", name)
+        assert.strictEqual((yield* record(name)).run!.claim, `of ${name}`)
+      }
+      const other = yield* bench("jobs of another")
+      assert.strictEqual((yield* jobsOf(other).look()).jobs.size, 0)
+      assert.strictEqual((yield* one.store.inspect(one.mutex, 1)).waiting, 0)
+    }))
+
+  it.effect("B33: an order to step down names the leader, if there is one", () =>
+    Effect.gen(function*() {
+      const { a, know, look, steer } = yield* setup("jobs step down")
+      assert.isFalse(yield* steer({ _tag: "StepDown" }), "no jobs")
+      yield* know("job")
+      assert.isTrue(yield* steer({ _tag: "StepDown" }))
+      assert.strictEqual((yield* look()).leaving, a.id)
+      yield* a.release
+      assert.isFalse(yield* steer({ _tag: "StepDown" }))
+    }))
+}
