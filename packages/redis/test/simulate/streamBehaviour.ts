@@ -32,6 +32,7 @@ export type Ailment = "none" | "fails" | "hangs" | "slow" | "poison"
  * - `late`: how long a consumer may be missing at first, in milliseconds.
  * - `rest`: the longest pause of a producer between two messages. `work`: the longest time for one message.
  * - `computes`: the longest computation for one message, in milliseconds; it takes time where processors do.
+ * - `service`: its name. Default: `orders`.
  * - `unrenewed`: how many claims of stock consumers are never renewed, between 0 and 1.
  * - `duplicates`: how often a producer announces again, between 0 and 1. `malformed`: whether there is rubbish too.
  * - `hasty`: whether the next round follows while the end of the last is in hand. `repeats`: whether all is written and
@@ -40,6 +41,7 @@ export type Ailment = "none" | "fails" | "hangs" | "slow" | "poison"
  * - `stockWork`: the longest time for one data stream of a stock consumer.
  */
 export interface Settings {
+  readonly service?: string
   readonly streams: ReadonlyMap<string, Ailment>
   readonly messages: number
   readonly rounds: number
@@ -89,7 +91,7 @@ const tools = ({ phase, random }: Simulation.Client) => {
 }
 
 const optionsOf = (client: Simulation.Client, settings: Settings, session: number) => ({
-  service,
+  service: settings.service ?? service,
   processName: settings.freshIds ? `${client.name}.${client.generation}.${session}` : client.name,
   capacity: settings.capacity,
   ...settings.pace,
@@ -103,7 +105,7 @@ const optionsOf = (client: Simulation.Client, settings: Settings, session: numbe
 })
 
 /** Its data streams, each from the first message to the last, again from the start in each process: the ids are fixed. */
-const produce = (client: Simulation.Client, settings: Settings) => {
+export const produce = (client: Simulation.Client, settings: Settings) => {
   const { note } = client
   const { between, calm, chance, pause } = tools(client)
   const send = (...args: readonly [command: string, ...args: ReadonlyArray<string>]) =>
@@ -145,7 +147,8 @@ const produce = (client: Simulation.Client, settings: Settings) => {
       Effect.andThen(insist(send("DEL", stream)))
     )
 
-  const announceRaw = (text: string) => Effect.ignore(send("XADD", `${service}-input`, "*", "lbs-input", text))
+  const announceRaw = (text: string) =>
+    Effect.ignore(send("XADD", `${settings.service ?? service}-input`, "*", "lbs-input", text))
 
   const one = (stream: string) =>
     Effect.gen(function*() {
@@ -323,7 +326,7 @@ const handler = (client: Simulation.Client, settings: Settings) => {
 const sessionLength = (client: Simulation.Client, settings: Settings) =>
   Effect.suspend(() => client.phase() === "safety" ? tools(client).pause(500, settings.stays) : Effect.never)
 
-const consume = (client: Simulation.Client, settings: Settings) => {
+export const consume = (client: Simulation.Client, settings: Settings) => {
   const { note } = client
   const { pause } = tools(client)
   let sessions = 0

@@ -15,7 +15,6 @@ type ServiceName = Parameters<typeof StreamKeys.input>[0]
 type StreamName = Parameters<typeof StreamKeys.streamLease>[0]
 type EntryId = Parameters<typeof StreamKeys.entryLease>[1]
 
-const service = serviceName as ServiceName
 const name = (stream: string) => stream as StreamName
 
 const endings: ReadonlyArray<unknown> = ["Done", "AlreadyDone", "Released", "DeadLettered", "HandedOver"]
@@ -26,7 +25,7 @@ const identify = (stream: string, value: string) => `${stream}#${value.slice(val
  * Scripts of held leases: KEYS LBS, failures, announced, dead letters, hand-overs, and four of each lease; ARGV group, signals,
  * and of each lease stream, entry, consumer, value, token, and what the script asks for besides.
  */
-const released: Simulation.LockModel["released"] = (args, reply) => {
+const releasedOf = (service: ServiceName): NonNullable<Simulation.LockModel["released"]> => (args, reply) => {
   const [command, , count] = args
   if (command !== "EVALSHA" && command !== "EVAL") return undefined
   if (args[7] !== StreamKeys.handOvers(service) || !Array.isArray(reply)) return undefined
@@ -47,14 +46,17 @@ const readOnce = (read: NonNullable<Simulation.LockModel["released"]>): typeof r
   }
 }
 
-const lockOf = (streams: ReadonlyMap<string, unknown>): Simulation.LockModel => ({
+export const lockOf = (
+  streams: ReadonlyMap<string, unknown>,
+  service: string = serviceName
+): Simulation.LockModel => ({
   resources: [...streams.keys()],
   ownerKey: (stream) => StreamKeys.streamLease(name(stream)),
   tokenKey: (stream) => StreamKeys.fence(name(stream)),
   identify,
-  released: readOnce(released),
+  released: readOnce(releasedOf(service as ServiceName)),
   keep: (key, expires) =>
-    key === StreamKeys.input(service) || streams.has(key) ||
+    key === StreamKeys.input(service as ServiceName) || streams.has(key) ||
     (expires && /^simba:(fence|checkpoint|dead|dead-ids|failures|announced):/.test(key))
 })
 
@@ -63,7 +65,8 @@ const fieldOf = (fields: ReadonlyArray<string>, name: string) => {
   return undefined
 }
 
-const modelOf = ({ stock, streams }: Settings): StreamChecker.Model => {
+export const modelOf = ({ service: called, stock, streams }: Settings): StreamChecker.Model => {
+  const service = (called ?? serviceName) as ServiceName
   const stockClients = Array.from({ length: stock }, (_, index) => `c${index + 1}`)
   return {
     streams: [...streams.keys()],
@@ -90,7 +93,7 @@ export const program = (settings: Settings, on = RedisStreams.layerStore) => (cl
   withoutChecks(Effect.provide(busy(client, settings), on))
 
 /** Until a consumer looks again after an outage: its longest pause between tries, and the tries themselves. */
-const recovery = Duration.millis(6000 + 2000)
+export const recovery = Duration.millis(6000 + 2000)
 
 /** As they are by default, and a fleet in a hurry, which has time to share evenly while there are faults. */
 const paces: ReadonlyArray<Pace> = [

@@ -1,0 +1,67 @@
+/** What processes and servers write down, line by line, and how it is read again. */
+import { openSync, readFileSync, writeSync } from "node:fs"
+
+/** Milliseconds of CLOCK_MONOTONIC, which all processes of a machine share, since an instant of it in nanoseconds. */
+export const clockSince = (epoch: string) => {
+  const start = BigInt(epoch)
+  return () => Number(process.hrtime.bigint() - start) / 1e6
+}
+
+export type Fields = Readonly<Record<string, string | number>>
+
+/** One line of a process. */
+export type Line = readonly [at: number, client: string, generation: number, kind: string, fields: Fields]
+
+/** Lines are with the system before the next step, so that a kill loses none. */
+export const writer = (path: string) => {
+  const file = openSync(path, "a")
+  return (line: Line) => void writeSync(file, `${JSON.stringify(line)}\n`)
+}
+
+const parse = (text: string) => text.split("\n").filter((line) => line !== "").map((line) => JSON.parse(line) as Line)
+
+/** Of a process that still writes. */
+export const readFinished = (path: string): ReadonlyArray<Line> => {
+  const text = readFileSync(path, "utf8")
+  return parse(text.slice(0, text.lastIndexOf("\n") + 1))
+}
+
+/** A line that was not finished is an error: nobody knows what it said. */
+export const readLines = (path: string): ReadonlyArray<Line> => {
+  const text = readFileSync(path, "utf8")
+  if (text !== "" && !text.endsWith("\n")) throw new Error(`${path} ends within a line`)
+  return parse(text)
+}
+
+/** A command that a server carried out, in its order. */
+export interface Observed {
+  /** Milliseconds since the epoch of the run. */
+  readonly at: number
+  readonly node: string
+  readonly isScript: boolean
+  /** The address of the client, or `lua`. */
+  readonly source: string
+  readonly args: ReadonlyArray<string>
+}
+
+const escapes: Record<string, string> = { n: "\n", r: "\r", t: "\t", a: "\u0007", b: "\b" }
+
+const quoted = /"((?:[^"\\]|\\x[0-9a-f]{2}|\\[^x])*)"/g
+
+const unescape = (text: string) =>
+  text.includes("\\")
+    ? Buffer.from(
+      text.replace(/\\x([0-9a-f]{2})|\\(.)/g, (_, hex: string | undefined, char: string) =>
+        hex === undefined ? escapes[char] ?? char : String.fromCharCode(parseInt(hex, 16))),
+      "latin1"
+    ).toString("utf8")
+    : text
+
+/** A line of MONITOR: `<seconds>.<micros> [<db> <address or lua>] "<arg>" ...`. */
+export const parseMonitor = (node: string, line: string, wallEpoch: number): Observed | undefined => {
+  const head = /^\+?(\d+\.\d{6}) \[\d+ (\S+)\] /.exec(line)
+  if (head === null) return undefined
+  const args = [...line.slice(head[0].length).matchAll(quoted)].map(([, text]) => unescape(text!))
+  args[0] = args[0]!.toUpperCase()
+  return { at: Number(head[1]) * 1000 - wallEpoch, node, isScript: head[2] === "lua", source: head[2]!, args }
+}

@@ -1,0 +1,87 @@
+/** How much the processes of the fleet do, and of what. */
+import * as StreamKeys from "../../src/streams/internal/keys.ts"
+import type { Settings } from "../simulate/behaviour.ts"
+import type { Ailment, Settings as StreamSettings } from "../simulate/streamBehaviour.ts"
+
+export const mutexes = ["a", "b", "c"]
+
+/** One hash tag for all its keys, as a Cluster needs it. */
+export const service = "{orders}"
+
+/** How often each data stream comes to its end and is announced again. */
+export interface Load {
+  readonly rounds: number
+}
+
+export const messages = 25
+
+const ailments: ReadonlyArray<Ailment> = ["none", "none", "none", "poison"]
+export const streams = new Map(ailments.map((ailment, index) => [`{orders}:s${index + 1}`, ailment]))
+
+export const mutexSettings: Settings = {
+  resources: mutexes,
+  workers: 2,
+  rest: 300,
+  patience: 4000,
+  contenders: 1,
+  holds: 400,
+  unfair: 0,
+  forces: 0,
+  writes: "fenced",
+  handovers: 0,
+  countsSubscribers: true,
+  coalescing: false,
+  crowd: 0,
+  computes: 2,
+  throws: false
+}
+
+/** Where a lease that is lost is nearly always in use. */
+export const longHolds: Settings = { ...mutexSettings, contenders: 0, holds: 6000 }
+
+export const pace = { leaseDuration: 1500, heartbeatInterval: 400, sweepInterval: 1000, confirmTimeout: 700 }
+
+export const streamSettings = ({ rounds }: Load): StreamSettings => ({
+  service,
+  streams,
+  messages,
+  rounds,
+  stock: 0,
+  // One producer fills all data streams
+  consumers: 1,
+  capacity: 8,
+  pace,
+  late: 0,
+  balance: true,
+  enableEvents: true,
+  grace: 500,
+  commitEvery: 1,
+  stays: 60_000,
+  freshIds: true,
+  reapAfter: 60_000,
+  rest: 60,
+  work: 10,
+  duplicates: 0.5,
+  malformed: true,
+  hasty: false,
+  repeats: true,
+  ownOffsets: false,
+  stockWork: 0,
+  deadLetterAfter: 0,
+  fenced: true,
+  unrenewed: 0,
+  computes: 2,
+  checkpoint: (stream) => StreamKeys.checkpoint(stream as Parameters<typeof StreamKeys.checkpoint>[0])
+})
+
+/** Uniform in [0, 1), the same for the same text. */
+export const random = (seed: string) => {
+  let state = 2166136261
+  for (const char of seed) state = Math.imul(state ^ char.charCodeAt(0), 16777619)
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296
+  }
+}

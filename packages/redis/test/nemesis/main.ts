@@ -1,0 +1,70 @@
+/**
+ * Real processes on real servers, under faults:
+ *
+ *     pnpm nemesis --topology single|sentinel|cluster --minutes 10 --seed 7
+ *
+ * `--plan mutex|streams|jobs|all` chooses what they do, `--plant unfenced|deaf` gives them a mistake that must be found,
+ * and `--only stop,block` selects faults by the names of the table. Pictures and histories are kept in `--out`.
+ */
+import { Effect } from "effect"
+import { cpSync, mkdirSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { parseArgs } from "node:util"
+import { table } from "./picture.ts"
+import { plans, run } from "./run.ts"
+import { kinds } from "./topology.ts"
+import { plants } from "./worker.ts"
+
+const { values } = parseArgs({
+  allowPositionals: true,
+  options: {
+    topology: { type: "string", default: "single" },
+    minutes: { type: "string", default: "10" },
+    seed: { type: "string", default: "1" },
+    plan: { type: "string", default: "all" },
+    plant: { type: "string" },
+    only: { type: "string" },
+    json: { type: "boolean", default: false },
+    out: { type: "string", default: join(tmpdir(), "effect-simba-nemesis") }
+  }
+})
+
+const oneOf = <A extends string>(option: string, value: string, allowed: ReadonlyArray<A>): A => {
+  const found = allowed.find((one) => one === value)
+  if (found !== undefined) return found
+  console.error(`unknown ${option} "${value}"; there is: ${allowed.join(", ")}`)
+  process.exit(2)
+}
+
+const topology = oneOf("topology", values.topology, kinds)
+const plan = oneOf("plan", values.plan, plans)
+const plant = values.plant === undefined ? undefined : oneOf("plant", values.plant, plants)
+const seed = Number(values.seed)
+const seconds = Number(values.minutes) * 60
+
+const outcome = await Effect.runPromise(Effect.scoped(run({
+  topology,
+  plan,
+  seed,
+  seconds,
+  plant,
+  only: values.only?.split(",")
+})))
+const { faults, hasRates, holds, messages, violations } = outcome
+
+const name = `${topology}-${plan}-${seed}`
+mkdirSync(values.out, { recursive: true })
+cpSync(outcome.folder, join(values.out, name), { recursive: true })
+
+console.log(table(outcome))
+for (const violation of violations.slice(0, 40)) console.log(`VIOLATION ${violation}`)
+if (!hasRates) {
+  console.log("libfaketime is not installed: all wall clocks had the same rate (Debian: apt-get install faketime)")
+}
+console.log(
+  `${topology}, ${plan}, seed ${seed}: ${seconds} s of faults, ${faults.length} faults, ${holds} holds, ` +
+    `${messages} messages, ${violations.length} violations; ${join(values.out, name)}`
+)
+if (values.json) console.log(JSON.stringify({ violations: violations.length, holds, messages, faults: faults.length }))
+process.exitCode = violations.length === 0 ? 0 : 1

@@ -1,0 +1,102 @@
+/** Listens to what each server carries out, by MONITOR, and reads its state again where it may have missed something. */
+import { Effect, Schedule } from "effect"
+import { connect, type Socket } from "node:net"
+import type { Server } from "../support/redisServer.ts"
+import { type Observed, parseMonitor } from "./history.ts"
+
+/** The state of keys at one instant. */
+export interface Snapshot {
+  readonly at: number
+  readonly strings: ReadonlyMap<string, { readonly value: string; readonly until: number } | undefined>
+  readonly streams: ReadonlyMap<string, ReadonlyArray<readonly [id: string, fields: ReadonlyArray<string>]>>
+}
+
+export interface Keys {
+  readonly strings: ReadonlyArray<string>
+  readonly streams: ReadonlyArray<string>
+  /** Of the servers: what one of them sends to another is no client's. */
+  readonly ports: ReadonlyArray<number>
+}
+
+export const makeObserver = (now: () => number, keys: Keys) => {
+  const sockets = new Map<string, Socket>()
+  const observed: Array<Observed> = []
+  const snapshots: Array<Snapshot> = []
+  const replicated = new Set(keys.ports.map((port) => `127.0.0.1:${port}`))
+  /** To the microsecond: a clock of milliseconds is read as it changes. What comes in between makes the result smaller. */
+  const measure = () => {
+    let offset = -Infinity
+    for (let wall = Date.now(), sample = 0; sample < 10;) {
+      const next = Date.now()
+      if (next === wall) continue
+      offset = Math.max(offset, next - now())
+      wall = next
+      sample += 1
+    }
+    return offset
+  }
+  let wallEpoch = measure()
+  const unreadable: Array<string> = []
+  /** When a server ended the connection: what it carried out since is unknown. */
+  const gaps: Array<number> = []
+
+  const listen = (node: string, server: Server) =>
+    Effect.callback<void>((resume) => {
+      sockets.get(node)?.removeAllListeners("close").destroy()
+      const socket = connect(server.port, "127.0.0.1", () => socket.write("MONITOR\r\n"))
+      sockets.set(node, socket)
+      let rest = ""
+      socket.setEncoding("latin1")
+      socket.on("error", () => {})
+      socket.on("close", () => gaps.push(now()))
+      socket.on("data", (chunk: string) => {
+        const lines = (rest + chunk).split("\r\n")
+        rest = lines.pop()!
+        for (const line of lines) {
+          if (line === "+OK") resume(Effect.void)
+          else {
+            const found = parseMonitor(node, line, wallEpoch)
+            if (found === undefined) unreadable.push(line.slice(0, 200))
+            else if (!replicated.has(found.source)) observed.push(found)
+          }
+        }
+      })
+    })
+
+  /** The keys of one server; those of other nodes of a Cluster are refused and left out. */
+  const read = (server: Server) =>
+    Effect.gen(function*() {
+      const strings = new Map<string, { readonly value: string; readonly until: number } | undefined>()
+      const streams = new Map<string, ReadonlyArray<readonly [string, ReadonlyArray<string>]>>()
+      for (const key of keys.strings) {
+        const value = yield* Effect.result(server.send("GET", key))
+        if (value._tag === "Failure") continue
+        const at = now()
+        const left = Number(yield* server.send("PTTL", key))
+        strings.set(
+          key,
+          value.success === null ? undefined : { value: String(value.success), until: left < 0 ? Infinity : at + left }
+        )
+      }
+      for (const key of keys.streams) {
+        const entries = yield* Effect.result(server.send("XRANGE", key, "-", "+"))
+        if (entries._tag === "Success") streams.set(key, entries.success as never)
+      }
+      snapshots.push({ at: now(), strings, streams })
+    })
+
+  return {
+    observed,
+    snapshots,
+    unreadable,
+    gaps,
+    listen,
+    read,
+    /** Follows a wall clock that is corrected. */
+    follow: Effect.sync(() => {
+      wallEpoch = measure()
+    }).pipe(Effect.repeat(Schedule.spaced("5 seconds"))),
+    close: Effect.sync(() => sockets.forEach((socket) => socket.removeAllListeners("close").destroy()))
+  }
+}
+export type Observer = ReturnType<typeof makeObserver>

@@ -1,0 +1,24 @@
+/** The short runs that stand among the tests. */
+import { assert } from "@effect/vitest"
+import { Effect } from "effect"
+import { rmSync } from "node:fs"
+import { type Options, run } from "./run.ts"
+
+/** Without violations, and with something to judge. */
+export const holds = (options: Options) =>
+  Effect.gen(function*() {
+    const { faults, folder, holds, messages, violations } = yield* run(options)
+    assert.deepStrictEqual(violations, [], `histories are in ${folder}`)
+    assert.isAbove(holds, 20)
+    assert.isAbove(messages, 20)
+    assert.isAbove(faults.length, 1)
+    rmSync(folder, { recursive: true })
+  }).pipe(Effect.scoped)
+
+/** A program with a mistake has violations of one of these rules. */
+export const isFound = (options: Options, rules: ReadonlyArray<string>) =>
+  Effect.gen(function*() {
+    const { folder, violations } = yield* run(options)
+    assert.isTrue(violations.some((violation) => rules.some((rule) => violation.includes(rule))), violations.join("\n"))
+    rmSync(folder, { recursive: true })
+  }).pipe(Effect.scoped)
