@@ -32,6 +32,7 @@ import * as Stream from "effect/Stream"
 import type { Contender, ContenderOptions } from "./Contender.ts"
 import { checkName } from "./internal/mutex/leaseOptions.ts"
 import { make } from "./internal/mutex/service.ts"
+import type { JobOrder, JobsRecord } from "./JobStore.ts"
 import type { Body, Lease, LeaseGroup } from "./Lease.ts"
 import type * as MutexConfig from "./MutexConfig.ts"
 import type { MutexName } from "./MutexName.ts"
@@ -106,6 +107,11 @@ export class Mutex extends Context.Service<Mutex, {
   ) => Effect.Effect<MutexState, StoreError | InvalidName>
   readonly list: Stream.Stream<string, StoreError>
   readonly forceRelease: (name: string) => Effect.Effect<Ownership, StoreError | InvalidName>
+  /** For the operations of `Jobs`. */
+  readonly jobs: {
+    readonly look: (name: string) => Effect.Effect<JobsRecord, StoreError | InvalidName>
+    readonly steer: (name: string, order: JobOrder) => Effect.Effect<boolean, StoreError | InvalidName>
+  }
   readonly owner: (name: string) => Effect.Effect<Ownership, StoreError | InvalidName>
 }>()("@effect-simba/core/Mutex") {}
 

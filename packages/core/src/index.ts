@@ -15,6 +15,28 @@ export * as Contender from "./Contender.ts"
 export * as FencingToken from "./FencingToken.ts"
 
 /**
+ * The jobs of a fleet, as an operator sees and steers them: from any process, whether it runs the jobs or not.
+ *
+ * What is asked for is kept in the backend. The leader sees it within 5 seconds.
+ *
+ * **Example** (Whether the invoices ran, and another run if not)
+ *
+ * ```ts
+ * import { Jobs } from "@effect-simba/core"
+ * import { Effect, Option } from "effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const { jobs } = yield* Jobs.list("nightly")
+ *   const invoices = jobs.find(({ name }) => name === "invoices")
+ *   if (invoices !== undefined && Option.isNone(invoices.lastSuccess)) yield* Jobs.run("nightly", "invoices")
+ * })
+ * ```
+ *
+ * @since 0.1.0
+ */
+export * as Jobs from "./Jobs.ts"
+
+/**
  * Work that runs on one node of a fleet: the node whose contender leads.
  *
  * Two kinds: `whileLeader` runs an effect for as long as its node leads, which may repeat by any `Schedule`. A job runs once

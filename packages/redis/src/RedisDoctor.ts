@@ -10,7 +10,9 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import * as Random from "effect/Random"
+import * as Stream from "effect/Stream"
 import * as Redis from "./internal/client/effectRedis.ts"
+import { scan } from "./internal/client/scan.ts"
 import * as checks from "./internal/client/serverChecks.ts"
 import { inboxChannel } from "./internal/mutex/keys.ts"
 import { RedisTopology } from "./RedisTopology.ts"
@@ -89,6 +91,32 @@ const coverage = (value: string | undefined): Finding => {
   return finding("coverage", "warning", problem, "set cluster-require-full-coverage no")
 }
 
+/** Who paused them may have forgotten it. */
+const pausedJobs = (send: Send) =>
+  scan("look for jobs", { send } as Redis.Redis["Service"], { _tag: "Single" }, "MATCH", "simba:{*}:jobs").pipe(
+    Stream.mapEffect((key) =>
+      Effect.map(send<ReadonlyArray<string>>("HKEYS", key), (fields) => {
+        const mutex = key.slice("simba:{".length, -"}:jobs".length)
+        return fields.flatMap((field) =>
+          field === "paused"
+            ? [mutex]
+            : field.startsWith("paused:")
+            ? [`${mutex}/${field.slice("paused:".length)}`]
+            : []
+        )
+      })
+    ),
+    Stream.runCollect,
+    Effect.map((found) => found.flat().sort()),
+    // Another program's key, or no permission: other findings say so
+    Effect.orElseSucceed((): ReadonlyArray<string> => []),
+    Effect.map((paused) =>
+      paused.length === 0
+        ? finding("jobs", "ok", "no job is paused")
+        : finding("jobs", "info", `paused: ${paused.join(", ")}`, "effect-simba jobs resume")
+    )
+  )
+
 type Command = readonly [name: string, ...args: ReadonlyArray<string>]
 
 /** Each key that is written expires, since a later command may be refused. */
@@ -105,7 +133,17 @@ const mutexCommands = (key: string, inbox: string): ReadonlyArray<Command> => [
   ["ZRANK", `${key}:contender`, "doctor"],
   ["ZSCORE", `${key}:contender`, "doctor"],
   ["ZREM", `${key}:contender`, "doctor"],
-  ["DEL", key, `${key}:contender`],
+  ["HSET", `${key}:jobs`, "at:doctor", "1"],
+  ["PEXPIRE", `${key}:jobs`, "5000"],
+  ["HGET", `${key}:jobs`, "at:doctor"],
+  ["HEXISTS", `${key}:jobs`, "paused"],
+  ["HKEYS", `${key}:jobs`],
+  ["HGETALL", `${key}:jobs`],
+  ["HINCRBY", `${key}:jobs`, "missed:doctor", "1"],
+  ["HDEL", `${key}:jobs`, "at:doctor"],
+  ["PERSIST", `${key}:jobs`],
+  ["PEXPIREAT", `${key}:jobs`, "1"],
+  ["DEL", key, `${key}:contender`, `${key}:jobs`],
   ["TIME"],
   ["SCAN", "0", "COUNT", "1"],
   ["SCRIPT", "LOAD", "return 1"],
@@ -224,6 +262,7 @@ const examineServer = Effect.fnUntraced(function*(send: Send, isCluster: boolean
     ...(streams === true && !isCluster
       ? [checks.keyspaceEvents(yield* checks.setting(send, checks.eventsSetting))]
       : []),
+    ...(isUsable ? [yield* pausedJobs(send)] : []),
     // A Sentinel refuses TIME, and that it is one says enough
     ...yield* Effect.all([clock(send), latency(send, pings ?? 20)]).pipe(
       Effect.catch((error) => isUsable ? Effect.fail(error) : Effect.succeed([]))

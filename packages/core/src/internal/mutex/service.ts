@@ -225,6 +225,10 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
       Effect.flatMap(mutexName(name), (mutex) => store.inspect(mutex, options.limit ?? 100)),
     list: store.list,
     forceRelease: (name) => Effect.flatMap(mutexName(name), (mutex) => store.forceRelease(mutex, confirmTimeout)),
+    jobs: {
+      look: (name) => Effect.flatMap(mutexName(name), (mutex) => store.jobs.look({ mutex, jobs: [] })),
+      steer: (name, order) => Effect.flatMap(mutexName(name), (mutex) => store.jobs.steer(mutex, order))
+    },
     owner: (name) => Effect.flatMap(mutexName(name), store.owner)
   }
   yield* Effect.forkScoped(Effect.forever(Effect.flatMap(

@@ -13,6 +13,7 @@ import * as Stdio from "effect/Stdio"
 import { bench } from "./bench.ts"
 import { doctor } from "./doctor.ts"
 import { messageOf } from "./exitCodes.ts"
+import { jobs } from "./jobCommands.ts"
 import { mutexCommands } from "./mutexCommands.ts"
 import { presenter } from "./presenter.ts"
 import { runCommand } from "./runCommand.ts"
@@ -22,7 +23,7 @@ import { watch } from "./watch.ts"
 
 const command = Command.make("effect-simba").pipe(
   Command.withDescription("Mutexes and data streams of a Redis server, for operators"),
-  Command.withSubcommands([...mutexCommands, watch, runCommand, streams, doctor, bench]),
+  Command.withSubcommands([...mutexCommands, watch, runCommand, jobs, streams, doctor, bench]),
   Command.withGlobalFlags(settings)
 )
 

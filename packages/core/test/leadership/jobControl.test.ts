@@ -1,0 +1,99 @@
+/** What an operator asks of jobs, and sees of them. */
+import { Jobs, Leadership } from "@effect-simba/core"
+import { assert, describe, it } from "@effect/vitest"
+import { DateTime, Effect, Option } from "effect"
+import { TestClock } from "effect/testing"
+import * as JobFleet from "../support/jobFleet.ts"
+
+const { noon } = JobFleet
+const hourly = Leadership.cron("0 * * * *")
+
+/** Two nodes with a job each hour, and what an operator does on the second. */
+const setup = Effect.gen(function*() {
+  yield* TestClock.setTime(noon - 1000)
+  const made = yield* JobFleet.make
+  const jobs = (name: string) => [made.job(name, { schedule: hourly })]
+  const a = yield* made.node("a", jobs)
+  const b = yield* made.node("b", jobs)
+  return { ...made, a, b, here: b.here }
+})
+
+describe("jobs of a fleet", () => {
+  it.effect("are listed with schedule, last and next run, from any node", () =>
+    Effect.gen(function*() {
+      const { here } = yield* setup
+      const before = (yield* here(Jobs.list("jobs"))).jobs[0]!
+      assert.strictEqual(Option.getOrThrow(before.schedule), "cron UTC 0 * * * *")
+      assert.isTrue(Option.isNone(before.lastRun))
+      assert.strictEqual(DateTime.toEpochMillis(Option.getOrThrow(before.next)), noon)
+      yield* TestClock.adjust("1 minute")
+      const after = (yield* here(Jobs.list("jobs"))).jobs[0]!
+      assert.strictEqual(DateTime.toEpochMillis(Option.getOrThrow(after.next)), noon + 3_600_000)
+      assert.strictEqual(DateTime.toEpochMillis(Option.getOrThrow(after.lastSuccess)), noon)
+      const run = Option.getOrThrow(after.lastRun)
+      assert.deepStrictEqual([run.attempt, Option.getOrThrow(run.outcome)], [1, "success"])
+      assert.deepStrictEqual((yield* here(Jobs.list("other"))).jobs, [])
+    }))
+
+  it.effect("run once when asked, on the leader, and at their next instant all the same", () =>
+    Effect.gen(function*() {
+      const { here, take } = yield* setup
+      yield* TestClock.adjust("1 minute")
+      take()
+      assert.isTrue(yield* here(Jobs.run("jobs", "job")))
+      assert.isFalse(yield* here(Jobs.run("jobs", "unknown")))
+      yield* TestClock.adjust("10 seconds")
+      assert.lengthOf(take(), 1)
+      yield* TestClock.adjust("1 hour")
+      assert.deepStrictEqual(take(), ["a@3601"])
+    }))
+
+  it.effect("pause one by one or all together, for the next leader too, and resume at the next instant", () =>
+    Effect.gen(function*() {
+      for (const job of [undefined, "job"]) {
+        const { a, here, take } = yield* setup
+        yield* TestClock.adjust("1 minute")
+        yield* here(Jobs.pause("jobs", job))
+        yield* a.close
+        yield* TestClock.adjust("2 hours")
+        assert.deepStrictEqual(take(), ["a@1"])
+        const { isPaused, jobs } = yield* here(Jobs.list("jobs"))
+        assert.deepStrictEqual([isPaused, jobs[0]!.isPaused, jobs[0]!.missed], [job === undefined, true, 2])
+        assert.strictEqual(Option.getOrThrow(jobs[0]!.missedBecause), "paused")
+        yield* here(Jobs.resume("jobs", job))
+        yield* TestClock.adjust("58 minutes")
+        assert.deepStrictEqual(take(), [])
+        yield* TestClock.adjust("2 minutes")
+        assert.deepStrictEqual(take(), ["b@10801"])
+      }
+    }))
+
+  it.effect("follow another schedule from the moment that an operator says so, and then that of the code again", () =>
+    Effect.gen(function*() {
+      const { here, take } = yield* setup
+      yield* TestClock.adjust("10 minutes")
+      take()
+      yield* here(Jobs.reschedule("jobs", "job", Leadership.cron("*/20 * * * *")))
+      yield* TestClock.adjust("61 minutes")
+      assert.deepStrictEqual(take(), ["a@1201", "a@2401", "a@3601"])
+      const [state] = (yield* here(Jobs.list("jobs"))).jobs
+      assert.isTrue(state!.isRescheduled)
+      yield* here(Jobs.reschedule("jobs", "job", undefined))
+      yield* TestClock.adjust("60 minutes")
+      assert.deepStrictEqual(take(), ["a@7201"])
+      const refused = yield* Effect.flip(here(Jobs.reschedule("jobs", "job", Leadership.cron("no"))))
+      assert.strictEqual(refused._tag, "InvalidConfig")
+    }))
+
+  it.effect("lose no run that was due when the schedule changed, and double none", () =>
+    Effect.gen(function*() {
+      const { fleet, here, ran } = yield* setup
+      // Nothing is given out at noon, and two seconds later the schedule is another
+      fleet.faults.jobs = "fail"
+      yield* TestClock.adjust("3 seconds")
+      yield* here(Jobs.reschedule("jobs", "job", Leadership.cron("30 * * * *")))
+      fleet.faults.jobs = "work"
+      yield* TestClock.adjust("2 hours")
+      assert.deepStrictEqual(ran.map(({ scheduledAt }) => scheduledAt), [1, 1801, 5401])
+    }))
+})

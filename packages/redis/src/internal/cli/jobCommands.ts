@@ -1,0 +1,147 @@
+/** `jobs`: the jobs of a fleet, and what an operator asks of them. */
+import * as Jobs from "@effect-simba/core/Jobs"
+import { cron, every } from "@effect-simba/core/Leadership"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as DateTime from "effect/DateTime"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import { stop } from "./exitCodes.ts"
+import { mutexes, nameArgument } from "./mutexCommands.ts"
+import { print, printable, table } from "./output.ts"
+
+const jobArgument = Argument.String("job").pipe(Argument.withDescription("The name of the job"))
+
+const anyJob = jobArgument.pipe(Argument.optional)
+
+const show = (at: Option.Option<DateTime.Utc>) => Option.match(at, { onNone: () => "-", onSome: DateTime.formatIso })
+
+const orNull = Option.getOrNull
+
+const toJson = ({ lastRun, lastSuccess, missedBecause, next, schedule, ...rest }: Jobs.JobState) => ({
+  ...rest,
+  schedule: orNull(schedule),
+  next: orNull(Option.map(next, DateTime.formatIso)),
+  lastRun: orNull(Option.map(lastRun, ({ endedAt, outcome, scheduledAt, startedAt, ...run }) => ({
+    ...run,
+    scheduledAt: DateTime.formatIso(scheduledAt),
+    startedAt: DateTime.formatIso(startedAt),
+    endedAt: orNull(Option.map(endedAt, DateTime.formatIso)),
+    outcome: orNull(outcome)
+  }))),
+  lastSuccess: orNull(Option.map(lastSuccess, DateTime.formatIso)),
+  missedBecause: orNull(missedBecause)
+})
+
+const outcomeOf = ({ lastRun }: Jobs.JobState) =>
+  Option.match(lastRun, {
+    onNone: () => "-",
+    onSome: ({ outcome }) => Option.getOrElse(outcome, () => "running")
+  })
+
+const ls = Command.make(
+  "ls",
+  { name: nameArgument },
+  Effect.fnUntraced(function*({ name }) {
+    const { isPaused, jobs } = yield* Jobs.list(name)
+    yield* print({ isPaused, jobs: jobs.map(toJson) }, (paint) => [
+      ...table(jobs, {
+        JOB: ({ name }) => name,
+        SCHEDULE: ({ isRescheduled, schedule }) =>
+          Option.getOrElse(schedule, () => "-") + (isRescheduled ? " (set by hand)" : ""),
+        "LAST START": ({ lastRun }) => show(Option.map(lastRun, ({ startedAt }) => startedAt)),
+        OUTCOME: outcomeOf,
+        "LAST SUCCESS": ({ lastSuccess }) => show(lastSuccess),
+        NEXT: ({ isPaused, next }) => isPaused ? "paused" : show(next),
+        MISSED: ({ missed }) => missed
+      }, paint),
+      ...(isPaused ? [paint("yellow", "all jobs are paused")] : [])
+    ])
+  }, Effect.provide(mutexes))
+).pipe(Command.withDescription("List the jobs of a fleet, with the last and the next run of each"))
+
+const unknown = (name: string, job: Option.Option<string>) =>
+  stop(
+    "negative",
+    Option.isSome(job)
+      ? `"${printable(name)}" has no job "${printable(job.value)}".`
+      : `"${printable(name)}" has no jobs.`
+  )
+
+const done = Effect.fnUntraced(function*(was: boolean, name: string, job: Option.Option<string>, text: string) {
+  if (!was) return yield* unknown(name, job)
+  yield* print({ name, job: Option.getOrNull(job) }, (paint) => [paint("green", text)])
+})
+
+const subject = (name: string, job: Option.Option<string>) =>
+  Option.match(job, {
+    onNone: () => `all jobs of "${printable(name)}"`,
+    onSome: (job) => `"${printable(job)}" of "${printable(name)}"`
+  })
+
+const run = Command.make(
+  "run",
+  { name: nameArgument, job: jobArgument },
+  Effect.fnUntraced(function*({ job, name }) {
+    const text = `asked the leader to run "${printable(job)}" of "${printable(name)}"`
+    yield* done(yield* Jobs.run(name, job), name, Option.some(job), text)
+  }, Effect.provide(mutexes))
+).pipe(Command.withDescription("Run a job once, now, on the leader"))
+
+const pause = Command.make(
+  "pause",
+  { name: nameArgument, job: anyJob },
+  Effect.fnUntraced(function*({ job, name }) {
+    yield* done(yield* Jobs.pause(name, Option.getOrUndefined(job)), name, job, `paused ${subject(name, job)}`)
+  }, Effect.provide(mutexes))
+).pipe(Command.withDescription("Pause a job, or all, for the whole fleet"))
+
+const resume = Command.make(
+  "resume",
+  { name: nameArgument, job: anyJob },
+  Effect.fnUntraced(function*({ job, name }) {
+    yield* done(yield* Jobs.resume(name, Option.getOrUndefined(job)), name, job, `resumed ${subject(name, job)}`)
+  }, Effect.provide(mutexes))
+).pipe(Command.withDescription("End a pause"))
+
+const optional = (name: string, description: string) =>
+  Flag.String(name).pipe(Flag.withDescription(description), Flag.optional)
+
+const reschedule = Command.make(
+  "reschedule",
+  {
+    name: nameArgument,
+    job: jobArgument,
+    cron: optional("cron", "A cron expression"),
+    zone: optional("zone", "The time zone of --cron (default: UTC)"),
+    every: optional("every", "A period, such as \"10 minutes\"")
+  },
+  Effect.fnUntraced(function*({ cron: expression, every: period, job, name, zone }) {
+    if (Option.isSome(expression) && Option.isSome(period)) return yield* stop("usage", "Give --cron or --every.")
+    const schedule = Option.isSome(expression)
+      ? cron(expression.value, { timeZone: Option.getOrUndefined(zone) })
+      : Option.isSome(period)
+      ? every(period.value as Duration.Input)
+      : undefined
+    const text = schedule === undefined
+      ? `${subject(name, Option.some(job))} follows its code again`
+      : `rescheduled ${subject(name, Option.some(job))}`
+    yield* done(yield* Jobs.reschedule(name, job, schedule), name, Option.some(job), text)
+  }, Effect.provide(mutexes))
+).pipe(Command.withDescription("Replace the schedule of a job; without a schedule bring back that of its code"))
+
+const stepDown = Command.make(
+  "step-down",
+  { name: nameArgument },
+  Effect.fnUntraced(function*({ name }) {
+    if (!(yield* Jobs.stepDown(name))) return yield* stop("negative", `"${printable(name)}" has no leader with jobs.`)
+    yield* print({ name }, (paint) => [paint("green", `asked the leader of "${printable(name)}" to step down`)])
+  }, Effect.provide(mutexes))
+).pipe(Command.withDescription("Ask the leader to let its runs end, and to make room for another node"))
+
+export const jobs = Command.make("jobs").pipe(
+  Command.withDescription("Jobs of a fleet: list, run, pause, resume, reschedule"),
+  Command.withSubcommands([ls, run, pause, resume, reschedule, stepDown])
+)

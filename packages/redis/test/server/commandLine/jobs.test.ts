@@ -1,0 +1,52 @@
+/** The commands of `effect-simba` that look at jobs and steer them. */
+import { Leadership, Mutex } from "@effect-simba/core"
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import * as commandLine from "../../support/commandLine.ts"
+import { freshName, openMutex, RedisServer, until } from "../../support/harness.ts"
+
+layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: jobs", (it) => {
+  it.effect("ls, run, pause, resume, reschedule and step-down concern the whole fleet, and doctor shows a pause", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const name = freshName("jobs")
+      const mutex = yield* openMutex(server)
+      let runs = 0
+      const contender = yield* mutex.contend(name)
+      yield* Effect.forkScoped(
+        Leadership.runJobs(contender, [
+          { name: "report", schedule: Leadership.cron("0 0 1 1 *"), run: Effect.sync(() => runs++) }
+        ]).pipe(Effect.provideService(Mutex.Mutex, mutex))
+      )
+      const list = commandLine.json(["jobs", "ls", name], server)
+      yield* until("the leader has looked", Effect.map(list, ({ jobs }) => jobs[0]?.schedule === "cron UTC 0 0 1 1 *"))
+
+      assert.strictEqual((yield* commandLine.run(["jobs", "run", name, "report"], server)).code, 0)
+      yield* until("it runs", Effect.sync(() => runs === 1))
+      yield* until("its success is listed", Effect.map(list, ({ jobs }) => jobs[0].lastRun?.outcome === "success"))
+      const shown = yield* commandLine.run(["jobs", "ls", name], server)
+      for (const part of ["report", "success", "-01-01T00:00:00.000Z"]) assert.include(shown.output, part)
+
+      assert.strictEqual((yield* commandLine.run(["jobs", "pause", name, "report"], server)).code, 0)
+      const doctor = yield* commandLine.run(["doctor"], server)
+      assert.include(doctor.output, `${name}/report`)
+      assert.isNull((yield* list).jobs[0].next)
+      assert.strictEqual((yield* commandLine.run(["jobs", "resume", name, "report"], server)).code, 0)
+      assert.isString((yield* list).jobs[0].next)
+
+      const every = ["jobs", "reschedule", name, "report", "--every", "1 hour"]
+      assert.strictEqual((yield* commandLine.run(every, server)).code, 0)
+      assert.deepInclude((yield* list).jobs[0], { schedule: "every 3600000", isRescheduled: true })
+      const wrong = yield* commandLine.run(["jobs", "reschedule", name, "report", "--cron", "0 0 L * *"], server)
+      assert.strictEqual(wrong.code, 64)
+      assert.include(wrong.errors, "28-31")
+
+      const unknown = yield* commandLine.run(["jobs", "run", name, "other"], server)
+      assert.strictEqual(unknown.code, 1)
+      assert.include(unknown.errors, "has no job \"other\"")
+
+      const lease = yield* Effect.flatMap(contender.lease, Effect.fromOption)
+      assert.strictEqual((yield* commandLine.run(["jobs", "step-down", name], server)).code, 0)
+      yield* until("its leader has stepped down", Effect.map(lease.isHeld, (isHeld) => !isHeld))
+    }))
+})
