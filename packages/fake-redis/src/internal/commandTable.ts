@@ -11,6 +11,7 @@ import { configCommands } from "./commands/config.ts"
 import { connectionCommands } from "./commands/connection.ts"
 import { diagnosticCommands } from "./commands/diagnostics.ts"
 import { dumpCommands } from "./commands/dumps.ts"
+import { functionCommands } from "./commands/functions.ts"
 import { geoCommands } from "./commands/geo.ts"
 import { hashCommands } from "./commands/hashes.ts"
 import { hyperLogLogCommands } from "./commands/hyperLogLogs.ts"
@@ -64,6 +65,7 @@ export const commands: ReadonlyMap<string, Command> = new Map(
     ...pubsubCommands,
     ...transactionCommands,
     ...scriptCommands,
+    ...functionCommands,
     ...connectionCommands,
     ...clientCommands,
     ...aclCommands,

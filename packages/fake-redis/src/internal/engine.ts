@@ -140,7 +140,13 @@ export class Engine {
       if (blocked.client.blocked === blocked) server.unblock(blocked, blocked.timedOut)
     }
     server.settle()
+    server.tracker.endTurn()
     server.flush()
+  }
+
+  /** The commands that `run` executes have arrived together: broadcasts of changed keys wait for the last. */
+  turn(run: () => void): void {
+    this.server.turn(run)
   }
 
   /** The earliest server time, in micros, at which `tick` has something to do. */
@@ -257,7 +263,10 @@ export class Engine {
     for (const client of Array.from(server.clients.values())) server.drop(client)
     server.blocked.clear()
     server.flushScripts()
-    if (!options.keepData) { for (const db of server.dbs) db.clear() }
+    if (!options.keepData) {
+      for (const db of server.dbs) db.clear()
+      server.libraries.clear()
+    }
     server.undo.clear()
     if (options.keepConfig !== true) {
       server.config = new Config()

@@ -60,6 +60,13 @@ export class Keyspace {
   }
 
   read(key: string): Entry | undefined {
+    const entry = this.inspect(key)
+    if (entry !== undefined) entry.accessedAt = this.host.now
+    return entry
+  }
+
+  /** As `read`, for commands about a key: it stays as idle as it was. */
+  inspect(key: string): Entry | undefined {
     const entry = this.peek(key)
     if (entry === undefined) this.host.missed(this, key)
     return entry
@@ -73,7 +80,10 @@ export class Keyspace {
 
   write(key: string): Entry | undefined {
     const entry = this.peek(key)
-    if (entry !== undefined) this.host.journal(this, key)
+    if (entry !== undefined) {
+      this.host.journal(this, key)
+      entry.accessedAt = this.host.now
+    }
     return entry
   }
 
@@ -82,6 +92,7 @@ export class Keyspace {
     if (entry === undefined) return undefined
     if (entry.type !== type) throw new Fail(WRONGTYPE)
     this.host.journal(this, key)
+    entry.accessedAt = this.host.now
     return entry as Entry<T>
   }
 
@@ -89,7 +100,8 @@ export class Keyspace {
   put<T extends TypeName>(key: string, type: T, value: ValueTypes[T], expiresAt = Infinity): Entry<T> {
     const old = this.peek(key)
     this.host.journal(this, key)
-    const entry: Entry<T> = { type, value, expiresAt: Infinity, activeAt: Infinity, heapAt: Infinity }
+    const never = { expiresAt: Infinity, activeAt: Infinity, heapAt: Infinity }
+    const entry: Entry<T> = { type, value, ...never, accessedAt: this.host.now }
     this.entries.set(key, entry as Entry)
     if (expiresAt !== Infinity) this.setExpiry(key, entry as Entry, expiresAt)
     if (old === undefined || old.type !== type) {

@@ -169,7 +169,7 @@ export const toReply = (value: Value): Reply => {
 
 /** A push as a text session gets it: it knows messages only. */
 export const toPush = (push: BinaryPush): Push | undefined => {
-  if (push._tag === "invalidate" || push._tag === "monitor") return undefined
+  if (!("channel" in push)) return undefined
   const text = { channel: fromBytes(push.channel), message: fromBytes(push.message) }
   return push._tag === "pmessage"
     ? { _tag: "pmessage", pattern: fromBytes(push.pattern), ...text }

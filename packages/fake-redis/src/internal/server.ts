@@ -7,22 +7,24 @@ import { AclLog } from "./aclLog.ts"
 import { admit } from "./admission.ts"
 import type { Blocked, Wait } from "./blockedClients.ts"
 import { BlockedClients } from "./blockedClients.ts"
-import type { Client, Request } from "./client.ts"
+import type { Client, Queued, Request } from "./client.ts"
 import type { Command } from "./command.ts"
 import { BLOCKED } from "./command.ts"
 import type { CommandSpec } from "./commandSpec.ts"
+import { specOf } from "./commandSpec.ts"
 import { Config } from "./config.ts"
 import { Context } from "./context.ts"
 import type { ErrorState } from "./errorStates.ts"
 import { Journal } from "./journal.ts"
 import type { KeyspaceHost } from "./keyspace.ts"
 import { DATABASES, Keyspace } from "./keyspace.ts"
+import type { Library } from "./library.ts"
 import type { LuaScript, LuaVm } from "./lua/vm.ts"
 import { Monitors } from "./monitors.ts"
 import type { EventClass } from "./notifications.ts"
 import { wants, wantsKeyevent, wantsKeyspace } from "./notifications.ts"
 import type { Value } from "./reply.ts"
-import { Fail, QUEUED } from "./reply.ts"
+import { Confirmations, Fail, QUEUED } from "./reply.ts"
 import type { BinaryPush } from "./session.ts"
 import { shape } from "./shapes.ts"
 import { Statistics } from "./statistics.ts"
@@ -60,6 +62,7 @@ export class Server implements KeyspaceHost {
   readonly clients = new Map<number, Client>()
   readonly blocked = new BlockedClients()
   readonly scripts = new Map<string, LuaScript>()
+  readonly libraries = new Map<string, Library>()
   readonly subscribers = new Subscribers((client, push) => this.push(client, push))
   readonly watchers = new Map<string, Set<Client>>()
   readonly tracker = new Tracker(this.clients, (client, push) => this.push(client, push))
@@ -82,6 +85,9 @@ export class Server implements KeyspaceHost {
   expiredKeys = 0
   startedAt: number
   private outbox: Array<() => void> = []
+  private turns = 0
+  /** The command that runs, or the script of the one that does: its keys are those that are read. */
+  private outer: Pick<Queued, "args" | "spec"> = { spec: specOf("ping")!, args: [] }
   /** Clients that are dropped after the reply to the running command. */
   private readonly leaving: Array<Client> = []
 
@@ -162,7 +168,8 @@ export class Server implements KeyspaceHost {
       reply: (value) => {
         if (value instanceof Fail) this.statistics.failed(value)
         const shaped = client.wire ? shape(client.protocol, args, value) : value
-        const isHeard = client.replies === "on" || !client.wire
+        // Confirmations of subscriptions are sent in any case
+        const isHeard = client.replies === "on" || !client.wire || value instanceof Confirmations
         this.outbox.push(() => {
           if (client.closed) return
           this.onCommand?.({ args, reply: value, session: client.id, micros })
@@ -176,6 +183,16 @@ export class Server implements KeyspaceHost {
       this.process(client, request)
     }
     this.settle()
+    if (this.turns === 0) this.tracker.endTurn()
+    this.flush()
+  }
+
+  /** The commands that `run` submits have arrived together. */
+  turn(run: () => void): void {
+    this.turns++
+    run()
+    this.turns--
+    this.tracker.endTurn()
     this.flush()
   }
 
@@ -188,7 +205,9 @@ export class Server implements KeyspaceHost {
     for (const leaving of this.leaving.splice(0)) this.outbox.push(() => this.drop(leaving))
     this.tracker.settle()
     this.monitors.settle(this)
-    if (client.tracking !== undefined && !client.lastCommand.startsWith("client|")) client.tracking.caching = undefined
+    if (client.tracking !== undefined && client.queue === undefined && !client.lastCommand.startsWith("client|")) {
+      client.tracking.caching = undefined
+    }
     if (client.replies === "skip") client.replies = "on"
     else if (client.replies === "skip next") client.replies = "skip"
     this.undo.commit()
@@ -200,14 +219,17 @@ export class Server implements KeyspaceHost {
       this.blocked.serveReady((blocked, serve) => {
         this.undo.begin()
         let value: Value | undefined
+        this.running = blocked.client
         try {
           value = serve(this.contextFor(blocked.client))
         } catch (error) {
           if (!(error instanceof Fail)) throw error
           value = error
         }
+        this.running = undefined
         this.undo.commit()
         if (value !== undefined) this.unblock(blocked, value)
+        this.tracker.settle()
       })
     }
   }
@@ -249,8 +271,9 @@ export class Server implements KeyspaceHost {
     spec: CommandSpec,
     args: ReadonlyArray<string>
   ): Value | typeof BLOCKED {
-    if (context.client.tracking !== undefined) this.tracker.read(context.client, spec, args)
     const { client, script } = context
+    if (!script) this.outer = { spec, args }
+    if (client.tracking !== undefined && isReader(spec)) this.tracker.read(client, this.outer.spec, this.outer.args)
     // A script comes before what it runs
     const isSource = spec.flags.has("skip_monitor")
     if (isSource) this.monitors.show(this, client, spec, args, script)
@@ -303,6 +326,9 @@ export class Server implements KeyspaceHost {
     this.scripts.clear()
   }
 }
+
+/** A script reads nothing by itself. */
+const isReader = ({ flags }: CommandSpec): boolean => flags.has("readonly") && !flags.has("skip_monitor")
 
 const run = (command: Command, context: Context, args: ReadonlyArray<string>): Value | typeof BLOCKED => {
   try {

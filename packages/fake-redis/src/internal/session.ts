@@ -19,6 +19,7 @@ export type BinaryPush =
   | Push
   | { readonly _tag: "smessage"; readonly channel: string; readonly message: string }
   | { readonly _tag: "invalidate"; readonly keys: ReadonlyArray<string> | undefined }
+  | { readonly _tag: "tracking-redir-broken"; readonly target: number }
   | { readonly _tag: "monitor"; readonly line: string }
 
 export interface Session<R = Reply> {

@@ -12,6 +12,8 @@ export interface Tracking {
   readonly prefixes: ReadonlyArray<string> | undefined
   readonly mode: "all" | "optin" | "optout"
   readonly noLoop: boolean
+  /** The client to redirect to has gone. */
+  isBroken: boolean
   /** CLIENT CACHING: concerns the next command. */
   caching: boolean | undefined
 }
@@ -23,8 +25,10 @@ export class Tracker {
   private readonly tracking = new Set<Client>()
   private readonly clients: ReadonlyMap<number, Client>
   private readonly send: Send
-  /** What the client of the running command is told after its reply. */
+  /** What the client of the running command is sent after its reply. */
   private later: Array<() => void> = []
+  /** Keys that have changed in this turn, and who changed them last. */
+  private changes = new Map<string, Client | undefined>()
 
   constructor(clients: ReadonlyMap<number, Client>, send: Send) {
     this.clients = clients
@@ -41,10 +45,10 @@ export class Tracker {
     this.tracking.delete(client)
   }
 
-  /** Remembers the keys that a command reads. */
+  /** Remembers the keys of a command that reads. */
   read(client: Client, spec: CommandSpec, args: ReadonlyArray<string>): void {
     const { tracking } = client
-    if (tracking === undefined || !spec.flags.has("readonly") || tracking.prefixes !== undefined) return
+    if (tracking === undefined || tracking.prefixes !== undefined) return
     if (tracking.mode === "optin" && tracking.caching !== true) return
     if (tracking.mode === "optout" && tracking.caching === false) return
     for (const key of keysOf(spec, args)) {
@@ -58,18 +62,32 @@ export class Tracker {
     if (this.tracking.size === 0) return
     const readers = this.readers.get(key)
     this.readers.delete(key)
+    this.changes.set(key, by)
+    for (const client of readers ?? []) {
+      const { tracking } = client
+      if (tracking === undefined || tracking.prefixes !== undefined) continue
+      if (!(tracking.noLoop && client === by)) this.invalidate(client, [key], by)
+    }
+  }
+
+  /** Sends broadcasting clients the keys that have changed in this turn: a message for each prefix. */
+  endTurn(): void {
+    if (this.changes.size === 0) return
+    const changes = Array.from(this.changes).sort(([a], [b]) => a < b ? -1 : 1)
+    this.changes.clear()
     for (const client of this.tracking) {
-      const { noLoop, prefixes } = client.tracking!
-      const told = prefixes === undefined
-        ? readers?.has(client) === true
-        : prefixes.some((prefix) => key.startsWith(prefix))
-      if (told && !(noLoop && client === by)) this.tell(client, [key], by)
+      const { noLoop, prefixes = [] } = client.tracking!
+      for (const prefix of prefixes) {
+        const keys = changes.filter(([key, by]) => key.startsWith(prefix) && !(noLoop && client === by))
+        if (keys.length > 0) this.invalidate(client, keys.map(([key]) => key), undefined)
+      }
     }
   }
 
   flushed(by: Client | undefined): void {
     this.readers.clear()
-    for (const client of this.tracking) this.tell(client, undefined, by)
+    this.changes.clear()
+    for (const client of this.tracking) this.invalidate(client, undefined, by)
   }
 
   /** Sends what had to wait for the reply of the running command. */
@@ -77,10 +95,14 @@ export class Tracker {
     for (const send of this.later.splice(0)) send()
   }
 
-  private tell(client: Client, keys: ReadonlyArray<string> | undefined, by: Client | undefined): void {
+  private invalidate(client: Client, keys: ReadonlyArray<string> | undefined, by: Client | undefined): void {
     const { redirect } = client.tracking!
     const target = redirect === 0 ? client : this.clients.get(redirect)
-    if (target === undefined) return
+    if (target === undefined) {
+      client.tracking!.isBroken = true
+      if (client.protocol === 3) this.send(client, { _tag: "tracking-redir-broken", target: redirect })
+      return
+    }
     const push: BinaryPush = { _tag: "invalidate", keys }
     const isHeard = target.protocol === 3 || target.channels.has("__redis__:invalidate")
     if (!isHeard) return

@@ -2,55 +2,15 @@
  * What administrators and clients ask of a server, the same steps on the fake and on a redis-server: users and their
  * permissions, descriptions of commands, monitors, statistics.
  */
-import { createFakeRedis } from "@effect-simba/fake-redis"
-import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { readFileSync } from "node:fs"
 import { openRaw } from "../rawSocket.ts"
+import { bothServers } from "./alike.ts"
 import { toPlain } from "./answers.ts"
 import { commandSpecs, file, moduleOf } from "./commandSpecs.ts"
-import type { RealServer } from "./realServer.ts"
-import { startServer } from "./realServer.ts"
-import type { Connection } from "./resp.ts"
 import { open } from "./resp.ts"
 
-type Fake = Awaited<ReturnType<typeof createFakeRedis>>
-
-let real: RealServer
-let fake: Fake
-
-beforeAll(async () => {
-  ;[real, fake] = await Promise.all([startServer(), createFakeRedis()])
-})
-
-afterAll(() => Promise.all([real.stop(), fake.close()]))
-
-const words = (line: string): ReadonlyArray<string> =>
-  (line.match(/"[^"]*"|\S+/g) ?? []).map((word) => word.startsWith("\"") ? word.slice(1, -1) : word)
-
-/** `alice: GET x` is sent by a connection of that name, and another line by the first. */
-const run = async (
-  connect: () => Promise<Connection>,
-  lines: ReadonlyArray<string>
-): Promise<ReadonlyArray<unknown>> => {
-  const connections = new Map<string, Connection>()
-  const replies: Array<unknown> = []
-  for (const line of ["FLUSHALL", "CONFIG RESETSTAT", ...lines]) {
-    const [, name = "", command = line] = /^(\w+): (.*)$/.exec(line) ?? []
-    const connection = connections.get(name) ?? await connect()
-    connections.set(name, connection)
-    const [answer] = await connection.send([words(command)])
-    replies.push(`${line} -> ${JSON.stringify(toPlain(answer!))}`)
-  }
-  for (const connection of connections.values()) connection.close()
-  return replies
-}
-
-const alike = (title: string, text: string, normalize = (reply: unknown): unknown => reply) =>
-  it(title, async () => {
-    const lines = text.trim().split("\n").map((line) => line.trim())
-    const [ours, theirs] = await Promise.all([run(() => open(fake.port), lines), run(() => open(real.path), lines)])
-    assert.deepStrictEqual(ours.map(normalize), theirs.map(normalize))
-  })
+const { alike, where } = bothServers()
 
 /** Redis lists the single commands of a user in the order of a hash table. */
 const sortedRules = (reply: unknown): unknown =>
@@ -199,9 +159,9 @@ describe("users", () => {
 
 describe("COMMAND", () => {
   it("describes each command as Redis does", async () => {
-    const connection = await open(real.path)
+    const connection = await open(where().real.path)
     assert.strictEqual(readFileSync(file, "utf8"), moduleOf(await commandSpecs(connection)))
-    const ours = await open(fake.port)
+    const ours = await open(where().fake.port)
     const [names] = await ours.send([["COMMAND", "LIST"]])
     const question = [["COMMAND", "INFO", ...names as ReadonlyArray<string>]]
     // Redis lists subcommands in the order of a hash table; its notes are texts; setinfo came with Redis 7.2
@@ -295,8 +255,8 @@ describe("what has run", () => {
       String(reply).replace(/\[[0-9]+,[0-9]+,[0-9]+,/g, "[").replace(/"[^"]*(?:redis\.sock|127\.0\.0\.1)[^"]*"/g, "")
   )
   it("a monitor sees each command, a script before what it runs, and no password", async () => {
-    const seen = async (where: { readonly port: number } | { readonly path: string }) => {
-      const [monitor, other] = await Promise.all([openRaw(where), openRaw(where)])
+    const seen = async (server: { readonly port: number } | { readonly path: string }) => {
+      const [monitor, other] = await Promise.all([openRaw(server), openRaw(server)])
       monitor.write("MONITOR\r\n")
       await monitor.until((text) => text === "+OK\r\n")
       other.write(
@@ -310,6 +270,93 @@ describe("what has run", () => {
       other.socket.destroy()
       return text.replace(/^\+[0-9]+\.[0-9]+ /gm, "+").replace(/127\.0\.0\.1:[0-9]+|unix:\S+redis.sock/g, "address")
     }
-    assert.strictEqual(await seen({ port: fake.port }), await seen({ path: real.path }))
+    assert.strictEqual(await seen(where().fake), await seen(where().real))
+  })
+})
+
+describe("functions", () => {
+  alike(
+    "libraries are loaded, listed, called, replaced and deleted",
+    String.raw`
+    FUNCTION FLUSH
+    FUNCTION LOAD "#!lua name=lib\nredis.register_function('echo', function(keys, args) return {keys, args, KEYS == nil} end)"
+    FUNCTION LOAD "#!lua name=other\nlocal n = 0 redis.register_function{function_name='reads', callback=function(keys, args) n = n + 1 return {n, redis.call('get', keys[1]), redis.call('set', keys[1], 'x')} end, flags={'no-writes'}, description='d'}"
+    FUNCTION LIST LIBRARYNAME l*
+    FUNCTION LIST LIBRARYNAME other WITHCODE
+    FUNCTION STATS
+    FCALL echo 1 a b c
+    FCALL reads 1 a
+    FCALL_RO reads 1 a
+    FCALL_RO echo 0
+    FCALL nope 0
+    FCALL echo 5 a
+    FCALL echo -1 a
+    FCALL echo x a
+    FUNCTION LOAD "#!lua name=lib\nredis.register_function('echo', function() end)"
+    FUNCTION LOAD REPLACE "#!lua name=lib\nredis.register_function('echo', function() error('boom') end)"
+    FCALL echo 0
+    FUNCTION LOAD "#!lua name=third\nredis.register_function('reads', function() end)"
+    FUNCTION LOAD "#!lua name=third\nredis.register_function('sets', function(keys) return redis.call('set', keys[1], 'v') end)"
+    FCALL sets 1 k
+    GET k
+    MULTI
+    FCALL sets 1 l
+    EXEC
+    FUNCTION DELETE third
+    FUNCTION DELETE third
+    FCALL sets 1 k
+    FUNCTION KILL
+    FUNCTION FLUSH foo
+    FLUSHALL
+    FUNCTION STATS
+    FUNCTION FLUSH
+    FUNCTION LIST
+    `
+  )
+  alike(
+    "libraries are refused with their reason",
+    String.raw`
+    FUNCTION LOAD "return 1"
+    FUNCTION LOAD "#!lua\nx"
+    FUNCTION LOAD "#!js name=a\nx"
+    FUNCTION LOAD "#!lua name=a-b\nx"
+    FUNCTION LOAD "#!lua name=a foo=b\nx"
+    FUNCTION LOAD "#!lua name=a name=b\nx"
+    FUNCTION LOAD "#!lua name=a\nlocal x = 1"
+    FUNCTION LOAD "#!lua name=a\nx = 1"
+    FUNCTION LOAD "#!lua name=a\nif"
+    FUNCTION LOAD "#!lua name=a\nredis.call('get', 'x')"
+    FUNCTION LOAD "#!lua name=a\nredis.register_function('f', 1)"
+    FUNCTION LOAD "#!lua name=a\nredis.register_function(1, function() end)"
+    FUNCTION LOAD "#!lua name=a\nredis.register_function('f')"
+    FUNCTION LOAD "#!lua name=a\nredis.register_function('a b', function() end)"
+    FUNCTION LOAD "#!lua name=a\nredis.register_function('f', function() end) redis.register_function('f', function() end)"
+    FUNCTION LOAD "#!lua name=a\nredis.register_function{function_name='f', foo=1}"
+    FUNCTION LOAD "#!lua name=a\nredis.register_function{function_name='f'}"
+    FUNCTION LOAD "#!lua name=a\nredis.register_function{callback=function() end}"
+    FUNCTION LOAD "#!lua name=a\nredis.register_function{function_name='f', callback=function() end, flags={'foo'}}"
+    FUNCTION LOAD "#!lua name=a\nredis.register_function{function_name='f', callback=function() end, flags='no-writes'}"
+    FUNCTION LOAD foo "#!lua name=a\nx"
+    FUNCTION LIST FOO
+    FUNCTION LIST LIBRARYNAME
+    FUNCTION RESTORE x
+    FUNCTION RESTORE x FOO
+    FUNCTION FOO
+    `
+  )
+  it("a dump is restored, by each policy", async () => {
+    const connection = await open(where().fake.port)
+    const code = "#!lua name=kept\nredis.register_function('kept', function() return 1 end)"
+    await connection.send([["FUNCTION", "FLUSH"], ["FUNCTION", "LOAD", code]])
+    const [dump] = await connection.send([["FUNCTION", "DUMP"]])
+    const answers = await connection.send([
+      ["FUNCTION", "RESTORE", String(dump)],
+      ["FUNCTION", "RESTORE", String(dump), "REPLACE"],
+      ["FUNCTION", "RESTORE", String(dump), "FLUSH"],
+      ["FCALL", "kept", "0"],
+      ["FUNCTION", "FLUSH"]
+    ])
+    assert.deepStrictEqual(answers.map(toPlain), ["-ERR Library 'kept' already exists", "OK", "OK", 1, "OK"])
+    connection.close()
   })
 })

@@ -66,17 +66,8 @@ const client: Handler = (context, args) => {
         .map((item) => `${describeClient(context.now, item)}\n`).join("")
     case "kill":
       return kill(context, args)
-    case "unblock": {
-      const target = server.clients.get(integer(args[2]!))?.blocked
-      if (target === undefined) return 0
-      server.unblock(
-        target,
-        args[3]?.toLowerCase() === "error"
-          ? new Fail("UNBLOCKED client unblocked via CLIENT UNBLOCK")
-          : target.timedOut
-      )
-      return 1
-    }
+    case "unblock":
+      return unblock(context, args)
     case "no-evict":
       return /^(?:on|off)$/i.test(args[2]!) ? OK : syntaxError()
     default:
@@ -84,15 +75,35 @@ const client: Handler = (context, args) => {
   }
 }
 
+const unblock = ({ server }: Context, args: ReadonlyArray<string>): Value => {
+  const how = args[3]?.toLowerCase() ?? "timeout"
+  if (args.length > 4) {
+    return fail(`ERR unknown subcommand or wrong number of arguments for '${args[1]!}'. Try CLIENT HELP.`)
+  }
+  if (how !== "timeout" && how !== "error") return fail("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
+  const target = server.clients.get(integer(args[2]!))?.blocked
+  if (target === undefined) return 0
+  server.unblock(
+    target,
+    how === "error" ? new Fail("UNBLOCKED client unblocked via CLIENT UNBLOCK") : target.timedOut
+  )
+  return 1
+}
+
 const listed = (client: Client, args: ReadonlyArray<string>): boolean => {
   if (args.length === 2) return true
   const option = args[2]!.toLowerCase()
-  if (option === "type" && args.length === 4) return kindOf(client) === args[3]!.toLowerCase()
+  if (option === "type" && args.length === 4) return kindOf(client) === clientType(args[3]!)
   if (option === "id" && args.length > 3) {
     return args.slice(3).some((id) => integer(id, "ERR Invalid client ID") === client.id)
   }
   return syntaxError()
 }
+
+const clientType = (text: string): string =>
+  ["normal", "pubsub", "master", "replica", "slave"].includes(text.toLowerCase())
+    ? text.toLowerCase()
+    : fail(`ERR Unknown client type '${text}'`)
 
 const kill = (context: Context, args: ReadonlyArray<string>): Value => {
   const { client, server } = context
@@ -115,13 +126,11 @@ const kill = (context: Context, args: ReadonlyArray<string>): Value => {
       if (id < 1) return fail("ERR client-id should be greater than 0")
       matches = (item) => before(item) && item.id === id
     } else if (option === "type") {
-      const type = value.toLowerCase()
-      if (!["normal", "pubsub", "master", "replica", "slave"].includes(type)) {
-        return fail(`ERR Unknown client type '${value}'`)
-      }
+      const type = clientType(value)
       matches = (item) => before(item) && kindOf(item) === type
     } else if (option === "addr") matches = (item) => before(item) && addressOf(item) === value
     else if (option === "laddr") matches = (item) => before(item) && value === "127.0.0.1:6379"
+    else if (option === "user" && !server.users.all.has(value)) return fail(`ERR No such user '${value}'`)
     else if (option === "user") matches = (item) => before(item) && value === "default"
     else if (option === "skipme") {
       if (!/^(?:yes|no)$/i.test(value)) return syntaxError()

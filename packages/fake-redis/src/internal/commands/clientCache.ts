@@ -48,15 +48,28 @@ export const track = ({ client, server }: Context, args: ReadonlyArray<string>):
       "ERR You can't switch OPTIN/OPTOUT mode before disabling tracking for this client, and then re-enabling it with a different mode."
     )
   }
+  const known = old?.prefixes ?? []
+  for (const [at, prefix] of prefixes.entries()) {
+    const existing = known.find((other) => overlap(prefix, other))
+    if (existing !== undefined) return fail(overlapping(prefix, `an existing prefix '${existing}'`))
+    const provided = prefixes.find((other, index) => index > at && overlap(prefix, other))
+    if (provided !== undefined) return fail(overlapping(prefix, `another provided prefix '${provided}'`))
+  }
   server.tracker.enable(client, {
     redirect,
     mode,
     noLoop,
-    prefixes: broadcast ? [...old?.prefixes ?? [], ...prefixes.length === 0 ? [""] : prefixes] : undefined,
+    prefixes: broadcast ? [...known, ...prefixes.length === 0 && known.length === 0 ? [""] : prefixes] : undefined,
+    isBroken: false,
     caching: undefined
   })
   return OK
 }
+
+const overlap = (a: string, b: string): boolean => a.startsWith(b) || b.startsWith(a)
+
+const overlapping = (prefix: string, other: string): string =>
+  `ERR Prefix '${prefix}' overlaps with ${other}. Prefixes for a single client must not overlap.`
 
 const BOTH_MODES = "ERR You can't specify both OPTIN mode and OPTOUT mode"
 
@@ -87,12 +100,13 @@ export const trackingInfo = ({ tracking }: Client): Value => {
     if (tracking.caching !== undefined) flags.push(tracking.caching ? "caching-yes" : "caching-no")
   }
   if (tracking.noLoop) flags.push("noloop")
+  if (tracking.isBroken) flags.push("broken_redirect")
   return [
     "flags",
     flags,
     "redirect",
     tracking.redirect,
     "prefixes",
-    tracking.prefixes?.filter((text) => text !== "") ?? []
+    tracking.prefixes?.filter((text) => text !== "").sort() ?? []
   ]
 }

@@ -60,16 +60,18 @@ const restore: Handler = (context: Context, args) => {
   const [, key, ttl, payload] = args as readonly [string, string, string, string]
   let replace = false
   let absolute = false
+  let idle: number | undefined
+  let frequency: number | undefined
   for (let at = 4; at < args.length; at++) {
     const option = args[at]!.toLowerCase()
     if (option === "replace") replace = true
     else if (option === "absttl") absolute = true
-    else if ((option === "idletime" || option === "freq") && at + 1 < args.length) {
-      const value = integer(args[++at]!)
-      if (option === "idletime" && value < 0) return fail("ERR Invalid IDLETIME value, must be >= 0")
-      if (option === "freq" && (value < 0 || value > 255)) {
-        return fail("ERR Invalid FREQ value, must be >= 0 and <= 255")
-      }
+    else if (option === "idletime" && at + 1 < args.length && frequency === undefined) {
+      idle = integer(args[++at]!)
+      if (idle < 0) return fail("ERR Invalid IDLETIME value, must be >= 0")
+    } else if (option === "freq" && at + 1 < args.length && idle === undefined) {
+      frequency = integer(args[++at]!)
+      if (frequency < 0 || frequency > 255) return fail("ERR Invalid FREQ value, must be >= 0 and <= 255")
     } else return syntaxError()
   }
   const old = context.db.peek(key)
@@ -86,7 +88,8 @@ const restore: Handler = (context: Context, args) => {
     return OK
   }
   if (old !== undefined) context.db.remove(key)
-  context.db.put(key, type, value as Entry["value"] as never, expiresAt)
+  const entry = context.db.put(key, type, value as Entry["value"] as never, expiresAt)
+  if (idle !== undefined) entry.accessedAt = context.now - idle * 1000
   context.changed(key, "g", "restore")
   return OK
 }

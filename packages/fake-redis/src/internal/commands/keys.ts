@@ -26,11 +26,8 @@ const del = (context: Context, args: ReadonlyArray<string>): Value => {
   return count
 }
 
-const exists = (context: Context, args: ReadonlyArray<string>): Value => {
-  let count = 0
-  for (let i = 1; i < args.length; i++) if (context.db.read(args[i]!) !== undefined) count++
-  return count
-}
+const count = (find: (context: Context, key: string) => unknown): Handler => (context, args) =>
+  args.slice(1).filter((key) => find(context, key) !== undefined).length
 
 /** A deadline in ms from the argument of an expiring command; relative ones are counted from now. */
 export const deadline = (context: Context, name: string, text: string, unit: "s" | "ms", absolute: boolean): number => {
@@ -83,7 +80,7 @@ const expire = (unit: "s" | "ms", absolute: boolean) => (context: Context, args:
 }
 
 const ttl = (render: (at: number, now: number) => number) => (context: Context, args: ReadonlyArray<string>): Value => {
-  const entry = context.db.read(args[1]!)
+  const entry = context.db.inspect(args[1]!)
   if (entry === undefined) return -2
   return entry.expiresAt === Infinity ? -1 : Math.max(0, render(entry.expiresAt, context.now))
 }
@@ -216,8 +213,9 @@ const move: Handler = (context, args) => {
 const object: Handler = (context, args) => {
   const what = args[1]!.toLowerCase()
   if (what === "help") return ["OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"]
-  const entry = context.db.read(args[2]!)
+  const entry = context.db.inspect(args[2]!)
   if (entry === undefined) return null
+  if (what === "idletime") return Math.floor((context.now - entry.accessedAt) / 1000)
   if (what === "encoding") return encodingOf(entry.type, entry.value, context.server.config)
   if (what === "freq") {
     return fail(
@@ -231,9 +229,9 @@ const object: Handler = (context, args) => {
 export const keyCommands: ReadonlyArray<Command> = [
   define("del", del),
   define("unlink", del),
-  define("exists", exists),
-  define("touch", exists),
-  define("type", (context, args) => new Status(context.db.read(args[1]!)?.type ?? "none")),
+  define("exists", count(({ db }, key) => db.inspect(key))),
+  define("touch", count(({ db }, key) => db.read(key))),
+  define("type", (context, args) => new Status(context.db.inspect(args[1]!)?.type ?? "none")),
   define("expire", expire("s", false)),
   define("pexpire", expire("ms", false)),
   define("expireat", expire("s", true)),

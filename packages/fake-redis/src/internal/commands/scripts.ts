@@ -1,17 +1,15 @@
 /**
  * EVAL and its relatives. A script is compiled once per engine and kept until SCRIPT FLUSH.
  */
-import { denialInScript } from "../aclLog.ts"
 import type { Command, Handler } from "../command.ts"
-import { arityProblem, BLOCKED, define, describedBy } from "../command.ts"
-import { Context } from "../context.ts"
-import { refusalIn } from "../errorStates.ts"
+import { define } from "../command.ts"
+import type { Context } from "../context.ts"
 import type { LuaScript } from "../lua/vm.ts"
 import { integer } from "../numbers.ts"
 import type { Value } from "../reply.ts"
-import { Fail, fail, OK } from "../reply.ts"
+import { fail, OK } from "../reply.ts"
 import { sha1 } from "../sha1.ts"
-import { shape } from "../shapes.ts"
+import { scriptHost } from "./scriptCalls.ts"
 
 const NOSCRIPT = "NOSCRIPT No matching script. Please use EVAL."
 
@@ -54,36 +52,6 @@ const load = (context: Context, source: string, sha = sha1(source)): LuaScript =
   return script
 }
 
-const UNKNOWN = new Fail("ERR Unknown Redis command called from script")
-const ARITY = new Fail("ERR Wrong number of args calling Redis command from script")
-const FORBIDDEN = new Fail("ERR This Redis command is not allowed from script")
-const READ_ONLY = new Fail("ERR Write commands are not allowed from read-only scripts.")
-
-const caller = (context: Context, readOnly: boolean) => {
-  const { server } = context
-  let inner = new Context(server, context.client, true, true)
-  return (args: ReadonlyArray<string>, protocol: 2 | 3): Value => {
-    const command = server.commands.get(args[0]!.toLowerCase())
-    if (command === undefined) return UNKNOWN
-    const spec = describedBy(command, args)
-    if (typeof spec === "string") return UNKNOWN
-    if (arityProblem(spec, args) !== undefined) return ARITY
-    if (spec.flags.has("noscript")) return FORBIDDEN
-    const denial = context.client.user?.denies(spec, args)
-    if (denial !== undefined) {
-      server.aclLog.add(server, context.client, denial, "lua")
-      return new Fail(denialInScript(denial))
-    }
-    if (readOnly && (spec.flags.has("write") || spec.flags.has("may_replicate"))) return READ_ONLY
-    const refusal = refusalIn(server.errorState, server.config, spec)
-    if (refusal !== undefined) return new Fail(refusal)
-    const value = server.call(inner, command, spec, args)
-    if (context.client.db !== inner.db.index) inner = new Context(server, context.client, true, true)
-    const reply = value === BLOCKED ? null : value
-    return protocol === 3 ? shape(3, args, reply) : reply
-  }
-}
-
 const evaluate = (
   context: Context,
   args: ReadonlyArray<string>,
@@ -98,7 +66,7 @@ const evaluate = (
   const value = compiled.run(
     args.slice(3, 3 + count),
     args.slice(3 + count),
-    { call: caller(context, readOnly || compiled.readOnly === true), random: context.server.options.random },
+    scriptHost(context, readOnly || compiled.readOnly === true),
     sha
   )
   // SELECT inside a script ends with it.

@@ -24,6 +24,8 @@ export interface Entry<T extends TypeName = TypeName> {
   /** When active expiry would remove it, in micros, and the earliest time at which the expiry heap looks at it. */
   activeAt: number
   heapAt: number
+  /** When a command last used it, in ms. */
+  accessedAt: number
 }
 
 export const cloneValue = (entry: Entry): ValueTypes[TypeName] => {
@@ -40,7 +42,8 @@ export const cloneEntry = (entry: Entry): Entry => ({
   value: cloneValue(entry),
   expiresAt: entry.expiresAt,
   activeAt: entry.activeAt,
-  heapAt: Infinity
+  heapAt: Infinity,
+  accessedAt: entry.accessedAt
 })
 
 /** Whether an aggregate holds nothing any more, in which case its key goes. Streams stay when empty. */

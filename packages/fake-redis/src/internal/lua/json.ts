@@ -5,16 +5,17 @@
 import { decodeJson } from "./jsonDecoder.ts"
 import { encodeJson } from "./jsonEncoder.ts"
 import { JsonError } from "./jsonError.ts"
+import type { JsonSettings } from "./jsonSettings.ts"
 import type { LuaStack } from "./stack.ts"
 import { T } from "./wasmModule.ts"
 
 const failed = (stack: LuaStack, L: number, error: unknown): number =>
   stack.fail(L, error instanceof JsonError ? error.message : String(error))
 
-export const encode = (stack: LuaStack, L: number): number => {
+export const encode = (stack: LuaStack, L: number, settings: JsonSettings): number => {
   let text: string
   try {
-    text = encodeJson(stack, L)
+    text = encodeJson(stack, L, settings)
   } catch (error) {
     return failed(stack, L, error)
   }
@@ -23,13 +24,13 @@ export const encode = (stack: LuaStack, L: number): number => {
   return 1
 }
 
-export const decode = (stack: LuaStack, L: number): number => {
+export const decode = (stack: LuaStack, L: number, settings: JsonSettings): number => {
   const type = stack.m._lua_type(L, 1)
   if (type !== T.string && type !== T.number) {
     return stack.fail(L, "bad argument #1 to 'decode' (string expected, got no value)")
   }
   try {
-    decodeJson(stack, L, stack.read(L, 1))
+    decodeJson(stack, L, stack.read(L, 1), settings)
   } catch (error) {
     return failed(stack, L, error)
   }

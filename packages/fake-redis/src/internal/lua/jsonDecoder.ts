@@ -1,7 +1,8 @@
 /**
  * `cjson.decode` as Redis ships it: which texts are refused, and in which words.
  */
-import { MAX_DEPTH, refuse } from "./jsonError.ts"
+import { refuse } from "./jsonError.ts"
+import type { JsonSettings } from "./jsonSettings.ts"
 import type { LuaStack } from "./stack.ts"
 
 const NUMBER =
@@ -28,7 +29,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
 }
 
 /** Decodes onto the Lua stack. */
-export const decodeJson = (stack: LuaStack, L: number, text: string): void => {
+export const decodeJson = (stack: LuaStack, L: number, text: string, settings: JsonSettings): void => {
   const { m } = stack
   let at = 0
   const skip = () => {
@@ -98,9 +99,6 @@ export const decodeJson = (stack: LuaStack, L: number, text: string): void => {
   const value = (depth: number): void => {
     skip()
     const char = text[at]
-    if (depth > MAX_DEPTH || m._lua_checkstack(L, 6) === 0) {
-      return refuse(`Found too many nested data structures (${depth})`)
-    }
     if (char === "\"") return stack.push(L, string())
     if (char === "{") return object(depth + 1)
     if (char === "[") return array(depth + 1)
@@ -119,8 +117,11 @@ export const decodeJson = (stack: LuaStack, L: number, text: string): void => {
     NUMBER.lastIndex = at
     const found = NUMBER.exec(text)
     if (found === null) return unexpected("value")
-    at += found[0].length
     const lower = found[0].toLowerCase()
+    if (settings.decodesInvalid === "off" && /[nx]/.test(lower)) {
+      return refuse(`Expected value but found invalid number at character ${at + 1}`)
+    }
+    at += found[0].length
     m._lua_pushnumber(
       L,
       lower.includes("n")
@@ -130,8 +131,14 @@ export const decodeJson = (stack: LuaStack, L: number, text: string): void => {
         : Number(found[0])
     )
   }
-  const object = (depth: number): void => {
+  const descend = (depth: number) => {
     at++
+    if (depth > settings.decodeDepth || m._lua_checkstack(L, 6) === 0) {
+      refuse(`Found too many nested data structures (${depth}) at character ${at}`)
+    }
+  }
+  const object = (depth: number): void => {
+    descend(depth)
     m._lua_createtable(L, 0, 0)
     skip()
     if (text[at] === "}") {
@@ -157,7 +164,7 @@ export const decodeJson = (stack: LuaStack, L: number, text: string): void => {
     }
   }
   const array = (depth: number): void => {
-    at++
+    descend(depth)
     m._lua_createtable(L, 0, 0)
     skip()
     if (text[at] === "]") {

@@ -2,7 +2,8 @@
  * `cjson.encode` as Redis ships it: what is an array, how numbers and strings print, and what has no JSON.
  */
 import { formatG } from "../numbers.ts"
-import { MAX_DEPTH, refuse } from "./jsonError.ts"
+import { refuse } from "./jsonError.ts"
+import type { JsonSettings } from "./jsonSettings.ts"
 import type { LuaStack } from "./stack.ts"
 import { T, TYPE_NAMES } from "./wasmModule.ts"
 
@@ -26,18 +27,21 @@ const quote = (text: string): string =>
     )
   }"`
 
-const number = (value: number): string =>
-  Number.isFinite(value) ? formatG(value, 14) : refuse("Cannot serialise number: must not be NaN or Inf")
+const number = (value: number, { encodesInvalid, precision }: JsonSettings): string => {
+  if (Number.isFinite(value)) return formatG(value, precision)
+  if (encodesInvalid === "off") return refuse("Cannot serialise number: must not be NaN or Inf")
+  return encodesInvalid === "null" ? "null" : formatG(value, precision)
+}
 
 /** The only argument of a C function, encoded. */
-export const encodeJson = (stack: LuaStack, L: number): string => {
+export const encodeJson = (stack: LuaStack, L: number, settings: JsonSettings): string => {
   const { m } = stack
   const encode = (index: number, depth: number): string => {
     switch (m._lua_type(L, index)) {
       case T.string:
         return quote(stack.read(L, index))
       case T.number:
-        return number(m._lua_tonumber(L, index))
+        return number(m._lua_tonumber(L, index), settings)
       case T.boolean:
         return m._lua_toboolean(L, index) !== 0 ? "true" : "false"
       case T.nil:
@@ -52,8 +56,8 @@ export const encodeJson = (stack: LuaStack, L: number): string => {
     }
   }
   const table = (index: number, depth: number): string => {
-    if (depth > MAX_DEPTH || m._lua_checkstack(L, 6) === 0) {
-      return refuse(`Cannot serialise table: excessive depth (${depth})`)
+    if (depth > settings.encodeDepth || m._lua_checkstack(L, 6) === 0) {
+      return refuse(`Cannot serialise, excessive nesting (${depth})`)
     }
     const length = arrayLength(index)
     if (length > 0) {
@@ -72,7 +76,7 @@ export const encodeJson = (stack: LuaStack, L: number): string => {
       const key = value - 1
       const type = m._lua_type(L, key)
       if (text !== "") text += ","
-      if (type === T.number) text += `"${number(m._lua_tonumber(L, key))}":`
+      if (type === T.number) text += `"${number(m._lua_tonumber(L, key), settings)}":`
       else if (type === T.string) text += `${quote(stack.read(L, key))}:`
       else return refuse("Cannot serialise table: table key must be a number or string")
       text += encode(value, depth)
@@ -95,7 +99,10 @@ export const encodeJson = (stack: LuaStack, L: number): string => {
       items++
       m._lua_settop(L, top - 1)
     }
-    if (most > 10 && most > items * 2) return refuse("Cannot serialise table: excessively sparse array")
+    const { sparseConverts, sparseRatio, sparseSafe } = settings
+    if (sparseRatio > 0 && most > sparseSafe && most > items * sparseRatio) {
+      return sparseConverts ? -1 : refuse("Cannot serialise table: excessively sparse array")
+    }
     return most
   }
   if (m._lua_gettop(L) !== 1) return refuse("bad argument #1 to 'encode' (expected 1 argument)")

@@ -11,6 +11,3 @@ export class JsonError {
 export const refuse = (message: string): never => {
   throw new JsonError(message)
 }
-
-/** How deep values may nest. */
-export const MAX_DEPTH = 1000

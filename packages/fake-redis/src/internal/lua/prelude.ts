@@ -7,7 +7,7 @@ export const PRELUDE = `
 local host, call, pcallRedis, misc = ...
 local G = _G
 local type, error, rawpcall, tostring, select = type, error, pcall, tostring, select
-local rawset_, setmetatable_, getinfo = rawset, setmetatable, debug.getinfo
+local rawset_, rawget_, setmetatable_, getinfo, setfenv_ = rawset, rawget, setmetatable, debug.getinfo, setfenv
 local rawformat, abs, ipairs_, floor = string.format, math.abs, ipairs, math.floor
 
 for _, name in ipairs_({ "os", "io", "debug", "package", "require", "module", "print", "dofile", "loadfile", "newproxy",
@@ -67,13 +67,10 @@ end
 
 G.cjson = {
   encode = host.encode, decode = host.decode, null = host.null, _NAME = "cjson", _VERSION = "2.1.0",
-  encode_keep_buffer = function() return true end,
-  encode_max_depth = function() return 1000 end,
-  decode_max_depth = function() return 1000 end,
-  encode_number_precision = function() return 14 end,
-  encode_sparse_array = function() return false, 2, 10 end,
-  encode_invalid_numbers = function() return false end,
-  decode_invalid_numbers = function() return true end
+  encode_keep_buffer = function() return true end, encode_max_depth = host.encode_max_depth,
+  decode_max_depth = host.decode_max_depth, encode_number_precision = host.encode_number_precision,
+  encode_sparse_array = host.encode_sparse_array, encode_invalid_numbers = host.encode_invalid_numbers,
+  decode_invalid_numbers = host.decode_invalid_numbers
 }
 
 G.cmsgpack = {
@@ -115,7 +112,7 @@ G.redis = {
   end,
   breakpoint = function() return false end,
   debug = function() end,
-  acl_check_cmd = function() return true end,
+  acl_check_cmd = host.mayRun,
   LOG_DEBUG = 0, LOG_VERBOSE = 1, LOG_NOTICE = 2, LOG_WARNING = 3,
   REPL_NONE = 0, REPL_AOF = 1, REPL_SLAVE = 2, REPL_REPLICA = 2, REPL_ALL = 3,
   REDIS_VERSION = "7.0.15", REDIS_VERSION_NUM = 458767
@@ -124,8 +121,9 @@ G.redis = {
 local READONLY = "Attempt to modify a readonly table"
 local frozen = setmetatable_({}, { __mode = "k" })
 local function deny() error(READONLY, 2) end
+local sealed = setmetatable_({}, { __newindex = deny })
 local function freeze(real, index)
-  local proxy = setmetatable_({}, { __index = index or real, __newindex = deny, __metatable = {} })
+  local proxy = setmetatable_({}, { __index = index or real, __newindex = deny, __metatable = sealed })
   frozen[proxy] = true
   return proxy
 end
@@ -150,6 +148,93 @@ setmetatable_(G, {
 local proxy = freeze(G)
 G._G = proxy
 
+local callbacks = {}
+local FLAGS = {
+  ["no-writes"] = true, ["allow-oom"] = true, ["allow-stale"] = true, ["no-cluster"] = true,
+  ["allow-cross-slot-keys"] = true
+}
+local function refuse(text) error({ err = "ERR " .. text }, 0) end
+local function named(given)
+  local known = { flags = "" }
+  for key, value in pairs(given) do
+    if type(key) ~= "string" then
+      refuse("named argument key given to redis.register_function is not a string")
+    elseif key == "function_name" then
+      if type(value) ~= "string" then
+        refuse("function_name argument given to redis.register_function must be a string")
+      end
+      known.name = value
+    elseif key == "description" then
+      if type(value) ~= "string" then
+        refuse("description argument given to redis.register_function must be a string")
+      end
+      known.description = value
+    elseif key == "callback" then
+      if type(value) ~= "function" then
+        refuse("callback argument given to redis.register_function must be a function")
+      end
+      known.callback = value
+    elseif key == "flags" then
+      if type(value) ~= "table" then
+        refuse("flags argument to redis.register_function must be a table representing function flags")
+      end
+      for _, flag in ipairs_(value) do
+        if not FLAGS[flag] then refuse("unknown flag given") end
+        known.flags = known.flags .. " " .. flag
+      end
+    else
+      refuse("unknown argument given to redis.register_function")
+    end
+  end
+  if not known.name then refuse("redis.register_function must get a function name argument") end
+  if not known.callback then refuse("redis.register_function must get a callback argument") end
+  return known
+end
+local function register(...)
+  local count, first, second = select("#", ...), ...
+  local given
+  if count == 1 then
+    if type(first) ~= "table" then
+      refuse("calling redis.register_function with a single argument is only applicable to Lua table (representing " ..
+        "named arguments).")
+    end
+    given = named(first)
+  elseif count == 2 then
+    if type(first) == "number" then first = tostring(first) end
+    if type(first) ~= "string" then refuse("first argument to redis.register_function must be a string") end
+    if type(second) ~= "function" then refuse("second argument to redis.register_function must be a function") end
+    given = { name = first, callback = second, flags = "" }
+  else
+    refuse("wrong number of arguments to redis.register_function")
+  end
+  local id, problem = misc("register", given.name, given.flags, given.description or false)
+  if problem then refuse(problem) end
+  callbacks[id] = given.callback
+end
+
+-- While a library loads, redis has this alone
+local loader = freeze({}, function(_, name)
+  if name == "register_function" then return register end
+  if name == "call" or name == "pcall" then
+    error("Script attempted to access nonexistent global variable '" .. tostring(name) .. "'", 2)
+  end
+  return G.redis[name]
+end)
+local function loadLibrary(chunk)
+  local isLoading = true
+  setfenv_(chunk, freeze(G, function(_, name)
+    if isLoading and name == "redis" then return loader end
+    local value = rawget_(G, name)
+    if value == nil or name == "KEYS" or name == "ARGV" then
+      error("Script attempted to access nonexistent global variable '" .. tostring(name) .. "'", 2)
+    end
+    return value
+  end))
+  chunk()
+  isLoading = false
+end
+local function invoke(id, keys, argv) return callbacks[id](keys, argv) end
+
 local function handler(e)
   local level = 2
   local info = getinfo(level, "nSl")
@@ -166,5 +251,5 @@ local function handler(e)
 end
 G.__redis__err__handler = handler
 
-return handler, G, proxy
+return handler, G, loadLibrary, invoke, proxy
 `

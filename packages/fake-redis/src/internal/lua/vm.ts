@@ -7,6 +7,7 @@ import type { Value } from "../reply.ts"
 import { Fail } from "../reply.ts"
 import { sha1 } from "../sha1.ts"
 import { decode, encode } from "./json.ts"
+import { configureJson, jsonSettings, settingNames } from "./jsonSettings.ts"
 import { bitwise, errorText, formatInteger, Lrand48, toHex } from "./libraries.ts"
 import { unpack, unpackLimit, unpackOne } from "./msgpackDecoder.ts"
 import { pack } from "./msgpackEncoder.ts"
@@ -20,6 +21,8 @@ import { GLOBALS, REGISTRY, T } from "./wasmModule.ts"
 export interface ScriptHost {
   readonly call: (args: ReadonlyArray<string>, protocol: 2 | 3) => Value
   readonly random: () => number
+  /** Whether the user may run a command; `undefined` if there is no such command. */
+  readonly mayRun: (args: ReadonlyArray<string>) => boolean | undefined
 }
 
 export interface LuaScript {
@@ -28,9 +31,19 @@ export interface LuaScript {
   readonly run: (keys: ReadonlyArray<string>, argv: ReadonlyArray<string>, host: ScriptHost, sha: string) => Value
 }
 
+/** A function that a library has registered. */
+export interface LuaFunction {
+  readonly name: string
+  readonly flags: ReadonlyArray<string>
+  readonly description: string | undefined
+  readonly run: (keys: ReadonlyArray<string>, argv: ReadonlyArray<string>, host: ScriptHost) => Value
+}
+
 export interface LuaVm {
   /** The script, or the compiler's message. */
   readonly compile: (source: string) => LuaScript | string
+  /** Runs a library; its functions, or what is wrong with it. */
+  readonly load: (source: string) => ReadonlyArray<LuaFunction> | string
 }
 
 /** A script is stopped after so many VM instructions: some seconds of looping. */
@@ -50,6 +63,8 @@ export const loadLua = (): Promise<LuaVm> =>
     })
     .then(({ module }) => new Vm(module))
 
+const idleHost: ScriptHost = { call: () => null, random: () => 0, mayRun: () => undefined }
+
 class Vm implements LuaVm {
   private readonly m: LuaModule
   private readonly stack: LuaStack
@@ -57,9 +72,15 @@ class Vm implements LuaVm {
   private readonly compiled = new Map<string, LuaScript>()
   private readonly handlerRef: number
   private readonly globalsRef: number
-  private host: ScriptHost = { call: () => null, random: () => 0 }
+  private readonly loadRef: number
+  private readonly invokeRef: number
+  private nextCallback = 1
+  /** The functions of the library that is loading. */
+  private registered: Array<LuaFunction> = []
+  private host: ScriptHost = idleHost
   private lrand: Lrand48 | undefined
   private hooks = 0
+  private json = jsonSettings()
   /** What `redis.setresp` has chosen. */
   private resp: 2 | 3 = 2
 
@@ -74,17 +95,25 @@ class Vm implements LuaVm {
     m._lua_createtable(L, 0, 3)
     const functions = { encode, decode, pack, unpack, unpackOne, unpackLimit, structPack, structUnpack, structSize }
     for (const [name, run] of Object.entries(functions)) {
-      stack.pushFunction(L, (state) => run(stack, state))
+      stack.pushFunction(L, (state) => run(stack, state, this.json))
       stack.setField(L, name)
     }
+    for (const name of settingNames) {
+      stack.pushFunction(L, (state) => configureJson(stack, state, name, this.json))
+      stack.setField(L, name)
+    }
+    stack.pushFunction(L, (state) => this.mayRun(state))
+    stack.setField(L, "mayRun")
     m._lua_pushlightuserdata(L, 0)
     stack.setField(L, "null")
     stack.pushFunction(L, (state) => this.redisCall(state, true))
     stack.pushFunction(L, (state) => this.redisCall(state, false))
     stack.pushFunction(L, (state) => this.misc(state))
-    if (m._lua_pcall(L, 4, 3, 0) !== 0) throw new Error(stack.read(L, -1))
+    if (m._lua_pcall(L, 4, 5, 0) !== 0) throw new Error(stack.read(L, -1))
     // The proxy becomes the environment of every chunk that is loaded from now on.
     m._lua_replace(L, GLOBALS)
+    this.invokeRef = m._luaL_ref(L, REGISTRY)
+    this.loadRef = m._luaL_ref(L, REGISTRY)
     this.globalsRef = m._luaL_ref(L, REGISTRY)
     this.handlerRef = m._luaL_ref(L, REGISTRY)
     const hook = m.addFunction((state: number) => {
@@ -107,6 +136,66 @@ class Vm implements LuaVm {
     return script
   }
 
+  load(source: string): ReadonlyArray<LuaFunction> | string {
+    const { L, m, stack } = this
+    this.begin(idleHost)
+    this.registered = []
+    m._lua_rawgeti(L, REGISTRY, this.handlerRef)
+    m._lua_rawgeti(L, REGISTRY, this.loadRef)
+    const error = stack.loadChunk(L, source, "@user_function")
+    if (error !== undefined) {
+      m._lua_settop(L, 0)
+      return `Error compiling function: ${error}`
+    }
+    const status = m._lua_pcall(L, 1, 0, 1)
+    const text = status === 0 ? undefined : stack.field(L, m._lua_gettop(L), "err") ?? stack.read(L, -1)
+    m._lua_settop(L, 0)
+    if (text !== undefined) return `Error registering functions: ${text}`
+    return this.registered.length === 0 ? "No functions registered" : this.registered
+  }
+
+  /** Takes a function of the library that is loading: the number of its callback, or why it is refused. */
+  private register(name: string, flags: ReadonlyArray<string>, description: string | undefined): number | string {
+    if (!/^\w+$/.test(name)) {
+      return "Library names can only contain letters, numbers, or underscores(_) and must be at least one character long"
+    }
+    if (this.registered.some((other) => other.name === name)) return "Function already exists in the library"
+    const id = this.nextCallback++
+    this.registered.push({
+      name,
+      flags,
+      description,
+      run: (keys, argv, host) => this.invoke(id, name, keys, argv, host)
+    })
+    return id
+  }
+
+  private begin(host: ScriptHost): void {
+    this.host = host
+    this.lrand = undefined
+    this.hooks = 0
+    this.resp = 2
+    this.json = jsonSettings()
+    this.m._lua_settop(this.L, 0)
+  }
+
+  private invoke(
+    id: number,
+    name: string,
+    keys: ReadonlyArray<string>,
+    argv: ReadonlyArray<string>,
+    host: ScriptHost
+  ): Value {
+    const { L, m, stack } = this
+    this.begin(host)
+    m._lua_rawgeti(L, REGISTRY, this.handlerRef)
+    m._lua_rawgeti(L, REGISTRY, this.invokeRef)
+    m._lua_pushnumber(L, id)
+    stack.pushList(L, keys)
+    stack.pushList(L, argv)
+    return this.finish(m._lua_pcall(L, 3, 1, 1), name)
+  }
+
   private run(
     ref: number,
     keys: ReadonlyArray<string>,
@@ -115,11 +204,7 @@ class Vm implements LuaVm {
     sha: string
   ): Value {
     const { L, m, stack } = this
-    this.host = host
-    this.lrand = undefined
-    this.hooks = 0
-    this.resp = 2
-    m._lua_settop(L, 0)
+    this.begin(host)
     m._lua_rawgeti(L, REGISTRY, this.globalsRef)
     stack.push(L, "KEYS")
     stack.pushList(L, keys)
@@ -129,8 +214,13 @@ class Vm implements LuaVm {
     m._lua_rawset(L, 1)
     m._lua_rawgeti(L, REGISTRY, this.handlerRef)
     m._lua_rawgeti(L, REGISTRY, ref)
-    const status = m._lua_pcall(L, 0, 1, 2)
-    const value = status === 0 ? toValue(stack, L, m._lua_gettop(L), 0, this.resp) : this.scriptError(L, sha)
+    return this.finish(m._lua_pcall(L, 0, 1, 2), sha)
+  }
+
+  /** The value on top of the stack, or the error; `name` appears in its text. */
+  private finish(status: number, name: string): Value {
+    const { L, m, stack } = this
+    const value = status === 0 ? toValue(stack, L, m._lua_gettop(L), 0, this.resp) : this.scriptError(L, name)
     m._lua_settop(L, 0)
     return value
   }
@@ -170,6 +260,19 @@ class Vm implements LuaVm {
     return raise && value instanceof Fail ? m._lua_error(L) : 1
   }
 
+  /** `redis.acl_check_cmd`. */
+  private mayRun(L: number): number {
+    const { m, stack } = this
+    const call = Array.from({ length: m._lua_gettop(L) }, (_, at) => stack.read(L, at + 1))
+    const may = call.length === 0 ? undefined : this.host.mayRun(call)
+    if (may !== undefined) {
+      m._lua_pushboolean(L, may ? 1 : 0)
+      return 1
+    }
+    pushValue(stack, L, new Fail("ERR Invalid command passed to redis.acl_check_cmd()"), false)
+    return m._lua_error(L)
+  }
+
   private guarded(run: () => Value): Value {
     try {
       return run()
@@ -201,6 +304,15 @@ class Vm implements LuaVm {
       case "setresp":
         this.resp = number(2) === 3 ? 3 : 2
         return 0
+      case "register": {
+        const flags = stack.read(L, 3).split(" ").filter((flag) => flag !== "")
+        const description = m._lua_type(L, 4) === T.string ? stack.read(L, 4) : undefined
+        const id = this.register(stack.read(L, 2), flags, description)
+        m._lua_pushnumber(L, typeof id === "number" ? id : 0)
+        if (typeof id === "number") return 1
+        stack.push(L, id)
+        return 2
+      }
       case "seed":
         this.lrand = new Lrand48(number(2))
         return 0

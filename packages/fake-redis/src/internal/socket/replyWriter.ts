@@ -69,6 +69,8 @@ export const writePush = (push: BinaryPush, protocol: Protocol): string => {
       return pushed([push._tag, push.channel, push.message], protocol)
     case "pmessage":
       return pushed(["pmessage", push.pattern, push.channel, push.message], protocol)
+    case "tracking-redir-broken":
+      return pushed([push._tag, push.target], protocol)
     case "monitor":
       return `+${push.line}\r\n`
     case "invalidate":

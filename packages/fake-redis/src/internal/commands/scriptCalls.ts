@@ -1,0 +1,57 @@
+/**
+ * What a script or a function may call.
+ */
+import { denialInScript } from "../aclLog.ts"
+import { arityProblem, BLOCKED, describedBy } from "../command.ts"
+import { Context } from "../context.ts"
+import { refusalIn } from "../errorStates.ts"
+import type { ScriptHost } from "../lua/vm.ts"
+import type { Value } from "../reply.ts"
+import { Fail } from "../reply.ts"
+import { shape } from "../shapes.ts"
+
+const UNKNOWN = new Fail("ERR Unknown Redis command called from script")
+const ARITY = new Fail("ERR Wrong number of args calling Redis command from script")
+const FORBIDDEN = new Fail("ERR This Redis command is not allowed from script")
+const READ_ONLY = new Fail("ERR Write commands are not allowed from read-only scripts.")
+
+/** Commands that change something although they write no key. */
+const replicated = new Set(["publish", "spublish", "pfcount"])
+
+/** What a script or a function is run with. */
+export const scriptHost = (context: Context, readOnly: boolean): ScriptHost => ({
+  call: caller(context, readOnly),
+  random: context.server.options.random,
+  mayRun: (args) => {
+    const command = context.server.commands.get(args[0]!.toLowerCase())
+    const spec = command === undefined ? undefined : describedBy(command, args)
+    return spec === undefined || typeof spec === "string"
+      ? undefined
+      : context.client.user?.denies(spec, args) === undefined
+  }
+})
+
+const caller = (context: Context, readOnly: boolean) => {
+  const { server } = context
+  let inner = new Context(server, context.client, true, true)
+  return (args: ReadonlyArray<string>, protocol: 2 | 3): Value => {
+    const command = server.commands.get(args[0]!.toLowerCase())
+    if (command === undefined) return UNKNOWN
+    const spec = describedBy(command, args)
+    if (typeof spec === "string") return UNKNOWN
+    if (arityProblem(spec, args) !== undefined) return ARITY
+    if (spec.flags.has("noscript")) return FORBIDDEN
+    const denial = context.client.user?.denies(spec, args)
+    if (denial !== undefined) {
+      server.aclLog.add(server, context.client, denial, "lua")
+      return new Fail(denialInScript(denial))
+    }
+    if (readOnly && (spec.flags.has("write") || replicated.has(spec.name))) return READ_ONLY
+    const refusal = refusalIn(server.errorState, server.config, spec)
+    if (refusal !== undefined) return new Fail(refusal)
+    const value = server.call(inner, command, spec, args)
+    if (context.client.db !== inner.db.index) inner = new Context(server, context.client, true, true)
+    const reply = value === BLOCKED ? null : value
+    return protocol === 3 ? shape(3, args, reply) : reply
+  }
+}

@@ -1,0 +1,8 @@
+/** Functions that were loaded together, with their source. */
+import type { LuaFunction } from "./lua/vm.ts"
+
+export interface Library {
+  readonly name: string
+  readonly code: string
+  readonly functions: ReadonlyArray<LuaFunction>
+}

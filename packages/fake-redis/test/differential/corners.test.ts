@@ -1,0 +1,144 @@
+/**
+ * Corners that random commands seldom reach, the same on the fake and on a redis-server.
+ */
+import { createFakeRedis } from "@effect-simba/fake-redis"
+import { assert, it } from "@effect/vitest"
+import { bothServers } from "./alike.ts"
+import { open } from "./resp.ts"
+
+const { alike } = bothServers()
+
+alike(
+  "the Lua libraries",
+  String.raw`
+  EVAL "return cjson.encode({1/0})" 0
+  EVAL "return cjson.encode({0/0})" 0
+  EVAL "cjson.encode_invalid_numbers(true) return cjson.encode({1/0, -1/0})" 0
+  EVAL "cjson.encode_invalid_numbers('null') return cjson.encode({1/0})" 0
+  EVAL "cjson.encode_invalid_numbers(false) return cjson.encode({1/0})" 0
+  EVAL "return cjson.encode_invalid_numbers('foo')" 0
+  EVAL "cjson.encode_max_depth(2) return cjson.encode({{{1}}})" 0
+  EVAL "cjson.encode_max_depth(1000) return cjson.encode({{{1}}})" 0
+  EVAL "return cjson.encode_max_depth(0)" 0
+  EVAL "cjson.decode_max_depth(2) return cjson.decode('[[[1]]]')[1][1][1]" 0
+  EVAL "cjson.decode_max_depth(1000) return cjson.decode('[[[1]]]')[1][1][1]" 0
+  EVAL "cjson.encode_number_precision(3) return cjson.encode({3.14159})" 0
+  EVAL "cjson.encode_number_precision(14) return cjson.encode({3.14159})" 0
+  EVAL "cjson.encode_number_precision(99)" 0
+  EVAL "cjson.encode_sparse_array(true) return cjson.encode({[20] = 1})" 0
+  EVAL "cjson.encode_sparse_array(false) return cjson.encode({[20] = 1})" 0
+  EVAL "return cjson.decode('[nan]')" 0
+  EVAL "cjson.decode_invalid_numbers(false) return cjson.decode('[0x10]')" 0
+  EVAL "cjson.decode_invalid_numbers(true) return cjson.decode('[0x10]')[1]" 0
+  EVAL "return type(string.dump)" 0
+  EVAL "return #string.dump(function() end) > 0" 0
+  EVAL "return tostring(getmetatable(_G))" 0
+  EVAL "return type(getmetatable(_G))" 0
+  EVAL "getmetatable(_G).__index = nil" 0
+  EVAL "redis.setresp(4)" 0
+  EVAL "redis.setresp('x')" 0
+  EVAL "redis.setresp()" 0
+  EVAL "return loadstring('return 1 + 1')()" 0
+  EVAL "return redis.acl_check_cmd('get', 'a')" 0
+  EVAL "return redis.acl_check_cmd('nope')" 0
+  EVAL "return {redis.REDIS_VERSION, redis.REDIS_VERSION_NUM}" 0
+  EVAL_RO "return redis.call('publish', 'a', 'b')" 0
+  EVAL_RO "return redis.call('pfcount', 'a')" 0
+  `,
+  (reply) => String(reply).replace(/table: 0x[0-9a-f]+/, "table")
+)
+alike(
+  "idle times, reference counts and payloads",
+  `
+  SET k v
+  OBJECT IDLETIME k
+  DEBUG SLEEP 0
+  EXISTS k
+  TYPE k
+  TTL k
+  OBJECT IDLETIME k
+  OBJECT FREQ k
+  OBJECT REFCOUNT k
+  RESTORE x 0 garbage IDLETIME 5 FREQ 5
+  RESTORE x 0 garbage IDLETIME -1
+  RESTORE x 0 garbage IDLETIME abc
+  RESTORE x 0 garbage FREQ 256
+  RESTORE x 0 garbage FREQ 5
+  RESTORE x 0 garbage IDLETIME 5
+  RESTORE x 0 garbage ABSTTL
+  OBJECT FOO k
+  `
+)
+alike(
+  "clients",
+  `
+  CLIENT UNBLOCK abc
+  CLIENT UNBLOCK 999
+  CLIENT UNBLOCK 999 FOO
+  CLIENT UNBLOCK 999 TIMEOUT x
+  CLIENT LIST FOO
+  CLIENT LIST TYPE
+  CLIENT LIST TYPE foo
+  CLIENT LIST ID
+  CLIENT LIST ID abc
+  CLIENT LIST ID 999
+  CLIENT KILL FOO bar
+  CLIENT KILL ID 0
+  CLIENT KILL TYPE foo
+  CLIENT KILL USER nobody
+  CLIENT KILL SKIPME foo
+  CLIENT SETNAME "a b"
+  CLIENT NO-EVICT foo
+  CLIENT REPLY foo
+  CLIENT GETREDIR
+  CLIENT FOO
+  sub: CLIENT REPLY FOO
+  `
+)
+alike(
+  "transactions",
+  `
+  MULTI
+  MULTI
+  WATCH a
+  SET a 1
+  PUBLISH c x
+  EXEC
+  EXEC
+  DISCARD
+  MULTI
+  NOPE
+  EXEC
+  MULTI
+  GET
+  DISCARD
+  WATCH a
+  SET a 2
+  MULTI
+  GET a
+  EXEC
+  MULTI
+  EVAL "return 1" 0
+  SELECT 1
+  SET b 1
+  EXEC
+  GET b
+  SELECT 0
+  `
+)
+
+it("an idle time goes on while commands only ask about the key", async () => {
+  await using server = await createFakeRedis()
+  const connection = await open(server.port)
+  await connection.send([["SET", "k", "v"]])
+  server.advance(5000)
+  const idle = async (...command: ReadonlyArray<string>) =>
+    (await connection.send([command, ["OBJECT", "IDLETIME", "k"]]))[1]
+  for (const command of ["EXISTS", "TYPE", "TTL", "PTTL", "EXPIRETIME"]) assert.strictEqual(await idle(command, "k"), 5)
+  assert.strictEqual(await idle("TOUCH", "k"), 0)
+  server.advance(5000)
+  assert.strictEqual(await idle("GET", "k"), 0)
+  const [payload] = await connection.send([["DUMP", "k"]])
+  assert.strictEqual(await idle("RESTORE", "k", "0", String(payload), "REPLACE", "IDLETIME", "7"), 7)
+  connection.close()
+})

@@ -1,0 +1,165 @@
+/**
+ * Who is sent which invalidation, and when: the same steps on the fake and on a redis-server, byte for byte.
+ */
+import { createFakeRedis } from "@effect-simba/fake-redis"
+import { afterAll, assert, beforeAll, it } from "@effect/vitest"
+import { openRaw, type RawSocket } from "../rawSocket.ts"
+import type { RealServer } from "./realServer.ts"
+import { startServer } from "./realServer.ts"
+
+let real: RealServer
+let fake: Awaited<ReturnType<typeof createFakeRedis>>
+
+beforeAll(async () => {
+  ;[real, fake] = await Promise.all([startServer(), createFakeRedis()])
+})
+
+afterAll(() => Promise.all([real.stop(), fake.close()]))
+
+type Where = { readonly port: number } | { readonly path: string }
+
+/** `b: GET x ; GET y` is one packet of connection b. All have received what a step causes before the next is sent. */
+const outputs = async (where: Where, steps: ReadonlyArray<string>): Promise<Record<string, string>> => {
+  const connections = new Map<string, RawSocket>()
+  const names = new Set(steps.map((step) => step[0]!))
+  for (const name of [...names].sort()) {
+    const connection = await openRaw(where)
+    connection.write("HELLO 3\r\n")
+    await connection.until((text) => text.includes("modules"))
+    connections.set(name, connection)
+  }
+  const [first] = connections.values()
+  first!.write("FLUSHALL\r\n")
+  for (const [at, step] of steps.entries()) {
+    const commands = step.slice(3).split(" ; ").map((command) =>
+      command.replace(/<id of (\w)>/g, (_, name: string) => ids.get(name)!)
+    )
+    connections.get(step[0]!)?.write(commands.map((command) => `${command}\r\n`).join(""))
+    if (step.includes("CLIENT ID")) {
+      const text = await connections.get(step[0]!)!.until((text) => /:[0-9]+\r\n$/.test(text))
+      ids.set(step[0]!, /:([0-9]+)\r\n$/.exec(text)![1]!)
+    }
+    // A client that blocks, or that has gone, replies to nothing
+    const listening = [...connections].filter(([name]) => !step.includes("BLMOVE") || name !== step[0])
+      .filter(([, { socket }]) => !socket.destroyed && !socket.readableEnded)
+    if (step.includes("QUIT")) {
+      await connections.get(step[0]!)!.rest()
+      connections.delete(step[0]!)
+      continue
+    }
+    // The one that has acted first: what it causes is then on its way to the others
+    listening.sort(([a], [b]) => Number(b === step[0]) - Number(a === step[0]))
+    for (const [name, connection] of listening) {
+      if (blocked(steps, at, name)) continue
+      connection.write(`ECHO step-${at}\r\n`)
+      await connection.until((text) => text.includes(`step-${at}\r\n`))
+    }
+  }
+  const texts: Record<string, string> = {}
+  for (const [name, connection] of connections) {
+    const text = await connection.until(() => true)
+    texts[name] = text.slice(text.indexOf("step-0")).replace(/\$[0-9]+\r\nstep-[0-9]+\r\n/g, "|\r\n")
+      .replace(/(redirect|broken)\r\n:[1-9][0-9]*\r\n/g, "$1\r\n:id\r\n").replace(/^:[0-9]{2,}\r\n/gm, ":id\r\n")
+    connection.socket.destroy()
+  }
+  return texts
+}
+
+const ids = new Map<string, string>()
+
+/** Whether a client waits in BLMOVE until the list gets an element. */
+const blocked = (steps: ReadonlyArray<string>, at: number, name: string): boolean =>
+  steps.slice(0, at + 1).some((step) => step.startsWith(`${name}: BLMOVE`)) &&
+  !steps.slice(0, at + 1).some((step) => step.includes("RPUSH"))
+
+const alike = (title: string, ...steps: ReadonlyArray<string>) =>
+  it(title, async () => {
+    const theirs = await outputs({ path: real.path }, steps)
+    const ours = await outputs({ port: fake.port }, steps)
+    assert.deepStrictEqual(ours, theirs)
+  })
+
+alike(
+  "a key that was read, once",
+  "a: CLIENT TRACKING ON",
+  "a: GET k",
+  "b: SET k 1",
+  "b: SET k 2",
+  "a: GET k",
+  "a: SET k 3"
+)
+alike("several keys of one command", "a: CLIENT TRACKING ON", "a: MGET k l m", "b: MSET k 1 l 2", "b: DEL m")
+alike(
+  "broadcasting: one message for a command, a transaction and a pipeline",
+  "a: CLIENT TRACKING ON BCAST",
+  "b: MSET k 1 j 2",
+  "b: MULTI ; SET z 1 ; SET y 2 ; EXEC",
+  "b: SET q 1 ; SET p 2 ; SET q 3",
+  "a: SET own 1 ; GET own"
+)
+alike(
+  "broadcasting: a message for each prefix",
+  "a: CLIENT TRACKING ON BCAST PREFIX x: PREFIX y: NOLOOP",
+  "b: MSET x:1 1 y:1 1 z:1 1",
+  "a: SET x:2 1",
+  "b: SET x:2 2"
+)
+alike(
+  "prefixes that overlap are refused",
+  "a: CLIENT TRACKING ON BCAST PREFIX foo PREFIX foobar",
+  "a: CLIENT TRACKING ON BCAST PREFIX foo",
+  "a: CLIENT TRACKING ON BCAST PREFIX foobar",
+  "a: CLIENT TRACKING ON BCAST PREFIX fo",
+  "a: CLIENT TRACKING ON BCAST PREFIX bar",
+  "a: CLIENT TRACKINGINFO",
+  "a: CLIENT TRACKING ON BCAST",
+  "a: CLIENT TRACKING ON"
+)
+alike(
+  "a redirection whose target is gone",
+  "c: CLIENT ID",
+  "a: CLIENT TRACKING ON REDIRECT <id of c>",
+  "a: GET k",
+  "b: SET k 1",
+  "c: QUIT",
+  "a: GET k",
+  "b: SET k 2",
+  "a: CLIENT TRACKINGINFO",
+  "a: GET k",
+  "b: SET k 3"
+)
+alike(
+  "scripts: what they read, not what they write",
+  "a: CLIENT TRACKING ON",
+  "a: EVAL \"return redis.call('set', KEYS[1], 1)\" 1 w",
+  "b: SET w 2",
+  "a: EVAL \"return redis.call('get', KEYS[1])\" 1 r",
+  "b: SET r 2",
+  "a: EVAL \"return redis.call('get', 'other')\" 1 named",
+  "b: SET other 1",
+  "b: SET named 1",
+  "a: EVAL_RO \"return 1\" 1 ro",
+  "b: SET ro 1"
+)
+alike(
+  "a blocked client that wakes",
+  "a: CLIENT TRACKING ON",
+  "a: LRANGE from 0 -1",
+  "a: LRANGE to 0 -1",
+  "c: CLIENT TRACKING ON",
+  "c: LRANGE from 0 -1 ; LRANGE to 0 -1",
+  "c: BLMOVE from to LEFT LEFT 0",
+  "b: RPUSH from x",
+  "b: PING"
+)
+alike(
+  "opting in and out",
+  "a: CLIENT TRACKING ON OPTIN",
+  "a: GET k",
+  "b: SET k 1",
+  "a: CLIENT CACHING YES ; GET k ; GET l",
+  "b: MSET k 2 l 2",
+  "a: CLIENT CACHING YES ; MULTI ; GET k ; GET l ; EXEC",
+  "b: MSET k 3 l 3"
+)
+alike("an expiry and a flush", "a: CLIENT TRACKING ON", "a: GET k", "b: SET k 1 PX 1", "b: FLUSHALL", "b: FLUSHDB")
