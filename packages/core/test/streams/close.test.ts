@@ -105,6 +105,24 @@ describe("closing a consumer", () => {
     { tags: ["G31"] }
   )
 
+  it.effect("an end whose request is under way when the grace period is over is tried once more, and not for ever", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      for (const isRepaired of [true, false]) {
+        const a = yield* open(`a${isRepaired}`, { gracePeriod: "300 millis", commandTimeout: "500 millis" })
+        yield* a.serve(1, (lease) => lease.revoked)
+        yield* TestClock.adjust("1 second")
+        a.link.modes.done = "hang"
+        const closing = yield* Effect.forkChild(a.close, { startImmediately: true })
+        yield* TestClock.adjust("450 millis")
+        if (isRepaired) a.link.modes.done = "work"
+        yield* TestClock.adjust("2 seconds")
+        assert.isDefined(closing.pollUnsafe())
+        assert.deepStrictEqual(a.link.calls.filter((call) => call === "done").length, 2)
+        assert.deepStrictEqual(backend.done, ["s1"])
+      }
+    })))
+
   it.effect("is bounded by the release timeout while the backend hangs, for any number of data streams", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make

@@ -158,6 +158,22 @@ describe("an owner that dies", () => {
       }))
   )
 
+  it.effect("what stock consumers leave is taken as far as there is room", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const stock = yield* open("go")
+      yield* stock.serve(5)
+      yield* TestClock.adjust("10 millis")
+      yield* stock.kill
+      backend.stock.add("simba-consumer-go")
+      const a = yield* open("a", { capacity: 2 })
+      yield* a.start(a.client.run(Effect.never))
+      yield* TestClock.adjust("39 seconds")
+      assert.lengthOf(yield* owned(a), 0)
+      yield* TestClock.adjust("10 seconds")
+      assert.lengthOf(yield* owned(a), 2)
+    })))
+
   it.effect("who was given an entry a moment ago is left alone, lease or none", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend, open } = yield* fleet.ofOne

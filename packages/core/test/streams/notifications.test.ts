@@ -1,5 +1,6 @@
 /** Notifications and claims: for those who run handlers themselves. */
 import { type StreamConfig, StreamMetrics, type StreamNotification } from "@effect-simba/core/streams"
+import { StreamName } from "@effect-simba/core/streams/StreamName"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Metric, Option, Stream } from "effect"
 import { TestClock } from "effect/testing"
@@ -126,6 +127,32 @@ describe("notifications", () => {
       yield* lease.ensure
       assert.strictEqual(lease.failures, 1)
       yield* Fiber.interrupt(expiring)
+    })))
+
+  it.effect("StreamExpired comes once until it is read, however often the event is repeated", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      backend.publishesExpiries = true
+      const a = yield* open("a", { sweepInterval: "1 hour" })
+      const b = yield* open("b")
+      yield* b.serve(1)
+      yield* TestClock.adjust("10 millis")
+      const { entry } = backend.rows[0]!
+      const expire = Effect.andThen(
+        Effect.sync(() => backend.expiry({ _tag: "Expired", stream: StreamName.make("s1"), entry })),
+        TestClock.adjust("10 millis")
+      )
+      const seen: Array<string> = []
+      const reader = ({ _tag }: Notification) =>
+        Effect.andThen(Effect.sync(() => seen.push(_tag)), Effect.sleep("1 minute"))
+      yield* a.start(Stream.runForEach(a.client.notifications, reader))
+      yield* TestClock.adjust("10 millis")
+      for (let i = 0; i < 4; i++) yield* expire
+      yield* TestClock.adjust("10 minutes")
+      // The first is read at once, and the second when the reader comes back
+      assert.deepStrictEqual(seen, ["StreamExpired", "StreamExpired"])
+      yield* expire
+      assert.lengthOf(seen, 3)
     })))
 
   it.effect("StreamTerminated has the reason where the backend refuses for good", () =>

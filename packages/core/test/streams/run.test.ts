@@ -267,6 +267,24 @@ describe("handlers that fail", () => {
       assert.deepStrictEqual(yield* owned(b), ["s1"])
     })))
 
+  it.effect("yielding is no failure where the end of the grace period interrupts it as well", () =>
+    fleet.test(Effect.gen(function*() {
+      const { a, backend } = yield* fleet.ofOne
+      let runs = 0
+      yield* a.serve(
+        1,
+        (lease) =>
+          Effect.suspend(() =>
+            ++runs > 1 ?
+              Effect.never :
+              Effect.catchCause(lease.yield, (cause) => Effect.failCause(Cause.combine(cause, Cause.interrupt())))
+          )
+      )
+      yield* TestClock.adjust("10 millis")
+      assert.deepStrictEqual(yield* owned(a), [])
+      assert.deepStrictEqual([...backend.failures.values()], [])
+    })))
+
   it.effect("a handler that interrupts itself has failed", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
@@ -403,6 +421,16 @@ describe("done, called from outside the handler", () => {
       yield* a.done("s1")
       assert.include(told, "finalizer")
       assert.deepStrictEqual(backend.done, ["s1"])
+    })))
+
+  it.effect("is done and no dead letter, where the handler fails for the last time as it is interrupted", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { maxFailures: 1, deadLetterAfter: 0 })
+      yield* a.serve(1, Effect.onInterrupt(Effect.never, () => Effect.die("finalizer")))
+      yield* TestClock.adjust("10 millis")
+      yield* a.done("s1")
+      assert.deepStrictEqual([backend.done, backend.dead], [["s1"], []])
     })))
 
   it.effect("fails where it cannot be done any more", () =>

@@ -69,6 +69,22 @@ export const announcing = ({ append, bench, it }: Cases): void => {
       assert.strictEqual((yield* service.inspect).announced, 0)
     }))
 
+  it.effect("announced twice with nothing written in between, it has no further round", () =>
+    Effect.gen(function*() {
+      if (append === undefined) return
+      const { announce, party, service, stream } = yield* bench("twice")
+      const one = stream("one")
+      const a = party()
+      const end = yield* append(one, [["end", "true"]])
+      const entry = yield* announce("one")
+      assert.strictEqual(yield* announce("one"), entry)
+      yield* a.read()
+      const held = yield* a.take(one, entry)
+      yield* service.commit(held, end, true)
+      yield* service.done(held)
+      assert.strictEqual((yield* service.inspect).announced, 0)
+    }))
+
   it.effect("one announcement is enough for all rounds that were written before it", () =>
     Effect.gen(function*() {
       if (append === undefined) return

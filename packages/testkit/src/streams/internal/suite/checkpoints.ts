@@ -70,6 +70,8 @@ export const committing = ({ append, bench, it }: Cases): void => {
       const { party, service } = yield* bench("end")
       const [a, b] = [party(), party()]
       const held = yield* a.own("one")
+      // A data stream that exists may be read on after an end
+      yield* append?.(held.stream, [["n", "1"]]) ?? Effect.void
       assert.strictEqual(yield* service.end(held), "Open")
       assert.strictEqual(yield* service.commit(held, id("5-0")), "Committed")
       assert.strictEqual(yield* service.end(held), "Open")

@@ -123,7 +123,7 @@ export const ending = ({ bench, it }: Cases): void => {
 
   it.effect("a row of failures ends with progress, and after a while without one", () =>
     Effect.gen(function*() {
-      const { lease, party, pass, service } = yield* bench("rows")
+      const { lease, party, pass, renew, service } = yield* bench("rows")
       const [a, b] = [party(), party()]
       const held = yield* a.own("one")
       const rowEndsAfter = Duration.seconds(3)
@@ -137,6 +137,12 @@ export const ending = ({ bench, it }: Cases): void => {
       assert.strictEqual(again.failures, 2)
       yield* pass(rowEndsAfter)
       assert.strictEqual(yield* failed(service, again, { rowEndsAfter }), 1)
+      // The pause counts from the last failure, and not from the first
+      for (const count of [2, 3]) {
+        yield* renew(again)
+        yield* pass(Duration.millis(700))
+        assert.strictEqual(yield* failed(service, again, { rowEndsAfter: Duration.seconds(1) }), count)
+      }
     }))
 
   it.effect("a dead letter has its fields and its reason, and can be announced again", () =>
