@@ -171,7 +171,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
     if (how < 0.7) return yield* forceNextGrant(resource)
     // Behind a request of this process: its message may overtake the reply
     const force = Effect.delay(Mutex.forceRelease(resource), between(0, 1))
-    return yield* Effect.all([use(resource), force], { concurrency: "unbounded", discard: true })
+    return yield* Effect.all([Effect.suspend(() => use(resource)), force], { concurrency: "unbounded", discard: true })
   })
 
   const use = (resource: string) => {
