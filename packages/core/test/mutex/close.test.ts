@@ -121,6 +121,28 @@ describe("a closed layer whose store lives on", () => {
       assert.strictEqual((yield* store.owner(mutex))._tag, "Free")
     })))
 
+  it.effect("doubts a lease that was taken by force once, and not the one that it is handed on as", () =>
+    test(Effect.gen(function*() {
+      const store = yield* MutexStore.MutexStore
+      const faults = yield* FaultyStore.Faults
+      const config = yield* MutexConfig.make()
+      const leases = yield* heldLeases.make(store, config)
+      const mutex = MutexName.MutexName.make("m")
+      const id = "1-aaaaaaaaaaaa:us" as MutexName.LeaseId
+      const request = { mutex, id, mode: "try", lease: Duration.seconds(16), confirm: config.confirmTimeout } as const
+      const granted = yield* store.acquire(request)
+      assert.strictEqual(granted._tag, "Granted")
+      if (granted._tag !== "Granted") return
+      leases.suspect(id)
+      for (let i = 0; i < 2; i++) {
+        const holding = new HeldLease(mutex, id, granted.token, termsOf(config), leases.now())
+        leases.add(holding)
+        yield* TestClock.adjust("1 second")
+        assert.isTrue(holding.isOpen())
+        assert.strictEqual(faults.calls.filter((call) => call.startsWith("guard")).length, 1)
+      }
+    })))
+
   it.effect("interrupts work, awaits it, and releases its mutex before it is closed", () =>
     test(Effect.gen(function*() {
       const { close, mutex } = yield* open
@@ -129,8 +151,12 @@ describe("a closed layer whose store lives on", () => {
       const finalizer = (name: string) => Effect.andThen(Effect.sleep("300 millis"), Effect.sync(() => log.push(name)))
       const work = (name: string) => Effect.onInterrupt(Effect.never, () => finalizer(name))
       const locked = yield* start(Effect.flip(mutex.withLock("a")(work("locked"))))
+      const scope = yield* Scope.make()
       const bare = yield* start(
-        Effect.scoped(Effect.flatMap(mutex.acquire("b"), (lease) => Effect.flip(lease.protect(work("protected")))))
+        Effect.flatMap(
+          Scope.provide(mutex.acquire("b"), scope),
+          (lease) => Effect.flip(lease.protect(work("protected")))
+        )
       )
       yield* TestClock.adjust(1)
       const closing = yield* start(Effect.andThen(close, Effect.sync(() => log.push("closed"))))
@@ -144,7 +170,25 @@ describe("a closed layer whose store lives on", () => {
       for (const fiber of [locked, bare]) {
         assert.deepInclude(yield* Fiber.join(fiber), { _tag: "LeaseLost", reason: { _tag: "BackendGone" } })
       }
+      yield* Scope.close(scope, Exit.void)
       assert.strictEqual(faults.calls.filter((call) => call === "release").length, 2)
+    })))
+
+  it.effect("releases the mutex of work that has ended while other work goes on", () =>
+    test(Effect.gen(function*() {
+      const { close, mutex } = yield* open
+      const stuck = yield* start(Effect.exit(mutex.withLock("a")(Effect.uninterruptible(Effect.sleep("10 seconds")))))
+      const scope = yield* Scope.make()
+      const lease = yield* Scope.provide(mutex.acquire("b"), scope)
+      yield* start(Effect.exit(lease.protect(Effect.never)))
+      yield* TestClock.adjust(1)
+      yield* start(close)
+      const { owner } = Context.get(yield* another("them"), Mutex.Mutex)
+      yield* TestClock.adjust("1 second")
+      const owners = [(yield* owner("a"))._tag, (yield* owner("b"))._tag]
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual(owners, ["Held", "Free"])
+      yield* Fiber.join(stuck)
     })))
 
   it.effect("a bare lease stays its holder's: closing the layer waits for nobody, and releases nothing", () =>

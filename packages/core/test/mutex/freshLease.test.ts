@@ -5,6 +5,20 @@ import { Duration } from "effect"
 import { HeldLease } from "../../src/internal/mutex/heldLease.ts"
 import { termsOf } from "../../src/internal/mutex/leaseOptions.ts"
 
+it("a lease that was reported taken by force is handed on only after a renewal that was sent later", () => {
+  const terms = termsOf({ ttl: Duration.seconds(10), transition: Duration.seconds(6), maxLocalHandOffs: 1 })
+  const at = (millis: number) => ({ monotonic: millis, wall: millis })
+  const id = "1-aaaaaaaaaaaa:us" as MutexName.LeaseId
+  const lease = new HeldLease(MutexName.MutexName.make("m"), id, 1 as FencingToken.FencingToken, terms, at(0))
+  assert.isTrue(lease.isFresh(at(200)))
+  lease.forcedAt = 100
+  assert.isFalse(lease.isFresh(at(200)))
+  lease.extend(at(50))
+  assert.isFalse(lease.isFresh(at(200)))
+  lease.extend(at(150))
+  assert.isTrue(lease.isFresh(at(200)))
+})
+
 it("a lease whose machine slept is handed on only with more than the margin left", () => {
   const terms = termsOf({ ttl: Duration.seconds(10), transition: Duration.seconds(6), maxLocalHandOffs: 1 })
   const mutex = MutexName.MutexName.make("m")

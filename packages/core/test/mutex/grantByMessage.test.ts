@@ -260,6 +260,20 @@ describe("the confirmation of a grant by message", () => {
       assert.strictEqual(releases.length, 1)
     }).pipe(Effect.provide(GrantingLive)))
 
+  it.effect("lets nobody have the lease from hand to hand before its answer: no tokens are reserved yet", () =>
+    Effect.gen(function*() {
+      const options = { maxLocalHandOffs: 2 }
+      const { releases } = yield* Backend
+      const release = Latch.makeUnsafe(false)
+      const { fiber } = yield* granted(Mutex.withLock("m", options)(release.await))
+      const behind = yield* start(Mutex.withLock("m", options)(Effect.void))
+      yield* release.open
+      yield* Fiber.join(fiber)
+      yield* settle
+      assert.isUndefined(behind.pollUnsafe())
+      assert.deepStrictEqual(releases.map(({ requeue }) => requeue !== undefined), [true])
+    }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
+
   it.effect("comes first where others of the process wait for local hand-offs: the message is a hint", () =>
     Effect.gen(function*() {
       const options = { maxLocalHandOffs: 2 }

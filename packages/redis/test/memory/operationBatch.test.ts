@@ -1,12 +1,13 @@
 /** Requests of one turn on the fake server. */
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import * as Mutex from "@effect-simba/core/Mutex"
+import { MutexName } from "@effect-simba/core/MutexName"
 import { MutexStore } from "@effect-simba/core/MutexStore"
 import { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
 import { RedisMutex } from "@effect-simba/redis"
 import { FakeRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Exit, Fiber, Layer, Logger } from "effect"
+import { Context, Duration, Effect, Exit, Fiber, Layer, Logger } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
 import * as direct from "../../src/internal/client/commandSink.ts"
@@ -54,6 +55,8 @@ const calls = Effect.map(
   (commands) => commands.filter(({ args }) => args[0] === "EVALSHA" || args[0] === "EVAL").map(({ args }) => args)
 )
 
+type Held = ReturnType<typeof requestOf>
+
 const FakeLive = Layer.merge(FakeRedis.layer(), Logger.layer([]))
 
 describe("requests of one turn on a fake server", () => {
@@ -86,6 +89,69 @@ describe("requests of one turn on a fake server", () => {
       assert.isTrue(Exit.isSuccess(confirmed))
       granted(yield* Fiber.join(waiting))
       assert.strictEqual((yield* calls).length, 1)
+    }).pipe(Effect.provide(FakeLive)))
+
+  it.effect("acquires of one turn have the lease of each, whatever the first one's is", () =>
+    Effect.gen(function*() {
+      const { store } = yield* openDirect
+      const wanted = [16_000, 30_000, 7000].map((millis) => ({ ...requestOf("terms"), lease: Duration.millis(millis) }))
+      yield* Effect.forEach(wanted, (request) => store.acquire(request), { concurrency: "unbounded" })
+      assert.strictEqual((yield* calls).length, 1)
+      const left = yield* Effect.forEach(wanted, ({ mutex }) => store.owner(mutex))
+      assert.deepStrictEqual(
+        left,
+        wanted.map(({ id, lease }) => ({ _tag: "Held", owner: id, remaining: lease }) as const)
+      )
+    }).pipe(Effect.provide(FakeLive)))
+
+  it.effect("releases of one turn have the confirm period of each, whatever the first one's is", () =>
+    Effect.gen(function*() {
+      const { store } = yield* openDirect
+      const pairs = [1500, 700, 2500].map((confirm) => [requestOf(`${confirm}`), Duration.millis(confirm)] as const)
+      for (const [request] of pairs) {
+        yield* store.acquire(request)
+        const waiter = contender(store, request.mutex)
+        yield* store.wakeUps(request.mutex, waiter.id)
+        yield* waiter.wait
+      }
+      yield* Effect.forEach(pairs, ([{ id, mutex }, confirm]) => store.release({ mutex, id, confirm }), {
+        concurrency: "unbounded"
+      })
+      const left = yield* Effect.forEach(pairs, ([{ mutex }]) => store.owner(mutex))
+      assert.deepStrictEqual(
+        left.map((ownership) => ownership._tag === "Held" && ownership.remaining),
+        pairs.map(([, confirm]) => confirm)
+      )
+    }).pipe(Effect.scoped, Effect.provide(FakeLive)))
+
+  it.effect("requests of one turn are for the mutex of each, also where one name begins as the one before", () =>
+    Effect.gen(function*() {
+      const { store } = yield* openDirect
+      const { mutex } = requestOf("name")
+      const names = ["", " and", " and more", ""].map((end) => MutexName.make(`${mutex}${end}`))
+      const results = yield* Effect.forEach(
+        names,
+        (mutex) => store.acquire({ ...requestOf("other"), mutex }),
+        { concurrency: "unbounded" }
+      )
+      assert.deepStrictEqual(results.map(({ _tag }) => _tag), ["Granted", "Granted", "Granted", "Refused"])
+      assert.strictEqual((yield* calls).length, 1)
+    }).pipe(Effect.provide(FakeLive)))
+
+  it.effect.each<readonly [string, (store: MutexStore["Service"], held: Held) => Effect.Effect<unknown, unknown>]>([
+    ["a renewal", (store, held) => store.guard([held])],
+    ["a question for the owner", (store, { mutex }) => store.owner(mutex)],
+    ["a forced release", (store, { confirm, mutex }) => store.forceRelease(mutex, confirm)]
+  ])("%s comes behind the requests of its turn", ([, ask]) =>
+    Effect.gen(function*() {
+      const { store } = yield* openDirect
+      const [held, other] = [requestOf("held"), requestOf("other")]
+      yield* store.acquire(held)
+      const before = (yield* calls).length
+      yield* Effect.all([store.acquire(other), ask(store, held)], { concurrency: "unbounded", discard: true })
+      const [first, second] = (yield* calls).slice(before)
+      assert.include(first!, RedisKeys.owner(other.mutex))
+      assert.include(second!, RedisKeys.owner(held.mutex))
     }).pipe(Effect.provide(FakeLive)))
 
   it.effect("inspections of one turn go out in one call, with what else is asked", () =>

@@ -1,4 +1,5 @@
 import { type Lease, Mutex, MutexName } from "@effect-simba/core"
+import { MutexStore } from "@effect-simba/core/MutexStore"
 import { RedisMutex, RedisTopology } from "@effect-simba/redis"
 import { TestRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
@@ -8,7 +9,7 @@ import { TestClock } from "effect/testing"
 import { overRedis } from "../../src/internal/client/commandSink.ts"
 import * as RedisKeys from "../../src/internal/mutex/keys.ts"
 import * as renewals from "../../src/internal/mutex/renewalBatch.ts"
-import { freshId } from "../support/harness.ts"
+import { freshId, requestOf } from "../support/harness.ts"
 
 describe("renewals over any provider of Redis", () => {
   it.effect("end with their caller: what waits to be sent is taken back", () =>
@@ -28,6 +29,22 @@ describe("renewals over any provider of Redis", () => {
       assert.deepStrictEqual(log, ["EVALSHA begins", "EVALSHA ends"])
     }))
 })
+
+it.effect("renewals of one call have the length of each", () =>
+  Effect.gen(function*() {
+    const store = yield* MutexStore
+    for (const lengths of [[16, 30, 7], [16, 16, 7], [30, 16, 16], [16, 16, 16]]) {
+      const requests = lengths.map((seconds) => ({ ...requestOf("length"), lease: Duration.seconds(seconds) }))
+      for (const request of requests) yield* store.acquire({ ...request, lease: Duration.seconds(5) })
+      const renewed = yield* store.guard(requests)
+      assert.deepStrictEqual(renewed.map(({ _tag }) => _tag), ["Renewed", "Renewed", "Renewed"])
+      const left = yield* Effect.forEach(requests, ({ mutex }) => store.owner(mutex))
+      assert.deepStrictEqual(
+        left,
+        requests.map(({ id, lease }) => ({ _tag: "Held", owner: id, remaining: lease }) as const)
+      )
+    }
+  }).pipe(Effect.provide(RedisMutex.layerStore.pipe(Layer.provide(TestRedis.layer())))))
 
 it.effect("a node that hangs costs its own leases, and no others", () => {
   let hangs = false

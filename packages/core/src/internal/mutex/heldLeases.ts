@@ -129,17 +129,16 @@ export const make = Effect.fnUntraced(function*(
   /** L4: what protected work still used is released when the work has ended. A bare lease is its holder's to release. */
   const close = Effect.suspend(() => {
     const open = deadlines.all()
+    const working = open.filter((lease) => lease.hasWork())
     for (const lease of open) interruptWork(lease, "BackendGone")
     for (const lease of open) lease.notifyLoss()
     for (const lease of open) report(lease, deadlines.now())
-    const releasing = open.flatMap((lease) => {
-      const works = lease.endWorks()
-      return works === undefined ? [] : [Effect.andThen(works, giveUp(lease))]
-    })
-    return Effect.timeoutOption(
-      Effect.all(releasing, { concurrency: "unbounded", discard: true }),
-      config.releaseTimeout
+    const releasing = Effect.forEach(
+      working,
+      (lease) => Effect.andThen(lease.endWorks() ?? Effect.void, giveUp(lease)),
+      { concurrency: "unbounded", discard: true }
     )
+    return Effect.timeoutOption(releasing, config.releaseTimeout)
   })
 
   // Finalizers run in reverse: leases are lost before the renewals that are under way are interrupted
@@ -225,8 +224,6 @@ export const make = Effect.fnUntraced(function*(
 
   const askAgain = (lease: HeldLease) => {
     lease.forcedAt = deadlines.now().monotonic
-    // A renewal that is under way decides when the next one is due
-    if (lease.renewing) return
     lease.nextRenewal = -Infinity
     deadlines.place(lease)
   }

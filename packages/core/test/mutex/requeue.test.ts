@@ -1,0 +1,122 @@
+/** A release that queues the next waiter of its own layer: what its reply may say, and from when it counts. */
+import { Mutex } from "@effect-simba/core"
+import * as MutexStore from "@effect-simba/core/MutexStore"
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect, Fiber, Layer, Logger } from "effect"
+import { TestClock } from "effect/testing"
+import { Faults } from "../support/faultyStore.ts"
+import { another, start, TestLive, timeLeft } from "../support/setup.ts"
+
+const turns = { maxLocalHandOffs: 0 }
+
+const hold = (millis: number, options?: Mutex.AcquireOptions) =>
+  start(Mutex.withLock("m", { ...turns, ...options })(Effect.sleep(millis)))
+
+describe("a grant by the reply of a release", () => {
+  it.effect("counts from before the release was sent, not from its reply", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      yield* hold(100)
+      const waiting = yield* start(Mutex.acquire("m", turns))
+      faults.release = { late: "1500 millis" }
+      yield* TestClock.adjust("100 millis")
+      yield* TestClock.adjust("1500 millis")
+      faults.release = "work"
+      assert.isDefined(waiting.pollUnsafe())
+      assert.strictEqual(yield* timeLeft(yield* Fiber.join(waiting)), 16_000 * 0.95 - 1500)
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
+  it.effect("that is over when the reply comes is asked for again", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      yield* hold(100)
+      const waiting = yield* start(Mutex.acquire("m", { ...turns, ttl: "500 millis", transition: "1200 millis" }))
+      faults.release = { late: "1900 millis" }
+      yield* TestClock.adjust("100 millis")
+      yield* TestClock.adjust("1900 millis")
+      faults.release = "work"
+      assert.isDefined(waiting.pollUnsafe())
+      const lease = yield* Fiber.join(waiting)
+      assert.isTrue(yield* lease.isHeld)
+      assert.strictEqual(yield* timeLeft(lease), 1600)
+      assert.isTrue(yield* lease.isHeld)
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
+  it.effect("is that of the waiter for whom it was asked: another asks for itself", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      yield* hold(100)
+      const leaving = yield* start(Mutex.acquire("m", { ...turns, timeout: "1 second" }))
+      const waiting = yield* start(Mutex.acquire("m", { ...turns, ttl: "20 seconds" }))
+      faults.release = { late: "1500 millis" }
+      yield* TestClock.adjust("100 millis")
+      yield* TestClock.adjust("1500 millis")
+      faults.release = "work"
+      assert.isDefined(waiting.pollUnsafe())
+      assert.strictEqual((yield* Effect.flip(Fiber.join(leaving)))._tag, "AcquireTimeout")
+      assert.strictEqual(yield* timeLeft(yield* Fiber.join(waiting)), 26_000 * 0.95)
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+})
+
+describe("a release that grants the mutex to another layer", () => {
+  it.effect("is asked after where its waiter did not listen yet: its turn may have come and gone", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const us = yield* hold(100)
+      const them = yield* start(
+        Effect.provide(Mutex.withLock("m", turns)(Effect.sleep(100)), yield* another("them"))
+      )
+      yield* TestClock.adjust("90 millis")
+      faults.subscribe = { late: "300 millis" }
+      const waiting = yield* start(Mutex.acquire("m", turns))
+      faults.release = { late: "500 millis" }
+      yield* TestClock.adjust("20 millis")
+      faults.release = "work"
+      yield* TestClock.adjust("491 millis")
+      yield* Fiber.join(us)
+      yield* Fiber.join(them)
+      assert.isTrue(yield* (yield* Fiber.join(waiting)).isHeld)
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
+  /** A store whose releases reply so, to a waiter with this ticket. */
+  const replying = (ownership: MutexStore.Released["ownership"]) => {
+    const asked: Array<MutexStore.AcquireRequest> = []
+    const ticket = "1700000000.000001" as MutexStore.Ticket
+    const layer = Mutex.layer({ processName: "us" }).pipe(
+      Layer.provide(Layer.effect(
+        MutexStore.MutexStore,
+        Effect.map(MutexStore.MutexStore, (store) => ({
+          ...store,
+          acquire: (request) => Effect.andThen(Effect.sync(() => asked.push(request)), store.acquire(request)),
+          release: ({ requeue }) =>
+            Effect.succeed({ ownership, requeued: requeue && { ticket, token: undefined, stamp: undefined } })
+        }))
+      )),
+      Layer.provide(MutexStore.layerMemory),
+      Layer.provideMerge(Logger.layer([]))
+    )
+    const queued = Effect.gen(function*() {
+      yield* hold(100)
+      yield* start(Mutex.acquire("m", turns))
+      yield* TestClock.adjust("101 millis")
+      return asked.filter(({ mode }) => mode === "wait").map(({ ticket }) => ticket)
+    })
+    return { asked: Effect.scoped(Effect.provide(queued, layer)), ticket }
+  }
+
+  it.effect("is believed where the owner has the confirm period: its waiter sleeps", () =>
+    Effect.gen(function*() {
+      const { asked } = replying({ _tag: "Held", owner: "them", remaining: Duration.millis(1500) })
+      assert.deepStrictEqual(yield* asked, [])
+    }))
+
+  it.effect.each<readonly [string, MutexStore.Released["ownership"]]>([
+    ["an owner that the release did not choose", { _tag: "Held", owner: "them", remaining: Duration.millis(1501) }],
+    ["an owner without an end", { _tag: "Held", owner: "them" }],
+    ["no owner", { _tag: "Free" }]
+  ])("is asked after, under the ticket of its waiter, where it names %s", ([, ownership]) =>
+    Effect.gen(function*() {
+      const { asked, ticket } = replying(ownership)
+      assert.deepStrictEqual(yield* asked, [ticket])
+    }))
+})
