@@ -5,6 +5,7 @@
  *     pnpm bench:page
  */
 import { readdir, readFile, rm, writeFile } from "node:fs/promises"
+import type { LatenessRow } from "./lateness.ts"
 import { svg } from "./lib/chart.ts"
 import { format } from "./lib/format.ts"
 import { parse } from "./lib/results.ts"
@@ -87,6 +88,21 @@ const streams = async () => {
     ...rows.map(({ bound, longestStallMillis, lost, samples, spread: [least, most], title, unit, value }) =>
       `| ${title} (${unit}) | ${value} | ${least} | ${most} | ${bound ?? ""} | ${samples} | ${lost ?? ""} | ` +
       `${longestStallMillis ?? ""} |`
+    )
+  ].join("\n")
+}
+
+const lateness = async () => {
+  const text = await read("lateness.json").catch(() => undefined)
+  if (text === undefined) return "Not measured yet: `pnpm bench:lateness --save`."
+  const { at, rows } = JSON.parse(text) as { readonly at: string; readonly rows: ReadonlyArray<LatenessRow> }
+  return [
+    `Run of ${at.slice(0, 10)}.`,
+    "",
+    "| all bodies busy | turn (ms) | late (ms) | least | most | turns begun | beyond the turn (ms) |",
+    "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ...rows.map(({ beyond, millis, spread: [least, most], title, turn, turns }) =>
+      `| ${title} | ${turn} | ${millis} | ${least} | ${most} | ${turns} | ${beyond} |`
     )
   ].join("\n")
 }
@@ -176,6 +192,7 @@ const draw = async () => {
 const ofCharts = await draw()
 const ofStreams = await streams()
 const ofSoak = await soak()
+const ofLateness = await lateness()
 const ofQuick = await quick()
 const generated: Record<string, () => string> = {
   circumstances,
@@ -185,7 +202,8 @@ const generated: Record<string, () => string> = {
   charts: () => ofCharts,
   quick: () => ofQuick,
   streams: () => ofStreams,
-  soak: () => ofSoak
+  soak: () => ofSoak,
+  lateness: () => ofLateness
 }
 
 let text = await readFile(page, "utf8")

@@ -3,6 +3,7 @@ import type { SimbaError } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Exit, Fiber, Option } from "effect"
 import { TestClock } from "effect/testing"
+import { perTurn } from "../support/perTurn.ts"
 import { stalling } from "../support/stalling.ts"
 import * as fleet from "../support/streamFleet.ts"
 
@@ -49,6 +50,30 @@ describe("an outage of half a minute", () => {
         assert.deepStrictEqual(yield* owned(a), ["s1", "s2", "s3"])
         yield* a.kill
       }
+    })))
+})
+
+describe("an owner whose event loop stands still", () => {
+  it.effect("interrupts all of its 500 handlers in one turn, if their deadlines passed meanwhile", () =>
+    fleet.test(Effect.gen(function*() {
+      const { open } = yield* fleet.make
+      const [begun, interrupted] = [yield* perTurn, yield* perTurn]
+      const { clock, stall } = yield* stalling
+      const a = yield* Effect.provideService(open("a", { capacity: 500 }), Clock.Clock, clock)
+      yield* a.serve(
+        500,
+        Effect.andThen(
+          Effect.sync(begun.note),
+          Effect.onInterrupt(Effect.never, () => Effect.sync(interrupted.note))
+        )
+      )
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual(begun.take().all, 500)
+      a.link.mode = "hang"
+      interrupted.take()
+      stall.millis = 2000
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(interrupted.take(), { most: 500, all: 500 })
     })))
 })
 

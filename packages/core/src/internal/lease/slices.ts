@@ -9,8 +9,9 @@ import { throwUncaught } from "./observers.ts"
 const maxSubjects = 32
 const maxMillis = 5
 
-/** Of the time between two slices that the process spends on other work, the next one takes so much at least. */
+/** Of the time between two slices, which the process spends on other work, the next one has a share. It may be a pause. */
 const share = 0.1
+const longest = 100
 
 export class Slice {
   private readonly clock: Clock.Clock
@@ -23,7 +24,7 @@ export class Slice {
   constructor(clock: Clock.Clock, previous?: Slice) {
     this.clock = clock
     const now = instant(clock).monotonic
-    const millis = Math.max(maxMillis, share * (now - (previous?.endedAt ?? now)))
+    const millis = Math.min(longest, Math.max(maxMillis, share * (now - (previous?.endedAt ?? now))))
     this.end = now + millis
     this.size = maxSubjects * millis / maxMillis
   }

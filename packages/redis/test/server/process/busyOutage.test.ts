@@ -138,7 +138,7 @@ const check = (kind: BusyConfig["kind"], size: Size, tags: ReadonlyArray<string>
 
 const kinds: ReadonlyArray<readonly [BusyConfig["kind"], what: string, ends: ReadonlyArray<string>]> = [
   ["withLock", "bodies of mutexes", ["Done", "LeaseLost"]],
-  ["watchdog", "bodies of mutexes whose own isAlive interrupts them", ["Interrupted"]],
+  ["watchdog", "bodies of mutexes whose own isAlive interrupts them", ["Interrupted", "LeaseLost"]],
   ["leader", "leaders", ["Done"]],
   ["streams", "handlers of data streams", ["Done"]]
 ]
