@@ -20,6 +20,7 @@
 import type * as Cause from "effect/Cause"
 import * as Config from "effect/Config"
 import * as Context from "effect/Context"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Option from "effect/Option"
@@ -35,7 +36,7 @@ import type { AlreadyOwned, StreamNotFound } from "./StreamError.ts"
 import type { StreamLease } from "./StreamLease.ts"
 import type { EntryId, StreamName } from "./StreamName.ts"
 import type { StreamNotification } from "./StreamNotification.ts"
-import type { DeadLetter, DeadMessage, ServiceState, StreamStore } from "./StreamStore.ts"
+import type { DeadLetter, DeadMessage, Lag, ServiceState, StreamStore } from "./StreamStore.ts"
 
 type Announcing = {
   readonly stream: string
@@ -101,6 +102,11 @@ export class StreamClient extends Context.Service<StreamClient, {
     to: StartPosition,
     options?: SeekOptions
   ) => Effect.Effect<EntryId, AlreadyOwned | InvalidConfig | InvalidName | StoreError>
+  readonly lag: (stream: string) => Effect.Effect<Lag, InvalidName | StoreError>
+  readonly trim: (
+    stream: string,
+    options?: TrimOptions
+  ) => Effect.Effect<number, InvalidConfig | InvalidName | StoreError>
 }>()("@effect-simba/core/StreamClient") {}
 
 /**
@@ -537,6 +543,68 @@ export const seek = (
   options?: SeekOptions
 ): Effect.Effect<EntryId, AlreadyOwned | InvalidConfig | InvalidName | StoreError, StreamClient> =>
   StreamClient.use((client) => client.seek(stream, to, options))
+
+/**
+ * Reads how far the service is behind the end of a data stream: the messages after its checkpoint.
+ *
+ * **Details**
+ *
+ * What is processed and not committed is behind, too. A handler that never commits is behind by all messages.
+ *
+ * **Example** (The lag of all that is owned here)
+ *
+ * ```ts
+ * import { StreamClient } from "@effect-simba/core/streams"
+ * import { Effect } from "effect"
+ *
+ * const behind = StreamClient.owned.pipe(
+ *   Effect.flatMap(Effect.forEach(({ stream }) => StreamClient.lag(stream), { concurrency: "unbounded" })),
+ *   Effect.map((lags) => lags.reduce((sum, { messages }) => sum + messages, 0))
+ * )
+ * ```
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const lag = (stream: string): Effect.Effect<Lag, InvalidName | StoreError, StreamClient> =>
+  StreamClient.use((client) => client.lag(stream))
+
+type TrimOptions = {
+  /** Messages that are younger than this stay, for a later `seek`. Default: none. */
+  readonly keep?: Duration.Input | undefined
+}
+
+/**
+ * Removes the processed messages of a data stream, and returns how many.
+ *
+ * **Details**
+ *
+ * Those up to the checkpoint go, and none that is not read: nothing goes without a checkpoint, and nothing that a consumer
+ * group of another program on this data stream was not given or has not acknowledged. It runs in steps of some 10,000
+ * messages, so it may run beside consumers.
+ *
+ * **Gotchas**
+ *
+ * What is removed cannot be read again by `seek`. It is not noticed as a gap. The checkpoint says nothing about readers
+ * without a group.
+ *
+ * **Example** (Every hour, on one node)
+ *
+ * ```ts
+ * import { StreamClient } from "@effect-simba/core/streams"
+ * import { Effect, Schedule } from "effect"
+ *
+ * const trimming = StreamClient.trim("orders:eu", { keep: "7 days" }).pipe(Effect.repeat(Schedule.spaced("1 hour")))
+ * ```
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const trim = (
+  stream: string,
+  options?: TrimOptions
+): Effect.Effect<number, InvalidConfig | InvalidName | StoreError, StreamClient> =>
+  StreamClient.use((client) => client.trim(stream, options))
 
 /**
  * A failure of a handler.

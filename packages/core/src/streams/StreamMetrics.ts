@@ -220,6 +220,29 @@ export const deadMessages = counters(
 )
 
 /**
+ * Shows how many messages follow the checkpoints of the data streams that are owned here, read every 30 seconds. The label
+ * `service` names the service.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const lag: Metric.Gauge<number> = gauge(
+  "simba_stream_lag",
+  "Messages behind the checkpoints of owned data streams"
+)
+
+/**
+ * Shows how long the longest waiting of these messages has waited, in milliseconds, by its id and the time of the backend.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const lagAge: Metric.Gauge<number> = gauge(
+  "simba_stream_lag_age",
+  "Time for which the oldest message behind a checkpoint has waited"
+)
+
+/**
  * Shows how many data streams are owned at present.
  *
  * @category metrics

@@ -146,6 +146,13 @@ export interface Service {
   ) => Effect.Effect<"Moved" | "NotOwner" | "Owned", StoreError>
   /** Whether the data stream ended at its checkpoint. */
   readonly end: (held: Pick<Held, "entry" | "stream">) => Effect.Effect<StreamEnd, StoreError>
+  /** How many messages follow the checkpoint. All of them without one. Those that were deleted are not counted. */
+  readonly lag: (stream: StreamName) => Effect.Effect<Lag, StoreError>
+  /**
+   * Removes the messages up to the checkpoint, and returns how many: none without a checkpoint, none that is younger than
+   * `keep`, and none that a consumer group of the data stream was not given or has not acknowledged.
+   */
+  readonly trim: (stream: StreamName, keep: Duration.Duration) => Effect.Effect<number, StoreError>
   /** Keeps the checkpoints of data streams that are owned for long. Owners call it once a day. */
   readonly keepCheckpoints: (streams: ReadonlyArray<StreamName>) => Effect.Effect<void, StoreError>
   /** Up to `count` messages after `after`, none if there are none. */
@@ -535,6 +542,35 @@ export interface Extent {
   readonly added: number | undefined
   /** The largest id that was deleted by itself, not by trimming. Undefined before Redis 7.0. */
   readonly lastDeleted: EntryId | undefined
+}
+
+/**
+ * How far a service is behind the end of a data stream.
+ *
+ * **Example** (Whether it keeps up)
+ *
+ * ```ts
+ * import { StreamClient } from "@effect-simba/core/streams"
+ * import { Duration, Effect } from "effect"
+ *
+ * const keepsUp = Effect.map(StreamClient.lag("orders:eu"), ({ age }) => Duration.isLessThan(age, Duration.minutes(1)))
+ * ```
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Lag {
+  /** Messages after the checkpoint. */
+  readonly messages: number
+  /**
+   * Whether that is their number. Otherwise there may be more: without an offset at the checkpoint, or before Redis 7.0, at
+   * most 1,000 are counted.
+   */
+  readonly isCounted: boolean
+  /** How long the first of them has waited, by its id and the time of the backend. Zero without one. */
+  readonly age: Duration.Duration
+  /** The first of them. */
+  readonly first: EntryId | undefined
 }
 
 /**

@@ -333,6 +333,8 @@ export class Backend {
         }),
       keepCheckpoints: (streams) => through("keepCheckpoints", () => void this.kept.push(...streams)),
       messages: () => through("messages", () => []),
+      lag: () => through("lag", () => ({ messages: 0, isCounted: true, age: Duration.zero, first: undefined })),
+      trim: () => through("trim", () => 0),
       extent: () => through("extent", () => Option.none()),
       awaitMessages: () => Effect.andThen(through("awaitMessages", () => []), Effect.never),
       handOver: (held, to, confirm) =>

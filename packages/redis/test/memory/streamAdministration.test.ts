@@ -1,9 +1,9 @@
 /** What operators do to data streams while a fleet processes them. */
-import { StreamClient, StreamMessages } from "@effect-simba/core/streams"
+import { StreamClient, StreamMessages, StreamMetrics } from "@effect-simba/core/streams"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { TestStreams } from "@effect-simba/testkit/streams"
 import { assert, describe, it } from "@effect/vitest"
-import { DateTime, Effect, Schema } from "effect"
+import { DateTime, Effect, Metric, Schema } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
 
@@ -78,5 +78,77 @@ describe("seek", () => {
     Effect.gen(function*() {
       assert.strictEqual((yield* Effect.flip(StreamClient.seek("orders:eu", "yesterday")))._tag, "InvalidConfig")
       assert.strictEqual((yield* Effect.flip(StreamClient.seek("", "now")))._tag, "InvalidName")
+    }).pipe(Effect.provide(Live)))
+})
+
+describe("lag", () => {
+  it.effect("is what a service has not committed, in the API and as a metric of the service", () =>
+    Effect.gen(function*() {
+      yield* StreamClient.announce("orders:eu")
+      yield* add(1, 2, 3)
+      const gauges = Effect.all([
+        Metric.value(Metric.withAttributes(StreamMetrics.lag, { service: "orders" })),
+        Metric.value(Metric.withAttributes(StreamMetrics.lagAge, { service: "orders" }))
+      ])
+      yield* consumer((n) => n === 2 ? Effect.sleep("1 minute") : Effect.void)
+      assert.deepInclude(yield* StreamClient.lag("orders:eu"), { messages: 2, isCounted: true })
+      yield* TestClock.adjust("30 seconds")
+      const [lag, age] = yield* gauges
+      assert.strictEqual(lag.value, 2)
+      assert.isAtLeast(age.value, 30_000)
+      yield* TestClock.adjust("2 minutes")
+      assert.deepStrictEqual((yield* gauges).map(({ value }) => value), [0, 0])
+    }).pipe(Effect.provide(Live)))
+})
+
+describe("trim", () => {
+  it.effect("removes what is processed while it is processed, and no gap is seen", () =>
+    Effect.gen(function*() {
+      yield* StreamClient.announce("orders:eu")
+      const { seen } = yield* consumer((n) => n % 150 === 0 ? Effect.sleep("5 minutes") : Effect.void)
+      const before = yield* Metric.value(StreamMetrics.gaps)
+      yield* add(...Array.from({ length: 300 }, (_, i) => i + 1))
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(seen.at(-1), 150)
+      assert.strictEqual(yield* StreamClient.trim("orders:eu"), 149)
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(yield* StreamClient.trim("orders:eu", { keep: "1 hour" }), 0)
+      yield* TestClock.adjust("12 minutes")
+      assert.deepStrictEqual(seen, Array.from({ length: 300 }, (_, i) => i + 1))
+      assert.strictEqual(yield* StreamClient.trim("orders:eu"), 151)
+      yield* add(301)
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(seen.at(-1), 301)
+      assert.strictEqual((yield* Metric.value(StreamMetrics.gaps)).count, before.count)
+    }).pipe(Effect.provide(Live)))
+
+  it.effect("leaves what another program's consumer group has not read or acknowledged", () =>
+    Effect.gen(function*() {
+      yield* StreamClient.announce("orders:eu")
+      const ids = yield* add(1, 2, 3, 4)
+      yield* consumer()
+      yield* send("XGROUP", "CREATE", "orders:eu", "theirs", "0")
+      assert.strictEqual(yield* StreamClient.trim("orders:eu"), 0)
+      yield* send("XREADGROUP", "GROUP", "theirs", "c", "COUNT", "3", "STREAMS", "orders:eu", ">")
+      yield* send("XACK", "orders:eu", "theirs", String(ids[0]))
+      assert.strictEqual(yield* StreamClient.trim("orders:eu"), 1)
+      yield* send("XACK", "orders:eu", "theirs", String(ids[1]), String(ids[2]))
+      assert.strictEqual(yield* StreamClient.trim("orders:eu"), 2)
+      assert.strictEqual(yield* send("XLEN", "orders:eu"), 1)
+    }).pipe(Effect.provide(Live)))
+
+  it.effect("leaves a data stream alone that was deleted and written again", () =>
+    Effect.gen(function*() {
+      for (const id of ["50-0", "60-0"]) yield* send("XADD", "orders:eu", id, "n", "1")
+      yield* StreamClient.seek("orders:eu", "now")
+      yield* send("DEL", "orders:eu")
+      yield* send("XADD", "orders:eu", "1-0", "n", "1")
+      assert.strictEqual(yield* StreamClient.trim("orders:eu"), 0)
+      assert.strictEqual((yield* StreamClient.lag("orders:eu")).messages, 1)
+      // With larger ids, too
+      yield* send("XADD", "orders:eu", "70-0", "n", "1")
+      yield* send("XDEL", "orders:eu", "1-0")
+      assert.strictEqual(yield* StreamClient.trim("orders:eu"), 0)
+      assert.strictEqual((yield* Effect.flip(StreamClient.trim("orders:eu", { keep: -1 })))._tag, "InvalidConfig")
     }).pipe(Effect.provide(Live)))
 })

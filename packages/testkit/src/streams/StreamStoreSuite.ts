@@ -14,6 +14,7 @@ import { type Append, type Cases, makeBench, type Trim } from "./internal/suite/
 import { committing } from "./internal/suite/checkpoints.ts"
 import { reading } from "./internal/suite/entries.ts"
 import { Command, runHistory } from "./internal/suite/history.ts"
+import { lagging } from "./internal/suite/lags.ts"
 import { ending } from "./internal/suite/leaseEnds.ts"
 import { taking } from "./internal/suite/leases.ts"
 import { sharing } from "./internal/suite/members.ts"
@@ -90,6 +91,7 @@ export const suite = <E, R = never>(
     ending(cases)
     committing(cases)
     seeking(cases)
+    lagging(cases)
     messaging(cases)
     sharing(cases)
     tidying(cases)

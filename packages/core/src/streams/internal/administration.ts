@@ -1,6 +1,8 @@
 /** What operators do to data streams, whoever owns them. */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as names from "../../internal/nameRules.ts"
+import { notNegative } from "../../internal/optionChecks.ts"
 import { InvalidConfig } from "../../SimbaError.ts"
 import type { StreamClient } from "../StreamClient.ts"
 import { AlreadyOwned } from "../StreamError.ts"
@@ -10,7 +12,11 @@ import { problemOf, resolve } from "./startPosition.ts"
 
 const streamName = names.checked<StreamName>("stream", names.streamProblem)
 
-export const make = (store: Service): Pick<StreamClient["Service"], "seek"> => ({
+export const make = (store: Service): Pick<StreamClient["Service"], "lag" | "seek" | "trim"> => ({
+  lag: (name) => Effect.flatMap(streamName(name), store.lag),
+  trim: Effect.fnUntraced(function*(name, { keep = Duration.zero } = {}) {
+    return yield* store.trim(yield* streamName(name), yield* notNegative("keep", keep))
+  }),
   seek: Effect.fnUntraced(function*(name, to, { force = false } = {}) {
     const stream = yield* streamName(name)
     const problem = problemOf(to)

@@ -25,6 +25,7 @@ import { check } from "./config.ts"
 import * as consumptions from "./consumption.ts"
 import type { ClientContext } from "./context.ts"
 import * as handlerRunner from "./handlerRunner.ts"
+import * as lagReporter from "./lagReporter.ts"
 import * as leaseEnds from "./leaseEnds.ts"
 import { LeaseImpl } from "./leaseHandle.ts"
 import * as leaseTakers from "./leaseTaker.ts"
@@ -78,6 +79,7 @@ export const make = Effect.fnUntraced(function*(
 
   yield* table.renewing(store)
   yield* Effect.forkScoped(supervise("The keeping of checkpoints", reaper.keepCheckpoints(client)))
+  yield* Effect.forkScoped(supervise("The measuring of lags", lagReporter.report(client)))
   yield* Effect.addFinalizer(() =>
     Effect.gen(function*() {
       table.isClosed = true

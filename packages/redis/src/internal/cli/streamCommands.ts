@@ -11,12 +11,12 @@ import * as Stream from "effect/Stream"
 import { stop } from "./exitCodes.ts"
 import { formatDuration, type Paint, plural, print, printable, table } from "./output.ts"
 import { countFlag, durationFlag, optional, switchFlag } from "./settings.ts"
-import { rewind, seek } from "./streamPositions.ts"
+import { rewind, seek, trim } from "./streamPositions.ts"
 import {
   deadOf,
   known,
+  lagOf,
   messagesOf,
-  mostLag,
   onStore,
   open,
   pendingOf,
@@ -33,6 +33,9 @@ const limitFlag = countFlag("limit", "How many data streams, dead letters or dea
 
 const idleFor = (millis: number) => formatDuration(Duration.millis(millis))
 
+const behind = ({ isCounted, lag }: { readonly lag: number | null; readonly isCounted: boolean }) =>
+  isCounted ? lag : `${lag}+`
+
 const ls = Command.make(
   "ls",
   {},
@@ -40,8 +43,21 @@ const ls = Command.make(
     const names = yield* services
     const rows = yield* Effect.forEach(names, (name) =>
       Effect.scoped(Effect.gen(function*() {
-        const { announced, consumers, deadLetters, oldest, pending } = yield* (yield* open(name)).inspect
-        return { name, announced, pending, consumers: consumers.length, oldest: Duration.toMillis(oldest), deadLetters }
+        const service = yield* open(name)
+        const { announced, consumers, deadLetters, oldest, pending } = yield* service.inspect
+        // Listing pending announcements would create a missing group
+        const lag = pending === 0 ? undefined : yield* lagOf(service)
+        return {
+          name,
+          announced,
+          pending,
+          consumers: consumers.length,
+          oldest: Duration.toMillis(oldest),
+          lag: lag?.messages ?? 0,
+          isCounted: lag?.isCounted ?? true,
+          waiting: lag?.age ?? 0,
+          deadLetters
+        }
       })), { concurrency: 4 })
     yield* print(rows, (paint) => [
       ...table(rows, {
@@ -50,6 +66,8 @@ const ls = Command.make(
         ANNOUNCED: ({ announced }) => announced,
         "GIVEN OUT": ({ pending }) => pending,
         "LONGEST IDLE": ({ oldest }) => idleFor(oldest),
+        BEHIND: behind,
+        "FOR": ({ waiting }) => idleFor(waiting),
         "DEAD LETTERS": ({ deadLetters }) => deadLetters
       }, paint),
       paint("dim", plural(rows.length, "service"))
@@ -70,8 +88,10 @@ const dataStreams = (service: Service, lease: Duration.Duration, limit: number) 
           consumer,
           idle: Duration.toMillis(idle),
           isOrphan: Duration.isGreaterThan(idle, lease),
-          /** Messages behind the checkpoint, null where there is none. */
-          lag: messages?.lag ?? null,
+          /** Messages behind the checkpoint, and how long the first has waited. */
+          lag: messages?.lag.messages ?? null,
+          isCounted: messages?.lag.isCounted ?? true,
+          waiting: messages === undefined ? null : Duration.toMillis(messages.lag.age),
           deadMessages: messages?.dead ?? null
         })
       ), { concurrency: 8 }),
@@ -144,7 +164,8 @@ const show = Command.make(
           "DATA STREAM": ({ stream }) => stream,
           CONSUMER: ({ consumer }) => consumer,
           IDLE: ({ idle }) => idleFor(idle),
-          BEHIND: ({ lag }) => lag === mostLag ? `${mostLag}+` : lag,
+          BEHIND: behind,
+          FOR: ({ waiting }) => waiting === null ? null : idleFor(waiting),
           DEAD: ({ deadMessages }) => deadMessages,
           STATE: ({ isOrphan }) => isOrphan ? "orphan" : "owned"
         }, paint),
@@ -205,5 +226,5 @@ const redrive = Command.make(
 
 export const streams = Command.make("streams").pipe(
   Command.withDescription("Services that share data streams"),
-  Command.withSubcommands([ls, show, dead, redrive, seek, rewind])
+  Command.withSubcommands([ls, show, dead, redrive, seek, rewind, trim])
 )

@@ -1,17 +1,18 @@
-/** `streams seek` and `streams rewind`: where the reading of a data stream goes on. */
+/** `streams seek`, `rewind` and `trim`: where the reading of a data stream goes on, and what is removed behind it. */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import { EntryId, type ServiceName, StreamName } from "@effect-simba/core/streams/StreamName"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as DateTime from "effect/DateTime"
 
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { Redis } from "../client/effectRedis.ts"
 import { fromRedis } from "../client/errors.ts"
 import { stop } from "./exitCodes.ts"
-import { print, printable } from "./output.ts"
+import { plural, print, printable } from "./output.ts"
 import { durationFlag, switchFlag } from "./settings.ts"
 import { known, onStore, serviceArgument } from "./streamServices.ts"
 
@@ -81,3 +82,22 @@ export const rewind = Command.make(
       yield* onService(service, move(service, stream, to, options))
     }))
 ).pipe(Command.withDescription("Read the messages of a data stream again"))
+
+export const trim = Command.make(
+  "trim",
+  {
+    service: serviceArgument,
+    streams: streamArgument.pipe(Argument.atLeast(1)),
+    keep: durationFlag("keep", "Messages that are younger stay (default: none)")
+  },
+  ({ keep = Duration.zero, service: name, streams }) =>
+    onStore(Effect.gen(function*() {
+      const { service } = yield* known(name)
+      const results = yield* Effect.forEach(
+        streams,
+        (stream) => Effect.map(service.trim(stream, keep), (removed) => ({ stream, removed }))
+      )
+      yield* print(results, () =>
+        results.map(({ removed, stream }) => `${printable(stream)}: removed ${plural(removed, "message")}`))
+    }))
+).pipe(Command.withDescription("Remove the processed messages of data streams"))

@@ -122,22 +122,29 @@ export const deadOf = (service: Service, stream: StreamName | undefined) => {
   }
 }
 
-/** So many messages behind the checkpoint are counted at most, since Redis has to read each. */
-export const mostLag = 1000
-
-const countBehind = `return #redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], '+', 'COUNT', ARGV[2])`
-
-/** Messages after the checkpoint, which is missing where no handler commits, and dead ones. */
+/** Messages after the checkpoint, all without one, and dead ones. */
 export const messagesOf = Effect.fnUntraced(function*(service: Service, stream: StreamName) {
   const { send } = yield* Redis
-  const checkpoint = Option.getOrUndefined(yield* service.checkpoint(stream))?.id
-  return yield* Effect.mapError(
-    Effect.all({
-      lag: checkpoint === undefined
-        ? Effect.succeed(null)
-        : send<number>("EVAL", countBehind, "1", stream, checkpoint, String(mostLag)),
-      dead: send<number>("XLEN", keys.deadMessages(stream))
-    }),
-    fromRedis("count messages")
-  )
+  return yield* Effect.all({
+    lag: service.lag(stream),
+    dead: Effect.mapError(send<number>("XLEN", keys.deadMessages(stream)), fromRedis("count dead messages"))
+  })
 })
+
+/** Of so many data streams of a service the lag is added up, at most. */
+const mostStreams = 1000
+
+/** How far a service is behind in the data streams that were given out. */
+export const lagOf = (service: Service) =>
+  pendingOf(service).pipe(
+    Stream.take(mostStreams + 1),
+    Stream.mapEffect(({ content }) => content._tag === "Announced" ? service.lag(content.stream) : Effect.undefined, {
+      concurrency: 32
+    }),
+    Stream.runCollect,
+    Effect.map((lags) => ({
+      messages: lags.slice(0, mostStreams).reduce((sum, lag) => sum + (lag?.messages ?? 0), 0),
+      isCounted: lags.length <= mostStreams && lags.every((lag) => lag?.isCounted !== false),
+      age: lags.reduce((age, lag) => Math.max(age, lag === undefined ? 0 : Duration.toMillis(lag.age)), 0)
+    }))
+  )

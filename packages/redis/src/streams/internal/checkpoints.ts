@@ -1,14 +1,16 @@
 /** Reads the messages of a data stream, and moves its checkpoint. */
 import type { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import type { Checkpoint, Extent, Held, RawMessage, Service } from "@effect-simba/core/streams/StreamStore"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
+import { Count } from "../../internal/client/codecs.ts"
 import { reader } from "../../internal/client/decode.ts"
 import * as batchedRequest from "./batchedRequest.ts"
 import * as keys from "./keys.ts"
 import * as StreamWire from "./messages.ts"
-import { eachOf, ExtentReply, isFailed } from "./replies.ts"
+import { eachOf, ExtentReply, isFailed, LagReply } from "./replies.ts"
 import * as scripts from "./scripts.ts"
 import type { ServiceContext } from "./service.ts"
 
@@ -19,7 +21,13 @@ const readMessages = reader("messages of a data stream", StreamWire.Entries)
 export const toMessages = (rows: typeof StreamWire.Entries.Type): ReadonlyArray<RawMessage> =>
   rows.map(([id, fields]) => ({ id, fields }))
 
-type Part = Pick<Service, "checkpoint" | "commit" | "end" | "extent" | "keepCheckpoints" | "messages" | "seek">
+type Part = Pick<
+  Service,
+  "checkpoint" | "commit" | "end" | "extent" | "keepCheckpoints" | "lag" | "messages" | "seek" | "trim"
+>
+
+/** So many messages are counted one by one, at most: Redis has to read each. */
+const mostCounted = 1000
 
 const mostId = "18446744073709551615-18446744073709551615"
 
@@ -69,7 +77,37 @@ export const make = (context: ServiceContext): Part => {
       )
   )
 
+  const readLags = context.run("read lags", scripts.readLags, eachOf(LagReply))
+  const trim = context.run("trim", scripts.trimMessages, Count)
+
+  const lag = batchedRequest.make("read the lag", (streams: ReadonlyArray<StreamName>) =>
+    Effect.map(
+      readLags(streams.flatMap((stream) => [stream, keys.checkpoint(stream)] as const), [mostCounted]),
+      (replies) =>
+        replies.map((reply) => {
+          if (isFailed(reply)) return reply
+          const [messages, isMore, age, first] = reply
+          return {
+            messages,
+            isCounted: isMore === "",
+            age: Duration.millis(age === "" ? 0 : age),
+            first: first === "" ? undefined : first
+          }
+        })
+    ))
+
   return {
+    lag: (stream) => Effect.andThen(context.admit("read the lag", stream), lag(stream)),
+    trim: (stream, keep) =>
+      Effect.gen(function*() {
+        yield* context.admit("trim", stream)
+        let removed = 0
+        for (;;) {
+          const count = yield* trim([stream, keys.checkpoint(stream)], [Math.round(Duration.toMillis(keep))])
+          if (count === 0) return removed
+          removed += count
+        }
+      }),
     commit: (held, id, isLast, offset) => commit([held, id, isLast === true ? "1" : "", offset ?? ""]),
     seek: (stream, { id, offset }, { force, held } = {}) =>
       Effect.andThen(

@@ -29,6 +29,14 @@ export const ExtentReply = Schema.Union([
   ])
 ])
 
+/** The reply of the lags script for one data stream. */
+export const LagReply = Schema.Tuple([
+  Count,
+  Schema.Literals(["", "1"]),
+  Schema.Union([Schema.Literal(""), Count]),
+  Schema.Union([Schema.Literal(""), EntryId])
+])
+
 /** The replies of the take script, one for each data stream. */
 export const TakeReply = Schema.Array(Schema.Union([
   Schema.Tuple([Schema.Literal("Taken"), Token, Count]),

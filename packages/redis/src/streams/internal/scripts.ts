@@ -148,6 +148,18 @@ export const readExtents = script<
   readonly []
 >(lua.readExtents)
 
+/** Reads how many messages follow the checkpoints of data streams. */
+export const readLags = script<
+  readonly [...each: Each<[stream: string, checkpoint: string]>],
+  readonly [most: number]
+>(lua.readLags)
+
+/** Removes processed messages of a data stream. Replies how many; 0 when none is left. */
+export const trimMessages = script<
+  readonly [stream: string, checkpoint: string],
+  readonly [keep: number]
+>(lua.trimMessages)
+
 /** Keeps checkpoints, any number in one call. */
 export const keepCheckpoints = script<
   readonly [...each: Each<[checkpoint: string]>],

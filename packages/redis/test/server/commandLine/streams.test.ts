@@ -46,6 +46,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
         assert.strictEqual(streams[0].stream, "orders:eu")
         assert.strictEqual(streams[0].consumer, consumers[0].name)
         assert.strictEqual(streams[0].lag, 2)
+        const [listed] = yield* commandLine.json(["streams", "ls"], server)
+        assert.deepStrictEqual([listed.lag, listed.isCounted], [2, true])
+        assert.isAtLeast(listed.waiting, streams[0].waiting)
         assert.include(deadLetters.first[0].reason, "no such order")
 
         const text = yield* commandLine.run(["streams", "show", service, "--lease", "1m"], server)
@@ -115,7 +118,17 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       const listed: ReadonlyArray<{ readonly name: string }> = yield* commandLine.json(["streams", "ls"], server)
       const early = listed.filter(({ name }) => name === "early" || name === "theirs")
       assert.deepStrictEqual(early.map((row) => ({ ...row, oldest: 0 })), [
-        { name: "early", announced: 1, pending: 0, consumers: 0, oldest: 0, deadLetters: 0 }
+        {
+          name: "early",
+          announced: 1,
+          pending: 0,
+          consumers: 0,
+          oldest: 0,
+          lag: 0,
+          isCounted: true,
+          waiting: 0,
+          deadLetters: 0
+        }
       ] as ReadonlyArray<object>)
     }))
 
@@ -157,6 +170,10 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       yield* seek("seek", service, "moved:1", "1970-01-01T00:00:00.002Z")
       assert.strictEqual(yield* checkpoint, "1-18446744073709551615")
       assert.strictEqual((yield* commandLine.run(["streams", "seek", service, "moved:1", "soon"], server)).code, 64)
+      assert.deepStrictEqual(yield* seek("trim", service, "moved:1", "moved:2", "--keep", "1 second"), [
+        { stream: "moved:1", removed: 1 },
+        { stream: "moved:2", removed: 0 }
+      ])
     }))
 
   it.effect("redrive wants ids or --all, and show wants a name that can be one", () =>

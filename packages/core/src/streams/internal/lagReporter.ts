@@ -1,0 +1,41 @@
+/** Measures how far the owned data streams are behind. */
+import * as Arr from "effect/Array"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Metric from "effect/Metric"
+import * as log from "../../internal/log.ts"
+import * as StreamMetrics from "../StreamMetrics.ts"
+import type { ClientContext } from "./context.ts"
+
+const interval = "30 seconds"
+
+/** Data streams of one step: the event loop has other work. */
+const stepSize = 200
+
+export const report = ({ config, metrics, store, table }: ClientContext): Effect.Effect<never> => {
+  const labels = { service: config.service }
+  const lag = Metric.withAttributes(StreamMetrics.lag, labels)
+  const lagAge = Metric.withAttributes(StreamMetrics.lagAge, labels)
+  const update = (messages: number, age: number) =>
+    Effect.sync(() => {
+      metrics.update(lag, messages)
+      metrics.update(lagAge, age)
+    })
+
+  const measure = Effect.gen(function*() {
+    let [messages, age] = [0, 0]
+    for (const step of Arr.chunksOf(table.held(), stepSize)) {
+      const lags = yield* Effect.forEach(step, ({ stream }) => store.lag(stream), { concurrency: "unbounded" })
+      for (const each of lags) {
+        messages += each.messages
+        age = Math.max(age, Duration.toMillis(each.age))
+      }
+      yield* Effect.yieldNow
+    }
+    yield* update(messages, age)
+  }).pipe(
+    // An outage shows elsewhere: the last figure stays
+    Effect.catch((error) => log.debug(`The lag is not known: ${error.message}`))
+  )
+  return Effect.forever(Effect.andThen(Effect.sleep(interval), measure)).pipe(Effect.ensuring(update(0, 0)))
+}

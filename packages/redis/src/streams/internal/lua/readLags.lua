@@ -1,0 +1,55 @@
+--- Reads how many messages of data streams follow the checkpoint, and since when the first of them waits.
+---
+--- KEYS[2n-1] stream
+--- KEYS[2n] checkpoint
+--- ARGV[1] most  messages that are counted one by one, at most
+--- Reply: for each { messages, '1' if there may be more, ms since the first, its id }, or { 'error', message }.
+---   Without a message the last two are ''.
+
+local most = ARGV[1]
+local checkpoint
+
+--- @include include/checkpoint.lua
+--- @include include/clock.lua
+--- @include include/compareIds.lua
+--- @include include/infoField.lua
+
+local none = { '0', '', '', '' }
+
+local function lagOf(stream, id, offset)
+  local info = redis.pcall('XINFO', 'STREAM', stream)
+  if info.err then
+    if string.find(info.err, 'no such key', 1, true) then
+      return none
+    end
+    return { 'error', info.err }
+  end
+  -- Deleted and written again: all of it follows
+  if compareIds(field(info, 'last-generated-id'), id) < 0 then
+    id, offset = '0-0', ''
+  end
+  local first = redis.call('XRANGE', stream, '(' .. id, '+', 'COUNT', '1')[1]
+  if not first then
+    return none
+  end
+  local length, added = field(info, 'length'), field(info, 'entries-added')
+  local count, isMore = length, ''
+  if field(info, 'first-entry')[1] ~= first[1] then
+    if added and tonumber(offset) then
+      count = math.max(1, math.min(length, added - offset))
+    else
+      count = #redis.call('XRANGE', stream, '(' .. id, '+', 'COUNT', most)
+      isMore = count == tonumber(most) and '1' or ''
+    end
+  end
+  local age = math.max(0, now - tonumber(string.match(first[1], '^%d+')))
+  return { string.format('%.0f', count), isMore, string.format('%.0f', age), first[1] }
+end
+
+local replies = {}
+for i = 1, #KEYS, 2 do
+  checkpoint = KEYS[i + 1]
+  local id, _, offset = checkpointOf()
+  replies[#replies + 1] = lagOf(KEYS[i], id or '0-0', offset)
+end
+return replies
