@@ -1,6 +1,7 @@
 /** Sharing evenly: hand-overs between members, and what becomes of them where one of the two dies. */
+import { StreamMetrics } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect } from "effect"
+import { Duration, Effect, Metric } from "effect"
 import { TestClock } from "effect/testing"
 import * as fleet from "../support/streamFleet.ts"
 
@@ -233,6 +234,22 @@ describe("balance", () => {
       assert.deepStrictEqual([yield* count(a), yield* count(b)], [1, 1])
       assert.deepStrictEqual(lines.filter((line) => line.includes("is lost")), [])
       assert.lengthOf(lines.filter((line) => line.includes("Handing a data stream over failed; retrying")), 1)
+    })))
+
+  it.effect("a hand-over whose signal is lost is adopted by the next sweep", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      backend.hint = () => {}
+      const a = yield* open("a", { rebalance: true, sweepInterval: "1 hour" })
+      const b = yield* open("b", { rebalance: true, sweepInterval: "500 millis" })
+      yield* a.serve(2, (lease) => Effect.andThen(lease.revoked, lease.yield))
+      yield* TestClock.adjust("20 seconds")
+      const before = yield* Metric.value(StreamMetrics.acquisitions.handOver)
+      yield* b.start(b.client.run(Effect.never))
+      yield* TestClock.adjust("30 seconds")
+      assert.deepStrictEqual([yield* count(a), yield* count(b)], [1, 1])
+      const { count: adopted } = yield* Metric.value(StreamMetrics.acquisitions.handOver)
+      assert.strictEqual(adopted - before.count, 1)
     })))
 
   it.effect("can be turned off, on either side", () =>

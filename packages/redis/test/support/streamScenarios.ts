@@ -421,5 +421,7 @@ export const largestId = scenario(function*(stage) {
   yield* Effect.sleep("1500 millis")
   assert.deepStrictEqual(seen, [largest])
   assert.isUndefined(fiber.pollUnsafe())
-  assert.deepStrictEqual((yield* a.client.owned).map(({ stream }) => stream), [stream])
+  assert.deepStrictEqual((yield* a.client.owned).map(({ failures, stream }) => ({ failures, stream })), [
+    { failures: 0, stream }
+  ])
 })
