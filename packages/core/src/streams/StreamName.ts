@@ -172,7 +172,7 @@ export type EntryId = typeof EntryId.Type
  * **Details**
  *
  * The session is random and new for each client. The counter grows, in base 36, so a store knows which request is
- * older.
+ * older. After a hand-over the token and the entry stand in its place.
  *
  * **Example** (Whether a lease is one of ours)
  *
@@ -188,7 +188,7 @@ export type EntryId = typeof EntryId.Type
  * @category schemas
  * @since 0.1.0
  */
-export const Epoch = Schema.String.check(Schema.isPattern(/^[0-9a-z]{12}\.[0-9a-z]+$/)).pipe(
+export const Epoch = Schema.String.check(Schema.isPattern(/^[0-9a-z]{12}\.(?:[0-9a-z]+|\d+-\d+-\d+)$/)).pipe(
   Schema.brand("@effect-simba/Epoch")
 )
 

@@ -92,14 +92,14 @@ export interface Service {
   readonly release: (held: Held) => Effect.Effect<"Released" | "NotOwner", StoreError>
   /**
    * Counts one failure of the entry, if both leases are the caller's, and returns how many are in a row, and the time since
-   * the first of them. A row ends with a commit that moves the checkpoint, with progress, and after `rowEndsAfter`
+   * the first of them. A streak ends with a commit that moves the checkpoint, with progress, and after `streakEndsAfter`
    * without a failure. With the number of an `attempt`, which grows, it counts once, however often it is sent and however
    * late it comes.
    */
   readonly fail: (held: Held, options?: {
     readonly attempt?: number | undefined
     readonly hasProgressed?: boolean | undefined
-    readonly rowEndsAfter?: Duration.Duration | undefined
+    readonly streakEndsAfter?: Duration.Duration | undefined
   }) => Effect.Effect<{ readonly count: number; readonly period: Duration.Duration } | "NotOwner", StoreError>
   /** Moves the entry to the dead letters of the service, if both leases are the caller's. */
   readonly deadLetter: (held: Held, reason: string) => Effect.Effect<"DeadLettered" | "NotOwner", StoreError>
@@ -358,7 +358,7 @@ export type StreamEnd = "Open" | "Reopened" | "Ended"
  *       minIdle: lease,
  *       maxFailures: 10,
  *       deadLetterAfter: Duration.hours(1),
- *       rowEndsAfter: Duration.hours(1)
+ *       streakEndsAfter: Duration.hours(1)
  *     }]
  *   )
  * ```
@@ -373,10 +373,10 @@ export interface TakeRequest extends Omit<Held, "token"> {
   readonly minIdle: Duration.Duration
   /** Sends an entry with so many failures in a row to the dead letters instead. */
   readonly maxFailures: number
-  /** Only if the row lasts for so long. Default: however long. */
+  /** Only if the streak lasts for so long. Default: however long. */
   readonly deadLetterAfter?: Duration.Duration | undefined
-  /** A row ends after so long without a failure. Default: never. */
-  readonly rowEndsAfter?: Duration.Duration | undefined
+  /** A streak ends after so long without a failure. Default: never. */
+  readonly streakEndsAfter?: Duration.Duration | undefined
 }
 
 /**
@@ -413,7 +413,7 @@ export type TakeResult =
  * **Details**
  *
  * A lease that runs out is a failure only if its handler was busy. `isBusy` is undefined where nothing changed since the
- * last renewal; a new lease is busy. `hasProgressed` ends a row of failures.
+ * last renewal; a new lease is busy. `hasProgressed` ends a streak of failures.
  *
  * @see {@link Service}
  * @category models

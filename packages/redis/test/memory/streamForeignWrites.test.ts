@@ -478,7 +478,7 @@ describe("what others write", () => {
         }
         yield* service.reap(Duration.days(1))
         const fields = yield* send<ReadonlyArray<string>>("HKEYS", StreamKeys.failures(name))
-        assert.deepStrictEqual([...fields].sort(), [`${kept.entry}:by`])
+        assert.deepStrictEqual([...fields].sort(), [`${kept.entry}:busy`])
         assert.deepStrictEqual(yield* send("HKEYS", StreamKeys.announced(name)), [kept.stream])
       })),
     { tags: ["B53"] }

@@ -68,7 +68,7 @@ export const check = Effect.fnUntraced(function*(options: Options) {
     maxFailures: yield* positiveInt("maxFailures", options.maxFailures ?? 10),
     deadLetterAfter,
     // A row of failures ends after so long without one: a small deadLetterAfter must not end it between two attempts
-    rowEndsAfter: Duration.max(deadLetterAfter, Duration.hours(1)),
+    streakEndsAfter: Duration.max(deadLetterAfter, Duration.hours(1)),
     rebalance: yield* boolean("rebalance", options.rebalance ?? true),
     confirmTimeout: confirm,
     progressTimeout: options.progressTimeout === undefined

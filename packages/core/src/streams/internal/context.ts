@@ -18,7 +18,7 @@ export interface ClientContext {
   readonly done: (owned: OwnedStream) => Effect.Effect<void, LeaseLost | StoreError>
   /** The same, for other members to take. */
   readonly release: (owned: OwnedStream) => Effect.Effect<void, LeaseLost | StoreError>
-  /** The members of the fleet, as the last heartbeat told; empty before the first. */
+  /** The members of the fleet, as the last heartbeat reported; empty before the first. */
   members: ReadonlyArray<Member>
   /** Random and new for each client: the first part of its epochs. */
   readonly session: string

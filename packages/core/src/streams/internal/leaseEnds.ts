@@ -160,7 +160,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
             store.fail(owned, {
               attempt: number,
               hasProgressed: owned.hasProgressed,
-              rowEndsAfter: config.rowEndsAfter
+              streakEndsAfter: config.streakEndsAfter
             })
           )
         ),

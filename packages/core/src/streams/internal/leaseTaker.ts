@@ -137,7 +137,7 @@ export const make = (client: ClientContext): LeaseTaker => {
       lease: config.leaseDuration,
       maxFailures: config.maxFailures,
       deadLetterAfter: config.deadLetterAfter,
-      rowEndsAfter: config.rowEndsAfter
+      streakEndsAfter: config.streakEndsAfter
     }))
     const { results, since } = yield* send(requests)
     let refusal: StoreError | undefined

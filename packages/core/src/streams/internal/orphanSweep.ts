@@ -67,7 +67,7 @@ export const make = (
       requested = false
       const { consumer, leaseDuration: lease } = config
       let after: EntryId | undefined
-      const doubtful: Array<Candidate> = []
+      const unlocked: Array<Candidate> = []
       do {
         if (table.free() === 0) {
           requested = true
@@ -88,7 +88,7 @@ export const make = (
             const isStale = Duration.isGreaterThanOrEqualTo(pending.idle, config.reapAfter)
             if (pending.consumer === consumer || isStale) yield* taking.deadLetter(content, pending.consumer)
           } else if (pending.stock !== undefined) {
-            if (stock.mayTake(pending) && taking.mayTake(content)) doubtful.push({ ...content, minIdle: lease })
+            if (stock.mayTake(pending) && taking.mayTake(content)) unlocked.push({ ...content, minIdle: lease })
           } else if (taking.mayTake(content)) {
             candidates.push({ ...content, minIdle: lease })
           }
@@ -97,9 +97,9 @@ export const make = (
         after = page.next
       } while (after !== undefined)
       if (source === "sweep") stock.endSweep()
-      if (doubtful.length === 0) return
+      if (unlocked.length === 0) return
       yield* Effect.sleep(secondLook)
-      yield* takeAll(doubtful.filter(taking.mayTake), source)
+      yield* takeAll(unlocked.filter(taking.mayTake), source)
     })
 
   const once = permit.withPermit(Effect.suspend(() => {

@@ -75,8 +75,8 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
   hasRead = false
   /** Whether the handler reported progress that the backend does not know. */
   hasProgressed = false
-  /** What the backend knows of `isBusy`; undefined while a renewal may have told it. */
-  private told: boolean | undefined = true
+  /** What the backend knows of `isBusy`; undefined while a renewal that says it is under way. */
+  private sentBusy: boolean | undefined = true
 
   constructor(acquisition: Acquisition, terms: Terms) {
     super(terms, acquisition.since)
@@ -110,14 +110,14 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
   /** The request of a renewal, with what the backend does not know yet. */
   renewal(): RenewRequest {
     const { consumer, entry, epoch, hasProgressed, isBusy, stream, token } = this
-    if (isBusy === this.told) return { stream, entry, consumer, epoch, token, hasProgressed }
-    this.told = undefined
+    if (isBusy === this.sentBusy) return { stream, entry, consumer, epoch, token, hasProgressed }
+    this.sentBusy = undefined
     return { stream, entry, consumer, epoch, token, hasProgressed, isBusy }
   }
 
   /** The backend knows what this request said. */
   renewedBy({ hasProgressed, isBusy }: RenewRequest): void {
-    if (isBusy !== undefined) this.told = isBusy
+    if (isBusy !== undefined) this.sentBusy = isBusy
     if (hasProgressed === true) {
       this.hasProgressed = false
       this.failures = 0

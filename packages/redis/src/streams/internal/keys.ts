@@ -48,7 +48,7 @@ export const deadMessages = (stream: StreamName): string => `simba:dead:${stream
 export const deadIds = (stream: StreamName): string => `simba:dead-ids:${stream}`
 
 /**
- * Hash: for each entry how often its handlers failed, and under `<entry>:by` who runs it, and under
+ * Hash: for each entry how often its handlers failed, and under `<entry>:busy` who runs it, and under
  * `<entry>:last` which failure was counted last. Expires 7 days after last use.
  */
 export const failures = (service: ServiceName): string => `simba:failures:${input(service)}`

@@ -76,9 +76,9 @@ export const make = (context: ServiceContext, expire: (key: string) => void): Pa
         Effect.sync(() => {
           if (reply === "Released") expire(keys.entryLease(held.stream, held.entry))
         })),
-    fail: (held, { attempt, hasProgressed, rowEndsAfter = Duration.zero } = {}) =>
+    fail: (held, { attempt, hasProgressed, streakEndsAfter = Duration.zero } = {}) =>
       Effect.map(
-        fail(held, attempt ?? "", Math.round(Duration.toMillis(rowEndsAfter)), hasProgressed === true ? "1" : ""),
+        fail(held, attempt ?? "", Math.round(Duration.toMillis(streakEndsAfter)), hasProgressed === true ? "1" : ""),
         (reply) => reply === "NotOwner" ? reply : { count: reply[0], period: Duration.millis(reply[1]) }
       ),
     deadLetter,

@@ -18,7 +18,7 @@ import { millis, type ServiceContext } from "./service.ts"
 const renewed: RenewResult = { _tag: "Renewed" }
 
 /** What the server should know of its handler. */
-const newsOf = ({ hasProgressed, isBusy }: RenewRequest): string =>
+const handlerOf = ({ hasProgressed, isBusy }: RenewRequest): string =>
   `${isBusy === undefined ? "" : isBusy ? "busy " : "idle "}${hasProgressed === true ? "progress" : ""}`
 
 /** The consumer in the value of a lease. */
@@ -65,7 +65,7 @@ export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> =
         [
           group,
           ...requests.flatMap((
-            { consumer, deadLetterAfter, entry, epoch, lease, maxFailures, minIdle, rowEndsAfter, stream }
+            { consumer, deadLetterAfter, entry, epoch, lease, maxFailures, minIdle, streakEndsAfter, stream }
           ) => [
             stream,
             entry,
@@ -75,7 +75,7 @@ export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> =
             Math.round(Duration.toMillis(minIdle)),
             maxFailures,
             Math.round(Duration.toMillis(deadLetterAfter ?? Duration.zero)),
-            Math.round(Duration.toMillis(rowEndsAfter ?? Duration.zero))
+            Math.round(Duration.toMillis(streakEndsAfter ?? Duration.zero))
           ])
         ]
       )
@@ -98,7 +98,7 @@ export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> =
           group,
           holdings[0]!.consumer,
           millis(lease),
-          ...holdings.flatMap((request) => [request.entry, request.epoch, request.token, newsOf(request)] as const)
+          ...holdings.flatMap((request) => [request.entry, request.epoch, request.token, handlerOf(request)] as const)
         ]
       ),
       (missed) => {

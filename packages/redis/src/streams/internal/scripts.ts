@@ -78,7 +78,7 @@ export const renewLeases = script<
     group: string,
     consumer: string,
     lease: number,
-    ...each: Each<[entry: string, epoch: string, token: number, news: string]>
+    ...each: Each<[entry: string, epoch: string, token: number, handler: string]>
   ]
 >(lua.renewLeases)
 

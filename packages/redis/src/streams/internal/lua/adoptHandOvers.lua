@@ -25,7 +25,7 @@
 --- @include include/retention.lua
 
 return forEachOwned(function()
-  redis.call('HSET', failures, entry .. ':by', value)
+  redis.call('HSET', failures, entry .. ':busy', value)
   redis.call('PEXPIRE', failures, keepMillis)
   keepCheckpoint(checkpoint, keepMillis)
   return redis.call('XRANGE', input, entry, entry)

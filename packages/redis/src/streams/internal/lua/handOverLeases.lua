@@ -1,6 +1,6 @@
 --- Hands data streams over to other members.
 ---
---- The receiver gets a new epoch, made of the token. Epochs that a client counts itself never contain one.
+--- The receiver gets a new epoch, made of the token and the entry. Epochs that a client counts itself have no hyphen.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures
@@ -32,7 +32,7 @@
 local receivers = {}
 local replies = forEachOwned(function(receiver, session, confirm)
   local newToken = nextToken(redis.call('GET', fence))
-  local epoch = session .. '.h' .. newToken .. 'x' .. string.gsub(entry, '-', 'x')
+  local epoch = session .. '.' .. newToken .. '-' .. entry
   local newValue = receiver .. '@@' .. epoch
   claimFor(receiver, '0')
   keepFence(fence, newToken)

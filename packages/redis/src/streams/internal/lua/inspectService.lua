@@ -30,4 +30,4 @@ if lastDelivered() then
     from = #page == 1000 and '(' .. page[#page][1]
   until not from
 end
-return { redis.call('XLEN', input), count, oldest, redis.call('XLEN', deadLetters), consumers, living() }
+return { redis.call('XLEN', input), count, oldest, redis.call('XLEN', deadLetters), consumers, liveMembers() }

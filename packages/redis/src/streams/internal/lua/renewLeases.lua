@@ -12,7 +12,7 @@
 --- ARGV[4n] entry
 --- ARGV[4n+1] epoch
 --- ARGV[4n+2] token
---- ARGV[4n+3] news  of its handler: 'busy' or 'idle' if that changed, 'progress', or none
+--- ARGV[4n+3] handler  'busy' or 'idle' if that changed, 'progress', or none
 --- Reply: { index from 1, 'TakenOver' or 'Vanished' } for each that was not renewed.
 
 local input, failures = KEYS[1], KEYS[2]
@@ -21,14 +21,14 @@ local missed, mine, claim = {}, {}, { 'XCLAIM', input, group, consumer, '0' }
 
 --- @include include/retention.lua
 
-local function tell(entry, value, news)
-  if string.find(news, 'busy', 1, true) then
-    redis.call('HSET', failures, entry .. ':by', value)
+local function noteHandler(entry, value, handler)
+  if string.find(handler, 'busy', 1, true) then
+    redis.call('HSET', failures, entry .. ':busy', value)
     redis.call('PEXPIRE', failures, keepMillis)
-  elseif string.find(news, 'idle', 1, true) then
-    redis.call('HDEL', failures, entry .. ':by')
+  elseif string.find(handler, 'idle', 1, true) then
+    redis.call('HDEL', failures, entry .. ':busy')
   end
-  if string.find(news, 'progress', 1, true) then
+  if string.find(handler, 'progress', 1, true) then
     redis.call('HDEL', failures, entry)
   end
 end
@@ -38,13 +38,13 @@ local found = redis.call('MGET', unpack(KEYS, 3))
 for i = 1, (#KEYS - 2) / 2 do
   local entry, epoch, token = ARGV[4 * i], ARGV[4 * i + 1], ARGV[4 * i + 2]
   local value = consumer .. '@@' .. epoch
-  local by, held = found[2 * i - 1], found[2 * i]
-  local byIsMine, heldIsMine = by == value, held == value .. '@@' .. token
-  if byIsMine and heldIsMine then
+  local entryOwner, streamOwner = found[2 * i - 1], found[2 * i]
+  local entryIsMine, streamIsMine = entryOwner == value, streamOwner == value .. '@@' .. token
+  if entryIsMine and streamIsMine then
     mine[#mine + 1] = i
     claim[#claim + 1] = entry
   else
-    local isTaken = (by and not byIsMine) or (held and not heldIsMine)
+    local isTaken = (entryOwner and not entryIsMine) or (streamOwner and not streamIsMine)
     missed[#missed + 1] = { i, isTaken and 'TakenOver' or 'Vanished' }
   end
 end
@@ -60,7 +60,7 @@ if #mine > 0 then
   end
   for _, i in ipairs(mine) do
     local entryLease, streamLease, entry = KEYS[2 * i + 1], KEYS[2 * i + 2], ARGV[4 * i]
-    local epoch, news = ARGV[4 * i + 1], ARGV[4 * i + 3]
+    local epoch, handler = ARGV[4 * i + 1], ARGV[4 * i + 3]
     local isThere = young[entry] or #redis.call('XRANGE', input, entry, entry) > 0
     if isThere and not young[entry] and not claimed.err then
       -- The group was made anew, perhaps behind it: nobody would find it again
@@ -69,7 +69,7 @@ if #mine > 0 then
     if isThere then
       redis.call('PEXPIRE', entryLease, lease)
       redis.call('PEXPIRE', streamLease, lease)
-      tell(entry, consumer .. '@@' .. epoch, news)
+      noteHandler(entry, consumer .. '@@' .. epoch, handler)
     else
       missed[#missed + 1] = { i, 'Vanished' }
     end

@@ -35,19 +35,19 @@ local group = ARGV[1]
 --- @include include/addDeadLetter.lua
 --- @include include/keepCheckpoint.lua
 
--- Given back this very millisecond: it is left to expire, because others wait for the event
+-- Yielded this very millisecond: it is left to expire, because others wait for the event
 local function isLapsing(key, value)
   return string.find(value, '@@', 1, true) and redis.call('PTTL', key) <= 1 and redis.call('PTTL', key) >= 0
 end
 
--- A request from before this value gave the lease back arrives only now: nobody waits for it any more. Epochs of a
--- session are counted; those of a hand-over are longer than any count
-local function isLate(value, given)
+-- A request from before this value yielded the lease arrives only now: nobody waits for it any more. Epochs of a
+-- session are counted, but for those of hand-overs
+local function isLate(value, yielded)
   local session, count = string.match(value, '^(.*%.)([0-9a-z]+)$')
-  for gave in string.gmatch(given or '', '[^\n]+') do
-    local session2, count2 = string.match(gave, '^(.*%.)([0-9a-z]+)$')
-    if gave == value or session and session == session2 and #count2 < 11 and
-      tonumber(count, 36) <= tonumber(count2, 36) then
+  for earlier in string.gmatch(yielded or '', '[^\n]+') do
+    local earlierSession, earlierCount = string.match(earlier, '^(.*%.)([0-9a-z]+)$')
+    if earlier == value or session and session == earlierSession and
+      tonumber(count, 36) <= tonumber(earlierCount, 36) then
       return true
     end
   end
@@ -60,17 +60,18 @@ end
 
 local function attempt(entryLease, streamLease, checkpoint, fence,
   stream, entry, value, consumer, lease, minIdle, maxFailures, period, pause)
-  local by, held = redis.call('GET', entryLease), redis.call('GET', streamLease)
+  local entryOwner, streamOwner = redis.call('GET', entryLease), redis.call('GET', streamLease)
   local token
-  if held and string.sub(held, 1, #value + 2) == value .. '@@' then
-    token = string.sub(held, #value + 3)
+  if streamOwner and string.sub(streamOwner, 1, #value + 2) == value .. '@@' then
+    token = string.sub(streamOwner, #value + 3)
   end
-  if held and not token then
-    return occupied(streamLease, held)
-  elseif by and by ~= value and (held or not isLapsing(entryLease, by)) then
-    return occupied(entryLease, by)
+  if streamOwner and not token then
+    return occupied(streamLease, streamOwner)
+  elseif entryOwner and entryOwner ~= value and
+    (streamOwner or not isLapsing(entryLease, entryOwner)) then
+    return occupied(entryLease, entryOwner)
   end
-  local again = token and by == value
+  local again = token and entryOwner == value
   local function drop()
     if again then
       redis.call('DEL', entryLease, streamLease)
@@ -93,12 +94,12 @@ local function attempt(entryLease, streamLease, checkpoint, fence,
     remove(stream, entry)
     return { 'Gone' }
   end
-  local marks = redis.call('HMGET', failures, entry .. ':by', entry .. ':gave')
-  if not again and isLate(value, marks[2]) then
+  local busy, yielded = unpack(redis.call('HMGET', failures, entry .. ':busy', entry .. ':yielded'))
+  if not again and isLate(value, yielded) then
     return { 'Recent' }
   end
   local count, age = failuresOf(entry, pause)
-  local ranOut = not again and marks[1] and marks[1] ~= value
+  local ranOut = not again and busy and busy ~= value
   if ranOut then
     count = count + 1
   end
@@ -122,7 +123,7 @@ local function attempt(entryLease, streamLease, checkpoint, fence,
     setFailures(entry, count, age)
   end
   -- Until a renewal says otherwise: a first message may end its process
-  redis.call('HSET', failures, entry .. ':by', value)
+  redis.call('HSET', failures, entry .. ':busy', value)
   return { 'Taken', token, string.format('%.0f', count) }
 end
 

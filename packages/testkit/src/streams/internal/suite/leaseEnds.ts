@@ -126,8 +126,8 @@ export const ending = ({ bench, it }: Cases): void => {
       const { lease, party, pass, renew, service } = yield* bench("rows")
       const [a, b] = [party(), party()]
       const held = yield* a.own("one")
-      const rowEndsAfter = Duration.seconds(3)
-      const fail = (hasProgressed?: boolean) => failed(service, held, { rowEndsAfter, hasProgressed })
+      const streakEndsAfter = Duration.seconds(3)
+      const fail = (hasProgressed?: boolean) => failed(service, held, { streakEndsAfter, hasProgressed })
       assert.deepStrictEqual([yield* fail(), yield* fail(), yield* fail(true)], [1, 2, 1])
       yield* service.renew([{ ...held, hasProgressed: true }], lease)
       assert.deepStrictEqual([yield* fail(), yield* fail()], [1, 2])
@@ -135,13 +135,13 @@ export const ending = ({ bench, it }: Cases): void => {
       // Enough of them, and not for long enough
       const again = yield* b.take(held.stream, held.entry, { maxFailures: 2, deadLetterAfter: Duration.hours(1) })
       assert.strictEqual(again.failures, 2)
-      yield* pass(rowEndsAfter)
-      assert.strictEqual(yield* failed(service, again, { rowEndsAfter }), 1)
+      yield* pass(streakEndsAfter)
+      assert.strictEqual(yield* failed(service, again, { streakEndsAfter }), 1)
       // The pause counts from the last failure, and not from the first
       for (const count of [2, 3]) {
         yield* renew(again)
         yield* pass(Duration.millis(700))
-        assert.strictEqual(yield* failed(service, again, { rowEndsAfter: Duration.seconds(1) }), count)
+        assert.strictEqual(yield* failed(service, again, { streakEndsAfter: Duration.seconds(1) }), count)
       }
     }))
 

@@ -2,7 +2,7 @@
 --- Needs members.
 --- @include clock.lua
 
-local function living()
+local function liveMembers()
   local found = {}
   local all = redis.call('HGETALL', members)
   for i = 1, #all, 2 do

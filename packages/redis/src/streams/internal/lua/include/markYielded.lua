@@ -1,11 +1,11 @@
---- Notes that the caller gave its lease up. No handler runs under it any more, and its earlier requests come too late.
+--- Notes that the caller yielded its lease. No handler runs under it any more, and its earlier requests come too late.
 --- Needs failures, entry, value.
 --- @include retention.lua
 
 local function markYielded()
-  redis.call('HDEL', failures, entry .. ':by')
+  redis.call('HDEL', failures, entry .. ':busy')
   -- The last few: a request may be older than the lease of another
-  local given = value .. '\n' .. (redis.call('HGET', failures, entry .. ':gave') or '')
-  redis.call('HSET', failures, entry .. ':gave', string.match(given, '^[^\n]+\n?[^\n]*\n?[^\n]*\n?[^\n]*'))
+  local yielded = value .. '\n' .. (redis.call('HGET', failures, entry .. ':yielded') or '')
+  redis.call('HSET', failures, entry .. ':yielded', string.match(yielded, '^[^\n]+\n?[^\n]*\n?[^\n]*\n?[^\n]*'))
   redis.call('PEXPIRE', failures, keepMillis)
 end

@@ -5,7 +5,7 @@
 local function remove(stream, entry)
   redis.call('XACK', input, group, entry)
   local count = redis.call('XDEL', input, entry)
-  redis.call('HDEL', failures, entry, entry .. ':by', entry .. ':last', entry .. ':gave')
+  redis.call('HDEL', failures, entry, entry .. ':busy', entry .. ':last', entry .. ':yielded')
   if stream ~= '' and announcementOf(stream) == entry then
     redis.call('HDEL', announced, stream)
   end
