@@ -86,6 +86,7 @@ const allowedCycles = [
     "errorStates",
     "aclLog",
     "admission",
+    "busyScript",
     "clientInfo",
     "monitors",
     "statistics",

@@ -14,10 +14,11 @@ export {
   type StreamId
 } from "./internal/data/stream.ts"
 export { type BinarySession, type ConnectOptions, type Dump, Engine, type KeyInfo } from "./internal/engine.ts"
+export type { EngineOptions, Trace } from "./internal/engineOptions.ts"
 export type { ErrorState } from "./internal/errorStates.ts"
-export { type LuaVm, sharedLua } from "./internal/lua/vm.ts"
+export type { LuaVm } from "./internal/lua/script.ts"
+export { sharedLua } from "./internal/lua/vm.ts"
 export { fromBytes, toReply, type Value } from "./internal/reply.ts"
-export type { EngineOptions, Trace } from "./internal/server.ts"
 export { type BinaryPush, type Push, type Reply, ReplyError, type Session } from "./internal/session.ts"
 export { writePush, writeReply } from "./internal/socket/replyWriter.ts"
 export { type Receiver, SocketSession, type Wire } from "./internal/socket/session.ts"

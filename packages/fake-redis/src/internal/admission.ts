@@ -2,6 +2,7 @@
  * Whether a command may run: it exists, has its arguments, its user may run it, and the state of the server admits it.
  */
 import { denialText } from "./aclLog.ts"
+import { refusedWhileBusy } from "./busyScript.ts"
 import type { Client } from "./client.ts"
 import { subscriptions } from "./client.ts"
 import type { Command } from "./command.ts"
@@ -59,7 +60,8 @@ export const admit = (server: Server, client: Client, args: ReadonlyArray<string
   if (typeof spec === "string") return spec
   client.lastCommand = spec.name
   const refusal = arityProblem(spec, args) ?? denial(server, client, spec, args) ??
-    refusalIn(server.errorState, server.config, spec) ?? refusedHere(client, spec, subscriptions(client))
+    refusedWhileBusy(server.busy, spec) ?? refusalIn(server.errorState, server.config, spec) ??
+    refusedHere(client, spec, subscriptions(client))
   if (refusal === undefined) return { command, spec }
   server.statistics.rejected(spec)
   return refusal

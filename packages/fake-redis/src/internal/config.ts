@@ -128,7 +128,7 @@ const SETTINGS: Readonly<Record<string, Setting>> = {
   activedefrag: fixed("no", yesNo("no")),
   appendfsync: fixed("everysec", choice("everysec", ["everysec", "always", "no"])),
   appendonly: fixed("no", yesNo("no")),
-  "busy-reply-threshold": fixed("5000", integer("5000")),
+  "busy-reply-threshold": integer("5000"),
   "client-query-buffer-limit": fixed("1073741824", memory("1073741824")),
   "latency-monitor-threshold": fixed("0", integer("0")),
   "latency-tracking": fixed("no", yesNo("no")),

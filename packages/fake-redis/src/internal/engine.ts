@@ -11,10 +11,10 @@ import type { Stream } from "./data/stream.ts"
 import { printId } from "./data/stream.ts"
 import type { Entry, TypeName } from "./data/values.ts"
 import { cloneEntry } from "./data/values.ts"
+import type { EngineOptions, Trace } from "./engineOptions.ts"
 import type { ErrorState } from "./errorStates.ts"
 import type { Value } from "./reply.ts"
 import { fromBytes, toBytes, toPush, toReply } from "./reply.ts"
-import type { EngineOptions, Trace } from "./server.ts"
 import { Server } from "./server.ts"
 import type { BinaryPush, Push, Session } from "./session.ts"
 import { Users } from "./users.ts"
@@ -142,6 +142,15 @@ export class Engine {
     server.settle()
     server.tracker.endTurn()
     server.flush()
+  }
+
+  /** Whether a script runs for so long that others are heard meanwhile: `step` lets it go on. */
+  get isBusy(): boolean {
+    return this.server.busy !== undefined
+  }
+
+  step(): void {
+    this.server.step()
   }
 
   /** The commands that `run` executes have arrived together: broadcasts of changed keys wait for the last. */
@@ -274,6 +283,7 @@ export class Engine {
       server.flags = 0
     }
     server.errorState = undefined
+    server.busy = undefined
     server.readTime()
     server.startedAt = server.now
     server.flush()

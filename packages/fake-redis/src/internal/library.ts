@@ -1,5 +1,5 @@
 /** Functions that were loaded together, with their source. */
-import type { LuaFunction } from "./lua/vm.ts"
+import type { LuaFunction } from "./lua/script.ts"
 
 export interface Library {
   readonly name: string

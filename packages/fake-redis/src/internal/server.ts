@@ -7,6 +7,7 @@ import { AclLog } from "./aclLog.ts"
 import { admit } from "./admission.ts"
 import type { Blocked, Wait } from "./blockedClients.ts"
 import { BlockedClients } from "./blockedClients.ts"
+import type { BusyScript } from "./busyScript.ts"
 import type { Client, Queued, Request } from "./client.ts"
 import type { Command } from "./command.ts"
 import { BLOCKED } from "./command.ts"
@@ -14,12 +15,14 @@ import type { CommandSpec } from "./commandSpec.ts"
 import { specOf } from "./commandSpec.ts"
 import { Config } from "./config.ts"
 import { Context } from "./context.ts"
+import type { EngineOptions, Trace } from "./engineOptions.ts"
 import type { ErrorState } from "./errorStates.ts"
 import { Journal } from "./journal.ts"
 import type { KeyspaceHost } from "./keyspace.ts"
 import { DATABASES, Keyspace } from "./keyspace.ts"
 import type { Library } from "./library.ts"
-import type { LuaScript, LuaVm } from "./lua/vm.ts"
+import type { LuaScript } from "./lua/script.ts"
+import { Paused } from "./lua/script.ts"
 import { Monitors } from "./monitors.ts"
 import type { EventClass } from "./notifications.ts"
 import { wants, wantsKeyevent, wantsKeyspace } from "./notifications.ts"
@@ -32,28 +35,6 @@ import { Subscribers } from "./subscribers.ts"
 import { Tracker } from "./tracker.ts"
 import { Users } from "./users.ts"
 import { leaveMulti, touchWatchers, unwatchAll } from "./watches.ts"
-
-/** One command with its reply, as a session saw it, in binary strings. */
-export interface Trace {
-  readonly args: ReadonlyArray<string>
-  readonly reply: Value
-  readonly session: number
-  /** Server time at which the command arrived. */
-  readonly micros: number
-}
-
-export interface EngineOptions {
-  /** The server's wall clock, in whole microseconds since the epoch. The engine freezes it within a command or script. */
-  readonly nowMicros: () => number
-  /** Uniform in [0, 1). Decides how long after its deadline an expired key is actively removed. */
-  readonly random: () => number
-  /** How late active expiry removes a key that nobody touches, in ms: a draw between the two. Default 0 to 100. */
-  readonly expiryDelayMillis?: readonly [minimum: number, maximum: number]
-  /** Runs the scripts; see `loadLua`. Without it, scripting commands are refused. */
-  readonly lua?: LuaVm
-  /** How many of the last commands that wrote something `rollback` can take back. Default 0. */
-  readonly undoDepth?: number
-}
 
 export class Server implements KeyspaceHost {
   readonly options: EngineOptions
@@ -79,6 +60,7 @@ export class Server implements KeyspaceHost {
   now = 0
   micros = 0
   errorState: ErrorState | undefined
+  busy: BusyScript | undefined
   onCommand: ((trace: Trace) => void) | undefined
   nextClientId = 1
   commandsProcessed = 0
@@ -177,7 +159,7 @@ export class Server implements KeyspaceHost {
         })
       }
     }
-    if (client.blocked !== undefined) client.waiting.push(request)
+    if (client.blocked !== undefined || this.busy?.client === client) client.waiting.push(request)
     else {
       this.readTime()
       this.process(client, request)
@@ -237,8 +219,33 @@ export class Server implements KeyspaceHost {
   unblock(blocked: Blocked, value: Value): void {
     this.blocked.remove(blocked)
     blocked.reply(value)
-    const { client } = blocked
-    while (client.blocked === undefined && !client.closed) {
+    this.processWaiting(blocked.client)
+  }
+
+  /** Lets the script that keeps the server busy run for a while. */
+  step(): void {
+    const { busy } = this
+    if (busy === undefined) return
+    this.undo.begin()
+    this.running = busy.client
+    const value = busy.script.resume()
+    this.running = undefined
+    this.undo.commit()
+    if (value instanceof Paused) {
+      busy.script = value
+      return
+    }
+    this.busy = undefined
+    busy.end()
+    busy.reply(value)
+    this.processWaiting(busy.client)
+    this.settle()
+    this.tracker.endTurn()
+    this.flush()
+  }
+
+  private processWaiting(client: Client): void {
+    while (client.blocked === undefined && this.busy?.client !== client && !client.closed) {
       const next = client.waiting.shift()
       if (next === undefined) return
       this.process(client, next)

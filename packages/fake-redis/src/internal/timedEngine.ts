@@ -3,7 +3,7 @@
  * of a test runner move it.
  */
 import { Engine } from "./engine.ts"
-import type { LuaVm } from "./lua/vm.ts"
+import type { LuaVm } from "./lua/script.ts"
 
 export interface TimedEngineOptions {
   readonly lua: LuaVm
@@ -21,9 +21,15 @@ export class TimedEngine {
   private last = 0
   private timer: ReturnType<typeof setTimeout> | undefined
   private wakeAt = Infinity
+  private step: ReturnType<typeof setImmediate> | undefined
+  private isStepping = false
 
   constructor(options: TimedEngineOptions) {
-    this.engine = new Engine({ ...options, nowMicros: () => this.last = Math.max(this.micros(), this.last + 1) })
+    this.engine = new Engine({
+      ...options,
+      stopwatch: () => performance.now(),
+      nowMicros: () => this.last = Math.max(this.micros(), this.last + 1)
+    })
   }
 
   /** The wall clock of the server, in microseconds since the epoch. No two commands share an instant. */
@@ -39,6 +45,7 @@ export class TimedEngine {
   /** Runs what may change the state, and sets the timer for the next expiry. */
   run<A>(change: () => A): A {
     const result = change()
+    if (this.engine.isBusy && !this.isStepping) this.stepLater()
     const next = this.engine.nextWake() ?? Infinity
     if (next < this.wakeAt || this.wakeAt <= this.micros()) this.arm(next)
     return result
@@ -46,6 +53,16 @@ export class TimedEngine {
 
   stop(): void {
     clearTimeout(this.timer)
+    clearImmediate(this.step)
+  }
+
+  /** Between two steps of a long script, sockets are read. */
+  private stepLater(): void {
+    this.isStepping = true
+    this.step = setImmediate(() => {
+      this.isStepping = false
+      this.run(() => this.engine.step())
+    })
   }
 
   private arm(next: number): void {

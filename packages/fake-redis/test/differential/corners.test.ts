@@ -4,9 +4,10 @@
 import { createFakeRedis } from "@effect-simba/fake-redis"
 import { assert, it } from "@effect/vitest"
 import { bothServers } from "./alike.ts"
+import { toPlain } from "./answers.ts"
 import { open } from "./resp.ts"
 
-const { alike } = bothServers()
+const { alike, where } = bothServers()
 
 alike(
   "the Lua libraries",
@@ -142,3 +143,63 @@ it("an idle time goes on while commands only ask about the key", async () => {
   assert.strictEqual(await idle("RESTORE", "k", "0", String(payload), "REPLACE", "IDLETIME", "7"), 7)
   connection.close()
 })
+
+/** The replies to `other` while a script of `script` runs, and what that ends with. */
+const whileRunning = async (
+  where: { readonly port: number } | { readonly path: string },
+  script: ReadonlyArray<string>,
+  others: ReadonlyArray<ReadonlyArray<string>>
+) => {
+  const [runner, other] = await Promise.all([
+    "port" in where ? open(where.port) : open(where.path),
+    "port" in where ? open(where.port) : open(where.path)
+  ])
+  await runner.send([["CONFIG", "SET", "busy-reply-threshold", "50"], ["FUNCTION", "FLUSH"], ["FLUSHALL"], library])
+  const ended = runner.send([script, ["ECHO", "behind the script"]])
+  let busy: unknown
+  while (!String(busy).includes("BUSY")) busy = toPlain((await other.send([["PING"]]))[0]!)
+  const replies = (await other.send(others)).map(toPlain)
+  const last = (await ended).map(toPlain)
+  runner.close()
+  other.close()
+  return JSON.stringify([busy, replies, last]).replace(/"duration_ms",[0-9]+/, "")
+}
+
+const library = [
+  "FUNCTION",
+  "LOAD",
+  "#!lua name=l\nredis.register_function('forever', function() while true do end end)"
+]
+
+for (
+  const [title, script, others] of [
+    [
+      "a long script keeps the server busy until it is killed",
+      ["EVAL", "while true do end", "0"],
+      [["GET", "a"], ["FUNCTION", "KILL"], ["MULTI"], ["DISCARD"], ["AUTH", "a", "b"], ["SCRIPT", "KILL"]]
+    ],
+    [
+      "a long function, too",
+      ["FCALL", "forever", "1", "a"],
+      [["SCRIPT", "KILL"], ["FUNCTION", "STATS"], ["FUNCTION", "KILL"]]
+    ],
+    [
+      "a script that has written is not killed, and ends by itself",
+      [
+        "EVAL",
+        "redis.call('set', KEYS[1], ARGV[1]) for i = 1, 3e7 do end return {KEYS[1], redis.call('get', KEYS[1])}",
+        "1",
+        "k",
+        "v"
+      ],
+      [["SCRIPT", "KILL"], ["GET", "k"]]
+    ]
+  ] as const
+) {
+  it(title, async () => {
+    assert.strictEqual(
+      await whileRunning(where().fake, script, others),
+      await whileRunning(where().real, script, others)
+    )
+  })
+}

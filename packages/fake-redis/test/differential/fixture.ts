@@ -2,8 +2,8 @@
  * An engine with a clock in hand, for tests of the engine itself.
  */
 import { Engine } from "../../src/internal/engine.ts"
+import type { EngineOptions } from "../../src/internal/engineOptions.ts"
 import { loadLua } from "../../src/internal/lua/vm.ts"
-import type { EngineOptions } from "../../src/internal/server.ts"
 import type { Push, Session } from "../../src/internal/session.ts"
 import { toAnswer, toPlain } from "./answers.ts"
 import { makeDraw } from "./draw.ts"

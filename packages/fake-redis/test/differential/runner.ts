@@ -3,7 +3,7 @@
  * clock, so that both see the same instant within a millisecond or two.
  */
 import { Engine } from "../../src/internal/engine.ts"
-import type { LuaVm } from "../../src/internal/lua/vm.ts"
+import type { LuaVm } from "../../src/internal/lua/script.ts"
 import type { Normal } from "./answers.ts"
 import { isList, normalise, same, show, toAnswer } from "./answers.ts"
 import { makeDraw } from "./draw.ts"

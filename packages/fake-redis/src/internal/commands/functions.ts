@@ -1,16 +1,16 @@
 /**
  * FUNCTION and FCALL: libraries of Lua functions that stay on the server.
  */
+import { killBusy } from "../busyScript.ts"
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
-import type { Context } from "../context.ts"
 import { globMatch } from "../glob.ts"
 import type { Library } from "../library.ts"
 import { integer } from "../numbers.ts"
 import type { Value } from "../reply.ts"
 import { Dictionary, fail, Members, OK, Status } from "../reply.ts"
 import type { Server } from "../server.ts"
-import { scriptHost } from "./scriptCalls.ts"
+import { runScript } from "./scriptCalls.ts"
 
 /** A payload of FUNCTION DUMP begins with this; it is not that of Redis. */
 const MARK = "fake-redis-functions-1:"
@@ -105,6 +105,16 @@ const restore = (server: Server, payload: string, policy: string): Value => {
   return OK
 }
 
+const running = ({ busy, options }: Server): Value =>
+  busy?.kind !== "function" ? null : new Dictionary([
+    "name",
+    busy.name,
+    "command",
+    busy.args,
+    "duration_ms",
+    Math.round((options.stopwatch?.() ?? 0) - busy.startedAt)
+  ])
+
 const functionCommand: Handler = ({ server }, args) => {
   const { libraries } = server
   switch (args[1]!.toLowerCase()) {
@@ -130,17 +140,17 @@ const functionCommand: Handler = ({ server }, args) => {
     case "stats": {
       const functions = Array.from(libraries.values()).reduce((count, library) => count + library.functions.length, 0)
       const engine = new Dictionary(["libraries_count", libraries.size, "functions_count", functions])
-      return new Dictionary(["running_script", null, "engines", new Dictionary(["LUA", engine])])
+      return new Dictionary(["running_script", running(server), "engines", new Dictionary(["LUA", engine])])
     }
     case "kill":
-      return fail("NOTBUSY No scripts in execution right now.")
+      return killBusy(server.busy, "function")
     default:
       return [new Status("FUNCTION <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")]
   }
 }
 
-const call = (readOnly: boolean) => (context: Context, args: ReadonlyArray<string>): Value => {
-  const { client, server } = context
+const call = (readOnly: boolean): Handler => (context, args) => {
+  const { server } = context
   const found = Array.from(server.libraries.values()).flatMap(({ functions }) => functions)
     .find(({ name }) => name === args[1])
   if (found === undefined) return fail("ERR Function not found")
@@ -149,10 +159,13 @@ const call = (readOnly: boolean) => (context: Context, args: ReadonlyArray<strin
   if (count < 0) return fail("ERR Number of keys can't be negative")
   const isSafe = found.flags.includes("no-writes")
   if (readOnly && !isSafe) return fail("ERR Can not execute a script with write flag using *_ro command.")
-  const { db } = client
-  const value = found.run(args.slice(3, 3 + count), args.slice(3 + count), scriptHost(context, isSafe))
-  client.db = db
-  return value
+  return runScript(context, {
+    kind: "function",
+    name: found.name,
+    args,
+    readOnly: isSafe,
+    run: (host) => found.run(args.slice(3, 3 + count), args.slice(3 + count), host)
+  })
 }
 
 export const functionCommands: ReadonlyArray<Command> = [

@@ -5,7 +5,8 @@ import { denialInScript } from "../aclLog.ts"
 import { arityProblem, BLOCKED, describedBy } from "../command.ts"
 import { Context } from "../context.ts"
 import { refusalIn } from "../errorStates.ts"
-import type { ScriptHost } from "../lua/vm.ts"
+import type { ScriptHost } from "../lua/script.ts"
+import { Paused } from "../lua/script.ts"
 import type { Value } from "../reply.ts"
 import { Fail } from "../reply.ts"
 import { shape } from "../shapes.ts"
@@ -18,9 +19,47 @@ const READ_ONLY = new Fail("ERR Write commands are not allowed from read-only sc
 /** Commands that change something although they write no key. */
 const replicated = new Set(["publish", "spublish", "pfcount"])
 
-/** What a script or a function is run with. */
-export const scriptHost = (context: Context, readOnly: boolean): ScriptHost => ({
-  call: caller(context, readOnly),
+interface Called {
+  readonly kind: "script" | "function"
+  /** As errors name it. */
+  readonly name: string
+  readonly args: ReadonlyArray<string>
+  readonly readOnly: boolean
+  readonly run: (host: ScriptHost) => Value | Paused
+}
+
+/** Runs a script or a function, which may keep the server busy. */
+export const runScript = (context: Context, { args, kind, name, readOnly, run }: Called): Value | typeof BLOCKED => {
+  const { client, server } = context
+  const { db } = client
+  let hasWritten = false
+  // SELECT inside a script ends with it
+  const end = () => {
+    client.db = db
+  }
+  const reply = server.blockedReply
+  const value = run(scriptHost(context, readOnly, () => hasWritten = true))
+  if (!(value instanceof Paused)) {
+    end()
+    return value
+  }
+  const startedAt = server.options.stopwatch?.() ?? 0
+  server.busy = { kind, name, args, client, startedAt, hasWritten: () => hasWritten, reply, end, script: value }
+  return BLOCKED
+}
+
+/** Whether the script has run for so long that it must pause; a transaction cannot. */
+const overtime = ({ atomic, server }: Context): (() => boolean) | undefined => {
+  const { stopwatch } = server.options
+  const threshold = server.config.number("busy-reply-threshold")
+  if (stopwatch === undefined || threshold <= 0 || atomic) return undefined
+  const startedAt = stopwatch()
+  return () => stopwatch() - startedAt >= threshold
+}
+
+const scriptHost = (context: Context, readOnly: boolean, onWrite: () => void): ScriptHost => ({
+  call: caller(context, readOnly, onWrite),
+  mustPause: overtime(context),
   random: context.server.options.random,
   mayRun: (args) => {
     const command = context.server.commands.get(args[0]!.toLowerCase())
@@ -31,7 +70,7 @@ export const scriptHost = (context: Context, readOnly: boolean): ScriptHost => (
   }
 })
 
-const caller = (context: Context, readOnly: boolean) => {
+const caller = (context: Context, readOnly: boolean, onWrite: () => void) => {
   const { server } = context
   let inner = new Context(server, context.client, true, true)
   return (args: ReadonlyArray<string>, protocol: 2 | 3): Value => {
@@ -49,6 +88,7 @@ const caller = (context: Context, readOnly: boolean) => {
     if (readOnly && (spec.flags.has("write") || replicated.has(spec.name))) return READ_ONLY
     const refusal = refusalIn(server.errorState, server.config, spec)
     if (refusal !== undefined) return new Fail(refusal)
+    if (spec.flags.has("write")) onWrite()
     const value = server.call(inner, command, spec, args)
     if (context.client.db !== inner.db.index) inner = new Context(server, context.client, true, true)
     const reply = value === BLOCKED ? null : value

@@ -1,15 +1,16 @@
 /**
  * EVAL and its relatives. A script is compiled once per engine and kept until SCRIPT FLUSH.
  */
-import type { Command, Handler } from "../command.ts"
+import { killBusy } from "../busyScript.ts"
+import type { BLOCKED, Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"
-import type { LuaScript } from "../lua/vm.ts"
+import type { LuaScript } from "../lua/script.ts"
 import { integer } from "../numbers.ts"
 import type { Value } from "../reply.ts"
 import { fail, OK } from "../reply.ts"
 import { sha1 } from "../sha1.ts"
-import { scriptHost } from "./scriptCalls.ts"
+import { runScript } from "./scriptCalls.ts"
 
 const NOSCRIPT = "NOSCRIPT No matching script. Please use EVAL."
 
@@ -57,21 +58,18 @@ const evaluate = (
   args: ReadonlyArray<string>,
   script: () => readonly [string, LuaScript],
   readOnly: boolean
-): Value => {
+): Value | typeof BLOCKED => {
   const count = integer(args[2]!)
   if (count > args.length - 3) return fail("ERR Number of keys can't be greater than number of args")
   if (count < 0) return fail("ERR Number of keys can't be negative")
   const [sha, compiled] = script()
-  const { db } = context.client
-  const value = compiled.run(
-    args.slice(3, 3 + count),
-    args.slice(3 + count),
-    scriptHost(context, readOnly || compiled.readOnly === true),
-    sha
-  )
-  // SELECT inside a script ends with it.
-  context.client.db = db
-  return value
+  return runScript(context, {
+    kind: "script",
+    name: sha,
+    args,
+    readOnly: readOnly || compiled.readOnly === true,
+    run: (host) => compiled.run(args.slice(3, 3 + count), args.slice(3 + count), host, sha)
+  })
 }
 
 /** Names of sources seen, so that neither EVAL nor SCRIPT LOAD hashes the same text again and again. */
@@ -86,13 +84,13 @@ const nameOf = (source: string): string => {
   return sha
 }
 
-const evalSource = (readOnly: boolean) => (context: Context, args: ReadonlyArray<string>): Value =>
+const evalSource = (readOnly: boolean): Handler => (context, args) =>
   evaluate(context, args, () => {
     const sha = nameOf(args[1]!)
     return [sha, load(context, args[1]!, sha)]
   }, readOnly)
 
-const evalSha = (readOnly: boolean) => (context: Context, args: ReadonlyArray<string>): Value => {
+const evalSha = (readOnly: boolean): Handler => (context, args) => {
   const sha = args[1]!.toLowerCase()
   const known = context.server.scripts.get(sha)
   if (args[1]!.length !== 40) return fail(NOSCRIPT)
@@ -119,7 +117,7 @@ const script: Handler = (context, args) => {
       context.server.flushScripts()
       return OK
     case "kill":
-      return fail("NOTBUSY No scripts in execution right now.")
+      return killBusy(context.server.busy, "script")
     default:
       return OK
   }

@@ -19,7 +19,14 @@ local function fix(ok, ...)
   if type(e) == "table" and type(e.err) == "string" then return false, e.err end
   return false, e
 end
-G.pcall = function(...) return fix(rawpcall(...)) end
+local function leave(...)
+  misc("leave")
+  return ...
+end
+G.pcall = function(...)
+  misc("enter")
+  return leave(fix(rawpcall(...)))
+end
 
 -- wasm32 has a 32-bit long, Redis a 64-bit one.
 string.format = function(fmt, ...)
@@ -235,13 +242,7 @@ local function loadLibrary(chunk)
 end
 local function invoke(id, keys, argv) return callbacks[id](keys, argv) end
 
-local function handler(e)
-  local level = 2
-  local info = getinfo(level, "nSl")
-  while info and (info.what == "C" or info.what == "tail" or info.source == "@prelude") do
-    level = level + 1
-    info = getinfo(level, "nSl")
-  end
+local function where(e, info)
   if type(e) ~= "table" then e = { err = "ERR " .. tostring(e) } end
   if info then
     e.source = info.source
@@ -249,7 +250,26 @@ local function handler(e)
   end
   return e
 end
+local function isInner(info) return info.what == "C" or info.what == "tail" or info.source == "@prelude" end
+local function handler(e)
+  local level = 2
+  local info = getinfo(level, "nSl")
+  while info and isInner(info) do
+    level = level + 1
+    info = getinfo(level, "nSl")
+  end
+  return where(e, info)
+end
+local function trace(thread, e)
+  local level = 0
+  local info = getinfo(thread, level, "nSl")
+  while info and isInner(info) do
+    level = level + 1
+    info = getinfo(thread, level, "nSl")
+  end
+  return where(e, info)
+end
 G.__redis__err__handler = handler
 
-return handler, G, loadLibrary, invoke, proxy
+return handler, G, loadLibrary, invoke, trace, proxy
 `

@@ -5,46 +5,19 @@
 import { formatDouble } from "../numbers.ts"
 import type { Value } from "../reply.ts"
 import { Fail } from "../reply.ts"
-import { sha1 } from "../sha1.ts"
+import { hostFunction } from "./hostFunctions.ts"
 import { decode, encode } from "./json.ts"
-import { configureJson, jsonSettings, settingNames } from "./jsonSettings.ts"
-import { bitwise, errorText, formatInteger, Lrand48, toHex } from "./libraries.ts"
+import { configureJson, settingNames } from "./jsonSettings.ts"
 import { unpack, unpackLimit, unpackOne } from "./msgpackDecoder.ts"
 import { pack } from "./msgpackEncoder.ts"
 import { PRELUDE } from "./prelude.ts"
+import type { LuaFunction, LuaScript, LuaVm, ScriptHost } from "./script.ts"
+import { Paused, Run } from "./script.ts"
 import { LuaStack } from "./stack.ts"
 import { structPack, structSize, structUnpack } from "./struct.ts"
 import { pushValue, toValue } from "./values.ts"
 import type { LuaModule } from "./wasmModule.ts"
 import { GLOBALS, REGISTRY, T } from "./wasmModule.ts"
-
-export interface ScriptHost {
-  readonly call: (args: ReadonlyArray<string>, protocol: 2 | 3) => Value
-  readonly random: () => number
-  /** Whether the user may run a command; `undefined` if there is no such command. */
-  readonly mayRun: (args: ReadonlyArray<string>) => boolean | undefined
-}
-
-export interface LuaScript {
-  readonly readOnly?: boolean
-  /** Keys, arguments and the reply are binary strings; `sha` appears in the texts of errors. */
-  readonly run: (keys: ReadonlyArray<string>, argv: ReadonlyArray<string>, host: ScriptHost, sha: string) => Value
-}
-
-/** A function that a library has registered. */
-export interface LuaFunction {
-  readonly name: string
-  readonly flags: ReadonlyArray<string>
-  readonly description: string | undefined
-  readonly run: (keys: ReadonlyArray<string>, argv: ReadonlyArray<string>, host: ScriptHost) => Value
-}
-
-export interface LuaVm {
-  /** The script, or the compiler's message. */
-  readonly compile: (source: string) => LuaScript | string
-  /** Runs a library; its functions, or what is wrong with it. */
-  readonly load: (source: string) => ReadonlyArray<LuaFunction> | string
-}
 
 /** A script is stopped after so many VM instructions: some seconds of looping. */
 const INSTRUCTIONS = 200_000_000
@@ -63,6 +36,8 @@ export const loadLua = (): Promise<LuaVm> =>
     })
     .then(({ module }) => new Vm(module))
 
+const outside = new Fail("ERR attempt to yield from outside a coroutine")
+
 const idleHost: ScriptHost = { call: () => null, random: () => 0, mayRun: () => undefined }
 
 class Vm implements LuaVm {
@@ -74,15 +49,11 @@ class Vm implements LuaVm {
   private readonly globalsRef: number
   private readonly loadRef: number
   private readonly invokeRef: number
+  private readonly traceRef: number
   private nextCallback = 1
   /** The functions of the library that is loading. */
   private registered: Array<LuaFunction> = []
-  private host: ScriptHost = idleHost
-  private lrand: Lrand48 | undefined
-  private hooks = 0
-  private json = jsonSettings()
-  /** What `redis.setresp` has chosen. */
-  private resp: 2 | 3 = 2
+  private current = new Run(idleHost)
 
   constructor(m: LuaModule) {
     this.m = m
@@ -95,11 +66,11 @@ class Vm implements LuaVm {
     m._lua_createtable(L, 0, 3)
     const functions = { encode, decode, pack, unpack, unpackOne, unpackLimit, structPack, structUnpack, structSize }
     for (const [name, run] of Object.entries(functions)) {
-      stack.pushFunction(L, (state) => run(stack, state, this.json))
+      stack.pushFunction(L, (state) => run(stack, state, this.current.json))
       stack.setField(L, name)
     }
     for (const name of settingNames) {
-      stack.pushFunction(L, (state) => configureJson(stack, state, name, this.json))
+      stack.pushFunction(L, (state) => configureJson(stack, state, name, this.current.json))
       stack.setField(L, name)
     }
     stack.pushFunction(L, (state) => this.mayRun(state))
@@ -108,19 +79,17 @@ class Vm implements LuaVm {
     stack.setField(L, "null")
     stack.pushFunction(L, (state) => this.redisCall(state, true))
     stack.pushFunction(L, (state) => this.redisCall(state, false))
-    stack.pushFunction(L, (state) => this.misc(state))
-    if (m._lua_pcall(L, 4, 5, 0) !== 0) throw new Error(stack.read(L, -1))
+    const register = this.register.bind(this)
+    stack.pushFunction(L, (state) => hostFunction(stack, state, this.current, register))
+    if (m._lua_pcall(L, 4, 6, 0) !== 0) throw new Error(stack.read(L, -1))
     // The proxy becomes the environment of every chunk that is loaded from now on.
     m._lua_replace(L, GLOBALS)
+    this.traceRef = m._luaL_ref(L, REGISTRY)
     this.invokeRef = m._luaL_ref(L, REGISTRY)
     this.loadRef = m._luaL_ref(L, REGISTRY)
     this.globalsRef = m._luaL_ref(L, REGISTRY)
     this.handlerRef = m._luaL_ref(L, REGISTRY)
-    const hook = m.addFunction((state: number) => {
-      if (++this.hooks * HOOK_EVERY < INSTRUCTIONS) return 0
-      stack.push(state, "Script killed by the engine: it ran for too long")
-      return m._lua_error(state)
-    }, "vii")
+    const hook = m.addFunction((state: number) => this.interrupted(state), "vii")
     m._lua_sethook(L, hook, 8, HOOK_EVERY)
   }
 
@@ -170,13 +139,26 @@ class Vm implements LuaVm {
     return id
   }
 
-  private begin(host: ScriptHost): void {
-    this.host = host
-    this.lrand = undefined
-    this.hooks = 0
-    this.resp = 2
-    this.json = jsonSettings()
+  /** Called now and then while a script runs. */
+  private interrupted(L: number): number {
+    const { current: run, m, stack } = this
+    if (run.isKilled) {
+      stack.push(L, "Script killed by user with SCRIPT KILL...")
+      return m._lua_error(L)
+    }
+    if (run.host.mustPause !== undefined) {
+      if (L !== run.thread || run.protections > 0 || !run.host.mustPause()) return 0
+      run.isPausing = true
+      return m._lua_yield(L, 0)
+    }
+    if (++run.hooks * HOOK_EVERY < INSTRUCTIONS) return 0
+    stack.push(L, "Script killed by the engine: it ran for too long")
+    return m._lua_error(L)
+  }
+
+  private begin(host: ScriptHost): Run {
     this.m._lua_settop(this.L, 0)
+    return this.current = new Run(host)
   }
 
   private invoke(
@@ -185,15 +167,15 @@ class Vm implements LuaVm {
     keys: ReadonlyArray<string>,
     argv: ReadonlyArray<string>,
     host: ScriptHost
-  ): Value {
-    const { L, m, stack } = this
-    this.begin(host)
-    m._lua_rawgeti(L, REGISTRY, this.handlerRef)
-    m._lua_rawgeti(L, REGISTRY, this.invokeRef)
-    m._lua_pushnumber(L, id)
-    stack.pushList(L, keys)
-    stack.pushList(L, argv)
-    return this.finish(m._lua_pcall(L, 3, 1, 1), name)
+  ): Value | Paused {
+    const { m, stack } = this
+    return this.start(host, name, (L) => {
+      m._lua_rawgeti(L, REGISTRY, this.invokeRef)
+      m._lua_pushnumber(L, id)
+      stack.pushList(L, keys)
+      stack.pushList(L, argv)
+      return 3
+    })
   }
 
   private run(
@@ -202,27 +184,81 @@ class Vm implements LuaVm {
     argv: ReadonlyArray<string>,
     host: ScriptHost,
     sha: string
-  ): Value {
+  ): Value | Paused {
     const { L, m, stack } = this
-    this.begin(host)
-    m._lua_rawgeti(L, REGISTRY, this.globalsRef)
-    stack.push(L, "KEYS")
-    stack.pushList(L, keys)
-    m._lua_rawset(L, 1)
-    stack.push(L, "ARGV")
-    stack.pushList(L, argv)
-    m._lua_rawset(L, 1)
-    m._lua_rawgeti(L, REGISTRY, this.handlerRef)
-    m._lua_rawgeti(L, REGISTRY, ref)
-    return this.finish(m._lua_pcall(L, 0, 1, 2), sha)
+    const setGlobals = () => {
+      m._lua_rawgeti(L, REGISTRY, this.globalsRef)
+      const at = m._lua_gettop(L)
+      stack.push(L, "KEYS")
+      stack.pushList(L, keys)
+      m._lua_rawset(L, at)
+      stack.push(L, "ARGV")
+      stack.pushList(L, argv)
+      m._lua_rawset(L, at)
+      m._lua_settop(L, at - 1)
+    }
+    return this.start(host, sha, (state) => {
+      m._lua_rawgeti(state, REGISTRY, ref)
+      return 0
+    }, setGlobals)
   }
 
-  /** The value on top of the stack, or the error; `name` appears in its text. */
-  private finish(status: number, name: string): Value {
+  /** `push` pushes a function and its arguments, and returns their number; `prepare` is for each time that it goes on. */
+  private start(
+    host: ScriptHost,
+    name: string,
+    push: (L: number) => number,
+    prepare: () => void = () => {}
+  ): Value | Paused {
     const { L, m, stack } = this
-    const value = status === 0 ? toValue(stack, L, m._lua_gettop(L), 0, this.resp) : this.scriptError(L, name)
+    const run = this.begin(host)
+    if (host.mustPause !== undefined) return this.startPausable(run, name, push, prepare)
+    prepare()
+    m._lua_rawgeti(L, REGISTRY, this.handlerRef)
+    const count = push(L)
+    const status = m._lua_pcall(L, count, 1, 1)
+    const value = status === 0 ? toValue(stack, L, m._lua_gettop(L), 0, run.resp) : this.scriptError(L, name)
     m._lua_settop(L, 0)
     return value
+  }
+
+  private startPausable(run: Run, name: string, push: (L: number) => number, prepare: () => void): Value | Paused {
+    const { L, m } = this
+    const thread = m._lua_newthread(L)
+    const ref = m._luaL_ref(L, REGISTRY)
+    run.thread = thread
+    const resume = (count: number): Value | Paused => {
+      this.current = run
+      m._lua_settop(L, 0)
+      prepare()
+      run.isPausing = false
+      const status = m._lua_resume(thread, count)
+      if (run.isPausing) {
+        return new Paused(() => resume(0), () => {
+          run.isKilled = true
+        })
+      }
+      const value = status > 1 ? this.threadError(thread, ref, name) : status === 1 ? outside : this.result(thread, run)
+      m._luaL_unref(L, REGISTRY, ref)
+      return value
+    }
+    return resume(push(thread))
+  }
+
+  private result(thread: number, run: Run): Value {
+    this.m._lua_settop(thread, 1)
+    return toValue(this.stack, thread, 1, 0, run.resp)
+  }
+
+  private threadError(thread: number, ref: number, name: string): Fail {
+    const { L, m } = this
+    m._lua_rawgeti(L, REGISTRY, this.traceRef)
+    m._lua_rawgeti(L, REGISTRY, ref)
+    m._lua_xmove(thread, L, 1)
+    m._lua_pcall(L, 2, 1, 0)
+    const error = this.scriptError(L, name)
+    m._lua_settop(L, 0)
+    return error
   }
 
   private scriptError(L: number, sha: string): Fail {
@@ -253,10 +289,10 @@ class Vm implements LuaVm {
         else break
       }
       if (args.length < count) value = new Fail("ERR Lua redis lib command arguments must be strings or integers")
-      else value = this.guarded(() => this.host.call(args, this.resp))
+      else value = this.guarded(() => this.current.host.call(args, this.current.resp))
     }
     m._lua_settop(L, 0)
-    pushValue(stack, L, value, this.resp === 3)
+    pushValue(stack, L, value, this.current.resp === 3)
     return raise && value instanceof Fail ? m._lua_error(L) : 1
   }
 
@@ -264,7 +300,7 @@ class Vm implements LuaVm {
   private mayRun(L: number): number {
     const { m, stack } = this
     const call = Array.from({ length: m._lua_gettop(L) }, (_, at) => stack.read(L, at + 1))
-    const may = call.length === 0 ? undefined : this.host.mayRun(call)
+    const may = call.length === 0 ? undefined : this.current.host.mayRun(call)
     if (may !== undefined) {
       m._lua_pushboolean(L, may ? 1 : 0)
       return 1
@@ -278,56 +314,6 @@ class Vm implements LuaVm {
       return run()
     } catch (error) {
       return error instanceof Fail ? error : new Fail(`ERR engine failure: ${String(error)}`)
-    }
-  }
-
-  /** What the library functions of the prelude ask of the host; the first argument says what. */
-  private misc(L: number): number {
-    const { m, stack } = this
-    const number = (at: number) => m._lua_tonumber(L, at)
-    switch (stack.read(L, 1)) {
-      case "int":
-        stack.push(L, formatInteger(stack.read(L, 2), stack.read(L, 3), number(4)))
-        return 1
-      case "sha1":
-        stack.push(L, sha1(stack.read(L, 2)))
-        return 1
-      case "errtext":
-        stack.push(L, errorText(stack.read(L, 2)))
-        return 1
-      case "bit":
-        m._lua_pushnumber(L, bitwise(stack.read(L, 2), number(3), number(4)))
-        return 1
-      case "tohex":
-        stack.push(L, toHex(number(2), number(3)))
-        return 1
-      case "setresp":
-        this.resp = number(2) === 3 ? 3 : 2
-        return 0
-      case "register": {
-        const flags = stack.read(L, 3).split(" ").filter((flag) => flag !== "")
-        const description = m._lua_type(L, 4) === T.string ? stack.read(L, 4) : undefined
-        const id = this.register(stack.read(L, 2), flags, description)
-        m._lua_pushnumber(L, typeof id === "number" ? id : 0)
-        if (typeof id === "number") return 1
-        stack.push(L, id)
-        return 2
-      }
-      case "seed":
-        this.lrand = new Lrand48(number(2))
-        return 0
-      default: {
-        const drawn = this.lrand?.next() ?? this.host.random()
-        const count = m._lua_gettop(L) - 1
-        if (count === 0) m._lua_pushnumber(L, drawn)
-        else {
-          const low = count === 1 ? 1 : Math.floor(number(2))
-          const high = Math.floor(number(count === 1 ? 2 : 3))
-          if (low > high) return stack.fail(L, `bad argument #${count} to 'random' (interval is empty)`, 2)
-          m._lua_pushnumber(L, Math.floor(drawn * (high - low + 1)) + low)
-        }
-        return 1
-      }
     }
   }
 }

@@ -10,6 +10,7 @@ export interface LuaModule {
   readonly _luaL_newstate: () => number
   readonly _luaL_openlibs: (L: number) => void
   readonly _luaL_loadbuffer: (L: number, code: number, size: number, name: number) => number
+  readonly _luaL_unref: (L: number, table: number, ref: number) => void
   readonly _luaL_ref: (L: number, table: number) => number
   readonly _luaL_where: (L: number, level: number) => void
   readonly _lua_checkstack: (L: number, size: number) => number
@@ -18,6 +19,10 @@ export interface LuaModule {
   readonly _lua_error: (L: number) => number
   readonly _lua_gettop: (L: number) => number
   readonly _lua_insert: (L: number, at: number) => void
+  readonly _lua_newthread: (L: number) => number
+  readonly _lua_resume: (L: number, args: number) => number
+  readonly _lua_yield: (L: number, results: number) => number
+  readonly _lua_xmove: (from: number, to: number, count: number) => void
   readonly _lua_next: (L: number, at: number) => number
   readonly _lua_pcall: (L: number, args: number, results: number, handler: number) => number
   readonly _lua_pushboolean: (L: number, value: number) => void

@@ -1,0 +1,41 @@
+/**
+ * A script that has run for longer than `busy-reply-threshold`: others are heard meanwhile, and may kill it.
+ */
+import type { Client } from "./client.ts"
+import type { CommandSpec } from "./commandSpec.ts"
+import type { Paused } from "./lua/script.ts"
+import type { Value } from "./reply.ts"
+import { fail, OK } from "./reply.ts"
+
+export interface BusyScript {
+  readonly kind: "script" | "function"
+  readonly name: string
+  readonly args: ReadonlyArray<string>
+  readonly client: Client
+  readonly startedAt: number
+  readonly hasWritten: () => boolean
+  readonly reply: (value: Value) => void
+  readonly end: () => void
+  script: Paused
+}
+
+const busyText = (kind: "script" | "function"): string =>
+  `BUSY Redis is busy running a script. You can only call ${kind.toUpperCase()} KILL or SHUTDOWN NOSAVE.`
+
+/** Why a command is refused while a script runs, if it is. */
+export const refusedWhileBusy = (busy: BusyScript | undefined, { flags }: CommandSpec): string | undefined =>
+  busy === undefined || flags.has("allow_busy") ? undefined : busyText(busy.kind)
+
+/** SCRIPT KILL and FUNCTION KILL. */
+export const killBusy = (busy: BusyScript | undefined, kind: "script" | "function"): Value => {
+  if (busy === undefined) return fail("NOTBUSY No scripts in execution right now.")
+  if (busy.hasWritten()) {
+    return fail(
+      "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the script " +
+        "termination or kill the server in a hard way using the SHUTDOWN NOSAVE command."
+    )
+  }
+  if (busy.kind !== kind) return fail(busyText(busy.kind))
+  busy.script.kill()
+  return OK
+}
