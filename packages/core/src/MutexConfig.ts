@@ -5,10 +5,12 @@
  */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import * as names from "./internal/nameRules.ts"
 import { checkPeriods, handOffs, positive, refuse } from "./internal/optionChecks.ts"
 import { processName } from "./internal/processIdentity.ts"
 import type * as MutexName from "./MutexName.ts"
+import * as MutexSchedule from "./MutexSchedule.ts"
 import type { LeaseLost } from "./SimbaError.ts"
 
 /**
@@ -64,6 +66,11 @@ export interface Options {
    */
   readonly onOverrun?: ((loss: LeaseLost) => Effect.Effect<void>) | undefined
   /**
+   * When owners renew. Default: `MutexSchedule.guard`, which renews `ttl` after a renewal, and soon after an attempt that
+   * failed.
+   */
+  readonly guard?: MutexSchedule.MutexSchedule | undefined
+  /**
    * Whether `MutexMetrics` carry the name of the mutex as a label. Each name makes time series that stay for the life of
    * the process. Default: false.
    */
@@ -87,6 +94,7 @@ export interface MutexConfig {
   readonly releaseTimeout: Duration.Duration
   readonly processName: MutexName.ProcessName
   readonly onOverrun: Options["onOverrun"]
+  readonly guard: MutexSchedule.MutexSchedule
   readonly metricsByMutex: boolean
   readonly maxLocalHandOffs: number
 }
@@ -115,6 +123,8 @@ export interface MutexConfig {
  */
 export const make = Effect.fnUntraced(function*(options: Options = {}) {
   const commandTimeout = yield* positive("commandTimeout", options.commandTimeout ?? "1 second")
+  const guard = options.guard ?? MutexSchedule.guard
+  if (!Schedule.isSchedule(guard)) return yield* refuse("guard", "it is not a Schedule")
   const maxLocalHandOffs = yield* handOffs(options.maxLocalHandOffs ?? 0)
   const config: MutexConfig = {
     ...yield* checkPeriods({
@@ -129,6 +139,7 @@ export const make = Effect.fnUntraced(function*(options: Options = {}) {
       Effect.catch(({ problem }) => refuse("processName", problem))
     ),
     onOverrun: options.onOverrun,
+    guard,
     metricsByMutex: options.metricsByMutex === true,
     maxLocalHandOffs
   }

@@ -1,5 +1,5 @@
 /**
- * When the owner of a mutex renews.
+ * When the owner of a mutex renews: the guard.
  *
  * @since 0.1.0
  */
@@ -7,15 +7,49 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import * as Schedule from "effect/Schedule"
-import type { Outcome } from "./internal/lease/trackedLease.ts"
 
 /**
- * When an owner renews: `ttl` after a renewal, and soon after an attempt that failed.
+ * How the last attempt to renew a lease went: the input of a guard.
+ *
+ * @see {@link MutexSchedule}
+ * @category models
+ * @since 0.1.0
+ */
+export type Renewal = { readonly _tag: "Renewed"; readonly ttl: Duration.Duration } | { readonly _tag: "Failed" }
+
+/**
+ * A schedule of renewals, for the option `guard` of `Mutex.layer`.
  *
  * **Details**
  *
- * After a failure it waits 100 milliseconds, doubling up to a second, varied by a fifth. It never ends by itself: the
- * lease's deadline ends the guard, or a reply that names another owner.
+ * Its delay after `Renewed`, and after the grant, is the time to the next renewal. More than `ttl` counts as `ttl`. Its
+ * delay after `Failed` is the time to the next attempt. A schedule that ends goes on with `ttl`, and with a second after
+ * failures. The lease's deadline ends the guard, or a reply that names another owner.
+ *
+ * **Example** (Renewing at half of the ttl)
+ *
+ * ```ts
+ * import { Mutex, MutexSchedule } from "@effect-simba/core"
+ * import { Duration, Effect, Schedule } from "effect"
+ *
+ * const early: MutexSchedule.MutexSchedule = MutexSchedule.guard.pipe(
+ *   Schedule.modifyDelay((delay) => Effect.succeed(Duration.divideUnsafe(delay, 2)))
+ * )
+ *
+ * const MutexLive = Mutex.layerMemory({ ttl: "10 seconds", guard: early })
+ * ```
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type MutexSchedule = Schedule.Schedule<unknown, Renewal>
+
+/**
+ * The default guard: renews `ttl` after a renewal, and soon after an attempt that failed.
+ *
+ * **Details**
+ *
+ * After a failure it waits 100 milliseconds, doubling up to a second, varied by a fifth.
  *
  * **Example** (The same rhythm for a lease of one's own)
  *
@@ -35,12 +69,12 @@ import type { Outcome } from "./internal/lease/trackedLease.ts"
  * @category constructors
  * @since 0.1.0
  */
-export const guard: Schedule.Schedule<Duration.Duration, Outcome> = Schedule.fromStep(Effect.sync(() => {
+export const guard: Schedule.Schedule<Duration.Duration, Renewal> = Schedule.fromStep(Effect.sync(() => {
   let failures = 0
-  return (_now: number, outcome: Outcome) => {
-    if (outcome._tag === "Renewed") {
+  return (_now: number, renewal: Renewal) => {
+    if (renewal._tag === "Renewed") {
       failures = 0
-      return Effect.succeed([outcome.ttl, outcome.ttl] as [Duration.Duration, Duration.Duration])
+      return Effect.succeed([renewal.ttl, renewal.ttl] as [Duration.Duration, Duration.Duration])
     }
     const base = Math.min(100 * 2 ** failures++, 1000)
     return Effect.map(Random.nextBetween(0.8, 1.2), (factor): [Duration.Duration, Duration.Duration] => {

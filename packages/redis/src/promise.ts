@@ -53,7 +53,7 @@ import * as RedisMutex from "./RedisMutex.ts"
  * @category options
  * @since 0.1.0
  */
-export interface Options extends Omit<MutexConfig.Options, "onOverrun"> {
+export interface Options extends Omit<MutexConfig.Options, "onOverrun" | "guard"> {
   /** `redis://`, or `rediss://` for TLS. Default: `redis://localhost:6379`. */
   readonly url?: string | undefined
   /** The ioredis client of the application, which stays open. It takes the place of `url` and of `redis.client`. */

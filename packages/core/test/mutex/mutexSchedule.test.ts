@@ -1,7 +1,10 @@
-import { MutexSchedule } from "@effect-simba/core"
+import { Mutex, MutexConfig, MutexSchedule } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Option, Pull, Schedule } from "effect"
+import { Duration, Effect, Layer, Option, Pull, Schedule } from "effect"
+import { TestClock } from "effect/testing"
 import { lookDelay } from "../../src/internal/mutex/lookDelay.ts"
+import * as FaultyStore from "../support/faultyStore.ts"
+import { Faults } from "../support/faultyStore.ts"
 
 /** The delays that a schedule answers to a row of inputs. */
 const delays = <I>(schedule: Schedule.Schedule<unknown, I>, inputs: ReadonlyArray<I>) =>
@@ -51,6 +54,54 @@ describe("the guard schedule", { tags: ["L5"] }, () => {
       yield* delays<Schedule.Input<typeof MutexSchedule.guard>>(MutexSchedule.guard, [failed, failed, failed, failed])
       const [first] = yield* delays<Schedule.Input<typeof MutexSchedule.guard>>(MutexSchedule.guard, [failed])
       assert.isAtMost(first!, 120)
+    }))
+})
+
+describe("a guard of the user", { tags: ["L5"] }, () => {
+  const guarded = (guard: MutexSchedule.MutexSchedule) =>
+    Mutex.layer({ processName: "us", guard }).pipe(Layer.provideMerge(FaultyStore.layer))
+  const renewals = Effect.map(Faults, ({ calls }) => calls.filter((call) => call.startsWith("guard")).length)
+
+  it.effect("has the time to the first renewal, and to each after it", () =>
+    Effect.gen(function*() {
+      yield* Mutex.acquire("m")
+      yield* TestClock.adjust("1900 millis")
+      assert.strictEqual(yield* renewals, 0)
+      yield* TestClock.adjust("200 millis")
+      assert.strictEqual(yield* renewals, 1)
+      yield* TestClock.adjust("4 seconds")
+      assert.strictEqual(yield* renewals, 3)
+    }).pipe(Effect.scoped, Effect.provide(guarded(Schedule.spaced("2 seconds")))))
+
+  it.effect("has the time to the next attempt after a failure", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      yield* Mutex.acquire("m")
+      faults.guard = "fail"
+      yield* TestClock.adjust("7900 millis")
+      assert.strictEqual(yield* renewals, 3)
+    }).pipe(Effect.scoped, Effect.provide(guarded(Schedule.spaced("2 seconds")))))
+
+  it.effect("that ends, or waits for longer than the ttl, goes on with the ttl", () =>
+    Effect.forEach([Schedule.recurs(0), Schedule.spaced("1 day")], (guard) =>
+      Effect.gen(function*() {
+        const lease = yield* Mutex.acquire("m")
+        yield* TestClock.adjust("1 minute")
+        yield* lease.ensure
+        assert.strictEqual(yield* renewals, 6)
+      }).pipe(Effect.scoped, Effect.provide(Layer.fresh(guarded(guard))))))
+
+  it.effect("that crashes is reported, and the lease stays", () =>
+    Effect.gen(function*() {
+      const lease = yield* Mutex.acquire("m")
+      yield* TestClock.adjust("1 minute")
+      yield* lease.ensure
+    }).pipe(Effect.scoped, Effect.provide(guarded(Schedule.fromStep(Effect.die("boom"))))))
+
+  it.effect("that is no schedule is refused by its name", () =>
+    Effect.gen(function*() {
+      const error = yield* Effect.flip(MutexConfig.make({ guard: "often" as never }))
+      assert.strictEqual(error.option, "guard")
     }))
 })
 

@@ -5,8 +5,10 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as FiberSet from "effect/FiberSet"
 import type * as Metric from "effect/Metric"
+import * as Pull from "effect/Pull"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
+import type { MutexSchedule, Renewal as Outcome } from "../../MutexSchedule.ts"
 import type { StoreError } from "../../SimbaError.ts"
 import * as log from "../log.ts"
 import * as tracing from "../tracing.ts"
@@ -17,7 +19,6 @@ import { replyTimeout } from "./replyTimeout.ts"
 import type { Slice } from "./slices.ts"
 import { toFailure } from "./storeFailure.ts"
 import { supervise } from "./supervise.ts"
-import type { Outcome } from "./trackedLease.ts"
 
 /** What the backend says of one lease. */
 type Answer = { readonly _tag: "Renewed" } | { readonly _tag: "Lost" } | {
@@ -37,7 +38,9 @@ interface Renewal<L extends AnyLease, A extends Answer> {
   /** Leases of one request at most: enough to share the round trip, few enough not to hold up the server. */
   readonly batchSize: number
   /** The delays between failed attempts. */
-  readonly schedule: Schedule.Schedule<Duration.Duration, Outcome>
+  readonly schedule: MutexSchedule
+  /** Whether the schedule has the delays between renewals too, and their ttl. */
+  readonly pace?: ((lease: L) => Duration.Duration) | undefined
   readonly metrics: {
     readonly renewed: Metric.Counter<number>
     readonly failed: Metric.Counter<number>
@@ -71,16 +74,38 @@ const earlyRetry = 50
 export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends Answer>(
   renewal: Renewal<L, A>,
   fibers: FiberSet.FiberSet
-): Effect.fn.Return<void, never, Scope.Scope> {
+): Effect.fn.Return<{ readonly paced: (lease: L) => void }, never, Scope.Scope> {
   const { metrics, recorder, deadlines, what } = renewal
   const fork = yield* FiberSet.runtime(fibers)()
 
-  const nextDelay = Effect.fnUntraced(function*(lease: L, now: Instant) {
+  const nextStep = Effect.fnUntraced(function*(lease: L, now: Instant, outcome: Outcome) {
     const step = lease.step ??= yield* Schedule.toStep(renewal.schedule)
-    // The schedule does not end
-    const [delay] = yield* Effect.orDie(step(now.wall, { _tag: "Failed" }))
-    return Duration.toMillis(delay)
+    return yield* Pull.matchEffect(step(now.wall, outcome), {
+      onSuccess: ([, delay]) => Effect.succeed(Duration.toMillis(delay)),
+      onFailure: Effect.failCause,
+      onDone: () => Effect.succeed(Infinity)
+    })
   })
+
+  const nextDelay = (lease: L, now: Instant) =>
+    Effect.map(nextStep(lease, now, { _tag: "Failed" }), (delay) => Number.isFinite(delay) ? delay : pause)
+
+  /** After a renewal, or the grant. */
+  const setPace = Effect.fnUntraced(function*(lease: L, ttl: Duration.Duration) {
+    const pace = yield* nextStep(lease, deadlines.now(), { _tag: "Renewed", ttl })
+    // A renewal that is under way decides when the next one is due
+    if (!lease.isOpen() || lease.renewing) return
+    lease.paceAt(pace)
+    deadlines.place(lease)
+  })
+
+  const paced = (lease: L) => {
+    if (renewal.pace === undefined) return
+    fork(Effect.catchCause(
+      setPace(lease, renewal.pace(lease)),
+      (cause) => Cause.hasInterruptsOnly(cause) ? Effect.void : log.error("The guard crashed; renewing at ttl", cause)
+    ))
+  }
 
   const retryAfter = (lease: L, now: Instant, delay: number) => {
     // Timers know whole milliseconds only
@@ -139,7 +164,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
         renewed.push(lease)
         timesLeft.push(Math.max(0, lease.left(now)))
         lease.failure = undefined
-        lease.step = undefined
+        if (renewal.pace === undefined) lease.step = undefined
         lease.extend(sent)
         deadlines.place(lease)
       } else {
@@ -147,6 +172,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
         renewal.lost(lease, answer as Extract<A, { readonly _tag: "Lost" }>)
       }
     }
+    for (const lease of renewed) paced(lease)
     recorder.count(metrics.renewed, renewed)
     recorder.least(metrics.timeLeft, timesLeft, renewed)
     // Renewing until all delays are known: a yield lets leases end, so their state is tested after it
@@ -235,4 +261,5 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
   }
 
   yield* Effect.forkScoped(supervise(`The renewal of ${what}s`, deadlines.loop({ late, renew: renewDue })))
+  return { paced }
 })

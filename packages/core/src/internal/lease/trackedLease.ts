@@ -1,6 +1,7 @@
 /** One lease of a mutex or a stream: its deadline by two clocks, and when it is renewed next. No fiber, no timer. */
 import type * as Duration from "effect/Duration"
 import type * as Pull from "effect/Pull"
+import type { Renewal } from "../../MutexSchedule.ts"
 import type { LossReason, StoreError } from "../../SimbaError.ts"
 import type { Item } from "./indexedHeap.ts"
 import type { Instant } from "./instant.ts"
@@ -17,13 +18,7 @@ export interface Periods {
   readonly maxHold: number
 }
 
-/** How the last attempt to renew went. */
-export type Outcome = { readonly _tag: "Renewed"; readonly ttl: Duration.Duration } | { readonly _tag: "Failed" }
-
-type RetryStep = (
-  now: number,
-  outcome: Outcome
-) => Pull.Pull<[Duration.Duration, Duration.Duration], never, Duration.Duration>
+type Step = (now: number, renewal: Renewal) => Pull.Pull<[unknown, Duration.Duration], never, unknown>
 
 export abstract class TrackedLease<P extends Periods> implements Item {
   readonly terms: P
@@ -44,8 +39,10 @@ export abstract class TrackedLease<P extends Periods> implements Item {
   renewing = false
   /** Why the last attempt to renew it failed. */
   failure: StoreError | undefined = undefined
-  /** The delays since the first of the last failures in a row. */
-  step: RetryStep | undefined = undefined
+  /** The delays since the first of the last failures in a row; of a guard of the user, since the grant. */
+  step: Step | undefined = undefined
+  /** The time between two renewals by a guard of the user, where that is shorter. Milliseconds. */
+  private pace = Infinity
 
   constructor(terms: P, sent: Instant) {
     this.terms = terms
@@ -68,7 +65,14 @@ export abstract class TrackedLease<P extends Periods> implements Item {
     this.monotonicDeadline = Math.min(sent.monotonic + usable, longest)
     this.wallDeadline = Math.min(sent.wall + usable, this.since.wall + maxHold)
     // Renewing cannot move a deadline that `maxHold` has set
-    this.nextRenewal = this.monotonicDeadline >= longest ? Infinity : sent.monotonic + renewAfter
+    this.nextRenewal = this.monotonicDeadline >= longest ? Infinity : sent.monotonic + Math.min(renewAfter, this.pace)
+  }
+
+  /** Renews it so long after the last renewal. */
+  paceAt(pace: number): void {
+    this.pace = pace
+    if (this.nextRenewal === Infinity) return
+    this.nextRenewal = Math.ceil(this.renewed.monotonic + Math.min(this.terms.renewAfter, pace))
   }
 
   /** Ends it sooner, after so many milliseconds, unless a request extends it. A renewal goes out before that. */

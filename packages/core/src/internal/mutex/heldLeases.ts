@@ -170,7 +170,7 @@ export const make = Effect.fnUntraced(function*(
     })
   }
 
-  yield* leaseRenewer.start<HeldLease, GuardResult>({
+  const renewer = yield* leaseRenewer.start<HeldLease, GuardResult>({
     deadlines,
     recorder,
     operation: "guard",
@@ -179,7 +179,8 @@ export const make = Effect.fnUntraced(function*(
     timeout: config.commandTimeout,
     // Redis is busy with so many for a millisecond
     batchSize: 500,
-    schedule: MutexSchedule.guard,
+    schedule: config.guard,
+    pace: config.guard === MutexSchedule.guard ? undefined : ({ terms }) => terms.ttl,
     metrics: { ...MutexMetrics.renewals, timeLeft: MutexMetrics.timeLeftAtRenewal },
     send: store.guard,
     attributes: tracing.attributes,
@@ -239,7 +240,10 @@ export const make = Effect.fnUntraced(function*(
       if (timers.isClosed()) {
         lose(lease, "BackendGone")
         recorder.run(giveUp(lease))
-      } else if (forced.delete(lease.id)) askAgain(lease)
+        return
+      }
+      renewer.paced(lease)
+      if (forced.delete(lease.id)) askAgain(lease)
     },
     confirm: (lease) => {
       const { id, mutex, terms, token } = lease
