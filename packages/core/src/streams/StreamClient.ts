@@ -117,6 +117,10 @@ export class StreamClient extends Context.Service<StreamClient, {
  * Invalid options are refused when the layer is built. Building it joins nothing, so it serves producers too. Closing it
  * revokes all that is owned, waits for the grace period, and releases the rest. Nothing unfinished is acknowledged.
  *
+ * **Gotchas**
+ *
+ * A process with clients of two services needs two keys: see `Service`.
+ *
  * **Example** (A consumer as a layer of its own)
  *
  * ```ts
@@ -160,6 +164,54 @@ export const layerConfig = (
   options: Config.Wrap<StreamConfig.Options>
 ): Layer.Layer<StreamClient, InvalidConfig | BackendError | Config.ConfigError, StreamStore> =>
   Layer.effect(StreamClient, Effect.flatMap(Config.unwrap(options), make))
+
+/**
+ * Makes a class that is the client of one service, with its layers.
+ *
+ * **When to use**
+ *
+ * Use it where a process has clients of several services. Of two merged `StreamClient.layer`s one replaces the other,
+ * because both provide `StreamClient`.
+ *
+ * **Example** (Two services in one process, on one connection)
+ *
+ * ```ts
+ * import { StreamClient } from "@effect-simba/core/streams"
+ * import { RedisStreams } from "@effect-simba/redis/streams"
+ * import { Effect, Layer } from "effect"
+ *
+ * class Orders extends StreamClient.Service<Orders>()("app/Orders") {}
+ * class Refunds extends StreamClient.Service<Refunds>()("app/Refunds") {}
+ *
+ * const consumers = Effect.all([
+ *   Orders.use(({ run }) => run(({ stream }) => Effect.log(`an order in ${stream}`))),
+ *   Refunds.use(({ run }) => run(({ stream }) => Effect.log(`a refund in ${stream}`)))
+ * ], { concurrency: "unbounded" })
+ *
+ * const ClientsLive = Layer.mergeAll(Orders.layer({ service: "orders" }), Refunds.layer({ service: "refunds" })).pipe(
+ *   Layer.provide(RedisStreams.layerStore)
+ * )
+ * ```
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const Service = <Self>() =>
+<const Key extends string>(
+  key: Key
+):
+  & Context.ServiceClass<Self, Key, StreamClient["Service"]>
+  & {
+    readonly layer: (options: StreamConfig.Options) => Layer.Layer<Self, InvalidConfig | BackendError, StreamStore>
+    readonly layerConfig: (
+      options: Config.Wrap<StreamConfig.Options>
+    ) => Layer.Layer<Self, InvalidConfig | BackendError | Config.ConfigError, StreamStore>
+  } =>
+  class extends Context.Service<Self, StreamClient["Service"]>()(key) {
+    static readonly layer = (options: StreamConfig.Options) => Layer.effect(this, make(options))
+    static readonly layerConfig = (options: Config.Wrap<StreamConfig.Options>) =>
+      Layer.effect(this, Effect.flatMap(Config.unwrap(options), make))
+  }
 
 /**
  * Joins the service until interrupted, and runs the handler for each data stream that it takes, in a fiber of its own.

@@ -6,7 +6,7 @@ import { RedisStreams } from "@effect-simba/redis/streams"
 import { FakeNetwork, FakeRedis, TestRedis } from "@effect-simba/testkit"
 import { TestStreams } from "@effect-simba/testkit/streams"
 import { assert, it } from "@effect/vitest"
-import { Context, Effect, Layer, Ref, Schema } from "effect"
+import { Config, Context, Effect, Layer, Ref, Schema } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
 
@@ -115,3 +115,24 @@ it.effect("two services and mutexes of one process, on one client of Redis", () 
     assert.deepStrictEqual((yield* returns.owned).map(({ stream }) => String(stream)), ["returns:eu"])
   }).pipe(Effect.provide(Live))
 })
+
+class Orders extends StreamClient.Service<Orders>()("test/Orders") {}
+class Refunds extends StreamClient.Service<Refunds>()("test/Refunds") {}
+
+it.effect("clients of two services share a process and its connection", () =>
+  Effect.gen(function*() {
+    const seen: Array<string> = []
+    const [orders, refunds] = [yield* Orders, yield* Refunds]
+    for (const client of [orders, refunds]) {
+      yield* Effect.forkChild(client.run(({ stream }) => Effect.sync(() => seen.push(stream))))
+    }
+    yield* orders.announceAll([{ stream: "order" }])
+    yield* refunds.announceAll([{ stream: "refund" }])
+    yield* TestClock.adjust("5 seconds")
+    assert.deepStrictEqual(seen.sort(), ["order", "refund"])
+  }).pipe(Effect.provide(
+    Layer.mergeAll(
+      Orders.layer({ service: "orders" }),
+      Refunds.layerConfig({ service: Config.succeed("refunds") })
+    ).pipe(Layer.provide(RedisStreams.layerStore), Layer.provide(TestRedis.layer()))
+  )))
