@@ -34,8 +34,14 @@ export const outsideBarrels = new Set([
   "FakeRedisServer",
   "JobStore",
   "MutexStore",
+  "MutexStoreSuite",
   "RedisSimulation",
+  "RedisTopology",
   "SqlFence",
+  "StockSimba",
+  "StockStreamConsumer",
+  "StreamStore",
+  "StreamStoreSuite",
   "Subscriber",
   "promise"
 ])

@@ -653,7 +653,14 @@ export interface AcquireOptions extends LeaseOptions {
   readonly timeout?: Duration.Input | undefined
 }
 
-type EventsOptions = {
+/**
+ * Options of `events`.
+ *
+ * @see {@link events}
+ * @category options
+ * @since 0.1.0
+ */
+export interface EventsOptions {
   /**
    * The longest time between two looks while nothing is announced. Nobody announces expiries, renewals, or releases without
    * a waiter, so they are seen this late at most, and several renewals between two looks are one event. A lease is also

@@ -108,26 +108,6 @@ export const LeaseId = Schema.String.check(
 export type LeaseId = typeof LeaseId.Type
 
 /**
- * The part of an id that all ids of one layer share, empty for ids of other implementations.
- *
- * **Example** (Waiters by the process that they belong to)
- *
- * ```ts
- * import { Mutex, MutexName } from "@effect-simba/core"
- * import { Effect } from "effect"
- *
- * const processes = Effect.map(
- *   Mutex.inspect("invoices"),
- *   ({ waiters }) => new Set(waiters.map(({ id }) => MutexName.inboxOf(id)))
- * )
- * ```
- *
- * @category getters
- * @since 0.1.0
- */
-export const inboxOf = (id: string): string => /^\d+-([0-9a-z]{12}):/.exec(id)?.[1] ?? ""
-
-/**
  * A random UUID, for processes whose host must not show.
  *
  * **Example** (A process that does not show its host)

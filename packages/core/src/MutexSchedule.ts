@@ -33,7 +33,7 @@ export type Renewal = { readonly _tag: "Renewed"; readonly ttl: Duration.Duratio
  * import { Duration, Effect, Schedule } from "effect"
  *
  * const early: MutexSchedule.MutexSchedule = MutexSchedule.guard.pipe(
- *   Schedule.modifyDelay((delay) => Effect.succeed(Duration.divideUnsafe(delay, 2)))
+ *   Schedule.modifyDelay(({ duration }) => Effect.succeed(Duration.divideUnsafe(duration, 2)))
  * )
  *
  * const MutexLive = Mutex.layerMemory({ ttl: "10 seconds", guard: early })

@@ -21,7 +21,7 @@ import type { FencingToken } from "./FencingToken.ts"
 import { instant } from "./internal/lease/instant.ts"
 import { type Last, MemoryMutex } from "./internal/mutex/memoryStore.ts"
 import type { JobStore } from "./JobStore.ts"
-import { inboxOf, type LeaseId, type MutexName } from "./MutexName.ts"
+import type { LeaseId, MutexName } from "./MutexName.ts"
 import type { MutexState, Ownership } from "./MutexState.ts"
 import type { BackendError, StoreError } from "./SimbaError.ts"
 import type { Subscription } from "./Subscriber.ts"
@@ -456,3 +456,24 @@ const make = Effect.sync((): MutexStore["Service"] => {
  * @since 0.1.0
  */
 export const layerMemory: Layer.Layer<MutexStore> = Layer.effect(MutexStore, make)
+
+/**
+ * The part of an id that all ids of one layer share, empty for ids of other implementations.
+ *
+ * **Example** (Waiters by the process that they belong to)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import * as MutexStore from "@effect-simba/core/MutexStore"
+ * import { Effect } from "effect"
+ *
+ * const processes = Effect.map(
+ *   Mutex.inspect("invoices"),
+ *   ({ waiters }) => new Set(waiters.map(({ id }) => MutexStore.inboxOf(id)))
+ * )
+ * ```
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const inboxOf = (id: string): string => /^\d+-([0-9a-z]{12}):/.exec(id)?.[1] ?? ""

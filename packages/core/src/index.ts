@@ -134,7 +134,7 @@ export * as MutexMetrics from "./MutexMetrics.ts"
 export * as MutexName from "./MutexName.ts"
 
 /**
- * When the owner of a mutex renews.
+ * When the owner of a mutex renews: the guard.
  *
  * @since 0.1.0
  */

@@ -23,7 +23,7 @@ import type { Redis } from "./internal/client/effectRedis.ts"
  * **Example** (A provider of `Redis` that reaches a Cluster)
  *
  * ```ts
- * import { RedisTopology } from "@effect-simba/redis"
+ * import * as RedisTopology from "@effect-simba/redis/RedisTopology"
  * import { Effect, Layer } from "effect"
  * import type { Redis } from "effect/persistence/Redis"
  *

@@ -52,10 +52,3 @@ export * as RedisFence from "./RedisFence.ts"
  * @since 0.1.0
  */
 export * as RedisMutex from "./RedisMutex.ts"
-
-/**
- * The shape of the Redis behind Effect's `Redis` service.
- *
- * @since 0.1.0
- */
-export * as RedisTopology from "./RedisTopology.ts"

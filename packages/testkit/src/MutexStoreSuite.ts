@@ -53,7 +53,7 @@ type Options = {
  *
  * ```ts
  * import * as MutexStore from "@effect-simba/core/MutexStore"
- * import { MutexStoreSuite } from "@effect-simba/testkit"
+ * import * as MutexStoreSuite from "@effect-simba/testkit/MutexStoreSuite"
  *
  * MutexStoreSuite.suite("memory", MutexStore.layerMemory, { live: false })
  * ```

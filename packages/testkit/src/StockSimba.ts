@@ -87,7 +87,8 @@ const parse = (reply: string): { readonly owner: string; readonly millis: number
  * **Example** (A mixed fleet)
  *
  * ```ts
- * import { StockSimba, TestRedis } from "@effect-simba/testkit"
+ * import { TestRedis } from "@effect-simba/testkit"
+ * import * as StockSimba from "@effect-simba/testkit/StockSimba"
  * import { Effect } from "effect"
  *
  * const stock = StockSimba.contend({

@@ -122,13 +122,6 @@ export * as FakeNetwork from "./FakeNetwork.ts"
 export * as FakeRedis from "./FakeRedis.ts"
 
 /**
- * The contract of `MutexStore`, as tests. A store that passes them can carry `Mutex`.
- *
- * @since 0.1.0
- */
-export * as MutexStoreSuite from "./MutexStoreSuite.ts"
-
-/**
  * Runs many clients of a program against a fake Redis, in virtual time, under faults that one seed decides.
  *
  * First faults happen, then none, then all is closed. The same seed gives the same history, byte for byte.
@@ -156,18 +149,6 @@ export * as MutexStoreSuite from "./MutexStoreSuite.ts"
  * @since 0.1.0
  */
 export * as Simulation from "./Simulation.ts"
-
-/**
- * A model of a stock Simba contender (3.1.1 or newer) on Redis, for tests of mixed fleets.
- *
- * It is written from the description of its wire, and keeps the habits of the original, the bad ones too: places in
- * the queue of whole seconds, a place that survives its own acquisition, one notified waiter per release whether it
- * lives or not, a revocation at the first failed renewal, and a next look up to a second after the owner's key has
- * expired.
- *
- * @since 0.1.0
- */
-export * as StockSimba from "./StockSimba.ts"
 
 /**
  * Mutexes for tests of services that use them: in memory, under `TestClock`.

@@ -36,7 +36,8 @@ import type { AlreadyOwned, StreamNotFound } from "./StreamError.ts"
 import type { StreamLease } from "./StreamLease.ts"
 import type { EntryId, StreamName } from "./StreamName.ts"
 import type { StreamNotification } from "./StreamNotification.ts"
-import type { DeadLetter, DeadMessage, Lag, ServiceState, StreamStore } from "./StreamStore.ts"
+import type { DeadLetter, DeadMessage, Lag, ServiceState } from "./StreamState.ts"
+import type { StreamStore } from "./StreamStore.ts"
 
 type Announcing = {
   readonly stream: string
@@ -44,7 +45,14 @@ type Announcing = {
   readonly info?: Readonly<Record<string, unknown>> | undefined
 }
 
-type Announced = {
+/**
+ * What became of an announcement.
+ *
+ * @see {@link announce}
+ * @category models
+ * @since 0.1.0
+ */
+export interface Announced {
   readonly stream: StreamName
   readonly entry: EntryId
   /** False where it was announced before and is not finished yet. It is announced anew then, for messages after its end. */

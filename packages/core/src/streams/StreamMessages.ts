@@ -47,7 +47,7 @@ import { problemOf, type StartPosition } from "./internal/startPosition.ts"
 import type { StreamYielded } from "./StreamError.ts"
 import { StreamLease } from "./StreamLease.ts"
 import type { EntryId, StreamName } from "./StreamName.ts"
-import type { RawMessage } from "./StreamStore.ts"
+import type { RawMessage } from "./StreamState.ts"
 
 /**
  * A message and the value that the schema made of it.

@@ -3,45 +3,8 @@
  *
  * @since 0.1.0
  */
-import * as Order from "effect/Order"
 import * as Schema from "effect/Schema"
 import * as names from "../internal/nameRules.ts"
-
-/**
- * The text between a data stream and the id of its entry in the key of an entry lease. No name of a data stream contains
- * it.
- *
- * **Example** (The parts of the key of an entry lease)
- *
- * ```ts
- * import { StreamName } from "@effect-simba/core/streams"
- *
- * const partsOf = (key: string) => {
- *   const [stream, entry] = key.split(StreamName.leaseSeparator)
- *   return { stream, entry }
- * }
- * ```
- *
- * @category constants
- * @since 0.1.0
- */
-export const leaseSeparator = names.leaseSeparator
-
-/**
- * How the names of consumers of this library begin. All others in the group are stock consumers.
- *
- * **Example** (Whether a consumer of the group runs this library)
- *
- * ```ts
- * import { StreamName } from "@effect-simba/core/streams"
- *
- * const isStock = (consumer: string) => !consumer.startsWith(StreamName.consumerPrefix)
- * ```
- *
- * @category constants
- * @since 0.1.0
- */
-export const consumerPrefix = names.consumerPrefix
 
 const named = (expected: string, problem: (name: string) => string | undefined) =>
   Schema.String.check(
@@ -165,58 +128,3 @@ export const EntryId = Schema.String.check(Schema.isPattern(names.entryPattern))
  * @since 0.1.0
  */
 export type EntryId = typeof EntryId.Type
-
-/**
- * The id of one holding of a data stream, `<session>.<counter>`, which is never used again.
- *
- * **Details**
- *
- * The session is random and new for each client. The counter grows, in base 36, so a store knows which request is
- * older. After a hand-over the token and the entry stand in its place.
- *
- * **Example** (Whether a lease is one of ours)
- *
- * ```ts
- * import { StreamName } from "@effect-simba/core/streams"
- * import { Schema } from "effect"
- *
- * const isEpoch = Schema.is(StreamName.Epoch)
- *
- * const isOurs = (lease: string) => isEpoch(lease.slice(lease.lastIndexOf("@@") + 2))
- * ```
- *
- * @category schemas
- * @since 0.1.0
- */
-export const Epoch = Schema.String.check(Schema.isPattern(/^[0-9a-z]{12}\.(?:[0-9a-z]+|\d+-\d+-\d+)$/)).pipe(
-  Schema.brand("@effect-simba/Epoch")
-)
-
-/**
- * The checked id of a holding.
- *
- * @category models
- * @since 0.1.0
- */
-export type Epoch = typeof Epoch.Type
-
-/**
- * Compares two ids of entries in the order of their stream.
- *
- * **Example** (What came after a checkpoint, in order)
- *
- * ```ts
- * import { StreamName } from "@effect-simba/core/streams"
- *
- * const after = (ids: ReadonlyArray<StreamName.EntryId>, checkpoint: StreamName.EntryId) =>
- *   ids.filter((id) => StreamName.compareEntryIds(id, checkpoint) > 0).sort(StreamName.compareEntryIds)
- * ```
- *
- * @category ordering
- * @since 0.1.0
- */
-export const compareEntryIds = (a: EntryId, b: EntryId): -1 | 0 | 1 => {
-  const [aMillis, aSequence] = a.split("-").map(BigInt) as [bigint, bigint]
-  const [bMillis, bSequence] = b.split("-").map(BigInt) as [bigint, bigint]
-  return Order.BigInt(aMillis, bMillis) || Order.BigInt(aSequence, bSequence)
-}

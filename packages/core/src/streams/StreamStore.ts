@@ -1,6 +1,8 @@
 /**
  * Storage port behind `StreamClient`: typed requests in, typed results out.
  *
+ * This port is unstable: it may change in any release. The index of `streams` leaves it out, so import it by its path.
+ *
  * A store decides ownership by the backend's own time. The contract suite in `@effect-simba/testkit` checks a store.
  *
  * @since 0.1.0
@@ -9,11 +11,25 @@ import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
 import type * as Option from "effect/Option"
+import * as Order from "effect/Order"
+import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type { FencingToken } from "../FencingToken.ts"
+import * as names from "../internal/nameRules.ts"
 import type { BackendError, InvalidConfig, StoreError } from "../SimbaError.ts"
 import type { Subscription } from "../Subscriber.ts"
-import type { ConsumerName, EntryId, Epoch, ServiceName, StreamName } from "./StreamName.ts"
+import type { ConsumerName, EntryId, ServiceName, StreamName } from "./StreamName.ts"
+import type {
+  Checkpoint,
+  DeadLetter,
+  DeadMessage,
+  Extent,
+  Lag,
+  Member,
+  RawMessage,
+  ServiceState,
+  StreamEnd
+} from "./StreamState.ts"
 
 /**
  * One service on the backend.
@@ -21,7 +37,7 @@ import type { ConsumerName, EntryId, Epoch, ServiceName, StreamName } from "./St
  * **Example** (Who has fallen silent)
  *
  * ```ts
- * import type { StreamStore } from "@effect-simba/core/streams"
+ * import type * as StreamStore from "@effect-simba/core/streams/StreamStore"
  * import { Duration, Effect } from "effect"
  *
  * const silent = (service: StreamStore.Service) =>
@@ -235,7 +251,8 @@ export interface Service {
  * **Example** (The checkpoint of a data stream)
  *
  * ```ts
- * import { StreamName, StreamStore } from "@effect-simba/core/streams"
+ * import { StreamName } from "@effect-simba/core/streams"
+ * import * as StreamStore from "@effect-simba/core/streams/StreamStore"
  * import { Effect } from "effect"
  *
  * const checkpoint = Effect.fn(function*(service: string, stream: string) {
@@ -318,27 +335,13 @@ export interface Held {
 }
 
 /**
- * Whether a data stream ended at its checkpoint.
- *
- * **Details**
- *
- * - `Open`: it did not. Messages may follow.
- * - `Ended`: it did, under this announcement. Or it did under an earlier one, and was deleted since.
- * - `Reopened`: it did under an earlier announcement, and exists. Messages may follow, up to the next end.
- *
- * @see {@link Service}
- * @category models
- * @since 0.1.0
- */
-export type StreamEnd = "Open" | "Reopened" | "Ended"
-
-/**
  * Asks for a data stream.
  *
  * **Example** (Asking for the orphans of a sweep)
  *
  * ```ts
- * import type { StreamStore, StreamName } from "@effect-simba/core/streams"
+ * import type { StreamName } from "@effect-simba/core/streams"
+ * import type * as StreamStore from "@effect-simba/core/streams/StreamStore"
  * import { Duration } from "effect"
  *
  * const lease = Duration.seconds(2)
@@ -346,7 +349,7 @@ export type StreamEnd = "Open" | "Reopened" | "Ended"
  * const requests = (
  *   consumer: StreamName.ConsumerName,
  *   pending: ReadonlyArray<StreamStore.Pending>,
- *   nextEpoch: () => StreamName.Epoch
+ *   nextEpoch: () => StreamStore.Epoch
  * ) =>
  *   pending.flatMap(({ content }): ReadonlyArray<StreamStore.TakeRequest> =>
  *     content._tag === "Malformed" ? [] : [{
@@ -442,20 +445,6 @@ export type RenewResult =
   | { readonly _tag: "Lost"; readonly reason: "TakenOver" | "Vanished" }
 
 /**
- * A consumer of ours as the fleet knows it. `session` is the first part of the epochs of its holdings.
- *
- * @see {@link Service}
- * @category models
- * @since 0.1.0
- */
-export interface Member {
-  readonly consumer: ConsumerName
-  readonly session: string
-  readonly capacity: number
-  readonly owned: number
-}
-
-/**
  * A message between the consumers of a service.
  *
  * **Details**
@@ -485,154 +474,93 @@ export type Expiry =
   | { readonly _tag: "Gap" }
 
 /**
- * A message of a data stream: its id, and its fields in order.
+ * The text between a data stream and the id of its entry in the key of an entry lease. No name of a data stream contains
+ * it.
  *
- * **Example** (The value of a field)
- *
- * ```ts
- * import type { StreamStore } from "@effect-simba/core/streams"
- *
- * const valueOf = (message: StreamStore.RawMessage, field: string) =>
- *   message.fields.find(([name]) => name === field)?.[1]
- * ```
- *
- * @category models
- * @since 0.1.0
- */
-export interface RawMessage {
-  readonly id: EntryId
-  readonly fields: ReadonlyArray<readonly [name: string, value: string]>
-}
-
-/**
- * The last committed message of a data stream.
- *
- * @see {@link Service}
- * @category models
- * @since 0.1.0
- */
-export interface Checkpoint {
-  readonly id: EntryId
-  /** How many messages were added to the data stream up to this one. Undefined where it is not known. */
-  readonly offset: number | undefined
-}
-
-/**
- * How far a data stream reaches.
- *
- * **Example** (How many messages were deleted)
+ * **Example** (The parts of the key of an entry lease)
  *
  * ```ts
- * import type { StreamStore } from "@effect-simba/core/streams"
+ * import * as StreamStore from "@effect-simba/core/streams/StreamStore"
  *
- * const deleted = ({ added, length }: StreamStore.Extent) => added === undefined ? undefined : added - length
+ * const partsOf = (key: string) => {
+ *   const [stream, entry] = key.split(StreamStore.leaseSeparator)
+ *   return { stream, entry }
+ * }
  * ```
  *
- * @category models
+ * @category constants
  * @since 0.1.0
  */
-export interface Extent {
-  /** Messages that are left. */
-  readonly length: number
-  /** The largest id that a message ever had. */
-  readonly last: EntryId
-  /** The first message that is left. Undefined where none is. */
-  readonly first: EntryId | undefined
-  /** Messages that were ever added. Undefined before Redis 7.0. */
-  readonly added: number | undefined
-  /** The largest id that was deleted by itself, not by trimming. Undefined before Redis 7.0. */
-  readonly lastDeleted: EntryId | undefined
-}
+export const leaseSeparator = names.leaseSeparator
 
 /**
- * How far a service is behind the end of a data stream.
+ * How the names of consumers of this library begin. All others in the group are stock consumers.
  *
- * **Example** (Whether it keeps up)
+ * **Example** (Whether a consumer of the group runs this library)
  *
  * ```ts
- * import { StreamClient } from "@effect-simba/core/streams"
- * import { Duration, Effect } from "effect"
+ * import * as StreamStore from "@effect-simba/core/streams/StreamStore"
  *
- * const keepsUp = Effect.map(StreamClient.lag("orders:eu"), ({ age }) => Duration.isLessThan(age, Duration.minutes(1)))
+ * const isStock = (consumer: string) => !consumer.startsWith(StreamStore.consumerPrefix)
  * ```
  *
- * @category models
+ * @category constants
  * @since 0.1.0
  */
-export interface Lag {
-  /** Messages after the checkpoint. */
-  readonly messages: number
-  /**
-   * Whether that is their number. Otherwise there may be more: without an offset at the checkpoint, or before Redis 7.0, at
-   * most 1,000 are counted.
-   */
-  readonly isCounted: boolean
-  /** How long the first of them has waited, by its id and the time of the backend. Zero without one. */
-  readonly age: Duration.Duration
-  /** The first of them. */
-  readonly first: EntryId | undefined
-}
+export const consumerPrefix = names.consumerPrefix
 
 /**
- * An announcement in the dead letters of a service, and why it is there. `entry` is the id that it had before. `stream` is
- * undefined where the announcement cannot be read.
- *
- * @see {@link Service}
- * @category models
- * @since 0.1.0
- */
-export interface DeadLetter {
-  readonly id: EntryId
-  readonly entry: EntryId
-  readonly stream: StreamName | undefined
-  readonly reason: string
-  readonly fields: ReadonlyArray<readonly [name: string, value: string]>
-}
-
-/**
- * A message in the dead letters of its data stream, and why it is there. `message` is the id that it had before.
- *
- * @see {@link Service}
- * @category models
- * @since 0.1.0
- */
-export interface DeadMessage extends RawMessage {
-  readonly message: EntryId
-  readonly reason: string
-}
-
-/**
- * The state of a service.
+ * The id of one holding of a data stream, `<session>.<counter>`, which is never used again.
  *
  * **Details**
  *
- * With a healthy fleet, `oldest` stays below lease plus sweep interval, unless streams wait for capacity.
+ * The session is random and new for each client. The counter grows, in base 36, so a store knows which request is
+ * older. After a hand-over the token and the entry stand in its place.
  *
- * **Example** (An alarm)
+ * **Example** (Whether a lease is one of ours)
  *
  * ```ts
- * import { StreamClient, type StreamStore } from "@effect-simba/core/streams"
- * import { Duration, Effect } from "effect"
+ * import * as StreamStore from "@effect-simba/core/streams/StreamStore"
+ * import { Schema } from "effect"
  *
- * const isIll = ({ deadLetters, oldest }: StreamStore.ServiceState) =>
- *   deadLetters > 0 || Duration.isGreaterThan(oldest, Duration.minutes(1))
+ * const isEpoch = Schema.is(StreamStore.Epoch)
  *
- * const check = Effect.map(StreamClient.inspect, isIll)
+ * const isOurs = (lease: string) => isEpoch(lease.slice(lease.lastIndexOf("@@") + 2))
  * ```
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const Epoch = Schema.String.check(Schema.isPattern(/^[0-9a-z]{12}\.(?:[0-9a-z]+|\d+-\d+-\d+)$/)).pipe(
+  Schema.brand("@effect-simba/Epoch")
+)
+
+/**
+ * The checked id of a holding.
  *
  * @category models
  * @since 0.1.0
  */
-export interface ServiceState {
-  readonly announced: number
-  readonly pending: number
-  /** The longest idle time of a pending entry. */
-  readonly oldest: Duration.Duration
-  readonly deadLetters: number
-  readonly consumers: ReadonlyArray<{
-    readonly name: string
-    readonly pending: number
-    readonly idle: Duration.Duration
-  }>
-  readonly members: ReadonlyArray<Member>
+export type Epoch = typeof Epoch.Type
+
+/**
+ * Compares two ids of entries in the order of their stream.
+ *
+ * **Example** (What came after a checkpoint, in order)
+ *
+ * ```ts
+ * import type { StreamName } from "@effect-simba/core/streams"
+ * import * as StreamStore from "@effect-simba/core/streams/StreamStore"
+ *
+ * const after = (ids: ReadonlyArray<StreamName.EntryId>, checkpoint: StreamName.EntryId) =>
+ *   ids.filter((id) => StreamStore.compareEntryIds(id, checkpoint) > 0).sort(StreamStore.compareEntryIds)
+ * ```
+ *
+ * @category ordering
+ * @since 0.1.0
+ */
+export const compareEntryIds = (a: EntryId, b: EntryId): -1 | 0 | 1 => {
+  const [aMillis, aSequence] = a.split("-").map(BigInt) as [bigint, bigint]
+  const [bMillis, bSequence] = b.split("-").map(BigInt) as [bigint, bigint]
+  return Order.BigInt(aMillis, bMillis) || Order.BigInt(aSequence, bSequence)
 }

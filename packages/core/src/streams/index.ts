@@ -111,10 +111,8 @@ export * as StreamName from "./StreamName.ts"
 export * as StreamNotification from "./StreamNotification.ts"
 
 /**
- * Storage port behind `StreamClient`: typed requests in, typed results out.
- *
- * A store decides ownership by the backend's own time. The contract suite in `@effect-simba/testkit` checks a store.
+ * What the backend knows of a service and of its data streams.
  *
  * @since 0.1.0
  */
-export * as StreamStore from "./StreamStore.ts"
+export * as StreamState from "./StreamState.ts"

@@ -1,6 +1,7 @@
 /** State that changes between a test of it and its use: a request under way, a handler that lingers, a late reply. */
 import type { FencingToken } from "@effect-simba/core/FencingToken"
 import { StreamName } from "@effect-simba/core/streams"
+import * as StreamStore from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
@@ -32,7 +33,7 @@ const ownedBy = (table: StreamTable, stream: string, token: number) =>
     stream: StreamName.StreamName.make(stream),
     entry: StreamName.EntryId.make("1-0"),
     consumer: StreamName.ConsumerName.make("simba-consumer-a"),
-    epoch: StreamName.Epoch.make(`session00000.${token}`),
+    epoch: StreamStore.Epoch.make(`session00000.${token}`),
     token: token as FencingToken,
     info: {},
     failures: 0,

@@ -1,8 +1,8 @@
 /** `StreamMessages` in handlers of `StreamClient.run`: data streams that change hands while they are processed. */
 import { StreamMessages } from "@effect-simba/core/streams"
 import { StreamLease } from "@effect-simba/core/streams/StreamLease"
-import { compareEntryIds } from "@effect-simba/core/streams/StreamName"
-import type { RawMessage } from "@effect-simba/core/streams/StreamStore"
+import type { RawMessage } from "@effect-simba/core/streams/StreamState"
+import { compareEntryIds } from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Latch, Schema } from "effect"
 import { TestClock } from "effect/testing"

@@ -1,5 +1,5 @@
 import { EntryId } from "@effect-simba/core/streams/StreamName"
-import type { Extent } from "@effect-simba/core/streams/StreamStore"
+import type { Extent } from "@effect-simba/core/streams/StreamState"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option, Random } from "effect"
 import * as readPosition from "../../src/streams/internal/readPosition.ts"

@@ -1,6 +1,6 @@
 import { StreamError, StreamMessages } from "@effect-simba/core/streams"
 import { EntryId } from "@effect-simba/core/streams/StreamName"
-import type { Extent } from "@effect-simba/core/streams/StreamStore"
+import type { Extent } from "@effect-simba/core/streams/StreamState"
 import { assert, describe, it } from "@effect/vitest"
 import { DateTime, Effect, Exit, Fiber, Option, Schema } from "effect"
 import { TestClock } from "effect/testing"

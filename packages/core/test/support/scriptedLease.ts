@@ -3,8 +3,9 @@ import { SimbaError } from "@effect-simba/core"
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import { StreamYielded } from "@effect-simba/core/streams/StreamError"
 import { StreamLease } from "@effect-simba/core/streams/StreamLease"
-import { compareEntryIds, EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
-import type { RawMessage, StreamEnd } from "@effect-simba/core/streams/StreamStore"
+import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
+import type { RawMessage, StreamEnd } from "@effect-simba/core/streams/StreamState"
+import { compareEntryIds } from "@effect-simba/core/streams/StreamStore"
 import { Deferred, Duration, Effect, Inspectable, Latch, Layer, Option, Pipeable } from "effect"
 
 const outage = new SimbaError.BackendError({ operation: "test", isRetryable: true, cause: new Error("no connection") })

@@ -2,6 +2,7 @@
 import type { FencingToken } from "@effect-simba/core/FencingToken"
 import * as SimbaError from "@effect-simba/core/SimbaError"
 import * as StreamName from "@effect-simba/core/streams/StreamName"
+import type * as StreamState from "@effect-simba/core/streams/StreamState"
 import * as StreamStore from "@effect-simba/core/streams/StreamStore"
 import { type Clock, Duration, Effect, Latch, Layer, Option, Queue } from "effect"
 
@@ -45,8 +46,8 @@ export class Backend {
   private readonly failingSince = new Map<string, number>()
   readonly running = new Map<string, string>()
   readonly checkpoints = new Map<string, StreamName.EntryId>()
-  readonly dead: Array<StreamStore.DeadLetter> = []
-  readonly members = new Map<string, StreamStore.Member & { readonly until: number }>()
+  readonly dead: Array<StreamState.DeadLetter> = []
+  readonly members = new Map<string, StreamState.Member & { readonly until: number }>()
   /** Data streams that ended, and under which entry. */
   readonly ended = new Map<string, string>()
   /** Data streams that were deleted. */
@@ -205,7 +206,7 @@ export class Backend {
     const commit = (held: StreamStore.Held, to: StreamName.EntryId, isLast = false) => {
       if (this.lease(this.streamLeases, held.stream)?.value !== valueOf(held)) return "NotOwner"
       const last = this.checkpoints.get(held.stream)
-      if (last !== undefined && StreamName.compareEntryIds(to, last) <= 0) return "Behind"
+      if (last !== undefined && StreamStore.compareEntryIds(to, last) <= 0) return "Behind"
       this.checkpoints.set(held.stream, to)
       this.failures.set(held.entry, 0)
       if (isLast) this.ended.set(held.stream, held.entry)
@@ -243,7 +244,7 @@ export class Backend {
         through("pending", () => {
           const found = this.rows.filter((row) =>
             row.owner !== undefined && (consumer === undefined || row.owner === consumer) &&
-            (after === undefined || StreamName.compareEntryIds(row.entry, after) > 0) &&
+            (after === undefined || StreamStore.compareEntryIds(row.entry, after) > 0) &&
             this.now() - row.delivered >= Duration.toMillis(minIdle)
           )
           const page = found.slice(0, count)
@@ -340,7 +341,7 @@ export class Backend {
       handOver: (held, to, confirm) =>
         through("handOver", () => {
           if (!this.isMine(held)) return "NotOwner"
-          const epoch = StreamName.Epoch.make(`${to.session}.h${++this.given}`)
+          const epoch = StreamStore.Epoch.make(`${to.session}.h${++this.given}`)
           const next = { ...held, consumer: to.consumer, epoch, token: ++this.token as FencingToken }
           this.lock(next, confirm)
           this.running.set(held.entry, valueOf(next))
@@ -355,7 +356,7 @@ export class Backend {
             const lease = this.lease(this.streamLeases, content.stream)
             if (lease === undefined || !lease.epoch.startsWith(`${session}.h`) || lease.entry !== row.entry) return []
             const { entry, info, stream } = content
-            const epoch = lease.epoch as StreamName.Epoch
+            const epoch = lease.epoch as StreamStore.Epoch
             return [{ stream, entry, info, consumer, epoch, token: lease.token as FencingToken }]
           })),
       heartbeat: (member, expiry) =>

@@ -1,7 +1,8 @@
 /** The programs of `pnpm explore`: each so small that every schedule with two deviations can be run. */
 import { Leadership, Mutex } from "@effect-simba/core"
 import { RedisMutex } from "@effect-simba/redis"
-import { Checker, type Simulation, StockSimba, TestMutex } from "@effect-simba/testkit"
+import { Checker, type Simulation, TestMutex } from "@effect-simba/testkit"
+import * as StockSimba from "@effect-simba/testkit/StockSimba"
 import { Duration, Effect, Layer } from "effect"
 import * as lockModel from "../../src/internal/mutex/lockModel.ts"
 import { mixedLock, oursOnly } from "../simulate/mixedFleetPlan.ts"

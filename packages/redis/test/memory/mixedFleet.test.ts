@@ -1,7 +1,8 @@
 /** Our waiters beside stock Simba contenders, whose releases take the first waiter out of the queue and notify it alone. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { RedisMutex } from "@effect-simba/redis"
-import { FakeRedis, StockSimba, TestMutex } from "@effect-simba/testkit"
+import { FakeRedis, TestMutex } from "@effect-simba/testkit"
+import * as StockSimba from "@effect-simba/testkit/StockSimba"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Context, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"

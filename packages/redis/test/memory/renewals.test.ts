@@ -1,6 +1,7 @@
 import { type Lease, Mutex, MutexName } from "@effect-simba/core"
 import { MutexStore } from "@effect-simba/core/MutexStore"
-import { RedisMutex, RedisTopology } from "@effect-simba/redis"
+import { RedisMutex } from "@effect-simba/redis"
+import * as RedisTopology from "@effect-simba/redis/RedisTopology"
 import { TestRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Fiber, Layer } from "effect"

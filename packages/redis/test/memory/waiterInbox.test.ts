@@ -1,6 +1,5 @@
 import * as Mutex from "@effect-simba/core/Mutex"
-import { inboxOf } from "@effect-simba/core/MutexName"
-import { MutexStore, type WakeUp } from "@effect-simba/core/MutexStore"
+import { inboxOf, MutexStore, type WakeUp } from "@effect-simba/core/MutexStore"
 import { BackendError } from "@effect-simba/core/SimbaError"
 import type { Notice, Subscriber } from "@effect-simba/core/Subscriber"
 import { RedisMutex } from "@effect-simba/redis"

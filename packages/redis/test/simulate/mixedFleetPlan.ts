@@ -3,7 +3,8 @@
  * that know neither tokens nor turns is left out: first come, first served, and tokens of theirs. What does hold is that
  * no grant comes to nothing without a reason, and that ours are served in turn, as far as the others let them.
  */
-import { Checker, type Simulation, StockSimba } from "@effect-simba/testkit"
+import { Checker, type Simulation } from "@effect-simba/testkit"
+import * as StockSimba from "@effect-simba/testkit/StockSimba"
 import { Duration, Effect } from "effect"
 import { confirm, type Settings, transition, ttl } from "./behaviour.ts"
 import { draws } from "./draws.ts"

@@ -5,7 +5,7 @@ import type { EntryId } from "@effect-simba/core/streams/StreamName"
 import type { StreamStore } from "@effect-simba/core/streams/StreamStore"
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import type { Simulation } from "@effect-simba/testkit"
-import { StockStreamConsumer } from "@effect-simba/testkit/streams"
+import * as StockStreamConsumer from "@effect-simba/testkit/streams/StockStreamConsumer"
 import { Cause, Duration, Effect, Exit, Option, Schedule, Schema } from "effect"
 import { Redis } from "effect/persistence/Redis"
 

@@ -2,7 +2,7 @@
  * The plan of stream ownership: a few consumers share a few data streams while producers announce and fill them, under
  * faults; in a part of the seeds beside stock consumers.
  */
-import { RedisTopology } from "@effect-simba/redis"
+import * as RedisTopology from "@effect-simba/redis/RedisTopology"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { Checker, Simulation } from "@effect-simba/testkit"
 import { StreamChecker } from "@effect-simba/testkit/streams"

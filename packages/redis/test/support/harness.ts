@@ -1,9 +1,15 @@
 /** What the tests of this package share: layers on a server of their own, stock contenders, and looking until. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import type * as MutexConfig from "@effect-simba/core/MutexConfig"
-import { inboxOf, LeaseId, MutexName } from "@effect-simba/core/MutexName"
+import { LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import type { Ownership } from "@effect-simba/core/MutexState"
-import { type AcquireRequest, type AcquireResult, MutexStore, type Ticket } from "@effect-simba/core/MutexStore"
+import {
+  type AcquireRequest,
+  type AcquireResult,
+  inboxOf,
+  MutexStore,
+  type Ticket
+} from "@effect-simba/core/MutexStore"
 import * as SimbaError from "@effect-simba/core/SimbaError"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import { assert } from "@effect/vitest"

@@ -2,7 +2,7 @@
 import { StreamClient, type StreamConfig } from "@effect-simba/core/streams"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import type { FakeRedis } from "@effect-simba/testkit"
-import { StockStreamConsumer } from "@effect-simba/testkit/streams"
+import * as StockStreamConsumer from "@effect-simba/testkit/streams/StockStreamConsumer"
 import { Context, Effect, Exit, Layer, Scope } from "effect"
 import type * as scenarios from "./streamInteropScenarios.ts"
 import { service } from "./streamInteropScenarios.ts"

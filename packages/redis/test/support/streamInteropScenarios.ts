@@ -4,7 +4,7 @@
  */
 import type { StreamConfig } from "@effect-simba/core/streams"
 import type { StreamClient } from "@effect-simba/core/streams/StreamClient"
-import type { StockStreamConsumer } from "@effect-simba/testkit/streams"
+import type * as StockStreamConsumer from "@effect-simba/testkit/streams/StockStreamConsumer"
 import { assert } from "@effect/vitest"
 import { Clock, Effect, type Scope } from "effect"
 import { until } from "./harness.ts"

@@ -1,6 +1,7 @@
 /** What the tests of stream ownership share: producers. */
 import { EntryId, type StreamName } from "@effect-simba/core/streams/StreamName"
-import type { RawMessage, Service } from "@effect-simba/core/streams/StreamStore"
+import type { RawMessage } from "@effect-simba/core/streams/StreamState"
+import type { Service } from "@effect-simba/core/streams/StreamStore"
 import { Effect, Fiber, Option, Schedule } from "effect"
 import { Redis } from "effect/persistence/Redis"
 

@@ -138,7 +138,7 @@ const read = (rows: Rows): Effect.Effect<ReadonlyArray<Entry>, Schema.SchemaErro
  * **Example** (One that is killed after a while)
  *
  * ```ts
- * import { StockStreamConsumer } from "@effect-simba/testkit/streams"
+ * import * as StockStreamConsumer from "@effect-simba/testkit/streams/StockStreamConsumer"
  * import { TestRedis } from "@effect-simba/testkit"
  * import { Effect } from "effect"
  *

@@ -4,7 +4,8 @@
  * @since 0.1.0
  */
 import type { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
-import type { RawMessage, StreamStore } from "@effect-simba/core/streams/StreamStore"
+import type { RawMessage } from "@effect-simba/core/streams/StreamState"
+import type { StreamStore } from "@effect-simba/core/streams/StreamStore"
 import { layer as layerTests } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
@@ -55,8 +56,8 @@ type Options<R = never> = {
  * **Example** (A store of one's own)
  *
  * ```ts
- * import type { StreamStore } from "@effect-simba/core/streams"
- * import { StreamStoreSuite } from "@effect-simba/testkit/streams"
+ * import type * as StreamStore from "@effect-simba/core/streams/StreamStore"
+ * import * as StreamStoreSuite from "@effect-simba/testkit/streams/StreamStoreSuite"
  * import type { Layer } from "effect"
  *
  * const check = (store: Layer.Layer<StreamStore.StreamStore>) =>

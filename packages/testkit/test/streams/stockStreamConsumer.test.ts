@@ -1,6 +1,6 @@
 /** The model of a stock consumer does what the original does, its mistakes included: interop is tested against them. */
 import { FakeRedis } from "@effect-simba/testkit"
-import { StockStreamConsumer } from "@effect-simba/testkit/streams"
+import * as StockStreamConsumer from "@effect-simba/testkit/streams/StockStreamConsumer"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Scope } from "effect"
 import { Redis } from "effect/persistence/Redis"

@@ -1,9 +1,9 @@
 /** What a producer does: adds a message to a data stream. */
-import { StreamName, type StreamStore } from "@effect-simba/core/streams"
+import { StreamName, type StreamState } from "@effect-simba/core/streams"
 import { Effect } from "effect"
 import { Redis } from "effect/persistence/Redis"
 
-export const append = (stream: StreamName.StreamName, fields: StreamStore.RawMessage["fields"]) =>
+export const append = (stream: StreamName.StreamName, fields: StreamState.RawMessage["fields"]) =>
   Effect.flatMap(
     Redis,
     (redis) =>

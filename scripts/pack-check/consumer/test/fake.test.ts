@@ -1,8 +1,9 @@
 /** The contracts of both stores, on the fake Redis. */
 import { RedisMutex } from "@effect-simba/redis"
 import { RedisStreams } from "@effect-simba/redis/streams"
-import { MutexStoreSuite, TestRedis } from "@effect-simba/testkit"
-import { StreamStoreSuite } from "@effect-simba/testkit/streams"
+import { TestRedis } from "@effect-simba/testkit"
+import * as MutexStoreSuite from "@effect-simba/testkit/MutexStoreSuite"
+import * as StreamStoreSuite from "@effect-simba/testkit/streams/StreamStoreSuite"
 import { Layer } from "effect"
 import { append } from "./append.ts"
 

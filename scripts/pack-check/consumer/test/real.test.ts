@@ -1,8 +1,8 @@
 /** The contracts of both stores, on the server at REDIS_URL. */
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import { RedisStreams } from "@effect-simba/redis/streams"
-import { MutexStoreSuite } from "@effect-simba/testkit"
-import { StreamStoreSuite } from "@effect-simba/testkit/streams"
+import * as MutexStoreSuite from "@effect-simba/testkit/MutexStoreSuite"
+import * as StreamStoreSuite from "@effect-simba/testkit/streams/StreamStoreSuite"
 import { Layer } from "effect"
 import { append } from "./append.ts"
 

@@ -13,7 +13,7 @@ import { AcquireTimeout, BackendError, LeaseLost, ProtocolError, StaleToken } fr
 import { StreamYielded } from "../StreamError.ts"
 import type { StreamLease } from "../StreamLease.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
-import type { RawMessage } from "../StreamStore.ts"
+import type { RawMessage } from "../StreamState.ts"
 import { type LeaseError, reasonOf, retryOutages } from "./leaseRequests.ts"
 
 /** One second, doubling up to half a minute. It does not end. */

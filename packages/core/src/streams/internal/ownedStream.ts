@@ -7,8 +7,9 @@ import { Listeners } from "../../internal/lease/observers.ts"
 import { type Periods, TrackedLease } from "../../internal/lease/trackedLease.ts"
 import { LeaseLost, type LossReason } from "../../SimbaError.ts"
 import type * as StreamMetrics from "../StreamMetrics.ts"
-import type { ConsumerName, EntryId, Epoch, StreamName } from "../StreamName.ts"
-import type { Announcement, Held, Member, RenewRequest } from "../StreamStore.ts"
+import type { ConsumerName, EntryId, StreamName } from "../StreamName.ts"
+import type { Member } from "../StreamState.ts"
+import type { Announcement, Epoch, Held, RenewRequest } from "../StreamStore.ts"
 import type { Arrival } from "./rebalancePlan.ts"
 
 export const annotations = (

@@ -7,8 +7,9 @@
  * is the number of messages that it never had.
  */
 import * as Option from "effect/Option"
-import { compareEntryIds, EntryId } from "../StreamName.ts"
-import type { Checkpoint, Extent } from "../StreamStore.ts"
+import { EntryId } from "../StreamName.ts"
+import type { Checkpoint, Extent } from "../StreamState.ts"
+import { compareEntryIds } from "../StreamStore.ts"
 
 export interface ReadPosition {
   /** The last message that was read. */

@@ -2,8 +2,9 @@
  * The ids that a reader had last. After a fail-over they show which messages the new primary has: it lacks the newest ones,
  * and numbers others in their place.
  */
-import { compareEntryIds, EntryId } from "../StreamName.ts"
-import type { Extent, RawMessage } from "../StreamStore.ts"
+import { EntryId } from "../StreamName.ts"
+import type { Extent, RawMessage } from "../StreamState.ts"
+import { compareEntryIds } from "../StreamStore.ts"
 
 /** A replica is not further behind. Milliseconds. */
 const period = 10_000

@@ -1,6 +1,7 @@
 /** `streams`: the services of a server, their consumers and data streams, dead letters and dead messages. */
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
-import type { DeadLetter, DeadMessage, Service } from "@effect-simba/core/streams/StreamStore"
+import type { DeadLetter, DeadMessage } from "@effect-simba/core/streams/StreamState"
+import type { Service } from "@effect-simba/core/streams/StreamStore"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"

@@ -1,13 +1,8 @@
 /** Reads for the `streams` commands: the services of a server, and the data streams of one. */
 import type { StoreError } from "@effect-simba/core/SimbaError"
 import { type EntryId, ServiceName, type StreamName } from "@effect-simba/core/streams/StreamName"
-import {
-  type DeadLetter,
-  type DeadMessage,
-  type Service,
-  type ServiceState,
-  StreamStore
-} from "@effect-simba/core/streams/StreamStore"
+import type { DeadLetter, DeadMessage, ServiceState } from "@effect-simba/core/streams/StreamState"
+import { type Service, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import * as Argument from "effect/cli/Argument"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

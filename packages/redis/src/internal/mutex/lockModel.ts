@@ -1,6 +1,7 @@
 /** How a simulation of the testkit reads mutexes from the server, and how long its waiters may sleep. */
 import * as MutexConfig from "@effect-simba/core/MutexConfig"
-import { inboxOf, type MutexName } from "@effect-simba/core/MutexName"
+import type { MutexName } from "@effect-simba/core/MutexName"
+import { inboxOf } from "@effect-simba/core/MutexStore"
 import type { InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

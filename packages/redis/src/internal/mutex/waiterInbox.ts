@@ -2,8 +2,8 @@
  * Delivers messages to waiters. One channel serves all waiters of a layer, so that a wait costs no subscription. Where
  * contenders of another implementation are seen, a waiter also subscribes to a channel of its own.
  */
-import { inboxOf, type LeaseId, type MutexName } from "@effect-simba/core/MutexName"
-import type { MutexStore, WakeUp } from "@effect-simba/core/MutexStore"
+import type { LeaseId, MutexName } from "@effect-simba/core/MutexName"
+import { inboxOf, type MutexStore, type WakeUp } from "@effect-simba/core/MutexStore"
 import type { BackendError } from "@effect-simba/core/SimbaError"
 import type { Subscriber, Subscription } from "@effect-simba/core/Subscriber"
 import * as Arr from "effect/Array"

@@ -1,7 +1,6 @@
 /** Adds announcements, reads new ones, and finds pending ones. */
 import type { ConsumerName, EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
-import { consumerPrefix } from "@effect-simba/core/streams/StreamName"
-import type { Announcement, Entry, Service } from "@effect-simba/core/streams/StreamStore"
+import { type Announcement, consumerPrefix, type Entry, type Service } from "@effect-simba/core/streams/StreamStore"
 import * as Arr from "effect/Array"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

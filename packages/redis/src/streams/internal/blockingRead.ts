@@ -4,8 +4,8 @@
  */
 import type { StoreError } from "@effect-simba/core/SimbaError"
 import type { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
-import { compareEntryIds } from "@effect-simba/core/streams/StreamName"
-import type { RawMessage, Service } from "@effect-simba/core/streams/StreamStore"
+import type { RawMessage } from "@effect-simba/core/streams/StreamState"
+import { compareEntryIds, type Service } from "@effect-simba/core/streams/StreamStore"
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"

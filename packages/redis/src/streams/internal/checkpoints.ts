@@ -1,6 +1,7 @@
 /** Reads the messages of a data stream, and moves its checkpoint. */
 import type { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
-import type { Checkpoint, Extent, Held, RawMessage, Service } from "@effect-simba/core/streams/StreamStore"
+import type { Checkpoint, Extent, RawMessage } from "@effect-simba/core/streams/StreamState"
+import type { Held, Service } from "@effect-simba/core/streams/StreamStore"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"

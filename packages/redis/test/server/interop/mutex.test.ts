@@ -1,5 +1,6 @@
 import * as Mutex from "@effect-simba/core/Mutex"
-import { inboxOf, type LeaseId, type MutexName } from "@effect-simba/core/MutexName"
+import type { LeaseId, MutexName } from "@effect-simba/core/MutexName"
+import { inboxOf } from "@effect-simba/core/MutexStore"
 import { BackendError } from "@effect-simba/core/SimbaError"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"

@@ -1,6 +1,7 @@
 /** Consumers of data streams through a fail-over by Sentinel. */
 import * as StreamMessages from "@effect-simba/core/streams/StreamMessages"
-import { compareEntryIds, EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
+import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
+import { compareEntryIds } from "@effect-simba/core/streams/StreamStore"
 import { IoRedis } from "@effect-simba/redis"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer, Schema } from "effect"

@@ -1,6 +1,5 @@
 import type { MutexName } from "@effect-simba/core/MutexName"
-import { inboxOf } from "@effect-simba/core/MutexName"
-import type { MutexStore } from "@effect-simba/core/MutexStore"
+import { inboxOf, type MutexStore } from "@effect-simba/core/MutexStore"
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Stream } from "effect"
 import * as RedisKeys from "../../../src/internal/mutex/keys.ts"

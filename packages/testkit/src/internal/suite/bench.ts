@@ -1,10 +1,11 @@
 /** One mutex under test, and the attempts at it. */
 import type { FencingToken } from "@effect-simba/core/FencingToken"
-import { inboxOf, LeaseId, MutexName } from "@effect-simba/core/MutexName"
+import { LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import type { Ownership } from "@effect-simba/core/MutexState"
 import {
   type AcquireResult,
   type GuardResult,
+  inboxOf,
   MutexStore,
   type Ticket,
   type WakeUp

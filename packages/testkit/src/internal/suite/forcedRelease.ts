@@ -1,5 +1,5 @@
 /** What a forced release does to the old owner, to the next one, and to those who wait. */
-import { inboxOf } from "@effect-simba/core/MutexName"
+import { inboxOf } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

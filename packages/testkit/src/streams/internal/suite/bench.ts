@@ -1,9 +1,10 @@
 /** One service under test, and the consumers that share it. */
-import { ConsumerName, type EntryId, Epoch, ServiceName, StreamName } from "@effect-simba/core/streams/StreamName"
+import { ConsumerName, type EntryId, ServiceName, StreamName } from "@effect-simba/core/streams/StreamName"
+import type { RawMessage } from "@effect-simba/core/streams/StreamState"
 import {
   type Entry,
+  Epoch,
   type Held,
-  type RawMessage,
   type RenewResult,
   type Service,
   StreamStore,

@@ -1,0 +1,189 @@
+/**
+ * What the backend knows of a service and of its data streams.
+ *
+ * @since 0.1.0
+ */
+import type * as Duration from "effect/Duration"
+import type { ConsumerName, EntryId, StreamName } from "./StreamName.ts"
+
+/**
+ * The state of a service.
+ *
+ * **Details**
+ *
+ * With a healthy fleet, `oldest` stays below lease plus sweep interval, unless streams wait for capacity.
+ *
+ * **Example** (An alarm)
+ *
+ * ```ts
+ * import { StreamClient, type StreamState } from "@effect-simba/core/streams"
+ * import { Duration, Effect } from "effect"
+ *
+ * const isIll = ({ deadLetters, oldest }: StreamState.ServiceState) =>
+ *   deadLetters > 0 || Duration.isGreaterThan(oldest, Duration.minutes(1))
+ *
+ * const check = Effect.map(StreamClient.inspect, isIll)
+ * ```
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface ServiceState {
+  readonly announced: number
+  readonly pending: number
+  /** The longest idle time of a pending entry. */
+  readonly oldest: Duration.Duration
+  readonly deadLetters: number
+  readonly consumers: ReadonlyArray<{
+    readonly name: string
+    readonly pending: number
+    readonly idle: Duration.Duration
+  }>
+  readonly members: ReadonlyArray<Member>
+}
+
+/**
+ * An announcement in the dead letters of a service, and why it is there. `entry` is the id that it had before. `stream` is
+ * undefined where the announcement cannot be read.
+ *
+ * @see {@link Service}
+ * @category models
+ * @since 0.1.0
+ */
+export interface DeadLetter {
+  readonly id: EntryId
+  readonly entry: EntryId
+  readonly stream: StreamName | undefined
+  readonly reason: string
+  readonly fields: ReadonlyArray<readonly [name: string, value: string]>
+}
+
+/**
+ * A message in the dead letters of its data stream, and why it is there. `message` is the id that it had before.
+ *
+ * @see {@link Service}
+ * @category models
+ * @since 0.1.0
+ */
+export interface DeadMessage extends RawMessage {
+  readonly message: EntryId
+  readonly reason: string
+}
+
+/**
+ * A message of a data stream: its id, and its fields in order.
+ *
+ * **Example** (The value of a field)
+ *
+ * ```ts
+ * import type { StreamState } from "@effect-simba/core/streams"
+ *
+ * const valueOf = (message: StreamState.RawMessage, field: string) =>
+ *   message.fields.find(([name]) => name === field)?.[1]
+ * ```
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface RawMessage {
+  readonly id: EntryId
+  readonly fields: ReadonlyArray<readonly [name: string, value: string]>
+}
+
+/**
+ * The last committed message of a data stream.
+ *
+ * @see {@link Service}
+ * @category models
+ * @since 0.1.0
+ */
+export interface Checkpoint {
+  readonly id: EntryId
+  /** How many messages were added to the data stream up to this one. Undefined where it is not known. */
+  readonly offset: number | undefined
+}
+
+/**
+ * How far a data stream reaches.
+ *
+ * **Example** (How many messages were deleted)
+ *
+ * ```ts
+ * import type { StreamState } from "@effect-simba/core/streams"
+ *
+ * const deleted = ({ added, length }: StreamState.Extent) => added === undefined ? undefined : added - length
+ * ```
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Extent {
+  /** Messages that are left. */
+  readonly length: number
+  /** The largest id that a message ever had. */
+  readonly last: EntryId
+  /** The first message that is left. Undefined where none is. */
+  readonly first: EntryId | undefined
+  /** Messages that were ever added. Undefined before Redis 7.0. */
+  readonly added: number | undefined
+  /** The largest id that was deleted by itself, not by trimming. Undefined before Redis 7.0. */
+  readonly lastDeleted: EntryId | undefined
+}
+
+/**
+ * Whether a data stream ended at its checkpoint.
+ *
+ * **Details**
+ *
+ * - `Open`: it did not. Messages may follow.
+ * - `Ended`: it did, under this announcement. Or it did under an earlier one, and was deleted since.
+ * - `Reopened`: it did under an earlier announcement, and exists. Messages may follow, up to the next end.
+ *
+ * @see {@link Service}
+ * @category models
+ * @since 0.1.0
+ */
+export type StreamEnd = "Open" | "Reopened" | "Ended"
+
+/**
+ * A consumer of ours as the fleet knows it. `session` is the first part of the epochs of its holdings.
+ *
+ * @see {@link Service}
+ * @category models
+ * @since 0.1.0
+ */
+export interface Member {
+  readonly consumer: ConsumerName
+  readonly session: string
+  readonly capacity: number
+  readonly owned: number
+}
+
+/**
+ * How far a service is behind the end of a data stream.
+ *
+ * **Example** (Whether it keeps up)
+ *
+ * ```ts
+ * import { StreamClient } from "@effect-simba/core/streams"
+ * import { Duration, Effect } from "effect"
+ *
+ * const keepsUp = Effect.map(StreamClient.lag("orders:eu"), ({ age }) => Duration.isLessThan(age, Duration.minutes(1)))
+ * ```
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Lag {
+  /** Messages after the checkpoint. */
+  readonly messages: number
+  /**
+   * Whether that is their number. Otherwise there may be more: without an offset at the checkpoint, or before Redis 7.0, at
+   * most 1,000 are counted.
+   */
+  readonly isCounted: boolean
+  /** How long the first of them has waited, by its id and the time of the backend. Zero without one. */
+  readonly age: Duration.Duration
+  /** The first of them. */
+  readonly first: EntryId | undefined
+}
