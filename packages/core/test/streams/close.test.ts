@@ -92,6 +92,23 @@ describe("closing a consumer", () => {
       assert.isTrue((yield* b.client.owned).every(({ failures }) => failures === 0))
     })), { tags: ["G20"] })
 
+  it.effect.each([true, false])(
+    "one with room for one takes over all by signals, one after the other (at once: %s)",
+    (rebalance) =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        const a = yield* open("a", { gracePeriod: 0, rebalance })
+        const b = yield* open("b", { sweepInterval: "1 hour", capacity: 1, rebalance })
+        yield* a.serve(6)
+        yield* TestClock.adjust("1 second")
+        yield* b.start(b.client.run(Effect.sleep("100 millis")))
+        yield* TestClock.adjust("2 seconds")
+        yield* a.close
+        yield* TestClock.adjust("5 seconds")
+        assert.deepStrictEqual([...backend.done].sort(), ["s1", "s2", "s3", "s4", "s5", "s6"])
+      }))
+  )
+
   it.effect(
     "needs no news from the backend: a reader that waits for announcements is let go at once",
     () =>

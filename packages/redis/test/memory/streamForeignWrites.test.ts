@@ -61,6 +61,30 @@ describe("what others write", () => {
     { tags: ["G2"] }
   )
 
+  it.effect("the end of an announcement of others forgets nothing of a later one", () =>
+    onFake(Effect.gen(function*() {
+      const { read, send, service } = yield* setup()
+      const stream = streamOf("one")
+      const announcement = { stream, info: {} }
+      const text = JSON.stringify({ DataStreamName: stream, Info: {} })
+      const first = EntryId.make(String(yield* send("XADD", input, "*", "lbs-input", text)))
+      const [second] = yield* service.announce([announcement])
+      yield* read()
+      const request = {
+        stream,
+        entry: first,
+        consumer: a,
+        epoch: epoch(),
+        lease,
+        minIdle: Duration.zero,
+        maxFailures: 10
+      }
+      const [taken] = yield* service.take([request])
+      assert(taken?._tag === "Taken")
+      assert.strictEqual(yield* service.done({ ...request, token: taken.token }), "Done")
+      assert.deepStrictEqual(yield* service.announce([announcement]), [{ entry: second!.entry, isNew: false }])
+    })))
+
   it.effect("what is deleted and still pending is nobody's, and pending no more", () =>
     onFake(Effect.gen(function*() {
       const { ask, own, pending, send, service, xpending } = yield* setup()
