@@ -205,6 +205,7 @@ describe("nothingIsForgotten", () => {
     )
     const twice = (afterwards: (client: Client) => void) => (client: Client) =>
       Effect.gen(function*() {
+        yield* send("XADD", "s", "2-0", "field", "value")
         yield* announced(client)
         client.note("begin", { resource: "s", id: "s#1", entry: "1-0" })
         yield* commit("2-0")
