@@ -55,7 +55,7 @@ export const assemble = (path, bodies = {}) => {
 }
 
 /** The text without comments and indentation: the server does not need them. */
-const strip = (text) => {
+export const strip = (text) => {
   const { comments } = parse(text, { luaVersion: "5.1", ranges: true })
   const code = comments.reduceRight((code, { range: [from, to] }) => code.slice(0, from) + code.slice(to), text)
   return `\n${code.split("\n").map((line) => line.trim()).filter((line) => line !== "").join("\n")}\n`

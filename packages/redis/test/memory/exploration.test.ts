@@ -1,7 +1,7 @@
 import { Simulation } from "@effect-simba/testkit"
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { scopes } from "../explore/scopes.ts"
+import { isOfStreams, scopes } from "../explore/scopes.ts"
 
 // Errors are values here, made by the thousand
 const { stackTraceLimit } = Error
@@ -15,6 +15,7 @@ const clean = (explored: Simulation.Explored) => {
 
 describe("Every schedule with one deviation", () => {
   for (const [name, { plan, what }] of Object.entries(scopes)) {
-    it.effect(`${name}: ${what}`, () => Effect.map(Simulation.explore(plan), clean))
+    const tags = isOfStreams(name) ? ["long"] : []
+    it.effect(`${name}: ${what}`, () => Effect.map(Simulation.explore(plan), clean), { tags })
   }
 })

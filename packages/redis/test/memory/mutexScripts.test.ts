@@ -1,0 +1,153 @@
+/** What the scripts of the mutex leave on the server, where stores and simulations see it late or never. */
+import { Subscriber } from "@effect-simba/core/Subscriber"
+import { FakeRedis } from "@effect-simba/testkit"
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect, Layer, Queue } from "effect"
+import { Redis } from "effect/persistence/Redis"
+import { TestClock } from "effect/testing"
+import * as scripts from "../../src/internal/mutex/scripts.ts"
+
+const keys = ["simba:{m}", "simba:{m}:contender", "simba:{m}:fence", "simba:{m}:reserved"] as const
+const [owner, queue, fence, reserved] = keys
+const id = (n: number, layer = "aaaaaaaaaaaa") => `${n}-${layer}:host-1`
+const stock = "1:1@stock"
+
+const server = Layer.fresh(FakeRedis.layerClient().pipe(Layer.provide(FakeRedis.layer({ expiryDelay: [0, 0] }))))
+
+const send = (command: string, ...args: ReadonlyArray<string>) =>
+  Redis.use((redis) => redis.send<unknown>(command, ...args))
+
+/** One operation of a script that has many. */
+const operate = (code: string, ...operands: ReadonlyArray<string>) =>
+  Effect.map(
+    send("EVAL", scripts.acquireAndRelease.lua, "4", ...keys, code, "1", "9000", "1500", ...operands),
+    (replies) => (replies as ReadonlyArray<unknown>)[0]
+  )
+
+const tryIt = (by: string) => Effect.map(operate("t", by), String)
+const confirm = (by: string, token: string, lease: number, spare: number) =>
+  operate("c", by, token, String(lease), String(spare))
+const wait = (by: string, lease: number, ticket = "") =>
+  Effect.map(operate("a", by, "wait", String(lease), "1500", ticket, "0", "0"), (reply) => reply as Array<string>)
+
+describe("A confirmation that reserves tokens", () => {
+  const reserves = Effect.gen(function*() {
+    const token = yield* tryIt(id(1))
+    assert.strictEqual(yield* confirm(id(1), token, 4000, 2), token)
+    assert.strictEqual(yield* send("GET", fence), `${token}/2`)
+    assert.strictEqual(yield* send("PTTL", owner), 4000)
+    return token
+  })
+
+  it.effect("extends the grant to the lease that it asks for, and reserves", () => Effect.provide(reserves, server))
+
+  it.effect("takes nothing of what is reserved already", () =>
+    Effect.gen(function*() {
+      const token = yield* reserves
+      assert.strictEqual(yield* confirm(id(1), token, 5000, 1), token)
+      assert.strictEqual(yield* send("GET", fence), `${token}/2`)
+      assert.strictEqual(yield* send("PTTL", owner), 5000)
+    }).pipe(Effect.provide(server)))
+
+  it.effect("is refused for the token of another grant, and to others than the owner", () =>
+    Effect.gen(function*() {
+      const token = yield* reserves
+      const refused = [`${id(1)}@@4000`, "", "0", "0"]
+      assert.deepStrictEqual(yield* confirm(id(1), String(Number(token) - 1), 9000, 5), refused)
+      assert.deepStrictEqual(yield* confirm(id(2), token, 9000, 5), refused)
+      assert.strictEqual(yield* send("GET", fence), `${token}/2`)
+      assert.strictEqual(yield* send("PTTL", owner), 4000)
+    }).pipe(Effect.provide(server)))
+})
+
+describe("A waiter", () => {
+  it.effect("keeps the queue for longer than it sleeps, and never shortens it", () =>
+    Effect.gen(function*() {
+      yield* tryIt(id(1))
+      yield* wait(id(2), 3000)
+      assert.strictEqual(yield* send("PTTL", queue), 9000 + 3000 + 1500)
+      yield* wait(id(3), 1000)
+      assert.strictEqual(yield* send("PTTL", queue), 9000 + 3000 + 1500)
+      yield* TestClock.adjust("2 seconds")
+      yield* wait(id(3), 6000)
+      assert.strictEqual(yield* send("PTTL", queue), 7000 + 6000 + 1500)
+    }).pipe(Effect.provide(server)))
+
+  it.effect("comes behind all others, also behind those with a ticket ahead of the clock", () =>
+    Effect.gen(function*() {
+      yield* tryIt(id(1))
+      yield* send("ZADD", queue, "1750000100.500001", id(2))
+      const [, ticket] = yield* wait(id(3), 1000)
+      assert.strictEqual(ticket, "1750000100.500002")
+      assert.deepStrictEqual(yield* send("ZRANGE", queue, "0", "-1"), [id(2), id(3)])
+    }).pipe(Effect.provide(server)))
+
+  it.effect("counts those of ours before it, and knows of a stock one among them", () =>
+    Effect.gen(function*() {
+      yield* tryIt(id(1))
+      const place = (n: number) => Effect.map(wait(id(n), 1000), (reply) => reply.slice(2, 4))
+      assert.deepStrictEqual(yield* place(2), ["0", "0"])
+      assert.deepStrictEqual(yield* place(3), ["1", "0"])
+      yield* send("ZADD", queue, "1750000010", stock)
+      assert.deepStrictEqual(yield* place(4), ["2", "1"])
+      assert.deepStrictEqual(yield* place(2), ["0", "1"])
+      // More than it reads one by one: then its place in the whole queue
+      const many = Array.from({ length: 20 }, (_, i) => [`1750000020.5000${i + 10}`, id(100 + i)]).flat()
+      yield* send("ZADD", queue, ...many)
+      assert.deepStrictEqual(yield* place(5), ["24", "1"])
+    }).pipe(Effect.provide(server)))
+
+  it.effect("leaves a free mutex to the stock contender for which it is reserved, until that one owns it", () =>
+    Effect.gen(function*() {
+      yield* send("SET", reserved, stock, "PX", "1500")
+      const [ownership, , , heldBack] = yield* wait(id(2), 1000)
+      assert.deepStrictEqual([ownership, heldBack], ["@@", "1"])
+      yield* send("SET", owner, "2:2@stock", "PX", "4000")
+      yield* wait(id(2), 1000)
+      assert.strictEqual(yield* send("GET", reserved), stock)
+      yield* send("SET", owner, stock, "PX", "4000")
+      yield* wait(id(2), 1000)
+      assert.strictEqual(yield* send("GET", reserved), null)
+    }).pipe(Effect.provide(server)))
+
+  it.effect("that a stock release took out of the queue has the mutex at once by its ticket", () =>
+    Effect.gen(function*() {
+      yield* tryIt(id(1))
+      const [, ticket] = yield* wait(id(2), 1000)
+      yield* send("DEL", owner)
+      yield* send("ZREM", queue, id(2))
+      yield* send("SET", reserved, id(2), "PX", "1500")
+      assert.isString(yield* wait(id(2), 1000, ticket))
+      assert.strictEqual(yield* send("GET", owner), id(2))
+    }).pipe(Effect.provide(server)))
+})
+
+describe("Renewals", () => {
+  it.effect("name a key of another type, and renew the others", () =>
+    Effect.gen(function*() {
+      yield* send("RPUSH", "k1", "x")
+      yield* send("SET", "k2", id(2), "PX", "100")
+      yield* send("RPUSH", "k3", "x")
+      const { lua } = scripts.renewLeases
+      const reply = (yield* send("EVAL", lua, "3", "k1", "k2", "k3", id(1), id(2), id(3), "5000")) as Array<
+        Array<unknown>
+      >
+      assert.deepStrictEqual(reply.map(([index, what]) => [index, what]), [[1, "error"], [3, "error"]])
+      assert.include(String(reply[0]![2]), "WRONGTYPE")
+      assert.strictEqual(yield* send("PTTL", "k2"), 5000)
+    }).pipe(Effect.provide(server)))
+})
+
+describe("A forced release", () => {
+  it.effect("notifies a stock owner on its own channel", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const { subscribe } = yield* Subscriber
+      const heard = yield* subscribe(`${owner}:${stock}`)
+      yield* send("SET", owner, stock, "PX", "4000")
+      const before = yield* send("EVAL", scripts.forceRelease.lua, "4", ...keys, "1500", "1")
+      assert.strictEqual(before, `${stock}@@4000`)
+      yield* TestClock.adjust(Duration.millis(1))
+      const messages = yield* Queue.clear(heard)
+      assert.include(JSON.stringify([...messages]), `released@@${stock}`)
+    })).pipe(Effect.provide(server)))
+})

@@ -1,0 +1,76 @@
+// What is mutated, and the tests that may notice: fast files first.
+import { readdirSync } from "node:fs"
+import { join } from "node:path"
+import { root } from "../lib/workspace.mjs"
+import { luaMutants } from "./luaMutants.mjs"
+import { typescriptMutants } from "./typescriptMutants.mjs"
+
+const memory = "packages/redis/test/memory"
+
+/** Tests of one script or module, before tests of many. Files that are not named stand in between. */
+const fast = [
+  "mutexStore",
+  "batchScript",
+  "operationBatch",
+  "renewals",
+  "streamStore",
+  "streamForeignWrites",
+  "streamMessages"
+]
+const slow = [
+  "acquireQueue",
+  "contentionScript",
+  "outages",
+  "streamInterop",
+  "mixedFleet",
+  "streamSimulation",
+  "simulation",
+  "redisSimulation",
+  "exploration"
+]
+
+const rank = (name) => fast.includes(name) ? fast.indexOf(name) - fast.length : slow.indexOf(name) + 1
+
+const testsOf = (folder, keep) =>
+  readdirSync(join(root, folder))
+    .filter((name) => name.endsWith(".test.ts") && keep(name))
+    .map((name) => name.replace(".test.ts", ""))
+    .sort((a, b) => rank(a) - rank(b))
+    .map((name) => `${folder}/${name}.test.ts`)
+
+const ofStreams = (name) => /^(stream|testStreams)/.test(name)
+
+const lua = (name, folder, keep) => ({
+  name,
+  make: () => ({ ...luaMutants(join(root, folder), name), tests: testsOf(memory, keep) })
+})
+
+const core = (...folders) => folders.flatMap((folder) => testsOf(`packages/core/test/${folder}`, () => true))
+
+const typescript = (name, folder, tests, keep) => ({
+  name,
+  make: () => ({
+    ...typescriptMutants(join(root, folder), name, keep),
+    tests: tests()
+  })
+})
+
+const ofMutex = () => testsOf(memory, (name) => !ofStreams(name))
+const ofStores = () => testsOf(memory, ofStreams)
+
+export const areas = [
+  lua("lua-mutex", "packages/redis/src/internal/mutex", (name) => !ofStreams(name)),
+  lua("lua-streams", "packages/redis/src/streams/internal", ofStreams),
+  typescript("core-lease", "packages/core/src/internal/lease", () => core("lease", "mutex", "streams")),
+  typescript("core-mutex", "packages/core/src/internal/mutex", () => [...core("mutex", "lease"), ...ofMutex()]),
+  typescript("core-leadership", "packages/core/src/internal/leadership", () => core("leadership")),
+  typescript("core-streams", "packages/core/src/streams/internal", () => [...core("streams"), ...ofStores()]),
+  typescript(
+    "redis-client",
+    "packages/redis/src/internal/client",
+    () => testsOf(memory, () => true),
+    (path) => !path.includes("ioredis")
+  ),
+  typescript("redis-mutex", "packages/redis/src/internal/mutex", ofMutex),
+  typescript("redis-streams", "packages/redis/src/streams/internal", ofStores)
+]

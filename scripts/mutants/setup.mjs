@@ -1,0 +1,42 @@
+// Lets the Lua machine of the fake Redis run the active mutant in place of the script that it is asked for.
+import { sharedLua } from "@effect-simba/fake-redis/Engine"
+import { mutation, work } from "./state.mjs"
+
+const vm = await sharedLua()
+
+if (!vm.mutable) {
+  vm.mutable = true
+  const compile = vm.compile.bind(vm)
+  // A mutant that loops is stopped soon: the machine counts so many steps of a million instructions
+  let hooks = 0
+  Object.defineProperty(vm, "hooks", {
+    get: () => hooks,
+    set: (count) => {
+      hooks = count === 0 && mutation.active !== undefined ? 195 : count
+    }
+  })
+  const indexOf = new Map(work.programs.map(({ text }, index) => [text, index]))
+  const covered = work.programs.map(({ covered }) => compile(covered))
+  const counting = (host, reached) => ({
+    random: host.random,
+    call: (args, protocol) => args[0] === "@cov" ? (reached.add(args[1]), null) : host.call(args, protocol)
+  })
+  vm.compile = (source) => {
+    const script = compile(source)
+    const index = indexOf.get(source)
+    if (index === undefined || typeof script === "string") return script
+    return {
+      ...script,
+      run: (keys, argv, host, sha) => {
+        const { active, reached } = mutation
+        if (reached !== undefined) return covered[index].run(keys, argv, counting(host, reached), sha)
+        const program = active?.programs?.find(([at]) => at === index)
+        if (program === undefined) return script.run(keys, argv, host, sha)
+        if (mutation.isOverdue()) mutation.overdue()
+        const reply = compile(program[1]).run(keys, argv, host, sha)
+        if (hooks >= 200) mutation.fail()
+        return reply
+      }
+    }
+  }
+}

@@ -1,0 +1,139 @@
+// Mutants of TypeScript modules. All mutants of a module are in one text, each behind a switch: the active one is chosen
+// while the program runs.
+import { readFileSync } from "node:fs"
+import { relative, sep } from "node:path"
+import { parseAst } from "rolldown/parseAst"
+import { filesBelow, shown } from "../lib/workspace.mjs"
+import { hash, lineAt } from "./luaMutants.mjs"
+
+const operators = {
+  "===": ["!=="],
+  "!==": ["==="],
+  "<": ["<=", ">="],
+  "<=": ["<", ">"],
+  ">": [">=", "<="],
+  ">=": [">", "<"],
+  "+": ["-"],
+  "-": ["+"],
+  "*": ["/"],
+  "/": ["*"],
+  "%": ["*"],
+  "&&": ["||"],
+  "||": ["&&"],
+  "+=": ["-="],
+  "-=": ["+="],
+  "++": ["--"],
+  "--": ["++"]
+}
+
+const isText = ({ left, right }) =>
+  [left, right].some(({ type, value }) => type === "TemplateLiteral" || type === "Literal" && typeof value === "string")
+
+const wrappers = new Set(["TSAsExpression", "TSNonNullExpression", "TSSatisfiesExpression"])
+
+/** The texts that stand in for a node. */
+const alternatives = (node, parent, key, code) => {
+  const text = ({ end, start }) => code.slice(start, end)
+  /** The operator stands between its operands, beside their parentheses. */
+  const withOperator = (by) => {
+    const at = code.indexOf(node.operator, node.left.end)
+    return code.slice(node.start, at) + by + code.slice(at + node.operator.length, node.end)
+  }
+  const isCondition = key === "test" && (parent.type === "IfStatement" || parent.type === "ConditionalExpression")
+  const found = isCondition ? ["true", "false"] : key === "test" && parent.type === "WhileStatement" ? ["false"] : []
+  switch (node.type) {
+    case "BinaryExpression":
+    case "LogicalExpression":
+      if (node.operator !== "+" || !isText(node)) {
+        found.push(...(operators[node.operator] ?? []).map(withOperator))
+      }
+      break
+    case "UnaryExpression":
+      if (node.operator === "!") found.push(text(node.argument))
+      break
+    case "Literal":
+      if (typeof node.value === "number") found.push(String(node.value + 1))
+      if (typeof node.value === "boolean") found.push(String(!node.value))
+      break
+    case "AssignmentExpression":
+      found.push(...(operators[node.operator] ?? []).map(withOperator))
+      break
+    case "UpdateExpression": {
+      const [by] = operators[node.operator]
+      found.push(node.prefix ? by + text(node.argument) : text(node.argument) + by)
+    }
+  }
+  if (parent.type === "ExpressionStatement") found.push("undefined")
+  return found
+}
+
+/** The module with a switch at each mutant; `see` names the switch of a mutant, or nothing to leave it out. */
+const render = (code, see) => {
+  const children = (node) =>
+    Object.entries(node).flatMap(([key, value]) =>
+      (Array.isArray(value) ? value : [value])
+        .filter((item) => item !== null && typeof item === "object" && typeof item.type === "string")
+        .map((child) => ({ key, child }))
+    ).sort((a, b) => a.child.start - b.child.start)
+  const isSkipped = (node, key, child) =>
+    key === "key" && !node.computed || child.type.startsWith("TS") && !wrappers.has(child.type) ||
+    child.type.startsWith("Import") || key === "typeAnnotation" || key === "label"
+  const visit = (node, parent, key, inFunction) => {
+    const inner = inFunction || /Function|PropertyDefinition/.test(node.type)
+    let [text, at] = ["", node.start]
+    for (const { child, key } of children(node)) {
+      if (isSkipped(node, key, child) || child.start < at) continue
+      text += code.slice(at, child.start) + visit(child, node, key, inner)
+      at = child.end
+    }
+    text += code.slice(at, node.end)
+    const switches = inFunction
+      ? alternatives(node, parent, key, code).flatMap((by) => {
+        const id = see(node, by)
+        return id === undefined ? [] : [`__mutant(${id}) ? (${by}) : `]
+      })
+      : []
+    if (switches.length > 0) text = `(${switches.join("")}(${text}))`
+    // A line that begins with a parenthesis would go on with the line before it
+    return node.type === "ExpressionStatement" && text.startsWith("(") ? `void ${text}` : text
+  }
+  const program = parseAst(code, { lang: "ts" })
+  return code.slice(0, program.start) + visit(program, {}, "", false) + code.slice(program.end)
+}
+
+export const typescriptMutants = (folder, area, keep = () => true) => {
+  const mutants = []
+  for (const path of filesBelow(folder, (name) => name.endsWith(".ts") && !name.endsWith(".generated.ts"))) {
+    if (!keep(path)) continue
+    const code = readFileSync(path, "utf8")
+    const file = shown(path)
+    const names = new Map()
+    let ordinal = 0
+    render(code, ({ end, start }, by) => {
+      const changed = `${lineAt(code, start)} -> ${
+        lineAt(code.slice(0, start) + by.replaceAll("\n", " ") + code.slice(end), start)
+      }`
+      const count = (names.get(changed) ?? 0) + 1
+      names.set(changed, count)
+      mutants.push({
+        area,
+        file,
+        what: count === 1 ? changed : `${changed} #${count}`,
+        line: code.slice(0, start).split("\n").length,
+        hash: hash(code),
+        ordinal: ordinal++
+      })
+      return undefined
+    })
+  }
+  return { mutants, programs: [] }
+}
+
+/** What a test loads instead of a module. */
+export const mutated = (work, root, code, id) => {
+  const file = relative(root, id.replace(/\?.*$/, "")).split(sep).join("/")
+  const ids = new Map(work.mutants.flatMap((mutant) => mutant.file === file ? [[mutant.ordinal, mutant.id]] : []))
+  if (ids.size === 0 || !file.endsWith(".ts")) return undefined
+  let ordinal = 0
+  return { code: render(code, () => ids.get(ordinal++)), map: null }
+}

@@ -1,0 +1,52 @@
+import { createRequire } from "node:module"
+import { join } from "node:path"
+import { defineConfig } from "vitest/config"
+import { root } from "../lib/workspace.mjs"
+import { work } from "./state.mjs"
+import { mutated } from "./typescriptMutants.mjs"
+
+const here = (name) => join(import.meta.dirname, name)
+const original = createRequire(join(root, "packages/redis/package.json")).resolve("@effect/vitest")
+const order = new Map(work.tests.map((path, index) => [join(root, path), index]))
+
+/** Fast files first: a mutant that they kill does not run in the slow ones. */
+class InOrder {
+  shard(files) {
+    return files
+  }
+  sort(files) {
+    return [...files].sort((a, b) => order.get(a.moduleId) - order.get(b.moduleId))
+  }
+}
+
+export default defineConfig({
+  root,
+  plugins: [{
+    name: "mutants",
+    enforce: "pre",
+    transform: (code, id) => mutated(work, root, code, id)
+  }],
+  resolve: {
+    alias: [
+      { find: /^effect-vitest-original$/, replacement: original },
+      { find: /^@effect\/vitest$/, replacement: here("effectVitest.mjs") },
+      { find: "@effect-simba/fake-redis/Engine", replacement: join(root, "packages/fake-redis/src/Engine.ts") }
+    ]
+  },
+  test: {
+    include: work.tests,
+    runner: here("runner.mjs"),
+    setupFiles: [here("setup.mjs")],
+    pool: "forks",
+    isolate: false,
+    fileParallelism: work.workers > 1,
+    maxWorkers: work.workers,
+    testTimeout: 0,
+    hookTimeout: 600_000,
+    teardownTimeout: 1000,
+    dangerouslyIgnoreUnhandledErrors: true,
+    silent: true,
+    sequence: { sequencer: InOrder, concurrent: false },
+    strictTags: false
+  }
+})
