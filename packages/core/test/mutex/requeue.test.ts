@@ -75,6 +75,7 @@ describe("a release that grants the mutex to another layer", () => {
       yield* TestClock.adjust("491 millis")
       yield* Fiber.join(us)
       yield* Fiber.join(them)
+      assert.isDefined(waiting.pollUnsafe())
       assert.isTrue(yield* (yield* Fiber.join(waiting)).isHeld)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 

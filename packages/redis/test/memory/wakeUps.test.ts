@@ -1,0 +1,123 @@
+/** Whom the scripts wake up: who is told to look, and who is held back for a stock contender. */
+import { MutexStore, type WakeUp } from "@effect-simba/core/MutexStore"
+import { Subscriber } from "@effect-simba/core/Subscriber"
+import { RedisMutex } from "@effect-simba/redis"
+import { FakeRedis } from "@effect-simba/testkit"
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Duration, Effect, Layer, Queue } from "effect"
+import { Redis } from "effect/persistence/Redis"
+import { TestClock } from "effect/testing"
+import * as RedisKeys from "../../src/internal/mutex/keys.ts"
+import { contender, freshName } from "../support/harness.ts"
+
+const stock = "1:4711@stock"
+
+/** A mutex, its store, and a client that does what a stock contender would. */
+const stage = Effect.fnUntraced(function*({ countable = true }: { readonly countable?: boolean } = {}) {
+  const client = yield* Layer.build(FakeRedis.layerClient({ name: "a" }))
+  const services = Context.add(client, Subscriber, { ...Context.get(client, Subscriber), countable })
+  const store = Context.get(
+    yield* Layer.build(Layer.fresh(RedisMutex.layerStore).pipe(Layer.provide(Layer.succeedContext(services)))),
+    MutexStore
+  )
+  const mutex = freshName("wake up")
+  const heard: Array<readonly [waiter: number, WakeUp["_tag"]]> = []
+  let count = 0
+  /** Subscribes and queues, as the only waiter of its layer. */
+  const queue = Effect.gen(function*() {
+    const waiter = contender(store, mutex)
+    const index = count++
+    const { next } = yield* store.wakeUps(mutex, waiter.id)
+    yield* Effect.forkScoped(Effect.forever(Effect.map(next, ({ _tag }) => heard.push([index, _tag]))))
+    yield* waiter.wait
+    return waiter
+  })
+  const owner = contender(store, mutex)
+  const release = (id: typeof owner.id, requeue?: typeof owner.id) =>
+    store.release({
+      mutex,
+      id,
+      confirm: Duration.millis(1500),
+      ...(requeue === undefined ? {} : { requeue: { id: requeue, lease: Duration.seconds(16), reserve: 0 } })
+    })
+  return {
+    ...{ heard, mutex, owner, queue, release, store },
+    redis: Context.get(client, Redis),
+    subscribe: (channel: string) => Context.get(client, Subscriber).subscribe(channel)
+  }
+})
+
+const FakeLive = FakeRedis.layer()
+
+describe("a waiter that leaves the head of the queue", () => {
+  const looking = (countable: boolean) =>
+    Effect.gen(function*() {
+      const { heard, owner, queue, release } = yield* stage({ countable })
+      yield* owner.own
+      const waiters = yield* Effect.forEach(Array.from({ length: 11 }), () => queue)
+      yield* release(waiters[0]!.id)
+      yield* TestClock.adjust(1)
+      return heard
+    }).pipe(Effect.scoped, Effect.provide(FakeLive))
+
+  it.effect("tells the next one to look, and nobody else", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(yield* looking(true), [[1, "LookIn"]])
+    }))
+
+  it.effect("tells the next eight where nobody can be seen to be dead", () =>
+    Effect.gen(function*() {
+      const told = [1, 2, 3, 4, 5, 6, 7, 8].map((index) => [index, "LookIn"] as const)
+      assert.deepStrictEqual(yield* looking(false), told)
+    }))
+})
+
+describe("while a stock contender that was called is on its way", () => {
+  const called = Effect.gen(function*() {
+    const all = yield* stage()
+    const { mutex, owner, queue, redis } = all
+    yield* owner.own
+    const [first, second] = [yield* queue, yield* queue]
+    yield* redis.send("DEL", RedisKeys.owner(mutex))
+    yield* redis.send("SET", RedisKeys.reserved(mutex), stock, "PX", "1500")
+    return { ...all, first, second }
+  })
+
+  it.effect("a waiter that leaves gives the mutex to no other", () =>
+    Effect.gen(function*() {
+      const { heard, mutex, release, second, store } = yield* called
+      yield* release(second.id)
+      yield* TestClock.adjust(1)
+      assert.deepStrictEqual(yield* store.owner(mutex), { _tag: "Free" })
+      assert.deepStrictEqual(heard, [])
+    }).pipe(Effect.scoped, Effect.provide(FakeLive)))
+
+  it.effect("a late release that queues another takes nothing, and gives nothing", () =>
+    Effect.gen(function*() {
+      const { heard, mutex, owner, release, store } = yield* called
+      yield* release(owner.id, contender(store, mutex).id)
+      yield* TestClock.adjust(1)
+      assert.deepStrictEqual(yield* store.owner(mutex), { _tag: "Free" })
+      assert.deepStrictEqual(heard, [])
+    }).pipe(Effect.scoped, Effect.provide(FakeLive)))
+
+  it.effect("a forced release frees the mutex for everybody", () =>
+    Effect.gen(function*() {
+      const { mutex, owner, redis, store } = yield* stage()
+      yield* owner.own
+      yield* redis.send("SET", RedisKeys.reserved(mutex), stock, "PX", "1500")
+      yield* store.forceRelease(mutex, Duration.millis(1500))
+      yield* contender(store, mutex).own
+    }).pipe(Effect.scoped, Effect.provide(FakeLive)))
+})
+
+it.effect("a stock owner whose mutex is released by force hears so on its own channel", () =>
+  Effect.gen(function*() {
+    const { mutex, redis, store, subscribe } = yield* stage()
+    const notices = yield* subscribe(RedisKeys.contenderChannel(mutex, stock))
+    yield* redis.send("SET", RedisKeys.owner(mutex), stock, "PX", "16000")
+    yield* store.forceRelease(mutex, Duration.millis(1500))
+    yield* TestClock.adjust(1)
+    const texts = (yield* Queue.clear(notices)).map((notice) => notice._tag === "Message" ? notice.text : notice._tag)
+    assert.deepStrictEqual(texts, [`released@@${stock}`])
+  }).pipe(Effect.scoped, Effect.provide(FakeLive)))
