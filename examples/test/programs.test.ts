@@ -104,14 +104,16 @@ describe("programs that end", () => {
         /all are processed/
       ])
   )
+  onBoth("exactly-once.ts on SQLite", (redis) => runs("exactly-once.ts", redis, [/bob has 42/]))
   onBoth(
     "fenced-sql.ts on SQLite",
     (redis) => runs("fenced-sql.ts", redis, [/alice has 111/, /refused: Token \d+ is stale/])
   )
 
-  it("fenced-sql.ts on Postgres", async () => {
+  it("exactly-once.ts and fenced-sql.ts on Postgres", async () => {
     const database = Scope.makeUnsafe()
     const url = await Effect.runPromise(Effect.provideService(Postgres.start, Scope.Scope, database))
+    await runs("exactly-once.ts", { DATABASE_URL: url }, [/bob has 42/])
     await runs("fenced-sql.ts", { DATABASE_URL: url }, [/alice has 111/, /refused: Token \d+ is stale/])
     await Effect.runPromise(Scope.close(database, Exit.void))
   })

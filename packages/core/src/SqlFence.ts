@@ -6,6 +6,8 @@
  * transaction with a smaller one fails with `StaleToken` before it reads or writes. The row of that table stays locked
  * until the end of the transaction, so transactions of one resource run one after the other.
  *
+ * The lease of a data stream shows its token in the same way. `docs/data-streams.md` writes each message exactly once by it.
+ *
  * Works on Postgres, SQLite, MySQL and MariaDB. Import it by its path: the package's index leaves it out, so that only
  * its users load `effect/sql`.
  *

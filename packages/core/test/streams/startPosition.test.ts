@@ -166,6 +166,27 @@ describe("a position that its user keeps", () => {
       }
     }))
 
+  it.effect("at the last message is the end, although the commit of that message was lost", () =>
+    Effect.gen(function*() {
+      const one = lease(1, 2)
+      one.add(message("3-0", { n: "0" }))
+      one.checkpoint = id("2-0")
+      const options = { after: Option.some("3-0"), until: ({ value }: { value: { n: number } }) => value.n === 0 }
+      assert.deepInclude(yield* processed(one, options), { seen: [], isDone: true })
+      assert.deepStrictEqual([one.checkpoint, one.end], ["3-0", "Ended"])
+      // At another message, and at one that is deleted, it waits for more
+      for (const left of [2, 1]) {
+        const other = lease(1, 2)
+        other.trim(left)
+        const { isDone, seen } = yield* processed(
+          other,
+          { ...options, after: Option.some("1-0") },
+          Effect.sync(() => other.add(message("3-0", { n: "0" })))
+        )
+        assert.deepStrictEqual([seen, isDone], [[2, 0], true])
+      }
+    }))
+
   it.effect("is refused if it is no id, and so is a start", () =>
     Effect.gen(function*() {
       const one = lease(1)

@@ -315,11 +315,23 @@ export class MessageReader<A, RD> {
   }
 
   private get begin() {
-    return Effect.map(startOf(this.lease, this.options), ({ end, start }) => {
-      this.isOver = end === "Ended"
+    return Effect.gen({ self: this }, function*() {
+      const { end, processed, start } = yield* startOf(this.lease, this.options)
+      this.isOver = end === "Ended" || processed !== undefined && (yield* this.isLast(processed, start))
       this.isReopened = end === "Reopened"
       // Nothing is read of what is over
       if (!this.isOver) this.position = readPosition.at(start)
+    })
+  }
+
+  /** Whether a message that is processed is the last: its commit may have come to nothing. Commits it then. */
+  private isLast(processed: RawMessage, { id, offset }: Checkpoint) {
+    return Effect.gen({ self: this }, function*() {
+      const decoded = yield* Effect.result(this.decode(processed))
+      if (decoded._tag === "Failure") return false
+      const isLast = this.options.until?.({ ...processed, offset, value: decoded.success }) ?? false
+      if (isLast) yield* retryOutages(this.lease.commit(id, { isLast, offset }))
+      return isLast
     })
   }
 

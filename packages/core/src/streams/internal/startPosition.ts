@@ -8,7 +8,7 @@ import * as log from "../../internal/log.ts"
 import { entryProblem } from "../../internal/nameRules.ts"
 import type { StreamLease } from "../StreamLease.ts"
 import { EntryId } from "../StreamName.ts"
-import type { Checkpoint, Extent, StreamEnd } from "../StreamState.ts"
+import type { Checkpoint, Extent, RawMessage, StreamEnd } from "../StreamState.ts"
 import { compareEntryIds } from "../StreamStore.ts"
 import { type LeaseError, retryOutages } from "./leaseRequests.ts"
 import { beginning } from "./readPosition.ts"
@@ -72,14 +72,28 @@ const warnOfExpiry = (lease: StreamLease) =>
     ).pipe(Effect.annotateLogs({ stream: lease.stream, message: first }))
   })
 
+/** The message at the position of a user. It may be deleted: nothing waits for long for it. */
+const messageAt = (lease: StreamLease, id: EntryId) =>
+  Effect.gen(function*() {
+    const extent = Option.getOrUndefined(yield* retryOutages(lease.extent))
+    if (extent?.first === undefined) return undefined
+    if (compareEntryIds(extent.first, id) > 0 || compareEntryIds(id, extent.last) > 0) return undefined
+    const found = yield* Effect.timeoutOption(retryOutages(lease.messagesAfter(predecessor(id), 1)), "1 second")
+    return Option.getOrElse(found, () => []).find((message) => message.id === id)
+  })
+
 /**
  * Starts after the position that its user keeps, else after the checkpoint, else where the options say. `end` is how the data
- * stream ended there.
+ * stream ended there. `processed` is the message at the position of the user, who alone knows whether it is the last.
  */
 export const startOf = (
   lease: StreamLease,
   { after, from = "beginning", until }: StartOptions
-): Effect.Effect<{ readonly start: Checkpoint; readonly end: StreamEnd }, LeaseError> =>
+): Effect.Effect<{
+  readonly start: Checkpoint
+  readonly end: StreamEnd
+  readonly processed?: RawMessage | undefined
+}, LeaseError> =>
   Effect.gen(function*() {
     const checkpoint = Option.getOrUndefined(yield* retryOutages(lease.checkpoint))
     const own = after && Option.map(
@@ -91,7 +105,9 @@ export const startOf = (
     if (start !== undefined) {
       // Before the end there are messages left
       const mayBeOver = until !== undefined && checkpoint !== undefined && compareEntryIds(start.id, checkpoint.id) >= 0
-      return { start, end: mayBeOver ? yield* retryOutages(lease.end) : "Open" }
+      const end = mayBeOver ? yield* retryOutages(lease.end) : "Open"
+      const isOwn = own !== undefined && until !== undefined && end === "Open"
+      return { start, end, processed: isOwn ? yield* messageAt(lease, start.id) : undefined }
     }
     if (from !== "beginning") return { start: yield* startFrom(lease, from), end: "Open" }
     if (after === undefined) yield* warnOfExpiry(lease)
