@@ -215,7 +215,7 @@ export class MessageReader<A, RD> {
       if (readPosition.isRewritten(this.origin, checkpoint, extent)) {
         this.recent.keep(0)
         yield* retryOutages(this.lease.seek(readPosition.beginning))
-        yield* this.turnBack(readPosition.beginning)
+        this.position = readPosition.at(readPosition.beginning)
         const { first, last } = extent
         yield* this.report({ after: position.after, until: first ?? last, missed: Option.none(), reason: "Rewritten" })
         return { _tag: "Rewritten" }
@@ -224,17 +224,9 @@ export class MessageReader<A, RD> {
       const missed = position.offset === undefined || left.offset === undefined
         ? Option.none()
         : Option.some(position.offset - left.offset)
-      yield* this.turnBack(left)
+      this.position = readPosition.at(left)
       yield* this.report({ after: left.id, until: position.after, missed, reason: "LostEnd" })
       return { _tag: "LostEnd", left }
-    })
-  }
-
-  private turnBack(to: Checkpoint) {
-    return Effect.sync(() => {
-      this.position = readPosition.at(to)
-      this.isUnchecked = true
-      this.checkedAt = -Infinity
     })
   }
 
