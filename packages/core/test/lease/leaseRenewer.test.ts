@@ -7,6 +7,7 @@ import * as FaultyStore from "../support/faultyStore.ts"
 import { Faults } from "../support/faultyStore.ts"
 import { calls, Hands, HandsLive } from "../support/hands.ts"
 import { start, TestLive, timeLeft } from "../support/setup.ts"
+import { stalling } from "../support/stalling.ts"
 
 /** With a registry of its own. */
 const isolated = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
@@ -31,6 +32,28 @@ describe("renewing many leases", () => {
       const left = yield* Metric.value(MutexMetrics.timeLeftAtRenewal)
       assert.deepInclude(left, { count: 3 * 3, min: left.max })
     }).pipe(Effect.scoped, Effect.provide(TestLive), isolated))
+
+  it.effect("renews two turns earlier where timers come late, and at the usual time when they no longer do", () =>
+    Effect.gen(function*() {
+      const { clock, stall } = yield* stalling
+      yield* Effect.gen(function*() {
+        yield* Mutex.acquire("m")
+        yield* TestClock.adjust("900 millis")
+        stall.millis = 1600
+        // The timer of the first second is 1.6 seconds late
+        yield* TestClock.adjust("100 millis")
+        yield* TestClock.adjust("4100 millis")
+        assert.deepStrictEqual(yield* guards, [])
+        yield* TestClock.adjust("300 millis")
+        assert.deepStrictEqual(yield* guards, ["guard 1"])
+        // A hundred seconds of punctual timers
+        yield* TestClock.adjust("100 seconds")
+        const { calls } = yield* Faults
+        calls.length = 0
+        yield* TestClock.adjust("20 seconds")
+        assert.deepStrictEqual(yield* guards, ["guard 1", "guard 1"])
+      }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
+    }))
 
   it.effect("records the least time left of leases that are renewed together", () =>
     Effect.gen(function*() {

@@ -17,6 +17,13 @@ const watch = 1000
 /** How far the clocks may drift apart before all deadlines are computed again: little of the smallest margin. Milliseconds. */
 const drift = 10
 
+/** Timers that are less late say nothing of the turns. Milliseconds. */
+const punctual = 50
+
+/** What a turn of the past counts for after each wake-up. A longer one is a pause. Milliseconds. */
+const memory = 0.9
+const longestTurn = 10_000
+
 /** When leases are ended again after a crash. Milliseconds. */
 const retryEnd = 10
 
@@ -38,6 +45,8 @@ export class LeaseDeadlines<L extends AnyLease> {
   private readonly end: (leases: ReadonlyArray<L>, now: Instant) => void
   /** The wall clock less the monotonic clock, when all deadlines were last computed. */
   private offset: number
+  /** The longest turns of the last time, as far as timers came late. Milliseconds. */
+  private turn = 0
   /** When the loop wakes, in monotonic milliseconds; undefined while it runs. */
   private wakesAt: number | undefined
 
@@ -68,13 +77,21 @@ export class LeaseDeadlines<L extends AnyLease> {
   place(lease: L): void {
     // Nothing would remove it again
     if (!lease.isOpen()) throw new Error("a lease that has ended cannot be renewed")
-    const key = Math.min(lease.nextRenewal, lease.endsAt())
+    const key = Math.min(lease.nextRenewal - lease.lead(this.turn), lease.endsAt())
     this.heap.place(lease, key)
     if (this.wakesAt !== undefined && key < this.wakesAt) this.changed.openUnsafe()
   }
 
   remove(lease: L): void {
     this.heap.remove(lease)
+  }
+
+  private noteTurn(late: number): void {
+    const before = this.turn
+    const turn = Math.max(Math.min(late, longestTurn), before * memory)
+    this.turn = turn < punctual ? 0 : turn
+    // Leases that were placed before wait for their renewal
+    if (this.turn > before) { for (const lease of this.all()) if (lease.isOpen()) this.place(lease) }
   }
 
   /**
@@ -128,8 +145,12 @@ export class LeaseDeadlines<L extends AnyLease> {
       Effect.suspend(() => {
         this.changed.closeUnsafe()
         const now = this.now()
-        if (this.wakesAt !== undefined) late(now.monotonic - this.wakesAt)
+        const wokenLate = this.wakesAt === undefined ? undefined : now.monotonic - this.wakesAt
         this.wakesAt = undefined
+        if (wokenLate !== undefined) {
+          late(wokenLate)
+          this.noteTurn(wokenLate)
+        }
         this.compareClocks(now)
         this.sweep(now)
         const slice = previous = this.slice(previous)

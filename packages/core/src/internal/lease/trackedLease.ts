@@ -75,6 +75,14 @@ export abstract class TrackedLease<P extends Periods> implements Item {
     this.nextRenewal = Math.ceil(this.renewed.monotonic + Math.min(this.terms.renewAfter, pace))
   }
 
+  /**
+   * How much earlier a renewal begins in a process with turns of so many milliseconds: one until it is sent, and one until
+   * its reply is read.
+   */
+  lead(turn: number): number {
+    return this.isFailing ? 0 : Math.max(0, Math.min(2 * turn, (this.nextRenewal - this.renewed.monotonic) / 2))
+  }
+
   /** Ends it sooner, after so many milliseconds, unless a request extends it. A renewal goes out before that. */
   protected shorten(usable: number): void {
     const { monotonic, wall } = this.renewed

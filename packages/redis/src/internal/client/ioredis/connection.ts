@@ -82,8 +82,9 @@ const optionsFor = (role: Role, settings: Settings): ClientOptions & { readonly 
     autoResubscribe: false,
     maxRetriesPerRequest: 0,
     retryStrategy: () => null,
-    // Not `commandTimeout`: it would end the greeting of a slow server long before `connectTimeout`
-    ...(role === "reserved" ? {} : { socketTimeout: Math.max(2 * commandTimeout, connectTimeout) })
+    // Subscribers are pinged, and a blocking read has its own limit. Not `commandTimeout`: it would end the greeting of a
+    // slow server long before `connectTimeout`
+    ...(role === "commands" ? { socketTimeout: Math.max(2 * commandTimeout, connectTimeout) } : {})
   }
 }
 
