@@ -1,0 +1,168 @@
+/** Programs as users write them: nothing is annotated, and the compiler infers errors and requirements. */
+import { Contender, type Lease, Mutex, type SimbaError } from "@effect-simba/core"
+import { describe, expectTypeOf, it } from "@effect/vitest"
+import { Context, Data, Effect, Layer, type Option, Schedule, type Scope, Stream } from "effect"
+
+class Db extends Context.Service<Db, { readonly query: Effect.Effect<number, "sql"> }>()("test/Db") {}
+class Broken extends Data.TaggedError("Broken")<{ readonly part: string }> {}
+class Jobs extends Contender.Service<Jobs>()("test/Jobs") {}
+
+const live = Mutex.layerMemory()
+
+type Locked = SimbaError.AcquireError | SimbaError.LeaseLost
+type Tried = SimbaError.RequestError | SimbaError.LeaseLost
+
+/** Compiled and never run. */
+const types = (title: string, check: () => void) => it(title, () => void check)
+
+describe("withLock infers", () => {
+  types("success, errors and requirements of an effect", () => {
+    const program = Effect.succeed(1).pipe(Mutex.withLock("m"))
+    expectTypeOf(program).toEqualTypeOf<Effect.Effect<number, Locked, Mutex.Mutex>>()
+  })
+
+  types("those of a function of the lease", () => {
+    const program = Mutex.withLock("m")((lease) => Effect.succeed(lease))
+    expectTypeOf(program).toEqualTypeOf<Effect.Effect<Lease.Lease, Locked, Mutex.Mutex>>()
+  })
+
+  types("those of a generator", () => {
+    const program = Mutex.withLock("m", { timeout: "1 second" })((lease) =>
+      Effect.gen(function*() {
+        const { query } = yield* Db
+        yield* lease.ensure
+        return yield* query
+      })
+    )
+    expectTypeOf(program).toEqualTypeOf<Effect.Effect<number, Locked | "sql", Db | Mutex.Mutex>>()
+  })
+
+  types("an error class beside its own errors", () => {
+    const program = Effect.fail(new Broken({ part: "x" })).pipe(Mutex.withLock("m"))
+    expectTypeOf<Effect.Error<typeof program>>().toEqualTypeOf<Locked | Broken>()
+  })
+
+  types("nothing that is required, once the layer is provided", () => {
+    const program = Effect.void.pipe(Mutex.withLock("m"), Effect.provide(live))
+    expectTypeOf<Effect.Services<typeof program>>().toEqualTypeOf<never>()
+  })
+
+  types("that a caught tag is gone", () => {
+    const program = Effect.void.pipe(
+      Mutex.withLock("m"),
+      Effect.catchTag("AcquireTimeout", ({ owner }) => Effect.succeed(owner))
+    )
+    expectTypeOf<Effect.Error<typeof program>>().toEqualTypeOf<Exclude<Locked, SimbaError.AcquireTimeout>>()
+    expectTypeOf<Effect.Success<typeof program>>().toEqualTypeOf<string | void | undefined>()
+  })
+
+  types("several caught tags, with the fields of each", () => {
+    const program = Effect.void.pipe(
+      Mutex.withLock("m"),
+      Effect.catchTags({
+        AcquireTimeout: (error) => Effect.succeed(error.mutex),
+        LeaseLost: (error) => Effect.succeed(error.resource),
+        InvalidConfig: (error) => Effect.succeed(error.option)
+      })
+    )
+    expectTypeOf<Effect.Success<typeof program>>().toEqualTypeOf<string | void>()
+  })
+
+  types("the reason of a loss", () => {
+    const program = Effect.void.pipe(
+      Mutex.withLock("m"),
+      Effect.catchReason("LeaseLost", "TakenOver", (reason) => Effect.succeed(reason.owner))
+    )
+    expectTypeOf<Effect.Success<typeof program>>().toEqualTypeOf<string | void | undefined>()
+  })
+
+  types("that its errors say whether to retry", () => {
+    const program = Effect.void.pipe(
+      Mutex.withLock("m"),
+      Effect.retry({ while: (error) => error.isRetryable, times: 3 })
+    )
+    expectTypeOf<Effect.Error<typeof program>>().toEqualTypeOf<Locked>()
+  })
+
+  types("a schedule of retries", () => {
+    const program = Effect.void.pipe(Mutex.withLock("m"), Effect.retry(Schedule.recurs(2)))
+    expectTypeOf<Effect.Error<typeof program>>().toEqualTypeOf<Locked>()
+  })
+
+  types("the same as a method of the service, without a requirement", () => {
+    const program = Mutex.Mutex.use((mutex) => mutex.withLock("m")(Effect.succeed("done")))
+    expectTypeOf(program).toEqualTypeOf<Effect.Effect<string, Locked, Mutex.Mutex>>()
+  })
+
+  types("that one lock within another adds no error", () => {
+    const program = Effect.succeed(1).pipe(Mutex.withLock("a"), Mutex.withLock("b"))
+    expectTypeOf(program).toEqualTypeOf<Effect.Effect<number, Locked, Mutex.Mutex>>()
+  })
+
+  types("a service that closes over it", () => {
+    const layer = Layer.effect(Db, Effect.map(Mutex.Mutex, () => ({ query: Effect.succeed(1) })))
+    expectTypeOf(layer).toEqualTypeOf<Layer.Layer<Db, never, Mutex.Mutex>>()
+  })
+})
+
+describe("its kin infer", () => {
+  types("an option where the mutex may be taken", () => {
+    const program = Effect.succeed(1).pipe(Mutex.withLockIfAvailable("m"))
+    expectTypeOf(program).toEqualTypeOf<Effect.Effect<Option.Option<number>, Tried, Mutex.Mutex>>()
+  })
+
+  types("a scope for a lease", () => {
+    expectTypeOf(Mutex.acquire("m")).toEqualTypeOf<
+      Effect.Effect<Lease.Lease, SimbaError.AcquireError, Mutex.Mutex | Scope.Scope>
+    >()
+    expectTypeOf(Mutex.acquireIfAvailable("m")).toEqualTypeOf<
+      Effect.Effect<Option.Option<Lease.Lease>, SimbaError.RequestError, Mutex.Mutex | Scope.Scope>
+    >()
+  })
+
+  types("that a scope is enough", () => {
+    const program = Effect.scoped(Effect.flatMap(Mutex.acquire("m"), ({ ensure }) => ensure)).pipe(Effect.provide(live))
+    expectTypeOf<Effect.Services<typeof program>>().toEqualTypeOf<never>()
+    expectTypeOf<Effect.Success<typeof program>>().toEqualTypeOf<void>()
+  })
+
+  types("a loss where several mutexes are held", () => {
+    const program = Effect.flatMap(Mutex.acquireAll(["a", "b"]), (group) => group.protect(Effect.succeed(group.tokens)))
+    expectTypeOf<Effect.Error<typeof program>>().toEqualTypeOf<Locked>()
+  })
+
+  types("that work of the leader does not end, and fails only if it asks to", () => {
+    const quiet = Jobs.use((jobs) => jobs.whileLeader(Effect.fail("x" as const)))
+    expectTypeOf(quiet).toEqualTypeOf<Effect.Effect<never, never, Jobs>>()
+    const loud = Jobs.use((jobs) => jobs.whileLeader(Effect.fail("x" as const), { onError: "fail" }))
+    expectTypeOf(loud).toEqualTypeOf<Effect.Effect<never, "x", Jobs>>()
+  })
+
+  types("events as tagged unions", () => {
+    const successors = Mutex.events("m", { pollInterval: "1 second" }).pipe(
+      Stream.filter((event) => event._tag === "HandedOver"),
+      Stream.map(({ successor }) => successor)
+    )
+    expectTypeOf<Stream.Success<typeof successors>>().toEqualTypeOf<string>()
+  })
+})
+
+describe("an option that does not exist, or has no such value, is refused where it stands", () => {
+  types("for each operation and for the layer", () =>
+    void [
+      // @ts-expect-error -- 'tiemout' does not exist in type 'AcquireOptions'
+      Mutex.withLock("m", { tiemout: "1 second" }),
+      // @ts-expect-error -- 'timeout' does not exist in type 'LeaseOptions'
+      Mutex.withLockIfAvailable("m", { timeout: "1 second" }),
+      // @ts-expect-error -- timeout: "1 secnod" is no duration
+      Mutex.acquire("m", { timeout: "1 secnod" }),
+      // @ts-expect-error -- ttl: a boolean is no duration
+      Mutex.acquireAll(["a"], { ttl: true }),
+      // @ts-expect-error -- 'waiters' does not exist: it is 'limit'
+      Mutex.inspect("m", { waiters: 1 }),
+      // @ts-expect-error -- 'contender' does not exist: it is 'processName'
+      Mutex.layer({ contender: "a" }),
+      // @ts-expect-error -- guard: a duration is no schedule
+      Mutex.layer({ guard: "5 seconds" })
+    ])
+})
