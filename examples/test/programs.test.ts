@@ -91,6 +91,7 @@ const onBoth = (title: string, test: (redis: Environment) => Promise<void>) => {
 }
 
 describe("programs that end", () => {
+  onBoth("one-connection.ts", (redis) => runs("one-connection.ts", redis, [/booking orders:eu/, /booking refunds:eu/]))
   onBoth("own-client.ts", (redis) => runs("own-client.ts", redis, [/token \d+/, /visits: \d+/]))
   onBoth("node-redis.ts", (redis) => runs("node-redis.ts", redis, [/token \d+/]))
   onBoth("stream-fleet.ts", (redis) => runs("stream-fleet.ts", redis, [/eu: 42/, /us: 42/, /asia: 42/, /africa: 42/]))
