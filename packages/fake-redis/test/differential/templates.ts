@@ -227,6 +227,12 @@ CONFIG SET min-replicas-to-write <0|0|0|-1|abc>
 CONFIG SET <save|timeout|tcp-keepalive|maxclients|hz|activerehashing|appendonly|list-max-ziplist-size|foo> <foo|-1>
 CONFIG GET <stream-node-max-entries|hash-max-ziplist-entries|*max-intset*|min-slaves-to-write|timeout>
 LPOS {l} {m} RANK -9223372036854775808
+SUBSTR {s} {i} {i}
+ZINTER 2 {z} <{z}|{t}> <WITHSCORES|WEIGHTS 2 3|>
+ZDIFFSTORE {z} 2 {z} {z}
+SPUBLISH ch {v}
+<EVALSHA|EVALSHA_RO> <abc|e0e1f9fabfc9d4800c877a703b823ac0578ff8db> 0
+ROLE
 SORT <{l}|{t}|{z}> ALPHA <ASC|DESC|LIMIT {i} {i}|DESC LIMIT 0 2|LIMIT -1 2|>
 SORT <{l}|{t}|{z}> <ASC|DESC|LIMIT {i} {i}|foo|>
 SORT {l} ALPHA <GET #|GET s* GET #|GET h*->f1|GET s1|STORE {k}|STORE l2|GET s* STORE l1|LIMIT 0 100 STORE l2>
