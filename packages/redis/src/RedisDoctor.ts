@@ -185,6 +185,7 @@ const streamCommands = (stream: string): ReadonlyArray<Command> => {
     ["HMGET", failures, "doctor"],
     ["HGETALL", failures],
     ["HLEN", failures],
+    ["HKEYS", failures],
     ["HSCAN", failures, "0"],
     ["HDEL", failures, "doctor"],
     ["MGET", stream],

@@ -115,6 +115,8 @@ export class StreamClient extends Context.Service<StreamClient, {
     stream: string,
     options?: TrimOptions
   ) => Effect.Effect<number, InvalidConfig | InvalidName | StoreError>
+  readonly pause: (stream?: string) => Effect.Effect<boolean, InvalidName | StoreError>
+  readonly resume: (stream?: string) => Effect.Effect<boolean, InvalidName | StoreError>
 }>()("@effect-simba/core/StreamClient") {}
 
 /**
@@ -665,6 +667,58 @@ export const trim = (
   options?: TrimOptions
 ): Effect.Effect<number, InvalidConfig | InvalidName | StoreError, StreamClient> =>
   StreamClient.use((client) => client.trim(stream, options))
+
+/**
+ * Pauses a data stream, or without a name the whole service, until `resume`. Returns whether it was not paused before.
+ *
+ * **Details**
+ *
+ * It is kept in the backend, without an end: restarts change nothing. Consumers notice at their next heartbeat. The handlers
+ * are revoked as at a closing: they have the grace period to commit and yield. Nothing counts as a failure. Announcements
+ * wait, and are taken within a sweep after `resume`. `inspect` says what is paused.
+ *
+ * **Gotchas**
+ *
+ * Data streams that are acquired by name stay with their owner. Consumers of redis-stream-client-go know no pause. `oldest` of
+ * `inspect` grows meanwhile.
+ *
+ * **Example** (While a database is moved)
+ *
+ * ```ts
+ * import { StreamClient } from "@effect-simba/core/streams"
+ * import { Effect } from "effect"
+ *
+ * const during = <A, E, R>(move: Effect.Effect<A, E, R>) =>
+ *   Effect.acquireUseRelease(StreamClient.pause(), () => move, () => StreamClient.resume())
+ * ```
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const pause = (stream?: string): Effect.Effect<boolean, InvalidName | StoreError, StreamClient> =>
+  StreamClient.use((client) => client.pause(stream))
+
+/**
+ * Ends the pause of a data stream, or without a name that of the service. Returns whether it was paused. Data streams that
+ * were paused by name stay paused when the service goes on.
+ *
+ * **Example** (All that is paused by name)
+ *
+ * ```ts
+ * import { StreamClient } from "@effect-simba/core/streams"
+ * import { Effect } from "effect"
+ *
+ * const resumeAll = Effect.flatMap(
+ *   StreamClient.inspect,
+ *   ({ paused }) => Effect.forEach(paused.streams, (stream) => StreamClient.resume(stream))
+ * )
+ * ```
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const resume = (stream?: string): Effect.Effect<boolean, InvalidName | StoreError, StreamClient> =>
+  StreamClient.use((client) => client.resume(stream))
 
 /**
  * A failure of a handler.

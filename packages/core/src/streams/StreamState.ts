@@ -40,6 +40,8 @@ export interface ServiceState {
     readonly idle: Duration.Duration
   }>
   readonly members: ReadonlyArray<Member>
+  /** Whether the service is paused, and the data streams that are paused by name. */
+  readonly paused: { readonly service: boolean; readonly streams: ReadonlyArray<StreamName> }
 }
 
 /**

@@ -219,6 +219,10 @@ export interface Service {
   readonly signals: Effect.Effect<Subscription<Signal>, BackendError, Scope.Scope>
   /** Subscribes to expiries likewise. None where the backend is known not to publish them. */
   readonly expiries: Effect.Effect<Option.Option<Subscription<Expiry>>, BackendError, Scope.Scope>
+  /** Pauses or resumes a data stream, or the service. Returns whether that changed anything. Kept without an end. */
+  readonly setPaused: (stream: StreamName | undefined, isPaused: boolean) => Effect.Effect<boolean, StoreError>
+  /** What is paused. Consumers read it at each heartbeat. */
+  readonly paused: Effect.Effect<ServiceState["paused"], StoreError>
   readonly inspect: Effect.Effect<ServiceState, StoreError>
   readonly deadLetters: (
     after: EntryId | undefined,

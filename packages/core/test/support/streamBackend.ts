@@ -383,6 +383,8 @@ export class Backend {
       expiries: Effect.suspend(() =>
         this.publishesExpiries ? Effect.asSome(subscribe(this.expiryQueues)) : Effect.succeedNone
       ),
+      setPaused: () => Effect.die("unused"),
+      paused: Effect.succeed({ service: false, streams: [] }),
       inspect: Effect.die("unused"),
       deadLetters: () => through("deadLetters", () => this.dead),
       redrive: () => through("redrive", () => false),

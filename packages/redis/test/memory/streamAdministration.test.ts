@@ -3,7 +3,7 @@ import { StreamClient, StreamMessages, StreamMetrics } from "@effect-simba/core/
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { TestStreams } from "@effect-simba/testkit/streams"
 import { assert, describe, it } from "@effect/vitest"
-import { DateTime, Effect, Metric, Schema } from "effect"
+import { DateTime, Effect, Fiber, Metric, Schema } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
 
@@ -150,5 +150,47 @@ describe("trim", () => {
       yield* send("XDEL", "orders:eu", "1-0")
       assert.strictEqual(yield* StreamClient.trim("orders:eu"), 0)
       assert.strictEqual((yield* Effect.flip(StreamClient.trim("orders:eu", { keep: -1 })))._tag, "InvalidConfig")
+    }).pipe(Effect.provide(Live)))
+})
+
+describe("pause", () => {
+  const announce = StreamClient.announceAll([{ stream: "orders:eu" }, { stream: "orders:us" }])
+  const ownedNames = Effect.map(StreamClient.owned, (all) => all.map(({ stream }) => stream as string).sort())
+
+  it.effect("a paused data stream is given back with a commit, and goes on when it is resumed", () =>
+    Effect.gen(function*() {
+      yield* announce
+      const { seen } = yield* consumer()
+      yield* add(1, 2)
+      yield* TestClock.adjust("2 seconds")
+      assert.isTrue(yield* StreamClient.pause("orders:eu"))
+      assert.isFalse(yield* StreamClient.pause("orders:eu"))
+      yield* TestClock.adjust("2 seconds")
+      yield* add(3)
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(yield* ownedNames, ["orders:us"])
+      assert.deepStrictEqual(seen, [1, 2])
+      assert.deepStrictEqual((yield* StreamClient.inspect).paused, { service: false, streams: ["orders:eu"] as never })
+      assert.isTrue(yield* StreamClient.resume("orders:eu"))
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual(yield* ownedNames, ["orders:eu", "orders:us"])
+      assert.deepStrictEqual(seen, [1, 2, 3])
+      assert.deepStrictEqual((yield* StreamClient.owned).map(({ failures }) => failures), [0, 0])
+    }).pipe(Effect.provide(Live)))
+
+  it.effect("a paused service takes nothing, also after a restart, and all when it is resumed", () =>
+    Effect.gen(function*() {
+      yield* StreamClient.pause()
+      yield* announce
+      const fiber = yield* Effect.forkChild(StreamClient.run(Effect.never))
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(yield* ownedNames, [])
+      yield* Fiber.interrupt(fiber)
+      yield* Effect.forkChild(StreamClient.run(Effect.never))
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(yield* ownedNames, [])
+      yield* StreamClient.resume()
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual(yield* ownedNames, ["orders:eu", "orders:us"])
     }).pipe(Effect.provide(Live)))
 })

@@ -20,6 +20,7 @@ import { ending } from "./internal/suite/leaseEnds.ts"
 import { taking } from "./internal/suite/leases.ts"
 import { sharing } from "./internal/suite/members.ts"
 import { messaging } from "./internal/suite/messages.ts"
+import { pausing } from "./internal/suite/pauses.ts"
 import { tidying } from "./internal/suite/reaper.ts"
 import { renewing } from "./internal/suite/renewals.ts"
 import { seeking } from "./internal/suite/seeks.ts"
@@ -92,6 +93,7 @@ export const suite = <E, R = never>(
     ending(cases)
     committing(cases)
     seeking(cases)
+    pausing(cases)
     lagging(cases)
     messaging(cases)
     sharing(cases)

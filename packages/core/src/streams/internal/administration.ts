@@ -12,7 +12,14 @@ import { problemOf, resolve } from "./startPosition.ts"
 
 const streamName = names.checked<StreamName>("stream", names.streamProblem)
 
-export const make = (store: Service): Pick<StreamClient["Service"], "lag" | "seek" | "trim"> => ({
+const setPaused = (store: Service, name: string | undefined, isPaused: boolean) =>
+  name === undefined
+    ? store.setPaused(undefined, isPaused)
+    : Effect.flatMap(streamName(name), (stream) => store.setPaused(stream, isPaused))
+
+export const make = (store: Service): Pick<StreamClient["Service"], "lag" | "pause" | "resume" | "seek" | "trim"> => ({
+  pause: (name) => setPaused(store, name, true),
+  resume: (name) => setPaused(store, name, false),
   lag: (name) => Effect.flatMap(streamName(name), store.lag),
   trim: Effect.fnUntraced(function*(name, { keep = Duration.zero } = {}) {
     return yield* store.trim(yield* streamName(name), yield* notNegative("keep", keep))

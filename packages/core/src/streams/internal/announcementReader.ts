@@ -63,6 +63,8 @@ export const make = (
   return Effect.forever(persist(
     "Reading announcements",
     Effect.gen(function*() {
+      // What is read is given to this consumer, and waits for the end of the pause
+      while (client.pauses.isService) yield* Effect.sleep(config.heartbeatInterval)
       yield* ready
       yield* table.room.await
       // Orphans have waited longer than new announcements

@@ -32,6 +32,7 @@ import * as leaseTakers from "./leaseTaker.ts"
 import * as notificationQueue from "./notificationQueue.ts"
 import type { OwnedStream } from "./ownedStream.ts"
 import * as ownerEnds from "./ownerEnds.ts"
+import { Pauses } from "./pauses.ts"
 import * as reaper from "./reaper.ts"
 import * as revocation from "./revocation.ts"
 import * as storeTimeouts from "./storeTimeouts.ts"
@@ -65,6 +66,7 @@ export const make = Effect.fnUntraced(function*(
     done: (owned) => ownerEnds.done(client, owned),
     release: (owned) => ownerEnds.release(client, leaseTaker, owned),
     members: [],
+    pauses: new Pauses(),
     session: yield* randomKey
   }
   const leaseTaker = leaseTakers.make(client)

@@ -13,6 +13,7 @@ import type { ClientContext, Deliver } from "./context.ts"
 import type { LeaseTaker } from "./leaseTaker.ts"
 import * as orphanSignals from "./orphanSignals.ts"
 import * as orphanSweep from "./orphanSweep.ts"
+import * as pauseFollower from "./pauseFollower.ts"
 import * as reaper from "./reaper.ts"
 import * as rebalancer from "./rebalancer.ts"
 import * as revocation from "./revocation.ts"
@@ -72,6 +73,7 @@ export const make = (client: ClientContext, taking: LeaseTaker): Consumption => 
         )
       )
       const loops = [
+        yield* pauseFollower.follow(client),
         orphanSignals.make(client, taking, sweep, options.deliver, {
           onExpired: options.onExpired,
           onHandOver: rebalancing.adopt

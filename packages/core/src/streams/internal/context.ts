@@ -7,6 +7,7 @@ import type { Service } from "../StreamStore.ts"
 import type { StreamConfig } from "./config.ts"
 import type { LeaseEnds } from "./leaseEnds.ts"
 import type { OwnedStream } from "./ownedStream.ts"
+import type { Pauses } from "./pauses.ts"
 import type { StreamTable } from "./streamTable.ts"
 
 export interface ClientContext {
@@ -19,6 +20,7 @@ export interface ClientContext {
   readonly done: (owned: OwnedStream) => Effect.Effect<void, LeaseLost | StoreError>
   /** The same, for other members to take. */
   readonly release: (owned: OwnedStream) => Effect.Effect<void, LeaseLost | StoreError>
+  readonly pauses: Pauses
   /** The members of the fleet, as the last heartbeat reported; empty before the first. */
   members: ReadonlyArray<Member>
   /** Random and new for each client: the first part of its epochs. */

@@ -82,6 +82,7 @@ export const make = (client: ClientContext): LeaseTaker => {
   }
 
   const mayTake: LeaseTaker["mayTake"] = ({ entry, stream }) => {
+    if (client.pauses.has(stream)) return false
     // A former handler that still runs would have company
     if (table.has(entry) || table.isInUse(stream)) return false
     const until = skipped.get(entry)

@@ -1,6 +1,6 @@
 /** `streams`: the services of a server, their consumers and data streams, dead letters and dead messages. */
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
-import type { DeadLetter, DeadMessage } from "@effect-simba/core/streams/StreamState"
+import type { DeadLetter, DeadMessage, ServiceState } from "@effect-simba/core/streams/StreamState"
 import type { Service } from "@effect-simba/core/streams/StreamStore"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
@@ -12,6 +12,7 @@ import * as Stream from "effect/Stream"
 import { stop } from "./exitCodes.ts"
 import { formatDuration, type Paint, plural, print, printable, table } from "./output.ts"
 import { countFlag, durationFlag, optional, switchFlag } from "./settings.ts"
+import { pause, resume } from "./streamPauses.ts"
 import { rewind, seek, trim } from "./streamPositions.ts"
 import {
   deadOf,
@@ -45,7 +46,7 @@ const ls = Command.make(
     const rows = yield* Effect.forEach(names, (name) =>
       Effect.scoped(Effect.gen(function*() {
         const service = yield* open(name)
-        const { announced, consumers, deadLetters, oldest, pending } = yield* service.inspect
+        const { announced, consumers, deadLetters, oldest, paused, pending } = yield* service.inspect
         // Listing pending announcements would create a missing group
         const lag = pending === 0 ? undefined : yield* lagOf(service)
         return {
@@ -57,6 +58,7 @@ const ls = Command.make(
           lag: lag?.messages ?? 0,
           isCounted: lag?.isCounted ?? true,
           waiting: lag?.age ?? 0,
+          paused,
           deadLetters
         }
       })), { concurrency: 4 })
@@ -69,7 +71,8 @@ const ls = Command.make(
         "LONGEST IDLE": ({ oldest }) => idleFor(oldest),
         BEHIND: behind,
         "FOR": ({ waiting }) => idleFor(waiting),
-        "DEAD LETTERS": ({ deadLetters }) => deadLetters
+        "DEAD LETTERS": ({ deadLetters }) => deadLetters,
+        PAUSED: ({ paused }) => paused.service ? "all" : paused.streams.length === 0 ? null : paused.streams.length
       }, paint),
       paint("dim", plural(rows.length, "service"))
     ])
@@ -77,7 +80,7 @@ const ls = Command.make(
 ).pipe(Command.withDescription("List the services that share data streams"))
 
 /** The data streams that consumers were given. */
-const dataStreams = (service: Service, lease: Duration.Duration, limit: number) =>
+const dataStreams = (service: Service, paused: ServiceState["paused"], lease: Duration.Duration, limit: number) =>
   pendingOf(service).pipe(
     Stream.take(limit),
     Stream.mapEffect(({ consumer, content, idle }) =>
@@ -89,6 +92,7 @@ const dataStreams = (service: Service, lease: Duration.Duration, limit: number) 
           consumer,
           idle: Duration.toMillis(idle),
           isOrphan: Duration.isGreaterThan(idle, lease),
+          isPaused: paused.service || content._tag === "Announced" && paused.streams.includes(content.stream),
           /** Messages behind the checkpoint, and how long the first has waited. */
           lag: messages?.lag.messages ?? null,
           isCounted: messages?.lag.isCounted ?? true,
@@ -127,7 +131,7 @@ const show = Command.make(
   Effect.fnUntraced(function*({ lease = Duration.seconds(2), limit, service: name }) {
     const { service, state } = yield* known(name)
     // Listing pending announcements would create a missing group, and a new service has none pending
-    const streams = state.pending === 0 ? [] : yield* dataStreams(service, lease, limit)
+    const streams = state.pending === 0 ? [] : yield* dataStreams(service, state.paused, lease, limit)
     const deadLetters = yield* service.deadLetters(undefined, limit)
     const consumers = state.consumers.map(({ idle, name, pending }) => ({
       name,
@@ -142,6 +146,7 @@ const show = Command.make(
         service: name,
         announced: state.announced,
         givenOut: state.pending,
+        paused: state.paused,
         orphans,
         oldest: Duration.toMillis(state.oldest),
         consumers,
@@ -149,7 +154,7 @@ const show = Command.make(
         deadLetters: { count: state.deadLetters, first: deadLetters }
       },
       (paint) => [
-        paint("bold", printable(name)),
+        paint("bold", `${printable(name)}${state.paused.service ? " (paused)" : ""}`),
         `${plural(state.announced, "data stream")}, ${waiting} not given out yet, ${plural(orphans, "orphan")}, ${
           plural(state.deadLetters, "dead letter")
         }`,
@@ -168,7 +173,7 @@ const show = Command.make(
           BEHIND: behind,
           FOR: ({ waiting }) => waiting === null ? null : idleFor(waiting),
           DEAD: ({ deadMessages }) => deadMessages,
-          STATE: ({ isOrphan }) => isOrphan ? "orphan" : "owned"
+          STATE: ({ isOrphan, isPaused }) => isPaused ? "paused" : isOrphan ? "orphan" : "owned"
         }, paint),
         ...streams.length < state.pending ? [paint("dim", `${streams.length} of ${state.pending}: see --limit`)] : [],
         ...deadLetters.length === 0 ? [] : ["", ...letterTable(deadLetters, paint)]
@@ -227,5 +232,5 @@ const redrive = Command.make(
 
 export const streams = Command.make("streams").pipe(
   Command.withDescription("Services that share data streams"),
-  Command.withSubcommands([ls, show, dead, redrive, seek, rewind, trim])
+  Command.withSubcommands([ls, show, dead, redrive, seek, rewind, trim, pause, resume])
 )

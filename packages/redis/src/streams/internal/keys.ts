@@ -56,6 +56,9 @@ export const failures = (service: ServiceName): string => `simba:failures:${inpu
 /** Hash: data streams, the entries that announced them, and repetitions since. Expires 7 days after last use. */
 export const announced = (service: ServiceName): string => `simba:announced:${input(service)}`
 
+/** Hash: data streams that are paused, and under the empty name the service. Never expires. */
+export const paused = (service: ServiceName): string => `simba:paused:${input(service)}`
+
 /** Hash: the members of the fleet, by consumer and session. Expires when none has been heard of. */
 export const members = (service: ServiceName): string => `simba:members:${input(service)}`
 

@@ -1,4 +1,6 @@
 /** Heartbeats of the members, removal of dead consumers and finished entries, and the view for operators. */
+import { StreamName } from "@effect-simba/core/streams/StreamName"
+import type { ServiceState } from "@effect-simba/core/streams/StreamState"
 import type { Service } from "@effect-simba/core/streams/StreamStore"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -16,7 +18,9 @@ const pageSize = 500
 
 const readInteger = reader("a count", Schema.Int)
 
-type Part = Pick<Service, "heartbeat" | "inspect" | "leave" | "reap" | "removeConsumer">
+const readPaused = reader("what is paused", Schema.Array(Schema.Union([Schema.Literal(""), StreamName])))
+
+type Part = Pick<Service, "heartbeat" | "inspect" | "leave" | "paused" | "reap" | "removeConsumer" | "setPaused">
 
 export const make = (context: ServiceContext): Part => {
   const { announced, deadLetters, failures, group, input, service } = context
@@ -33,7 +37,23 @@ export const make = (context: ServiceContext): Part => {
   const inspect = context.run("inspect", scripts.inspectService, replies.InspectReply)
   const remove = context.run("leave", scripts.removeConsumer, Flag)
 
+  const paused = Effect.map(
+    context.send("read what is paused", readPaused, "HKEYS", keys.paused(service)),
+    (names): ServiceState["paused"] => ({
+      service: names.includes(""),
+      streams: names.filter((name): name is StreamName => name !== "")
+    })
+  )
+
   return {
+    paused,
+    setPaused: (stream = "" as StreamName, isPaused) =>
+      Effect.map(
+        isPaused
+          ? context.send("pause", readInteger, "HSET", keys.paused(service), stream, "1")
+          : context.send("resume", readInteger, "HDEL", keys.paused(service), stream),
+        (count) => count > 0
+      ),
     heartbeat: ({ capacity, consumer, owned, session }, expiry) =>
       heartbeat([members], [`${consumer}@@${session}`, capacity, owned, millis(expiry)]),
     leave: ({ consumer, session }) =>
@@ -54,9 +74,11 @@ export const make = (context: ServiceContext): Part => {
         while (cursors.some((cursor) => cursor !== ""))
         return { consumers, entries }
       })),
-    inspect: Effect.map(
+    inspect: Effect.zipWith(
       inspect([input, deadLetters, members], [group]),
-      ([announced, pending, oldest, deadLetters, consumers, members]) => ({
+      paused,
+      ([announced, pending, oldest, deadLetters, consumers, members], paused) => ({
+        paused,
         announced,
         pending,
         oldest: Duration.millis(oldest),

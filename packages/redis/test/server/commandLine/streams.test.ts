@@ -127,6 +127,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
           lag: 0,
           isCounted: true,
           waiting: 0,
+          paused: { service: false, streams: [] },
           deadLetters: 0
         }
       ] as ReadonlyArray<object>)
@@ -174,6 +175,25 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
         { stream: "moved:1", removed: 1 },
         { stream: "moved:2", removed: 0 }
       ])
+    }))
+
+  it.effect("pause and resume stop and start a service and data streams, and ls and show tell", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const service = "halted"
+      yield* StreamClient.announceAll([{ stream: "halted:1" }, { stream: "halted:2" }]).pipe(
+        Effect.provide(RedisStreams.layer({ service, redis: { url: server.url } }))
+      )
+      const change = (...args: ReadonlyArray<string>) => commandLine.json(["streams", ...args], server)
+      assert.deepStrictEqual(yield* change("pause", service, "halted:1"), [{ stream: "halted:1", changed: true }])
+      assert.deepStrictEqual(yield* change("pause", service), [{ stream: null, changed: true }])
+      assert.deepStrictEqual((yield* change("show", service)).paused, { service: true, streams: ["halted:1"] })
+      assert.match((yield* commandLine.run(["streams", "ls"], server)).output, /halted .*all/)
+      assert.deepStrictEqual(yield* change("resume", service), [{ stream: null, changed: true }])
+      const again = yield* commandLine.run(["streams", "resume", service], server)
+      assert.strictEqual(again.code, 1)
+      assert.include(again.output, "not paused")
+      assert.strictEqual(yield* server.send("PTTL", "simba:paused:halted-input"), -1)
     }))
 
   it.effect("redrive wants ids or --all, and show wants a name that can be one", () =>

@@ -1,0 +1,38 @@
+/** Follows what operators pause: it is not taken, and its owner gives it back. */
+import * as Effect from "effect/Effect"
+import * as FiberSet from "effect/FiberSet"
+import type * as Scope from "effect/Scope"
+import * as log from "../../internal/log.ts"
+import type { ClientContext } from "./context.ts"
+import * as revocation from "./revocation.ts"
+
+/** In an outage what was known stays. */
+const read = ({ pauses, store }: ClientContext) =>
+  Effect.matchEffect(store.paused, {
+    onFailure: (error) => log.debug(`What is paused is not known: ${error.message}`),
+    onSuccess: (paused) =>
+      pauses.set(paused)
+        ? log.info(
+          paused.service
+            ? "The service is paused"
+            : paused.streams.length === 0
+            ? "Nothing is paused"
+            : `${paused.streams.length} data stream(s) are paused`
+        )
+        : Effect.void
+  })
+
+/** Reads what is paused, and succeeds with the loop that follows it. A data stream that was taken by name stays. */
+export const follow = (client: ClientContext): Effect.Effect<Effect.Effect<never>, never, Scope.Scope> =>
+  Effect.gen(function*() {
+    const revoke = yield* FiberSet.makeRuntime<never, void>()
+    yield* read(client)
+    return Effect.forever(Effect.gen(function*() {
+      yield* Effect.sleep(client.config.heartbeatInterval)
+      yield* read(client)
+      const paused = [...client.table.all()].filter(({ isRevoked, source, stream }) =>
+        !isRevoked && source !== "name" && client.pauses.has(stream)
+      )
+      if (paused.length > 0) revoke(revocation.revokeAll(client, paused))
+    }))
+  })
