@@ -23,6 +23,7 @@ export default defineConfig({
     }],
     pool: "forks",
     isolate: false,
+    // Some mistakes only hang: a test that does fails by this limit
     testTimeout: 180_000,
     hookTimeout: 60_000,
     projects: [

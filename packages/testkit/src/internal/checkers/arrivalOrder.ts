@@ -87,6 +87,7 @@ interface Asking {
   readonly client: string
   readonly line: string
   readonly unfair: boolean
+  /** It may ask later than it notes. */
   readonly asksLater: boolean
 }
 
@@ -122,8 +123,9 @@ export const inOrderWithinLines: Checker = {
             client: event.client,
             line: `${process} ${resource}`,
             unfair,
-            // A contender notes its wait before it asks, when its leadership ends or after a failure
-            asksLater: event.fields["recovery"] !== undefined
+            // A contender notes its wait before it asks, when its leadership ends or after a failure. A fiber may be set
+            // aside in between, also of a process that keeps the order once faults are over
+            asksLater: event.fields["recovery"] !== undefined || !view.isOrdered(event.client)
           })
         } else if (event.kind === "waited") {
           const wait = asking.get(key)
