@@ -58,6 +58,35 @@ describe("a grant by the reply of a release", () => {
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 })
 
+describe("a place that a release has queued", () => {
+  it.effect("is given back once where its waiter leaves before the reply", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      yield* hold(100)
+      const leaving = yield* start(Effect.flip(Mutex.acquire("m", { ...turns, timeout: "1 second" })))
+      faults.release = { late: "1500 millis" }
+      yield* TestClock.adjust("100 millis")
+      yield* TestClock.adjust("1500 millis")
+      faults.release = "work"
+      yield* TestClock.adjust("20 seconds")
+      assert.isDefined(leaving.pollUnsafe())
+      assert.deepStrictEqual(faults.calls, ["acquire try", "subscribe", "release", "release"])
+      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
+  it.effect("does not show that the mutex is free: the next acquire queues at once", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      yield* start(Effect.provide(Mutex.withLock("m", turns)(Effect.sleep(100)), yield* another("them")))
+      yield* hold(100)
+      yield* hold(100)
+      yield* TestClock.adjust("1 second")
+      const before = faults.calls.length
+      yield* Mutex.acquire("m", turns)
+      assert.include(faults.calls.slice(before), "acquire wait")
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+})
+
 describe("a release that grants the mutex to another layer", () => {
   it.effect("is asked after where its waiter did not listen yet: its turn may have come and gone", () =>
     Effect.gen(function*() {

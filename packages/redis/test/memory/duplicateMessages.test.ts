@@ -1,0 +1,35 @@
+/** Which copies of a message, from several nodes of a Cluster, count as one. */
+import { assert, it } from "@effect/vitest"
+import { Copies } from "../../src/internal/client/ioredis/duplicateMessages.ts"
+
+const heard = (copies: Copies, sent: string) => [...sent].map((node) => copies.isFirst(node, "look", 3)).filter(Boolean)
+
+it("a message that comes from every node is heard once, in whatever order they send it", () => {
+  const copies = new Copies()
+  for (const order of ["abc", "cba", "bac"]) assert.strictEqual(heard(copies, order).length, 1, order)
+})
+
+it("a text that is published twice is heard twice, also where one node sends both before another sends the first", () => {
+  for (const order of ["abcabc", "aabbcc", "aabcbc"]) assert.strictEqual(heard(new Copies(), order).length, 2, order)
+})
+
+it("what a node did not send before a gap hides nothing after it", () => {
+  const copies = new Copies()
+  assert.strictEqual(heard(copies, "aabb").length, 2)
+  copies.clear()
+  assert.strictEqual(heard(copies, "cab").length, 1)
+})
+
+it("of one node every message is heard", () => {
+  const copies = new Copies()
+  assert.deepStrictEqual([1, 2, 3].map(() => copies.isFirst("a", "look", 1)), [true, true, true])
+})
+
+it("a thousand texts that one node never sends are forgotten together", () => {
+  const copies = new Copies()
+  for (let i = 0; i < 1024; i++) assert.isTrue(copies.isFirst("a", `text ${i}`, 2))
+  assert.isFalse(copies.isFirst("b", "text 0", 2))
+  assert.isTrue(copies.isFirst("a", "one more", 2))
+  assert.isTrue(copies.isFirst("a", "and more", 2))
+  assert.isTrue(copies.isFirst("b", "text 1", 2))
+})
