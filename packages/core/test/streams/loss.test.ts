@@ -183,6 +183,24 @@ describe("an owner that dies", () => {
       }))
   )
 
+  it.effect("its former handler still runs: the data stream is left to others, and not asked for", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { sweepInterval: "500 millis" })
+      yield* a.serve(1, Effect.uninterruptible(Effect.sleep("1 minute")))
+      yield* TestClock.adjust("1 second")
+      backend.entryLeases.clear()
+      backend.streamLeases.clear()
+      yield* TestClock.adjust("5 seconds")
+      assert.deepStrictEqual(yield* owned(a), [])
+      const asked = () => a.link.calls.filter((call) => call === "take").length
+      assert.strictEqual(asked(), 1)
+      yield* TestClock.adjust("40 seconds")
+      assert.strictEqual(asked(), 1)
+      yield* TestClock.adjust("20 seconds")
+      assert.deepStrictEqual(yield* owned(a), ["s1"])
+    })))
+
   it.effect("what stock consumers leave is taken as far as there is room", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make

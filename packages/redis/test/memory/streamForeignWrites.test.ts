@@ -85,6 +85,25 @@ describe("what others write", () => {
       assert.deepStrictEqual(yield* service.announce([announcement]), [{ entry: second!.entry, isNew: false }])
     })))
 
+  it.effect("a commit after a dead letter leaves its checkpoint as long as the letter", () =>
+    onFake(Effect.gen(function*() {
+      const { ask, own, read, send, service } = yield* setup()
+      const held = yield* own("one")
+      yield* service.commit(held, EntryId.make("1-0"))
+      yield* service.deadLetter(held, "poison")
+      const [letter] = yield* service.deadLetters(undefined, 1)
+      yield* service.redrive(letter!.id)
+      const [again] = yield* read()
+      const taken = yield* ask(held.stream, again!.entry)
+      assert.strictEqual(taken._tag, "Taken")
+      const value = String(yield* send("GET", StreamKeys.streamLease(held.stream)))
+      const [consumer, epoch] = value.split("@@")
+      const next = { ...held, entry: again!.entry, consumer, epoch, token: Number(value.split("@@")[2]) } as Held
+      assert.strictEqual(yield* service.commit(next, EntryId.make("2-0")), "Committed")
+      const left = Number(yield* send("PTTL", StreamKeys.checkpoint(held.stream)))
+      assert.isAbove(left, Duration.toMillis("29 days"))
+    })))
+
   it.effect("what is deleted and still pending is nobody's, and pending no more", () =>
     onFake(Effect.gen(function*() {
       const { ask, own, pending, send, service, xpending } = yield* setup()
