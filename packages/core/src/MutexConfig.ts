@@ -7,7 +7,7 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import * as names from "./internal/nameRules.ts"
-import { checkPeriods, handOffs, positive, refuse } from "./internal/optionChecks.ts"
+import { checkOptions, checkPeriods, handOffs, positive, refuse } from "./internal/optionChecks.ts"
 import { processName } from "./internal/processIdentity.ts"
 import type * as MutexName from "./MutexName.ts"
 import * as MutexSchedule from "./MutexSchedule.ts"
@@ -122,6 +122,7 @@ export interface MutexConfig {
  * @since 0.1.0
  */
 export const make = Effect.fnUntraced(function*(options: Options = {}) {
+  yield* checkOptions(options)
   const commandTimeout = yield* positive("commandTimeout", options.commandTimeout ?? "1 second")
   const guard = options.guard ?? MutexSchedule.guard
   if (!Schedule.isSchedule(guard)) return yield* refuse("guard", "it is not a Schedule")

@@ -6,6 +6,7 @@
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
 import { FencingToken } from "./FencingToken.ts"
+import { excerpt } from "./internal/excerpt.ts"
 import { phraseOf } from "./internal/operationPhrases.ts"
 
 /**
@@ -377,7 +378,7 @@ export class BackendError extends Schema.TaggedError<BackendError>("@effect-simb
  *
  * **Details**
  *
- * `read` is the answer, and `where` names its place.
+ * `read` is the beginning of the answer, and `where` names its place.
  *
  * **Example** (Telling what stands in the way)
  *
@@ -397,6 +398,11 @@ export class ProtocolError extends Schema.TaggedError<ProtocolError>("@effect-si
   "ProtocolError",
   { where: Schema.String, read: Schema.String, problem: Schema.String }
 ) {
+  /** Of a value of any type and size, of which `read` and `problem` have the beginning. */
+  static of(where: string, input: unknown, problem: string): ProtocolError {
+    const read = typeof input === "string" ? input.slice(0, 200) : excerpt(input)
+    return new ProtocolError({ where, read, problem: problem.slice(0, 1000) })
+  }
   get isRetryable(): boolean {
     return false
   }

@@ -1,6 +1,7 @@
 /** Which names are allowed, and why others are not. */
 import * as Effect from "effect/Effect"
 import { InvalidName } from "../SimbaError.ts"
+import { excerpt } from "./excerpt.ts"
 
 /** Describes the first rule that a name breaks. */
 type Problem = (name: string) => string | undefined
@@ -60,5 +61,5 @@ export const checked =
     const found = problem(name)
     return found === undefined
       ? Effect.succeed(name as A)
-      : Effect.fail(new InvalidName({ kind, value: String(name), problem: found }))
+      : Effect.fail(new InvalidName({ kind, value: typeof name === "string" ? name : excerpt(name), problem: found }))
   }

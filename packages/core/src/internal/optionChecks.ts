@@ -2,6 +2,7 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { InvalidConfig } from "../SimbaError.ts"
+import { excerpt } from "./excerpt.ts"
 
 export const refuse = (option: string, problem: string): Effect.Effect<never, InvalidConfig> =>
   Effect.fail(new InvalidConfig({ option, problem }))
@@ -15,9 +16,13 @@ export const marginMillis = (leaseMillis: number): number => Math.max(100, lease
 export const margin = (lease: Duration.Duration): Duration.Duration =>
   Duration.millis(marginMillis(Duration.toMillis(lease)))
 
+/** A program without types may give anything. */
+export const checkOptions = (options: unknown): Effect.Effect<void, InvalidConfig> =>
+  typeof options === "object" && options !== null ? Effect.void : refuse("options", `${excerpt(options)} are none`)
+
 const finite = (option: string, input: Duration.Input, least: number, tooLow: string) => {
   const duration = Duration.fromInput(input)
-  if (duration._tag === "None") return refuse(option, `${JSON.stringify(input)} is not a duration`)
+  if (duration._tag === "None") return refuse(option, `${excerpt(input)} is not a duration`)
   if (!Duration.isFinite(duration.value)) return refuse(option, "it must be finite")
   const millis = Duration.toMillis(duration.value)
   return millis < least ? refuse(option, tooLow) : Effect.succeed(Duration.millis(Math.ceil(millis)))

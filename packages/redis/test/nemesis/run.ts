@@ -271,10 +271,10 @@ export const run = (options: Options): Effect.Effect<Outcome, RedisServerError, 
     phases.push(["liveness", now()])
     yield* Effect.sleep("3 seconds")
     yield* served(fleet.histories, phases[0]![1], 60)
-    const unfinished = places.some(({ role }) => role === "producer") ? yield* settled(topology, 60, rounds) : []
+    const unfinished = places.some(({ role }) => role === "producer") ? yield* settled(topology, 240, rounds) : []
     phases.push(["closing", now()])
     fleet.enter("closing")
-    yield* fleet.ended(10_000)
+    yield* fleet.ended(30_000)
     // A server notices the end of a connection in its next turn
     yield* Effect.sleep("500 millis")
     const left = yield* leftOn(topology.nodes)

@@ -187,6 +187,8 @@ const main = (config: WorkerConfig) => {
       process.exitCode = 1
     } else note("closed")
     process.disconnect?.()
+    // What keeps a process that has ended
+    setTimeout(() => console.error(`left: ${process.getActiveResourcesInfo().join(", ")}`), 3000).unref()
   })
   process.on("disconnect", () => fiber.interruptUnsafe())
   note("started", { role: config.role, pid: process.pid })

@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import type { InvalidConfig } from "../../SimbaError.ts"
+import { excerpt } from "../excerpt.ts"
 import { positive, refuse } from "../optionChecks.ts"
 import * as cronInstants from "./cronInstants.ts"
 
@@ -33,7 +34,7 @@ export const every = (period: Duration.Input): JobSchedule => ({
   [TypeId]: Effect.map(positive("period", period), (period) => periodic(Duration.toMillis(period)))
 })
 
-const nicknames: Readonly<Record<string, string>> = {
+const nicknames = new Map(Object.entries({
   "@yearly": "0 0 1 1 *",
   "@annually": "0 0 1 1 *",
   "@monthly": "0 0 1 * *",
@@ -41,7 +42,7 @@ const nicknames: Readonly<Record<string, string>> = {
   "@daily": "0 0 * * *",
   "@midnight": "0 0 * * *",
   "@hourly": "0 * * * *"
-}
+}))
 
 /** What other crons know and this one does not, with the cure. */
 const dialect: ReadonlyArray<readonly [RegExp, string]> = [
@@ -52,12 +53,13 @@ const dialect: ReadonlyArray<readonly [RegExp, string]> = [
   [/#/, "# is not known: name the weekday, and let the run decide which of the month it is"]
 ]
 
-const refusal = (shown: string, problem: string) => refuse("cron", `${JSON.stringify(shown)}: ${problem}`)
+const refusal = (shown: unknown, problem: string) => refuse("cron", `${excerpt(shown)}: ${problem}`)
 
 const compile = Effect.fnUntraced(function*(shown: string, timeZone: string | DateTime.TimeZone) {
+  if (typeof shown !== "string") return yield* refusal(shown, "it is no text")
   const text = shown.trim().replace(/\s+/g, " ")
   if (text === "@reboot") return yield* refusal(shown, "a fleet does not boot: use Leadership.whileLeader")
-  const expression = nicknames[text.toLowerCase()] ?? text
+  const expression = nicknames.get(text.toLowerCase()) ?? text
   for (const part of expression.split(/[ ,]/)) {
     const known = dialect.find(([pattern]) => pattern.test(part))
     if (known !== undefined) return yield* refusal(shown, known[1])
@@ -66,7 +68,7 @@ const compile = Effect.fnUntraced(function*(shown: string, timeZone: string | Da
   if (Option.isNone(zone)) {
     return yield* refuse(
       "timeZone",
-      `${JSON.stringify(timeZone)} is no time zone: give an IANA name, such as "Europe/Vienna"`
+      `${excerpt(timeZone)} is no time zone: give an IANA name, such as "Europe/Vienna"`
     )
   }
   const parsed = Cron.parse(expression, zone.value)

@@ -5,9 +5,10 @@ import * as Option from "effect/Option"
 import type { MutexConfig } from "../../MutexConfig.ts"
 import type { MutexName } from "../../MutexName.ts"
 import type { InvalidConfig } from "../../SimbaError.ts"
+import { excerpt } from "../excerpt.ts"
 import type { Periods } from "../lease/trackedLease.ts"
 import { checked, mutexProblem } from "../nameRules.ts"
-import { checkPeriods, handOffs, marginMillis, positive, refuse } from "../optionChecks.ts"
+import { checkOptions, checkPeriods, handOffs, marginMillis, positive, refuse } from "../optionChecks.ts"
 
 /** The options of a lease, checked, and what follows from them. */
 export interface Terms extends Periods {
@@ -66,7 +67,7 @@ export const checkTimeout = (
   const timeout = Duration.fromInput(input)
   // Not a number would be zero
   if (Option.isNone(timeout) || Number.isNaN(input)) {
-    return refuse("timeout", `${Number.isNaN(input) ? input : JSON.stringify(input)} is not a duration`)
+    return refuse("timeout", `${excerpt(input)} is not a duration`)
   }
   if (Duration.isNegative(timeout.value)) return refuse("timeout", "it must not be negative")
   return Effect.succeed(Duration.isFinite(timeout.value) ? timeout.value : undefined)
@@ -94,6 +95,7 @@ export const checkName = (name: string, options: Parameters<typeof checkAlone>[0
 
 /** `usual` are the terms of the layer. */
 export const check = Effect.fnUntraced(function*(config: MutexConfig, usual: Terms, options: Options = {}) {
+  yield* checkOptions(options)
   const { isAlive, maxHold, maxLocalHandOffs = config.maxLocalHandOffs, transition, ttl, unfair = false } = options
   yield* checkAlone(options)
   if ((ttl ?? transition ?? maxHold ?? isAlive) === undefined) return { ...usual, unfair, maxLocalHandOffs }

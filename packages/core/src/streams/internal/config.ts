@@ -2,7 +2,8 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as names from "../../internal/nameRules.ts"
-import { margin, notNegative, positive, refuse } from "../../internal/optionChecks.ts"
+import { excerpt } from "../../internal/excerpt.ts"
+import { checkOptions, margin, notNegative, positive, refuse } from "../../internal/optionChecks.ts"
 import { processName } from "../../internal/processIdentity.ts"
 import { InvalidConfig } from "../../SimbaError.ts"
 import type { Options } from "../StreamConfig.ts"
@@ -11,7 +12,7 @@ import type * as StreamName from "../StreamName.ts"
 const positiveInt = (option: string, value: number) =>
   Number.isSafeInteger(value) && value >= 1
     ? Effect.succeed(value)
-    : refuse(option, `it must be a positive integer, not ${value}`)
+    : refuse(option, `it must be a positive integer, not ${excerpt(value)}`)
 
 const boolean = (option: string, value: boolean) =>
   typeof value === "boolean" ? Effect.succeed(value) : refuse(option, "it must be true or false")
@@ -23,14 +24,16 @@ const checkService = names.checked<StreamName.ServiceName>("service", names.anyP
 
 /** The name in the consumer group of the consumer with this id. */
 const checkConsumer = (id: string) =>
-  names.checked<StreamName.ConsumerName>("process", (name) => names.anyProblem(id) ?? names.consumerProblem(name))(
-    `${names.consumerPrefix}${id}`
+  Effect.flatMap(
+    names.checked<string>("process", names.anyProblem)(id),
+    (id) => names.checked<StreamName.ConsumerName>("process", names.consumerProblem)(`${names.consumerPrefix}${id}`)
   )
 
 /** Checked options. */
 export type StreamConfig = Effect.Success<ReturnType<typeof check>>
 
 export const check = Effect.fnUntraced(function*(options: Options) {
+  yield* checkOptions(options)
   const lease = yield* positive("leaseDuration", options.leaseDuration ?? "2 seconds")
   const heartbeat = yield* positive("heartbeatInterval", options.heartbeatInterval ?? "1 second")
   const commandTimeout = yield* positive("commandTimeout", options.commandTimeout ?? "500 millis")

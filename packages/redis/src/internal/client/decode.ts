@@ -15,12 +15,7 @@ import * as log from "./log.ts"
 export type Reader<T> = (input: unknown) => Exit.Exit<T, ProtocolError>
 
 /** `where` names the text in error messages. */
-export const malformed = (where: string, input: unknown, problem: string): ProtocolError =>
-  new ProtocolError({
-    where,
-    read: typeof input === "string" ? input : JSON.stringify(input) ?? String(input),
-    problem
-  })
+export const malformed = ProtocolError.of
 
 export const reader = <T, E>(where: string, codec: Schema.Codec<T, E>): Reader<T> => {
   const decode = Schema.decodeUnknownResult(codec)

@@ -1,0 +1,42 @@
+/** Bad input for the library: whatever it is, it has a result or an error with a tag. */
+import { Effect } from "effect"
+import { makeDraw, show } from "./input.ts"
+import * as options from "./options.ts"
+import * as texts from "./texts.ts"
+import { verdict } from "./verdict.ts"
+
+export interface Finding {
+  readonly area: string
+  readonly name: string
+  readonly number: number
+  readonly input: string
+  readonly problem: string
+}
+
+/** Cases are independent: each draws by its own number. */
+const drawOf = (seed: number, number: number) => makeDraw(seed * 1_000_003 + number)
+
+export const fuzzTexts = (seed: number, cases: number): ReadonlyArray<Finding> => {
+  const findings: Array<Finding> = []
+  for (let number = 0; number < cases; number++) {
+    const { input, name, run } = texts.anyCase(drawOf(seed, number))
+    let problem: string | undefined
+    try {
+      problem = verdict(run())
+    } catch (error) {
+      problem = `it throws ${error instanceof Error ? error.stack : String(error)}`
+    }
+    if (problem !== undefined) findings.push({ area: "texts", name, number, input: show(input), problem })
+  }
+  return findings
+}
+
+export const fuzzOptions = Effect.fnUntraced(function*(seed: number, cases: number) {
+  const findings: Array<Finding> = []
+  for (let number = 0; number < cases; number++) {
+    const { effect, input, name } = options.anyCase(drawOf(seed, number))
+    const problem = verdict(yield* Effect.exit(effect))
+    if (problem !== undefined) findings.push({ area: "options", name, number, input: show(input), problem })
+  }
+  return findings
+})

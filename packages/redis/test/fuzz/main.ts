@@ -1,0 +1,69 @@
+/**
+ * Bad input for everything that enters a process from outside:
+ *
+ *     pnpm fuzz --cases 200000 --seed 1
+ *
+ * `--area` selects one: texts, options, replies, messages, entries, frames.
+ */
+import { FakeRedis } from "@effect-simba/testkit"
+import { Effect, Layer, Logger, type Scope } from "effect"
+import { TestClock } from "effect/testing"
+import { parseArgs } from "node:util"
+import { fuzzFrames } from "./frames.ts"
+import { type Finding, fuzzOptions, fuzzTexts } from "./fuzz.ts"
+import { fuzzEntries, fuzzMessages, fuzzReplies } from "./layers.ts"
+
+const { values } = parseArgs({
+  allowPositionals: true,
+  options: {
+    cases: { type: "string", default: "200000" },
+    seed: { type: "string", default: "1" },
+    area: { type: "string" }
+  }
+})
+const [cases, seed] = [Number(values.cases), Number(values.seed)]
+
+const unhandled: Array<Finding> = []
+process.on("unhandledRejection", (error) => {
+  unhandled.push({ area: "process", name: "a rejection", number: 0, input: "", problem: String(error) })
+})
+
+type Fuzz = (
+  seed: number,
+  cases: number
+) => Effect.Effect<ReadonlyArray<Finding>, unknown, FakeRedis.FakeRedis | Scope.Scope>
+
+/** The part of the cases that each takes: some are much slower. */
+const areas: ReadonlyArray<readonly [name: string, part: number, fuzz: Fuzz]> = [
+  ["texts", 0.7, (seed, cases) => Effect.sync(() => fuzzTexts(seed, cases))],
+  ["options", 0.14, fuzzOptions],
+  ["messages", 0.1, fuzzMessages],
+  ["entries", 0.04, fuzzEntries],
+  ["replies", 0.018, fuzzReplies],
+  ["frames", 0.002, fuzzFrames]
+]
+
+const onFake = Layer.mergeAll(FakeRedis.layer(), TestClock.layer(), Logger.layer([]))
+
+let problems = 0
+for (const [name, part, fuzz] of areas) {
+  if (values.area !== undefined && values.area !== name) continue
+  const own = values.area === undefined ? Math.ceil(cases * part) : cases
+  const start = performance.now()
+  const run = Effect.scoped(fuzz(seed, own))
+  const findings = [
+    ...await Effect.runPromise(
+      // The driver keeps real time
+      name === "frames" ? Effect.provide(run, FakeRedis.layer()) : Effect.provide(run, onFake)
+    ),
+    ...unhandled.splice(0)
+  ]
+  problems += findings.length
+  for (const { input, name, number, problem } of findings.slice(0, 20)) {
+    console.log(`${name}, case ${number}, ${input}: ${problem}`)
+  }
+  console.log(
+    `${name}: ${own} cases, ${findings.length} problems, ${((performance.now() - start) / 1000).toFixed(1)} s`
+  )
+}
+process.exit(problems === 0 ? 0 : 1)

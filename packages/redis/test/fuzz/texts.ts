@@ -1,0 +1,62 @@
+/** Everything that a process reads from Redis: replies of scripts, messages of channels, entries of streams. */
+import type { Exit, Schema } from "effect"
+import { reader } from "../../src/internal/client/decode.ts"
+import * as messages from "../../src/internal/mutex/messages.ts"
+import * as mutexReplies from "../../src/internal/mutex/replies.ts"
+import * as streamMessages from "../../src/streams/internal/messages.ts"
+import * as streamReplies from "../../src/streams/internal/replies.ts"
+import { type Draw, mutated, pick } from "./input.ts"
+
+const codec = <T, E>(schema: Schema.Codec<T, E>) => reader("a fuzzed text", schema)
+
+type Read = (input: unknown) => Exit.Exit<unknown, unknown>
+
+const id = "7-abcdef012345:4711@host"
+const ownership = `${id}@@2000`
+const entry = "1763733691000-0"
+
+const readers: ReadonlyArray<readonly [name: string, read: Read, valid: ReadonlyArray<unknown>]> = [
+  ["an acquire", mutexReplies.readAcquire, [
+    "1763733691000001",
+    [ownership, "1763733691.000001", "0", "0"],
+    [ownership, "", "3", "1"],
+    [ownership, "1763733691.000001", "0", "0", "1763733691000001", "7"]
+  ]],
+  ["a release", mutexReplies.readRelease, [ownership, "@@", [ownership, "1763733691.000001", "5"]]],
+  ["an inspection", mutexReplies.readInspect, [[ownership, "5", "2", [[id, "7"]]]]],
+  ["a renewal", mutexReplies.readGuard, [[[1, "owner", ownership], [2, "error", "ERR"]], []]],
+  ["an owner", mutexReplies.readOwnership, [ownership, "@@"]],
+  ["a message of a mutex", codec(messages.MutexMessage), [`acquired@@${id}`]],
+  ["a message of a contender", codec(messages.ContenderMessage), [`released@@${id}`, "look@@500"]],
+  ["a message of a layer", codec(messages.InboxMessage), [
+    `${id}@@released@@${id}@@5@@6@@7`,
+    `${id}@@look@@500`,
+    `forced@@${id}`
+  ]],
+  ["a checkpoint", codec(streamMessages.Checkpoint), [entry, `${entry}@@${entry}`, `${entry}@@@@7`]],
+  ["an announcement", codec(streamMessages.Announcement), [
+    JSON.stringify({ DataStreamName: "a", Info: { n: 1 } }),
+    JSON.stringify({ datastreamname: "a", info: null })
+  ]],
+  ["entries", codec(streamMessages.Entries), [[[entry, ["a", "b"]], [entry, []]]]],
+  ["a read", codec(streamMessages.ReadReply), [[["s", [[entry, ["a", "b"]]]]], ["s", [[entry, ["a", "b"]]]], null]],
+  ["a signal", codec(streamMessages.SignalMessage), [`released@@${entry}@@s`, "given@@abcdef012345"]],
+  ["a hand-over", codec(streamMessages.HandOver), [
+    `abcdef012345@@abcdef012345.1@@5@@${entry}@@simba-consumer-a@@s`
+  ]],
+  ["a member", codec(streamReplies.MemberReply), ["simba-consumer-a@@abcdef012345@@8@@3"]],
+  ["an extent", codec(streamReplies.ExtentReply), [[], ["5", entry, "", "", entry]]],
+  ["a taking", codec(streamReplies.TakeReply), [[["Taken", "5", "0"], ["Occupied", "a", "-1"], ["Gone"]]]],
+  ["a renewal of streams", codec(streamReplies.RenewReply), [[[1, "TakenOver"], [2, "Vanished"]]]],
+  ["pending entries", codec(streamReplies.PendingReply), [[[entry, "anybody", 5, 1]]]],
+  ["an announcing", codec(streamReplies.AnnounceReply), [[[entry, "1"]]]],
+  ["an inspection of streams", codec(streamReplies.InspectReply), [
+    [1, 2, 3, 4, [["a", 1, 2]], ["simba-consumer-a@@abcdef012345@@8@@3"]]
+  ]]
+]
+
+export const anyCase = (draw: Draw) => {
+  const [name, read, valid] = pick(draw, readers)
+  const input = mutated(draw, pick(draw, valid))
+  return { name, input, run: () => read(input) }
+}

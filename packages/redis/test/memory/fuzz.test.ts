@@ -1,0 +1,97 @@
+import { Leadership, Mutex, MutexConfig } from "@effect-simba/core"
+import { ProtocolError } from "@effect-simba/core/SimbaError"
+import { FakeRedis } from "@effect-simba/testkit"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Layer, Logger, Schema } from "effect"
+import { reader } from "../../src/internal/client/decode.ts"
+import { fuzzOptions, fuzzTexts } from "../fuzz/fuzz.ts"
+import { fuzzEntries, fuzzMessages, fuzzReplies } from "../fuzz/layers.ts"
+import { verdict } from "../fuzz/verdict.ts"
+
+const nested = (depth: number): unknown => {
+  let value: unknown = []
+  for (let i = 0; i < depth; i++) value = [value]
+  return value
+}
+
+const untyped = <A>(input: unknown) => input as A
+
+const onFake = Effect.provide(Layer.merge(FakeRedis.layer(), Logger.layer([])))
+
+describe("whatever comes in has a result or an error with a tag", () => {
+  it("texts of Redis", () => assert.deepStrictEqual(fuzzTexts(2, 8000), []))
+
+  it.effect("options, names and the environment", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(yield* fuzzOptions(2, 1000), [])
+    }))
+
+  it.effect("replies to a layer, which works again afterwards", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(yield* fuzzReplies(2, 150), [])
+    }).pipe(onFake))
+
+  it.effect("messages on the channels of a holder and a waiter, which stay what they are", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(yield* fuzzMessages(2, 500), [])
+    }).pipe(onFake))
+
+  it.effect("entries of streams, of which those that can be read are processed", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(yield* fuzzEntries(2, 100), [])
+    }).pipe(onFake))
+})
+
+describe("what was found", () => {
+  const read = reader("a reply", Schema.String)
+
+  it.each([
+    ["a big integer", 5n],
+    ["arrays deeper than a stack", nested(20_000)],
+    ["a symbol", Symbol("a")],
+    ["an object without a prototype", Object.create(null)],
+    ["a megabyte", ["x".repeat(1_000_000)]]
+  ])("a reply that is no text is refused in few words: %s", (_, reply) => {
+    const exit = read(reply)
+    assert.isTrue(Exit.isFailure(exit))
+    assert.isUndefined(verdict(exit))
+  })
+
+  it("a malformed message of a megabyte is no line of a megabyte in the log", () => {
+    const { message } = ProtocolError.of("a message", "x".repeat(1_000_000), "it is too long")
+    assert.isBelow(message.length, 500)
+  })
+
+  it.effect.each([
+    ["null for options of mutexes", MutexConfig.make(untyped(null))],
+    ["a big integer for a ttl", MutexConfig.make({ ttl: untyped([5n]) })],
+    ["arrays deeper than a stack for a ttl", MutexConfig.make({ ttl: untyped(nested(20_000)) })],
+    [
+      "null for the options of an acquire",
+      Effect.provide(Effect.scoped(Mutex.acquire("a", untyped(null))), Mutex.layerMemory())
+    ],
+    [
+      "an object without a prototype for a name",
+      Effect.provide(Effect.scoped(Mutex.acquireIfAvailable(untyped(Object.create(null)))), Mutex.layerMemory())
+    ],
+    ...["__proto__", {}, null].map((cron) =>
+      [
+        `${JSON.stringify(cron)} for a cron expression`,
+        Effect.provide(
+          Effect.scoped(Layer.build(Leadership.layerJobs("a", [
+            { name: "a", schedule: Leadership.cron(untyped(cron)), run: Effect.void }
+          ]))),
+          Mutex.layerMemory()
+        )
+      ] as const
+    )
+  ] as ReadonlyArray<readonly [string, Effect.Effect<unknown, unknown>]>)(
+    "%s is refused",
+    ([, effect]) =>
+      Effect.gen(function*() {
+        const exit = yield* Effect.exit(effect)
+        assert.isTrue(Exit.isFailure(exit))
+        assert.isUndefined(verdict(exit))
+      })
+  )
+})
