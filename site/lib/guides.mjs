@@ -5,7 +5,7 @@ const named = [
   { text: "Leadership", pages: ["leadership", "cron"] },
   { text: "Data streams", pages: ["streams", "data-streams"] },
   { text: "Other programs", pages: ["without-effect", "command-line", "protocol"] },
-  { text: "Testing", pages: ["testing", "in-memory-redis"] },
+  { text: "Testing", pages: ["testing", "how-it-is-tested", "in-memory-redis"] },
   { text: "Operating", pages: ["operations", "kubernetes", "monitoring", "observability", "runbooks", "performance"] }
 ]
 

@@ -170,7 +170,7 @@ export const fuzzEntries = Effect.fnUntraced(function*(seed: number, cases: numb
   const { send } = Context.get(client, Redis)
   const service = ServiceName.make("svc")
   const store = Layer.provide(RedisStreams.layerStore, Layer.succeedContext(client))
-  const streams = yield* Layer.build(StreamClient.layer({ service, capacity: 64 }).pipe(Layer.provide(store)))
+  const streams = yield* Layer.build(StreamClient.layer({ service, capacity: 100_000 }).pipe(Layer.provide(store)))
   const processed = new Set<string>()
   const handler = StreamMessages.process(
     Schema.Struct({ n: Schema.FiniteFromString, end: Schema.optionalKey(Schema.String) }),

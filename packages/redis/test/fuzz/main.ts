@@ -43,7 +43,7 @@ const areas: ReadonlyArray<readonly [name: string, part: number, fuzz: Fuzz]> = 
   ["frames", 0.002, fuzzFrames]
 ]
 
-const onFake = Layer.mergeAll(FakeRedis.layer(), TestClock.layer(), Logger.layer([]))
+const onFake = Layer.provideMerge(FakeRedis.layer(), Layer.merge(TestClock.layer(), Logger.layer([])))
 
 let problems = 0
 for (const [name, part, fuzz] of areas) {

@@ -99,6 +99,9 @@ const jitter = 10
 /** How long clients take to connect and subscribe again. Milliseconds. */
 const restored = 3000
 
+/** How long after the end of a subscription its client may notice. Milliseconds. */
+const noticed = 5000
+
 /** Two events of one instant: the server's first, since what processes note follows from it. */
 const inOrder = (items: Array<Item>) => items.sort((a, b) => a.at - b.at)
 
@@ -156,6 +159,18 @@ export const judge = (
   const disturbance = ({ from, target, to }: Fault) => [from, target === "server" ? to + restored : to] as const
   /** Turns that are so long are a disturbance too, whoever causes them. */
   const long = 150
+  /** A process that subscribes again was deaf before: it noticed late that its connection was gone. */
+  const deaf = new Map<string, Array<readonly [from: number, to: number]>>()
+  const inboxes = new Map<string, string>()
+  for (const [, client, , kind, { id }] of history.lines) {
+    const inbox = kind === "granted" ? /^\d+-([0-9a-z]{12}):/.exec(String(id))?.[1] : undefined
+    if (inbox !== undefined) inboxes.set(`simba:inbox:${inbox}`, client)
+  }
+  for (const { args: [name, ...channels], at } of history.observed) {
+    if (name !== "SUBSCRIBE") continue
+    const client = inboxes.get(channels.find((channel) => inboxes.has(channel)) ?? "")
+    if (client !== undefined) deaf.set(client, [...deaf.get(client) ?? [], [at - noticed, at]])
+  }
   const losses = history.faults.filter(({ loses }) => loses).map(span)
   const standing = new Map<string, ReadonlyArray<readonly [number, number]>>()
   const standstills = (client: string) => {
@@ -199,7 +214,10 @@ export const judge = (
     disturbedAt: (client) =>
       Math.max(
         lastWithin(faultsOf(client).map(disturbance)),
-        client === undefined ? never : lastWithin((lateness.get(client) ?? []).filter(([from, to]) => to - from > long))
+        client === undefined
+          ? never
+          : lastWithin((lateness.get(client) ?? []).filter(([from, to]) => to - from > long)),
+        client === undefined ? never : lastWithin(deaf.get(client) ?? [])
       ),
     lossAt: () => lastWithin(losses),
     serverStepAt: () => never,

@@ -61,7 +61,7 @@ const single = Effect.gen(function*() {
 })
 
 const sentinel = Effect.gen(function*() {
-  const setup = yield* RedisServer.sentinel({ args, downAfter: 1000 })
+  const setup = yield* RedisServer.sentinel({ args, downAfter: 3000 })
   const nodes = [yield* behind("one", setup.primary), yield* behind("two", setup.replica)]
   const client = {
     sentinels: setup.sentinels.map(({ port }) => ({ host: "127.0.0.1", port })),

@@ -1,8 +1,8 @@
 /** Options of `StreamClient.layer`, checked and completed. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as names from "../../internal/nameRules.ts"
 import { excerpt } from "../../internal/excerpt.ts"
+import * as names from "../../internal/nameRules.ts"
 import { checkOptions, margin, notNegative, positive, refuse } from "../../internal/optionChecks.ts"
 import { processName } from "../../internal/processIdentity.ts"
 import { InvalidConfig } from "../../SimbaError.ts"

@@ -3,7 +3,8 @@ import { Mutex } from "@effect-simba/core"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import { assert, it } from "@effect/vitest"
-import { Context, Effect, Exit, Layer, Queue } from "effect"
+import { Context, Effect, Exit, Fiber, Layer, Queue } from "effect"
+import { Redis } from "effect/persistence/Redis"
 import { slot } from "../../../src/internal/client/clusterSlot.ts"
 import { capturingLogs, commandStats, RedisServer, until } from "../../support/harness.ts"
 import { ownerOfSlot } from "../../support/resharding.ts"
@@ -97,3 +98,38 @@ it.live(
     }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))),
   60_000
 )
+
+it.live("a command that is redirected to a node that goes away fails, and no rejection is left unhandled", () =>
+  Effect.gen(function*() {
+    const setup = yield* RedisServer.cluster()
+    const key = "moving"
+    const from = yield* ownerOfSlot(setup, slot(key))
+    const to = setup.nodes.find((node) => node !== from)!
+    const unhandled: Array<unknown> = []
+    const note = (error: unknown) => void unhandled.push(error)
+    yield* Effect.acquireRelease(
+      Effect.sync(() => process.on("unhandledRejection", note)),
+      () => Effect.sync(() => process.off("unhandledRejection", note))
+    )
+    const context = yield* Layer.build(IoRedis.layerCluster({
+      nodes: setup.nodes.map(({ port }) => ({ host: "127.0.0.1", port })),
+      commandTimeout: "2 seconds"
+    }))
+    const redis = Context.get(context, Redis)
+    const [source, target] = yield* Effect.forEach(
+      [from, to],
+      ({ send }) => Effect.map(send("CLUSTER", "MYID"), String)
+    )
+    yield* to.send("CLUSTER", "SETSLOT", String(slot(key)), "IMPORTING", source!)
+    yield* from.send("CLUSTER", "SETSLOT", String(slot(key)), "MIGRATING", target!)
+    // Where the key is not, the other node is asked
+    assert.strictEqual(yield* redis.send("SET", key, "here"), "OK")
+    assert.strictEqual(yield* to.send("CLUSTER", "COUNTKEYSINSLOT", String(slot(key))), 1)
+    yield* to.pause
+    const redirected = yield* Effect.forkChild(Effect.exit(redis.send("SET", key, "there")), { startImmediately: true })
+    yield* Effect.sleep("300 millis")
+    yield* to.kill()
+    assert.isTrue(Exit.isFailure(yield* Fiber.join(redirected)))
+    yield* Effect.sleep("300 millis")
+    assert.deepStrictEqual(unhandled, [])
+  }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))))

@@ -203,11 +203,22 @@ export const openCluster = (
     return cluster.on("+node", rejectUnanswered)
   })
 
+/** ioredis awaits no reply to the ASKING before a redirected command. What fails it fails that command, too. */
+const observeAsking = (node: Client) => {
+  const asking = node.asking.bind(node)
+  node.asking = (...args: ReadonlyArray<never>) => {
+    const reply = asking(...args)
+    reply.catch(() => {})
+    return reply
+  }
+}
+
 /**
  * A Cluster client of ioredis resends the unanswered commands of a lost node, which that node may have executed. It
  * recognises them by their error, so they are rejected with another one.
  */
 export const rejectUnanswered = (node: Client) => {
+  observeAsking(node)
   node.on("connect", () =>
     node.stream.prependOnceListener("close", () => {
       const lost = causes.lost(addressOf(node))
