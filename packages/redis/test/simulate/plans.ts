@@ -1,5 +1,6 @@
 /** The plans that `pnpm simulate --plan <name>` knows. */
 import type { Simulation } from "@effect-simba/testkit"
+import { jobsPlan } from "./jobsPlan.ts"
 import { mixedFleetPlan } from "./mixedFleetPlan.ts"
 import { crowdPlan, mutexPlan, plainPlan } from "./mutexPlan.ts"
 import { streamPlan } from "./streamPlan.ts"
@@ -10,6 +11,7 @@ export const plans: Readonly<Record<string, Plan>> = {
   mutex: mutexPlan as Plan,
   plain: plainPlan as Plan,
   crowd: crowdPlan as Plan,
+  jobs: jobsPlan as Plan,
   "mixed-fleet": mixedFleetPlan as Plan,
   streams: streamPlan as unknown as Plan
 }

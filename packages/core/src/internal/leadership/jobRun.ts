@@ -24,7 +24,7 @@ interface Claimed<R> {
   readonly spec: JobSpec
   readonly run: Job<unknown, R>["run"]
   readonly mutex: MutexName
-  readonly claim: string
+  readonly note: (outcome: RunOutcome) => Effect.Effect<void>
   /** From here on this run is noted by itself. */
   readonly taken: () => void
   /** Milliseconds since 1970 by the backend's time, as `start`. */
@@ -45,20 +45,22 @@ const outcomeOf = (exit: Exit.Exit<unknown, unknown>): Exclude<RunOutcome, "unst
     ? "defect"
     : "interrupted"
 
-export const noteEnd = (host: JobHost, request: EndRequest): Effect.Effect<void> =>
+/** Whether it is noted. */
+export const noteEnd = (host: JobHost, request: EndRequest): Effect.Effect<boolean> =>
   host.store.jobs.end(request).pipe(
     Effect.timeout(noteTimeout),
-    Effect.catchCause((cause) => log.warning(`Cannot note how a run of "${request.job}" ended`, cause)),
-    Effect.asVoid
+    Effect.as(true),
+    Effect.catchCause((cause) =>
+      Effect.as(log.warning(`Cannot note how a run of "${request.job}" ended`, cause), false)
+    )
   )
 
 export const execute = <R>(claimed: Claimed<R>): Effect.Effect<void, never, R> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function*() {
-      const { attempt, claim, host, isCatchUp, lease, mutex, scheduledAt, spec } = claimed
+      const { attempt, host, isCatchUp, lease, mutex, note, scheduledAt, spec } = claimed
       const { name } = spec
       claimed.taken()
-      const note = (outcome: RunOutcome) => noteEnd(host, { mutex, job: name, claim, outcome })
       // The check and the beginning are one step: a lease that is over by now begins nothing
       let ended: (() => void) | undefined
       const begin = Effect.suspend(() => {

@@ -11,7 +11,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as FiberSet from "effect/FiberSet"
 import type { Contender } from "../../Contender.ts"
-import type { JobRecord, JobsRecord } from "../../JobStore.ts"
+import type { JobRecord, JobsRecord, RunOutcome } from "../../JobStore.ts"
 import type { Job } from "../../Leadership.ts"
 import type { Lease } from "../../Lease.ts"
 import { instant } from "../lease/instant.ts"
@@ -38,17 +38,23 @@ export interface Prepared<R> {
   readonly run: Job<unknown, R>["run"]
 }
 
+type Claiming = Exclude<Decision, { _tag: "Wait" }>
+
 /** What one leadership knows of one job. */
 interface Tracked<R> extends Prepared<R> {
   record: JobRecord | undefined
   isBusy: boolean
+  /** Its last run that ended: a fail-over may lose the note of it. */
+  last: { readonly claim: string; readonly outcome: RunOutcome } | undefined
+  /** Looks up to this one began before the end of its last run, and may not know of it. */
+  outdated: number
   /** Since when this leadership could run it, by the backend's time. */
   free: number
   /** Failed requests in a row, and when the next may be sent. */
   failures: number
   notBefore: number
-  /** Of the run that was asked for last. */
-  claim: { readonly of: string; readonly id: string } | undefined
+  /** Of the run that was asked for, until a reply says what became of it. */
+  claim: { readonly of: string; readonly id: string; readonly decision: Claiming } | undefined
 }
 
 export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): Effect.Effect<never, never, R> =>
@@ -86,6 +92,8 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
         ).pipe(Effect.orDie)
         let lookedAt = instant(clock).monotonic
         let isStale = false
+        let looks = 1
+        let lookFailures = 0
         /** The backend's time, never ahead of it unless clocks run at different rates. */
         const backendTime = () => Math.floor(view.now + instant(clock).monotonic - lookedAt)
         const gained = view.now
@@ -93,32 +101,33 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
           ...job,
           record: undefined,
           isBusy: false,
+          last: undefined,
+          outdated: 0,
           free: gained,
           failures: 0,
           notBefore: 0,
           claim: undefined
         }))
+        /** Claims of this leadership that do not run, and whose end the backend may not know. */
+        const open = new Map<string, RunOutcome>()
         let claims = 0
         // A reply may have been lost with the leadership: what it gave out never began
         yield* Effect.addFinalizer(() =>
-          Effect.forEach(tracked, ({ claim, spec }) =>
-            claim === undefined ? Effect.void : jobRun.noteEnd(host, {
-              mutex: contender.mutex,
-              job: spec.name,
-              claim: claim.id,
-              outcome: "unstarted"
-            }), { concurrency: "unbounded", discard: true })
+          Effect.forEach(
+            tracked,
+            (job) => job.claim === undefined ? Effect.void : note(job, job.claim.id, "unstarted"),
+            { concurrency: "unbounded", discard: true }
+          )
         )
         // Closed first: interrupts the runs, and awaits them
         const fibers = yield* FiberSet.make()
 
-        const adopt = Effect.fnUntraced(function*(seen: JobsRecord) {
+        const adopt = Effect.fnUntraced(function*(seen: JobsRecord, number: number) {
           view = seen
           lookedAt = instant(clock).monotonic
-          isStale = false
           for (const job of tracked) {
             const record = seen.jobs.get(job.spec.name)
-            if (!job.isBusy) job.record = record
+            if (!job.isBusy && number > job.outdated) job.record = record
             yield* jobMetrics.note(contender.mutex, job.spec.name, record)
           }
         })
@@ -139,14 +148,42 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
           return inForce(present, instantsOf(record.former)?.next, record.changed)
         }
 
-        const claimId = (job: Tracked<R>, decision: Exclude<Decision, { _tag: "Wait" }>) => {
+        const claimId = (job: Tracked<R>, decision: Claiming) => {
           const attempt = decision._tag === "Run" ? `${decision.mode}/${decision.attempt}` : "miss"
           const of = `${attempt}/${decision.at}`
-          if (job.claim?.of !== of) job.claim = { of, id: `${lease.id}#${++claims}` }
+          if (job.claim?.of !== of) {
+            job.claim = { of, id: `${lease.id}#${++claims}`, decision }
+            open.set(job.claim.id, "unstarted")
+          }
           return job.claim.id
         }
 
-        const perform = (job: Tracked<R>, decision: Exclude<Decision, { _tag: "Wait" }>) =>
+        /** The next look, and the next decision, come after the effect. */
+        const busy = (job: Tracked<R>) => <A, E, RE>(effect: Effect.Effect<A, E, RE>) => {
+          job.isBusy = true
+          return Effect.ensuring(
+            effect,
+            Effect.sync(() => {
+              job.isBusy = false
+              job.record = undefined
+              job.outdated = looks
+              isStale = true
+              notify()
+            })
+          )
+        }
+
+        const note = (job: Tracked<R>, claim: string, outcome: RunOutcome) =>
+          Effect.suspend(() => {
+            open.set(claim, outcome)
+            job.last = { claim, outcome }
+            return Effect.map(
+              jobRun.noteEnd(host, { mutex: contender.mutex, job: job.spec.name, claim, outcome }),
+              (isNoted) => void (isNoted && open.delete(claim))
+            )
+          })
+
+        const perform = (job: Tracked<R>, decision: Claiming) =>
           Effect.gen(function*() {
             const { spec } = job
             const mode = decision._tag === "Miss" ? "miss" : decision.mode
@@ -164,27 +201,30 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
               attempts: spec.attempts
             }))
             if (Exit.isFailure(reply)) {
-              job.notBefore = backendTime() + Math.min(100 * 2 ** job.failures++, lookInterval)
+              job.notBefore = backendTime() + pauseAfter(++job.failures)
               return yield* log.warning(`Cannot ask whether "${spec.name}" may run; asking again`, reply.cause)
             }
             const { attempt, _tag, now, wait } = reply.value
             job.failures = 0
-            isStale = true
             if (_tag !== "Claimed") {
               job.claim = undefined
-              job.notBefore = now + (_tag === "Early" ? Math.min(wait, lookInterval) : _tag === "NotOwner" ? 1000 : 1)
+              job.notBefore = now + (_tag === "Early" ? Math.min(wait, lookInterval) : _tag === "Taken" ? 1 : 1000)
               return
             }
             if (decision.missed > 0) yield* reportMissed(spec.name, decision)
             if (decision._tag === "Miss") return void (job.claim = undefined)
+            const { id } = job.claim!
             yield* jobRun.execute({
               host,
               lease,
               spec,
               run: job.run,
               mutex: contender.mutex,
-              claim: job.claim!.id,
-              taken: () => void (job.claim = undefined),
+              note: (outcome) => note(job, id, outcome),
+              taken: () => {
+                open.delete(id)
+                job.claim = undefined
+              },
               scheduledAt: decision.at,
               isCatchUp: decision.isCatchUp,
               attempt,
@@ -193,10 +233,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
             })
             job.free = backendTime()
           }).pipe(
-            Effect.ensuring(Effect.sync(() => {
-              job.isBusy = false
-              notify()
-            })),
+            busy(job),
             Effect.annotateLogs({ job: job.spec.name })
           )
 
@@ -222,20 +259,27 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
           host.resign(lease)
         })
 
-        yield* adopt(view)
+        yield* adopt(view, looks)
         yield* checkClock()
         while (true) {
           if (Deferred.isDoneUnsafe(wake)) wake = Deferred.makeUnsafe()
           if (isStale || instant(clock).monotonic - lookedAt >= lookInterval) {
+            isStale = false
+            const number = ++looks
             const seen = yield* Effect.exit(look(lease))
             if (Exit.isSuccess(seen)) {
-              yield* adopt(seen.value)
+              yield* adopt(seen.value, number)
               yield* checkClock()
-            } else yield* log.warning("Cannot look at the jobs; looking again", seen.cause)
+              lookFailures = 0
+            } else {
+              isStale = true
+              lookFailures++
+              yield* log.warning("Cannot look at the jobs; looking again", seen.cause)
+            }
           }
           if (view.leaving === lease.id) host.resign(lease)
           const now = backendTime()
-          let until = now + lookInterval
+          let until = now + pauseAfter(lookFailures)
           for (const job of tracked) {
             if (job.isBusy || job.record === undefined) continue
             yield* Effect.all([read(job.record.override), read(job.record.former)])
@@ -245,10 +289,23 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
             }
             const isPaused = view.isPaused || job.record.isPaused
             const leader = { gained, free: job.free, token: lease.token }
-            const decision = plan(job.spec, nextOf(job, job.record), job.record, isPaused, leader, now)
+            // The reply was lost: the same request has the same reply
+            const isGiven = job.claim !== undefined && job.record.run?.claim === job.claim.id
+            // A note was lost, or a request arrived after another had been sent
+            const { run } = job.record
+            const running = run?.end === undefined ? run?.claim : undefined
+            const outcome = running === undefined
+              ? undefined
+              : open.get(running) ?? (job.last?.claim === running ? job.last.outcome : undefined)
+            if (!isGiven && outcome !== undefined) {
+              yield* FiberSet.run(fibers, busy(job)(note(job, running!, outcome)))
+              continue
+            }
+            const decision = isGiven
+              ? job.claim!.decision
+              : plan(job.spec, nextOf(job, job.record), job.record, isPaused, leader, now)
             if (decision._tag === "Wait") until = Math.min(until, decision.until)
             else if (host.mayStart(lease)) {
-              job.isBusy = true
               yield* FiberSet.run(fibers, perform(job, decision))
             }
           }
@@ -261,6 +318,9 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
       contender.whileLeader(lead)
     )
   }).pipe(Effect.annotateLogs({ mutex: contender.mutex }))
+
+/** Without a failure in a row, until the next look. */
+const pauseAfter = (failures: number) => failures === 0 ? lookInterval : Math.min(50 * 2 ** failures, lookInterval)
 
 const periodAt = (next: (after: number) => number, at: number) => {
   const first = next(at)

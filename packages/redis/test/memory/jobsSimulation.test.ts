@@ -1,0 +1,65 @@
+import type { JobStore } from "@effect-simba/core/JobStore"
+import * as MutexStore from "@effect-simba/core/MutexStore"
+import { RedisMutex } from "@effect-simba/redis"
+import { Simulation } from "@effect-simba/testkit"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { jobsPlan, program } from "../simulate/jobsPlan.ts"
+
+const clean = (result: Simulation.Result) => assert.deepStrictEqual(result.violations, [], Simulation.report(result))
+
+const seeds = (from: number, count: number) => Array.from({ length: count }, (_, index) => from + index)
+
+/** A store that is wrong in one thing. */
+const mistaken = (wrong: (jobs: JobStore) => Partial<JobStore>) =>
+  Layer.effect(
+    MutexStore.MutexStore,
+    Effect.map(
+      MutexStore.MutexStore,
+      (store) => MutexStore.MutexStore.of({ ...store, jobs: { ...store.jobs, ...wrong(store.jobs) } })
+    )
+  ).pipe(Layer.provide(RedisMutex.layerStore))
+
+/** The first violation of some seeds. */
+const violation = (store: ReturnType<typeof mistaken>) =>
+  Effect.gen(function*() {
+    for (const seed of seeds(1, 20)) {
+      const { violations } = yield* Simulation.run(jobsPlan(seed, { program: program(store) }))
+      if (violations[0] !== undefined) return violations[0].message
+    }
+    return "none"
+  })
+
+describe("jobs on a simulated Redis", () => {
+  it.effect("keep their word under every fault: 4 seeds", () =>
+    Effect.forEach(seeds(1, 4), (seed) => Effect.map(Simulation.run(jobsPlan(seed)), clean), { discard: true }))
+
+  it.effect(
+    "keep their word under every fault: 150 seeds",
+    () => Effect.forEach(seeds(5, 150), (seed) => Effect.map(Simulation.run(jobsPlan(seed)), clean), { discard: true }),
+    {
+      tags: ["long"]
+    }
+  )
+
+  it.effect("the checker finds a store that loses instants without a word", () => {
+    const silent = mistaken((jobs) => ({ claim: (request) => jobs.claim({ ...request, missed: 0 }) }))
+    return Effect.map(violation(silent), (found) => assert.include(found, "missed"))
+  })
+
+  it.effect("the checker finds a store that gives an instant out twice", () => {
+    const generous = mistaken((jobs) => ({
+      look: (request) =>
+        Effect.map(jobs.look(request), (seen) => ({
+          ...seen,
+          jobs: new Map([...seen.jobs].map(([name, record]) => [name, { ...record, at: record.at - 1000 }]))
+        })),
+      claim: (request) =>
+        Effect.map(
+          jobs.claim(request),
+          (result) => result._tag === "Taken" ? { ...result, _tag: "Claimed" as const, attempt: 1 } : result
+        )
+    }))
+    return Effect.map(violation(generous), (found) => assert.match(found, /begins twice/))
+  })
+})

@@ -1,0 +1,83 @@
+/** The plan of jobs: a fleet with jobs of every kind, clocks apart and jumping, crashes and outages. */
+import { Leadership, Mutex } from "@effect-simba/core"
+import { RedisMutex } from "@effect-simba/redis"
+import { Simulation } from "@effect-simba/testkit"
+import { DateTime, Duration, Effect, Layer } from "effect"
+import * as lockModel from "../../src/internal/mutex/lockModel.ts"
+import { draws } from "./draws.ts"
+import { type JobRules, jobsKeepTheirWord } from "./jobsChecker.ts"
+
+const mutex = "a"
+const ttl = 2000
+const transition = 2500
+const confirm = 500
+
+const bounds = Effect.runSync(lockModel.bounds({ ttl, transition, confirmTimeout: confirm }))
+
+/** Each kind of job, with what the checker knows of it. */
+const kinds: ReadonlyArray<JobRules & { readonly options: Omit<Leadership.Job<string, never>, "name" | "run"> }> = [
+  {
+    job: "every",
+    period: 1000,
+    attempts: 1,
+    options: { schedule: Leadership.every("1 second"), misfire: "runAll", catchUp: "1 minute" }
+  },
+  { job: "cron", period: 2000, attempts: 1, options: { schedule: Leadership.cron("*/2 * * * * *") } },
+  {
+    job: "long",
+    period: 3000,
+    attempts: 1,
+    options: { schedule: Leadership.every("3 seconds"), maxRun: "5 seconds", minInterval: "2 seconds" }
+  },
+  {
+    job: "again",
+    period: 4000,
+    attempts: 3,
+    options: { schedule: Leadership.every("4 seconds"), catchUp: "20 seconds", attempts: 3, onError: "stepDown" }
+  }
+]
+
+/** Runs note their beginning, and fail now and then. `store` replaces the production store by a faulty one. */
+export const program = (store = RedisMutex.layerStore) => (client: Simulation.Client) => {
+  const { note, random } = client
+  const run = (job: string) => ({ attempt, lease, scheduledAt }: Leadership.Run) =>
+    Effect.gen(function*() {
+      const fields = { job, instant: DateTime.toEpochMillis(scheduledAt), attempt, token: lease.token }
+      note("run", fields)
+      yield* Effect.sleep(Duration.millis(random() * (job === "long" ? 8000 : 300)))
+      if (random() < 0.1) return yield* Effect.fail("no luck")
+    })
+  const layer = Leadership.layerJobs(mutex, kinds.map(({ job, options }) => ({ ...options, name: job, run: run(job) })))
+    .pipe(
+      Layer.provide(Mutex.layer({
+        ttl,
+        transition,
+        confirmTimeout: confirm,
+        processName: `${client.name}.${client.generation}`
+      })),
+      Layer.provide(store)
+    )
+  return Effect.asVoid(Effect.andThen(Layer.build(layer), Effect.never))
+}
+
+interface Overrides extends Partial<Omit<Simulation.Options<never>, "program">> {
+  readonly program?: ReturnType<typeof program>
+}
+
+export const jobsPlan = (seed: number | string, overrides?: Overrides) =>
+  ({
+    seed,
+    clients: 2 + Math.floor(draws(`jobs/${seed}`)("clients") * 3),
+    program: program(),
+    lock: {
+      ...lockModel.make([mutex]),
+      keep: (key: string, expires: boolean) => expires && /:(fence|contender|jobs)$/.test(key)
+    },
+    faults: Simulation.allFaults,
+    checkers: [jobsKeepTheirWord({ mutex, jobs: kinds, recovery: Duration.toMillis(bounds.recovery) })],
+    duration: "40 seconds",
+    calm: "3 seconds",
+    liveness: "90 seconds",
+    closing: "20 seconds",
+    ...overrides
+  }) as const
