@@ -5,6 +5,7 @@
  *     node examples/leader.ts
  *     REDIS_URL=redis://localhost:6379 PORT=3001 node examples/leader.ts
  *     curl http://localhost:3000/health
+ *     curl -X POST http://localhost:3000/leave
  */
 import { Contender } from "@effect-simba/core"
 import { RedisMutex } from "@effect-simba/redis"
@@ -35,9 +36,20 @@ const Health = HttpRouter.add(
   })
 )
 
+/** Before a rolling update: this process waits behind all others, so that the leadership moves to a new one, once. */
+const Leave = HttpRouter.add(
+  "POST",
+  "/leave",
+  Effect.gen(function*() {
+    const leader = yield* Leader
+    yield* leader.leave
+    return HttpServerResponse.empty()
+  })
+)
+
 const MutexLive = Layer.unwrap(Effect.map(redisUrl, (url) => RedisMutex.layer({ redis: { url } })))
 
-const Live = Layer.merge(Cleaner, HttpRouter.serve(Health)).pipe(
+const Live = Layer.merge(Cleaner, HttpRouter.serve(Layer.merge(Health, Leave))).pipe(
   Layer.provide(Leader.layer("cleaning")),
   Layer.provide(MutexLive),
   Layer.provide(HttpServerLive)

@@ -226,7 +226,13 @@ export interface Contender extends Pipeable, Inspectable {
    * registered.
    */
   readonly stop: Effect.Effect<void>
-  /** Contends again after `stop`, but not once its scope has closed. */
+  /**
+   * Marks this node as leaving, until `start`: it leaves the queue, so a leader that releases passes it over, and one that
+   * leads goes on. Where nobody else wants the mutex it leads after all, within `pollInterval`. Mark the nodes of the old
+   * version before a rolling update, so that the leadership moves once.
+   */
+  readonly leave: Effect.Effect<void>
+  /** Contends again after `stop` and `leave`, but not once its scope has closed. */
   readonly start: Effect.Effect<void>
 }
 

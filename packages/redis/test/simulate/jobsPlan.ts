@@ -69,10 +69,7 @@ export const jobsPlan = (seed: number | string, overrides?: Overrides) =>
     seed,
     clients: 2 + Math.floor(draws(`jobs/${seed}`)("clients") * 3),
     program: program(),
-    lock: {
-      ...lockModel.make([mutex]),
-      keep: (key: string, expires: boolean) => expires && /:(fence|contender|jobs)$/.test(key)
-    },
+    lock: lockModel.make([mutex]),
     faults: Simulation.allFaults,
     checkers: [jobsKeepTheirWord({ mutex, jobs: kinds, recovery: Duration.toMillis(bounds.recovery) })],
     duration: "40 seconds",

@@ -17,7 +17,7 @@ import type { Body, Lease } from "../../Lease.ts"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import type { MutexName } from "../../MutexName.ts"
 import { inboxOf, type MutexStore } from "../../MutexStore.ts"
-import { type AcquireError, LeaseLost } from "../../SimbaError.ts"
+import { type AcquireError, LeaseLost, type RequestError } from "../../SimbaError.ts"
 import { handle } from "../handle.ts"
 import { instant } from "../lease/instant.ts"
 import type { Recorder } from "../lease/metricsRecorder.ts"
@@ -68,12 +68,12 @@ export const make = Effect.fnUntraced(function*(options: {
   readonly logLevel: LogLevel.Severity
   readonly recorder: Recorder
   readonly acquire: Effect.Effect<Lease, AcquireError, Scope.Scope>
+  readonly acquireIfAvailable: Effect.Effect<Option.Option<Lease>, RequestError, Scope.Scope>
 }): Effect.fn.Return<Contender, never, Scope.Scope> {
   const { mutex, recorder, store } = options
   const every = Duration.toMillis(options.pollInterval)
   const transition = Duration.toMillis(options.transition)
   const margin = Duration.toMillis(options.margin)
-  const phases = { transition, margin }
   const scope = yield* Effect.scope
   const clock = yield* Clock.Clock
   const run = Effect.runForkWith(yield* Effect.context<never>())
@@ -83,6 +83,7 @@ export const make = Effect.fnUntraced(function*(options: {
   let upcoming = Deferred.makeUnsafe<Leadership>()
   let present: Leadership | undefined
   let isWanted = false
+  let isLeaving = false
   let isClosed = false
   let loop: Fiber.Fiber<never> | undefined
   let failures = 0
@@ -90,7 +91,7 @@ export const make = Effect.fnUntraced(function*(options: {
   let pause = 0
   let observation = unobserved
 
-  const current = () => stateOf(observation, present?.lease, isWanted, phases)
+  const current = () => stateOf(observation, present?.lease, isWanted, { transition, margin })
   let published = current()
 
   const publish = () => {
@@ -115,8 +116,18 @@ export const make = Effect.fnUntraced(function*(options: {
 
   const annotate = Effect.annotateLogs({ mutex })
 
+  /** A node that leaves does not queue: it leads where nobody else wants to. */
+  const acquire: typeof options.acquire = Effect.suspend(() =>
+    isLeaving
+      ? Effect.flatMap(
+        options.acquireIfAvailable,
+        (lease) => Option.isSome(lease) ? Effect.succeed(lease.value) : Effect.andThen(Effect.sleep(every), acquire)
+      )
+      : options.acquire
+  )
+
   const lead = Effect.scoped(Effect.gen(function*() {
-    const lease = marked(yield* options.acquire)
+    const lease = marked(yield* acquire)
     const leadership: Leadership = {
       lease,
       over: Deferred.makeUnsafe(),
@@ -189,6 +200,7 @@ export const make = Effect.fnUntraced(function*(options: {
 
   const begin = Effect.sync(() => {
     isWanted = !isClosed
+    isLeaving = false
     publish()
     go()
   })
@@ -307,6 +319,10 @@ export const make = Effect.fnUntraced(function*(options: {
           yield* restore(Deferred.await(over))
         })
       )),
+    leave: Effect.suspend(() => {
+      isLeaving = true
+      return present === undefined && loop !== undefined ? Fiber.interrupt(loop) : Effect.void
+    }),
     stepDown: Effect.withFiber(leave),
     stop,
     start: begin,

@@ -212,7 +212,8 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
           drainTimeout,
           logLevel: options.logLevel ?? "Info",
           recorder: leases.recorder,
-          acquire: service.acquire(mutex, options)
+          acquire: service.acquire(mutex, options),
+          acquireIfAvailable: service.acquireIfAvailable(mutex, options)
         })
       }),
     events: (name, options = {}) =>

@@ -27,7 +27,9 @@ export const make = (
   const name = (resource: string) => resource as MutexName
   const ownerKeys = new Map(resources.map((resource) => [RedisKeys.owner(name(resource)), resource]))
   const keys = new Set(
-    resources.flatMap((resource) => [RedisKeys.fence(name(resource)), RedisKeys.queue(name(resource))])
+    resources.flatMap((resource) =>
+      [RedisKeys.fence, RedisKeys.queue, RedisKeys.jobs].map((key) => key(name(resource)))
+    )
   )
 
   const callsTo = (kind: Call["kind"], args: ReadonlyArray<string>, reply: unknown) =>

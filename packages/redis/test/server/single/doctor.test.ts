@@ -36,6 +36,7 @@ describe("RedisDoctor", () => {
         "connections",
         "persistence",
         "keyspaceEvents",
+        "jobs",
         "clock",
         "latency",
         "permissions",
