@@ -1,0 +1,66 @@
+/** The subscriptions of a layer over a client in the hands of the test. */
+import { assert, it } from "@effect/vitest"
+import { Deferred, Duration, Effect, Fiber } from "effect"
+import type { Redis as Client } from "ioredis"
+import { EventEmitter } from "node:events"
+import * as subscriptions from "../../src/internal/client/ioredis/subscriptions.ts"
+
+/** Replies when the test says so. */
+class Hand extends EventEmitter {
+  status = "ready"
+  readonly asked: Array<string> = []
+  private readonly replies: Array<() => void> = []
+
+  call(command: string, ...channels: ReadonlyArray<string>): Promise<unknown> {
+    this.asked.push([command, ...channels].join(" "))
+    return new Promise((resolve) => this.replies.push(() => resolve(1)))
+  }
+
+  unsubscribe(): Promise<void> {
+    return Promise.resolve()
+  }
+
+  reply(): void {
+    this.replies.splice(0).forEach((reply) => reply())
+  }
+
+  break(): void {
+    this.status = "end"
+    this.emit("end")
+  }
+}
+
+it.live("a gap is reported once the new connection listens, and not before", () =>
+  Effect.gen(function*() {
+    const [first, second] = [new Hand(), new Hand()]
+    const opened = yield* Deferred.make<void>()
+    const open = Effect.suspend(() => {
+      if (first.status === "ready") return Effect.succeed(first as unknown as Client)
+      return Effect.as(Deferred.succeed(opened, undefined), second as unknown as Client)
+    })
+    const outage = { lost: () => undefined, back: () => undefined } as unknown as Parameters<
+      typeof subscriptions.make
+    >[2]
+    const { listen } = yield* subscriptions.make(open, Duration.seconds(10), outage)
+    const heard: Array<string | undefined> = []
+    const gap = yield* Deferred.make<void>()
+    const listening = yield* Effect.forkScoped(
+      listen("channel", (message) => {
+        heard.push(message)
+        if (message === undefined) Deferred.doneUnsafe(gap, Effect.void)
+      }),
+      { startImmediately: true }
+    )
+    while (first.asked.length === 0) yield* Effect.yieldNow
+    first.reply()
+    yield* Fiber.join(listening)
+    first.break()
+    yield* Deferred.await(opened)
+    while (second.asked.length === 0) yield* Effect.yieldNow
+    yield* Effect.repeat(Effect.yieldNow, { times: 20 })
+    assert.deepStrictEqual([second.asked, heard], [["subscribe channel"], []])
+    second.reply()
+    yield* Deferred.await(gap)
+    second.emit("message", "channel", "text")
+    assert.deepStrictEqual(heard, [undefined, "text"])
+  }))
