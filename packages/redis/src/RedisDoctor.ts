@@ -3,6 +3,7 @@
  *
  * @since 0.1.0
  */
+import type { ServiceName } from "@effect-simba/core/streams/StreamName"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -16,6 +17,7 @@ import { scan } from "./internal/client/scan.ts"
 import * as checks from "./internal/client/serverChecks.ts"
 import { inboxChannel } from "./internal/mutex/keys.ts"
 import { RedisTopology } from "./RedisTopology.ts"
+import * as keys from "./streams/internal/keys.ts"
 
 /**
  * All findings, those of each primary of a Cluster one after the other.
@@ -31,7 +33,7 @@ export interface Report {
   readonly findings: ReadonlyArray<{
     /**
      * What was looked at: `version`, `mode`, `role`, `eviction`, `connections`, `persistence`, `coverage` (of a Cluster),
-     * `keyspaceEvents`, `clock`, `latency`, `permissions`, `writes`, `messages`. `connection` stands for all of a server that does
+     * `keyspaceEvents`, `clock`, `latency`, `permissions`, `writes`, `pauses`, `messages`. `connection` stands for all of a server that does
      * not answer.
      */
     readonly check: string
@@ -46,7 +48,10 @@ export interface Report {
 type Finding = Report["findings"][number]
 
 type Options = {
-  /** Also look at what data streams need: keyspace events, and the permissions for their commands. Default: `false`. */
+  /**
+   * Also look at what data streams need: keyspace events, and the permissions for their commands. And at the services that are
+   * paused. Default: `false`.
+   */
   readonly streams?: boolean | undefined
   /** Pings whose slowest gives the latency. Default: 20. */
   readonly pings?: number | undefined
@@ -271,6 +276,32 @@ const examineServer = Effect.fnUntraced(function*(send: Send, isCluster: boolean
   ]
 })
 
+const pausedKeys = keys.paused("" as ServiceName).slice(0, -keys.input("" as ServiceName).length)
+
+/** Services whose data streams wait because an operator said so. */
+const pauses = (redis: Redis.Redis["Service"], topology: RedisTopology) =>
+  Stream.runCollect(scan("look for pauses", redis, topology, "MATCH", `${pausedKeys}*-input`)).pipe(
+    Effect.flatMap((found) =>
+      Effect.forEach(new Set(found), (key) =>
+        Effect.map(redis.send<ReadonlyArray<string>>("HKEYS", key), (names) => {
+          const service = key.slice(pausedKeys.length, -keys.input("" as ServiceName).length)
+          return `${service} (${names.includes("") ? "all" : `${names.length} data stream(s)`})`
+        }))
+    ),
+    Effect.match({
+      onFailure: () => finding("pauses", "info", "what is paused cannot be read"),
+      onSuccess: (paused) =>
+        paused.length === 0
+          ? finding("pauses", "ok", "no service is paused")
+          : finding(
+            "pauses",
+            "info",
+            `paused: ${paused.join(", ")}`,
+            "effect-simba streams resume SERVICE ends a pause"
+          )
+    })
+  )
+
 /**
  * Examines the server, or each primary of the Cluster, behind the current `Redis`.
  *
@@ -297,7 +328,8 @@ const examineServer = Effect.fnUntraced(function*(send: Send, isCluster: boolean
 export const examine = Effect.fnUntraced(function*(
   options: Options = {}
 ): Effect.fn.Return<Report, never, Redis.Redis> {
-  const { send } = yield* Redis.Redis
+  const redis = yield* Redis.Redis
+  const { send } = redis
   const subscriber = yield* Effect.serviceOption(Subscriber)
   const topology = yield* RedisTopology
   const isCluster = topology._tag === "Cluster"
@@ -315,6 +347,7 @@ export const examine = Effect.fnUntraced(function*(
       (command) => Effect.match(send(...command), { onFailure: causeOf, onSuccess: () => "" })
     )
     findings.push(permissions(replies), writes(replies))
+    if (options.streams === true) findings.push(yield* pauses(redis, topology))
     if (Option.isSome(subscriber)) findings.push(yield* messages(send, subscriber.value, [inbox, key]))
   }
   return {

@@ -41,9 +41,17 @@ describe("RedisDoctor", () => {
         "latency",
         "permissions",
         "writes",
+        "pauses",
         "messages"
       ])
       assert.deepStrictEqual(yield* server.send("KEYS", "*"), [])
+      yield* server.send("HSET", "simba:paused:orders-input", "", "1")
+      yield* server.send("HSET", "simba:paused:returns-input", "returns:eu", "1")
+      const paused = yield* examine(server, { streams: true })
+      assert.isTrue(paused.isHealthy)
+      const { message, status } = find(paused, "pauses")!
+      assert.strictEqual(status, "info")
+      for (const part of ["orders (all)", "returns (1 data stream(s))"]) assert.include(message, part)
     }), 30_000)
 
   it.live("settings that break leases are warnings with their cure", () =>
