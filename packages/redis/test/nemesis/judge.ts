@@ -34,20 +34,25 @@ class Keyspace {
   readonly strings = new Map<string, { value: string; until: number }>()
   readonly streams = new Map<string, Array<Entry>>()
   private readonly known: ReadonlySet<string>
+  private readonly written = new Map<string, number>()
 
   constructor(known: ReadonlySet<string>) {
     this.known = known
   }
 
-  restore({ streams, strings }: Snapshot) {
+  restore({ since, streams, strings }: Snapshot) {
+    const isOlder = (key: string) => (this.written.get(key) ?? never) >= since
     for (const [key, found] of strings) {
+      if (isOlder(key)) continue
       if (found === undefined) this.strings.delete(key)
       else this.strings.set(key, { ...found })
     }
-    for (const [key, entries] of streams) this.streams.set(key, [...entries])
+    for (const [key, entries] of streams) if (!isOlder(key)) this.streams.set(key, [...entries])
   }
 
   apply(at: number, [name, key = "", ...rest]: ReadonlyArray<string>) {
+    const keys = name === "DEL" ? [key, ...rest] : ["SET", "PEXPIRE", "XADD"].includes(name ?? "") ? [key] : []
+    for (const one of keys) this.written.set(one, at)
     switch (name) {
       case "SET": {
         if (!this.known.has(key)) return

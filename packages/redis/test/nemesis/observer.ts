@@ -7,6 +7,8 @@ import { type Observed, parseMonitor } from "./history.ts"
 /** The state of keys at one instant. */
 export interface Snapshot {
   readonly at: number
+  /** When the keys were begun to be read: what was written since is newer. */
+  readonly since: number
   readonly strings: ReadonlyMap<string, { readonly value: string; readonly until: number } | undefined>
   readonly streams: ReadonlyMap<string, ReadonlyArray<readonly [id: string, fields: ReadonlyArray<string>]>>
 }
@@ -66,6 +68,7 @@ export const makeObserver = (now: () => number, keys: Keys) => {
   /** The keys of one server; those of other nodes of a Cluster are refused and left out. */
   const read = (server: Server) =>
     Effect.gen(function*() {
+      const since = now()
       const strings = new Map<string, { readonly value: string; readonly until: number } | undefined>()
       const streams = new Map<string, ReadonlyArray<readonly [string, ReadonlyArray<string>]>>()
       for (const key of keys.strings) {
@@ -82,7 +85,7 @@ export const makeObserver = (now: () => number, keys: Keys) => {
         const entries = yield* Effect.result(server.send("XRANGE", key, "-", "+"))
         if (entries._tag === "Success") streams.set(key, entries.success as never)
       }
-      snapshots.push({ at: now(), strings, streams })
+      snapshots.push({ at: now(), since, strings, streams })
     })
 
   return {
