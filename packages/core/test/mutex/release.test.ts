@@ -72,6 +72,29 @@ describe("releasing", () => {
       }
     }).pipe(Effect.provide(TestLive)))
 
+  it.effect("closing a layer awaits the reply of a release that is sent while another one is tried", () =>
+    Effect.gen(function*() {
+      const { close, mutex, sent, state } = yield* sending
+      const faults = yield* Faults
+      const [first, second] = [yield* Scope.make(), yield* Scope.make()]
+      yield* Scope.provide(mutex.acquire("a"), first)
+      yield* Scope.provide(mutex.acquire("b"), second)
+      state.isReady = false
+      faults.release = { late: "1 second" }
+      yield* start(Scope.close(first, Exit.void))
+      yield* TestClock.adjust("10 millis")
+      const closing = yield* start(close)
+      yield* TestClock.adjust(1)
+      state.isReady = true
+      yield* start(Scope.close(second, Exit.void))
+      assert.strictEqual(sent.length, 1)
+      yield* TestClock.adjust("1 second")
+      assert.isUndefined(closing.pollUnsafe())
+      sent[0]!.done(Exit.succeed({ ownership: { _tag: "Free" } } as MutexStore.Released))
+      yield* TestClock.adjust(1)
+      assert.isDefined(closing.pollUnsafe())
+    }).pipe(Effect.provide(TestLive)))
+
   it.effect("releases that hang take the release timeout together, not each, to close a scope", () =>
     Effect.gen(function*() {
       const faults = yield* Faults

@@ -133,6 +133,12 @@ export const make = Effect.fnUntraced(function*(
     onAnswered = () => resume(Effect.void)
   })
 
+  /** A try in the background may have ended in the same moment as another was sent. */
+  const atRest: Effect.Effect<void> = Effect.flatMap(
+    Effect.andThen(Effect.andThen(answered, FiberSet.awaitEmpty(background)), FiberSet.size(background)),
+    (size) => sent + size === 0 ? Effect.void : atRest
+  )
+
   /** Answers the fiber of the first try, if there is one. */
   const begin = (request: Request, within: number, held: boolean) =>
     send(request, within, held) ? undefined : inBackground(request, run(request, within, held))
@@ -143,7 +149,7 @@ export const make = Effect.fnUntraced(function*(
       closing.openUnsafe()
       return Effect.asVoid(
         Effect.ensuring(
-          Effect.timeoutOption(Effect.andThen(answered, FiberSet.awaitEmpty(background)), config.releaseTimeout),
+          Effect.timeoutOption(atRest, config.releaseTimeout),
           Effect.sync(() => isGone = true)
         )
       )
