@@ -7,7 +7,7 @@ import { Clock, Duration, Effect, Layer, Option } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import * as StreamKeys from "../../src/streams/internal/keys.ts"
 import type { Settings } from "../simulate/streamBehaviour.ts"
-import { loadOf, planOf, program, streamPlan } from "../simulate/streamPlan.ts"
+import { loadOf, planOf, program, streamCrowdPlan, streamPlan } from "../simulate/streamPlan.ts"
 
 const clean = (result: Simulation.Result) => assert.deepStrictEqual(result.violations, [], Simulation.report(result))
 
@@ -92,6 +92,17 @@ describe("Stream ownership on a simulated Redis", () => {
       { discard: true }
     ))
 
+  it.effect(
+    "holds where busy consumers own many data streams: seeds that find leases that end one by one",
+    () =>
+      Effect.forEach(
+        [4, 5],
+        (seed) => Effect.map(Simulation.run(streamCrowdPlan(seed)), clean),
+        { discard: true }
+      ),
+    { tags: ["long"] }
+  )
+
   it.effect("holds where processes are busy: seeds that found something", () =>
     Effect.forEach(
       // An entry was taken that a stock consumer had locked after the event, and was just finishing (84000970, 84001172). Mistakes of
@@ -100,7 +111,7 @@ describe("Stream ownership on a simulated Redis", () => {
       [8200054, 8200133, 8200155, 84000867, 84000970, 84001172],
       (seed) => Effect.map(Simulation.run(streamPlan(seed)), clean),
       { discard: true }
-    ))
+    ), { tags: ["long"] })
 
   it.effect("has one history for one seed", () =>
     Effect.gen(function*() {

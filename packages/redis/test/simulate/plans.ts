@@ -3,7 +3,7 @@ import type { Simulation } from "@effect-simba/testkit"
 import { jobsPlan } from "./jobsPlan.ts"
 import { mixedFleetPlan } from "./mixedFleetPlan.ts"
 import { crowdPlan, mutexPlan, plainPlan } from "./mutexPlan.ts"
-import { streamPlan } from "./streamPlan.ts"
+import { streamCrowdPlan, streamPlan } from "./streamPlan.ts"
 
 export type Plan = (seed: number | string, overrides?: Partial<Simulation.Options<never>>) => Simulation.Options<never>
 
@@ -13,5 +13,6 @@ export const plans: Readonly<Record<string, Plan>> = {
   crowd: crowdPlan as Plan,
   jobs: jobsPlan as Plan,
   "mixed-fleet": mixedFleetPlan as Plan,
-  streams: streamPlan as unknown as Plan
+  streams: streamPlan as unknown as Plan,
+  "streams-crowd": streamCrowdPlan as unknown as Plan
 }

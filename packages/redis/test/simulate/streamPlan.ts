@@ -245,3 +245,33 @@ export const planOf = (
 }
 
 export const streamPlan = (seed: number | string, overrides?: Overrides) => planOf(seed, loadOf(seed), overrides)
+
+/** Consumers that own many data streams each, and compute for each message: what ends a lease queues behind their work. */
+export const streamCrowdPlan = (seed: number | string, overrides?: Overrides) => {
+  const draw = draws(`stream crowd/${seed}`)
+  const size = [40, 80, 150][Math.floor(draw("size") * 3)]!
+  const crowded: Settings = {
+    ...loadOf(seed).settings,
+    streams: new Map(Array.from({ length: size }, (_, index) => [`s${index + 1}`, "none"] as const)),
+    stock: 0,
+    consumers: 2 + Math.floor(draw("consumers") * 2),
+    capacity: size,
+    messages: 10,
+    rounds: 1,
+    rest: 500,
+    work: 20,
+    computes: 40,
+    duplicates: 0,
+    malformed: false,
+    repeats: false,
+    ownOffsets: false
+  }
+  const base = planOf(seed, { losses: false, mild: false, settings: crowded })
+  const enabled = Object.keys(base.faults ?? {}).filter((name) => name === "processor" || draw(name) < 0.4)
+  return {
+    ...base,
+    enabled: enabled as ReadonlyArray<keyof Simulation.Faults>,
+    faults: { ...base.faults, processor: { ...Simulation.allFaults.processor!, task: [0.005, 0.1, 0.5] } },
+    ...overrides
+  } as const
+}
