@@ -17,12 +17,14 @@ const server = Layer.fresh(FakeRedis.layerClient().pipe(Layer.provide(FakeRedis.
 const send = (command: string, ...args: ReadonlyArray<string>) =>
   Redis.use((redis) => redis.send<unknown>(command, ...args))
 
-/** One operation of a script that has many. */
-const operate = (code: string, ...operands: ReadonlyArray<string>) =>
+/** One operation of a script that has many. `skipDead` says whether a script may pass over waiters nobody listens for. */
+const operateWith = (skipDead: string, code: string, ...operands: ReadonlyArray<string>) =>
   Effect.map(
-    send("EVAL", scripts.acquireAndRelease.lua, "4", ...keys, code, "1", "9000", "1500", ...operands),
+    send("EVAL", scripts.acquireAndRelease.lua, "4", ...keys, code, skipDead, "9000", "1500", ...operands),
     (replies) => (replies as ReadonlyArray<unknown>)[0]
   )
+
+const operate = (code: string, ...operands: ReadonlyArray<string>) => operateWith("1", code, ...operands)
 
 const tryIt = (by: string) => Effect.map(operate("t", by), String)
 const confirm = (by: string, token: string, lease: number, spare: number) =>
@@ -150,4 +152,140 @@ describe("A forced release", () => {
       const messages = yield* Queue.clear(heard)
       assert.include(JSON.stringify([...messages]), `released@@${stock}`)
     })).pipe(Effect.provide(server)))
+})
+
+describe("A plain confirmation", () => {
+  it.effect("extends the grant whose token it has, and no other", () =>
+    Effect.gen(function*() {
+      const token = yield* tryIt(id(1))
+      const other = String(Number(token) - 1)
+      assert.deepStrictEqual(yield* confirm(id(1), other, 4000, 0), [`${id(1)}@@9000`, "", "0", "0"])
+      assert.strictEqual(yield* send("PTTL", owner), 9000)
+      assert.strictEqual(yield* confirm(id(1), token, 4000, 0), token)
+      assert.strictEqual(yield* send("PTTL", owner), 4000)
+      assert.deepStrictEqual(yield* confirm(id(2), token, 9000, 0), [`${id(1)}@@4000`, "", "0", "0"])
+    }).pipe(Effect.provide(server)))
+})
+
+describe("Reserved tokens", () => {
+  const reserve = (spare: number) =>
+    Effect.map(operate("a", id(1), "try", "9000", "1500", "", "0", String(spare)), Number)
+  const release = (last: number) => operate("d", id(1), "1500", "0", "", "9000", "0", String(last))
+
+  for (const [spare, used, left] of [[0, 0, ""], [1, 0, ""], [2, 0, ""], [2, 2, ""], [2, 3, "/2"]] as const) {
+    it.effect(`are given back by an owner of ${spare} that names its token plus ${used} as the last`, () =>
+      Effect.gen(function*() {
+        const token = yield* reserve(spare)
+        assert.strictEqual(yield* send("GET", fence), spare === 0 ? `${token}` : `${token}/${spare}`)
+        yield* release(token + used)
+        assert.strictEqual(yield* send("GET", fence), `${used > spare ? token : token + used}${left}`)
+      }).pipe(Effect.provide(server)))
+  }
+})
+
+describe("A release", () => {
+  const layers = ["bbbbbbbbbbbb", "cccccccccccc"] as const
+
+  /** Those who wait, in this order, behind an owner, and what the layers and stock waiters hear. */
+  const stage = Effect.fnUntraced(function*(waiters: ReadonlyArray<string>, listening: ReadonlyArray<string>) {
+    const { subscribe } = yield* Subscriber
+    const heard = yield* Effect.forEach(listening, (channel) => subscribe(channel))
+    yield* tryIt(id(1))
+    yield* send("ZADD", queue, ...waiters.flatMap((waiter, i) => [`1749999000.0${String(i + 10)}01`, waiter]))
+    return Effect.gen(function*() {
+      yield* TestClock.adjust(Duration.millis(1))
+      return yield* Effect.forEach(
+        heard,
+        (queue) => Effect.map(Queue.clear(queue), (all) => all.map((one) => JSON.stringify(one)))
+      )
+    })
+  })
+
+  const inboxes = layers.map((layer) => `simba:inbox:${layer}`)
+  const crowd = (count: number, layer: string = layers[0]) => Array.from({ length: count }, (_, i) => id(i + 2, layer))
+  const looks = (messages: ReadonlyArray<string>) => messages.filter((message) => message.includes("@@look@@"))
+  const counted = (messages: ReadonlyArray<ReadonlyArray<string>>) => messages.map((all) => looks(all).length)
+
+  it.effect("grants the mutex where the dead cannot be counted, and eight behind look after it", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const hear = yield* stage(crowd(12), inboxes)
+      yield* operateWith("0", "r", id(1))
+      assert.strictEqual(yield* send("GET", owner), id(2, layers[0]))
+      assert.deepStrictEqual(counted(yield* hear), [8, 0])
+    })).pipe(Effect.provide(server)))
+
+  it.effect("by the first waiter has eight look where the dead cannot be counted, else one", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const hear = yield* stage(crowd(12), inboxes)
+      yield* operateWith("0", "r", id(2, layers[0]))
+      assert.deepStrictEqual(counted(yield* hear), [8, 0])
+      yield* operate("r", id(3, layers[0]))
+      assert.deepStrictEqual(counted(yield* hear), [1, 0])
+    })).pipe(Effect.provide(server)))
+
+  it.effect("has one of another layer look, if there is one among the next eight", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const hear = yield* stage([...crowd(4), id(30, layers[1]), id(31, layers[1])], inboxes)
+      yield* operate("r", id(1))
+      const [same, elsewhere] = (yield* hear).map(looks)
+      assert.deepStrictEqual([same!.length, elsewhere!.length], [0, 1])
+      assert.include(elsewhere![0]!, id(30, layers[1]))
+    })).pipe(Effect.provide(server)))
+
+  it.effect("has the nearest look where that one is farther away", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const hear = yield* stage([...crowd(12), id(30, layers[1])], inboxes)
+      yield* operate("r", id(1))
+      const [same, elsewhere] = (yield* hear).map(looks)
+      assert.deepStrictEqual([same!.length, elsewhere!.length], [1, 0])
+      assert.include(same![0]!, id(3, layers[0]))
+    })).pipe(Effect.provide(server)))
+
+  it.effect("removes a dead waiter behind the one that it grants the mutex", () =>
+    Effect.scoped(Effect.gen(function*() {
+      yield* stage([id(2, layers[0]), id(3, layers[1])], [inboxes[0]!])
+      yield* operate("r", id(1))
+      assert.strictEqual(yield* send("GET", owner), id(2, layers[0]))
+      assert.strictEqual(yield* send("EXISTS", queue), 0)
+    })).pipe(Effect.provide(server)))
+
+  it.effect("passes over a stock waiter that nobody listens for only where those are counted, too", () =>
+    Effect.scoped(Effect.gen(function*() {
+      yield* stage([stock, id(2, layers[0])], inboxes)
+      yield* operateWith("ours", "r", id(1))
+      assert.strictEqual(yield* send("GET", reserved), stock)
+      assert.strictEqual(yield* send("PTTL", reserved), 1500)
+      assert.strictEqual(yield* send("GET", owner), null)
+    })).pipe(Effect.provide(server)))
+
+  it.effect("goes to the waiter of ours behind a dead stock one", () =>
+    Effect.scoped(Effect.gen(function*() {
+      yield* stage([stock, id(2, layers[0])], inboxes)
+      yield* operate("r", id(1))
+      assert.strictEqual(yield* send("GET", owner), id(2, layers[0]))
+      assert.strictEqual(yield* send("GET", reserved), null)
+    })).pipe(Effect.provide(server)))
+
+  it.effect("to a stock waiter has eight of those that listen on their own channel look after the confirm period", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const ours = crowd(12)
+      const hear = yield* stage([stock, ...ours], [
+        ...inboxes,
+        `${owner}:${stock}`,
+        ...ours.slice(0, 10).map((waiter) => `${owner}:${waiter}`)
+      ])
+      yield* operate("r", id(1))
+      const [messages] = yield* hear
+      const after = (millis: string) => messages!.filter((message) => message.includes(`@@look@@${millis}`)).length
+      assert.deepStrictEqual([after("1500"), after("0")], [8, 2])
+    })).pipe(Effect.provide(server)))
+})
+
+describe("An unfair acquire", () => {
+  it.effect("ends the reservation of a free mutex for a stock contender", () =>
+    Effect.gen(function*() {
+      yield* send("SET", reserved, stock, "PX", "1500")
+      assert.isString(yield* operate("a", id(1), "try", "9000", "1500", "", "1", "0"))
+      assert.strictEqual(yield* send("GET", reserved), null)
+    }).pipe(Effect.provide(server)))
 })
