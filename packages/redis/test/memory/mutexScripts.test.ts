@@ -243,7 +243,7 @@ describe("A release", () => {
 
   it.effect("removes a dead waiter behind the one that it grants the mutex", () =>
     Effect.scoped(Effect.gen(function*() {
-      yield* stage([id(2, layers[0]), id(3, layers[1])], [inboxes[0]!])
+      yield* Effect.asVoid(stage([id(2, layers[0]), id(3, layers[1])], [inboxes[0]!]))
       yield* operate("r", id(1))
       assert.strictEqual(yield* send("GET", owner), id(2, layers[0]))
       assert.strictEqual(yield* send("EXISTS", queue), 0)
@@ -251,7 +251,7 @@ describe("A release", () => {
 
   it.effect("passes over a stock waiter that nobody listens for only where those are counted, too", () =>
     Effect.scoped(Effect.gen(function*() {
-      yield* stage([stock, id(2, layers[0])], inboxes)
+      yield* Effect.asVoid(stage([stock, id(2, layers[0])], inboxes))
       yield* operateWith("ours", "r", id(1))
       assert.strictEqual(yield* send("GET", reserved), stock)
       assert.strictEqual(yield* send("PTTL", reserved), 1500)
@@ -260,7 +260,7 @@ describe("A release", () => {
 
   it.effect("goes to the waiter of ours behind a dead stock one", () =>
     Effect.scoped(Effect.gen(function*() {
-      yield* stage([stock, id(2, layers[0])], inboxes)
+      yield* Effect.asVoid(stage([stock, id(2, layers[0])], inboxes))
       yield* operate("r", id(1))
       assert.strictEqual(yield* send("GET", owner), id(2, layers[0]))
       assert.strictEqual(yield* send("GET", reserved), null)
