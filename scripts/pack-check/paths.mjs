@@ -4,10 +4,13 @@
 export const simulator = "packages/redis/test/simulate/main.ts"
 export const plans = ["mutex", "mixed-fleet", "streams"]
 
-/** What the plans import from sources. All else that they import is in their folder, or packed. */
+/** What the plans import from sources, to read keys and calls. All else that they import is in their folder, or packed. */
 export const simulatorHelpers = [
   "packages/redis/src/internal/client/commandSink.ts",
   "packages/redis/src/internal/client/effectRedis.ts",
+  "packages/redis/src/internal/mutex/keys.ts",
+  "packages/redis/src/internal/mutex/lockModel.ts",
+  "packages/redis/src/internal/mutex/scriptCalls.ts",
   "packages/redis/src/streams/internal/keys.ts"
 ]
 

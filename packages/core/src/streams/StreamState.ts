@@ -47,8 +47,6 @@ export interface ServiceState {
 /**
  * An announcement in the dead letters of a service, and why it is there. `entry` is the id that it had before. `stream` is
  * undefined where the announcement cannot be read.
- *
- * @see {@link Service}
  * @category models
  * @since 0.1.0
  */
@@ -62,8 +60,6 @@ export interface DeadLetter {
 
 /**
  * A message in the dead letters of its data stream, and why it is there. `message` is the id that it had before.
- *
- * @see {@link Service}
  * @category models
  * @since 0.1.0
  */
@@ -94,8 +90,6 @@ export interface RawMessage {
 
 /**
  * The last committed message of a data stream.
- *
- * @see {@link Service}
  * @category models
  * @since 0.1.0
  */
@@ -140,8 +134,6 @@ export interface Extent {
  * - `Open`: it did not. Messages may follow.
  * - `Ended`: it did, under this announcement. Or it did under an earlier one, and was deleted since.
  * - `Reopened`: it did under an earlier announcement, and exists. Messages may follow, up to the next end.
- *
- * @see {@link Service}
  * @category models
  * @since 0.1.0
  */
@@ -149,8 +141,6 @@ export type StreamEnd = "Open" | "Reopened" | "Ended"
 
 /**
  * A consumer of ours as the fleet knows it. `session` is the first part of the epochs of its holdings.
- *
- * @see {@link Service}
  * @category models
  * @since 0.1.0
  */

@@ -34,10 +34,13 @@ const outputs = async (where: Where, steps: ReadonlyArray<string>): Promise<Reco
     const commands = step.slice(3).split(" ; ").map((command) =>
       command.replace(/<id of (\w)>/g, (_, name: string) => ids.get(name)!)
     )
-    connections.get(step[0]!)?.write(commands.map((command) => `${command}\r\n`).join(""))
-    if (step.includes("CLIENT ID")) {
-      const text = await connections.get(step[0]!)!.until((text) => /:[0-9]+\r\n$/.test(text))
-      ids.set(step[0]!, /:([0-9]+)\r\n$/.exec(text)![1]!)
+    const actor = connections.get(step[0]!)!
+    const isSilent = /BLMOVE|QUIT/.test(step)
+    // In the same packet: what is sent at the end of a turn comes after it on both servers
+    actor.write([...commands, ...isSilent ? [] : [`ECHO turn-${at}`]].map((command) => `${command}\r\n`).join(""))
+    if (!isSilent) {
+      const text = await actor.until((text) => text.includes(`turn-${at}\r\n`))
+      if (step.includes("CLIENT ID")) ids.set(step[0]!, /:([0-9]+)\r\n\$[0-9]+\r\nturn/.exec(text)![1]!)
     }
     // A client that blocks, or that has gone, replies to nothing
     const listening = [...connections].filter(([name]) => !step.includes("BLMOVE") || name !== step[0])
@@ -58,7 +61,7 @@ const outputs = async (where: Where, steps: ReadonlyArray<string>): Promise<Reco
   const texts: Record<string, string> = {}
   for (const [name, connection] of connections) {
     const text = await connection.until(() => true)
-    texts[name] = text.slice(text.indexOf("step-0")).replace(/\$[0-9]+\r\nstep-[0-9]+\r\n/g, "|\r\n")
+    texts[name] = text.slice(text.indexOf("step-0")).replace(/\$[0-9]+\r\n(?:step|turn)-[0-9]+\r\n/g, "|\r\n")
       .replace(/(redirect|broken)\r\n:[1-9][0-9]*\r\n/g, "$1\r\n:id\r\n").replace(/^:[0-9]{2,}\r\n/gm, ":id\r\n")
     connection.socket.destroy()
   }

@@ -147,7 +147,7 @@ describe("The mutex on a simulated Redis", () => {
           }
         })
         const seeds = Array.from({ length: 20 }, (_, index) =>
-          index + 1)
+          index + 21)
         const fenced = yield* staleWrites("fenced", seeds)
         assert.deepStrictEqual(fenced.violations, [])
         assert.isAbove(fenced.stale, 0)

@@ -387,7 +387,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
     { tags: ["H4"] }
   )
 
-  it.effect("malformed messages on the channels are logged with their text, and kill no wait", () => {
+  it.effect("malformed messages on the channels are logged with the beginning of their text, and kill no wait", () => {
     const lines: Array<string> = []
     return Effect.gen(function*() {
       const { id, m, server, stock, waiting } = yield* behindStock("malformed")
@@ -408,7 +408,11 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
       }
       yield* until("all are logged", Effect.sync(() => lines.length >= 2 * garbage.length))
       for (const text of garbage) {
-        assert.strictEqual(lines.filter((line) => line.includes(`Read: ${JSON.stringify(text)}`)).length, 2, text)
+        assert.strictEqual(
+          lines.filter((line) => line.includes(`Read: ${JSON.stringify(text.slice(0, 200))}.`)).length,
+          2,
+          text
+        )
       }
       assert.isUndefined(waiting.pollUnsafe())
       assert.strictEqual(yield* stock.release, id)

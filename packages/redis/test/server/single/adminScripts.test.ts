@@ -296,7 +296,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
           const { calls, reset } = commandStats(server)
           const store = yield* openStore(server)
           const names = Array.from({ length: 1000 }, (_, index) => `listed ${index}`)
-          const noise = ["", ":fence", ":reserved", ":tick:job", ":tick:{job}", ":contender:x"]
+          const noise = ["", ":fence", ":reserved", ":jobs", ":tick:job", ":contender:x"]
           yield* server.send("MSET", ...names.flatMap((name) => [`simba:{${name}}`, "1-000000000000:x"]))
           yield* server.send("MSET", ...names.flatMap((name, n) => [`simba:{free ${name}}${noise[1 + n % 5]}`, "1"]))
           yield* server.send("MSET", ...names.flatMap((name) => [`other:{${name}}`, "1", `{${name}}`, "1"]))
