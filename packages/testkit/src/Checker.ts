@@ -275,9 +275,9 @@ export const servedInTurn: (options: {
  *
  * **Details**
  *
- * The limit is `afterLoss` where the server lost the owner or its clock was stepped, where the waiter was paused or
- * suspended meanwhile, or where several others are silent. A disturbed waiter has `recovery` (default zero) to try again: a
- * command that is lost costs its timeout and the pause behind it.
+ * The limit is `afterLoss` where the server lost the owner or its clock was stepped, or where several others are silent.
+ * It counts from the moment at which a paused or suspended waiter continues. A disturbed waiter has `recovery` (default
+ * zero) to try again: a command that is lost costs its timeout and the pause behind it.
  *
  * @category testing
  * @since 0.1.0

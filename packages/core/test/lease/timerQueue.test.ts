@@ -4,6 +4,7 @@ import { TestClock } from "effect/testing"
 import { IndexedHeap, type Item } from "../../src/internal/lease/indexedHeap.ts"
 import { instant } from "../../src/internal/lease/instant.ts"
 import * as alarmsOf from "../../src/internal/lease/timerQueue.ts"
+import { suspending } from "../support/suspending.ts"
 
 const keysTo = (maximum: number) => Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum })))
 
@@ -80,6 +81,46 @@ describe("the timer queue", () => {
       assert.deepStrictEqual(rung, ["first", "late"])
       yield* TestClock.adjust(1)
       assert.deepStrictEqual(rung, ["first", "late", "next"])
+    }).pipe(Effect.scoped))
+
+  it.effect("a poll counts a suspension as time that has passed; a timer that is no poll does not", () =>
+    Effect.gen(function*() {
+      const { clock, suspension } = yield* suspending
+      const alarms = yield* Effect.provideService(alarmsOf.make, Clock.Clock, clock)
+      const start = yield* now
+      const rung: Array<string> = []
+      alarms.pollAt(start + 20_000, () => rung.push("poll"))
+      alarms.at(start + 20_000, () => rung.push("timer"))
+      const callOff = alarms.pollAt(start + 19_000, () => rung.push("never"))
+      yield* TestClock.adjust(500)
+      suspension.millis = 16_000
+      callOff()
+      yield* TestClock.adjust(3499)
+      assert.deepStrictEqual(rung, [])
+      yield* TestClock.adjust(1)
+      assert.deepStrictEqual(rung, ["poll"])
+      // A clock that is set back, and a suspension before the poll
+      suspension.millis = 0
+      alarms.pollAt(start + 19_000, () => rung.push("second poll"))
+      suspension.millis = -3000
+      yield* TestClock.adjust(14_999)
+      assert.deepStrictEqual(rung, ["poll"])
+      yield* TestClock.adjust(1)
+      assert.deepStrictEqual(rung, ["poll", "second poll"])
+      yield* TestClock.adjust(1000)
+      assert.deepStrictEqual(rung, ["poll", "second poll", "timer"])
+    }).pipe(Effect.scoped))
+
+  it.effect("an overdue poll rings within a second of waking up", () =>
+    Effect.gen(function*() {
+      const { clock, suspension } = yield* suspending
+      const alarms = yield* Effect.provideService(alarmsOf.make, Clock.Clock, clock)
+      let rung = 0
+      alarms.pollAt((yield* now) + 60_000, () => rung++)
+      yield* TestClock.adjust(100)
+      suspension.millis = 60_000
+      yield* TestClock.adjust(1000)
+      assert.strictEqual(rung, 1)
     }).pipe(Effect.scoped))
 
   it.effect("an effect has its time, whether the queue closes before it or while it runs", () =>

@@ -53,7 +53,7 @@ const entryOf = Effect.fnUntraced(function*(queue: Partial<QueueContext>, after 
       confirmTimeout: Duration.seconds(1),
       now: () => ({ monotonic: 0, wall: 0 }),
       recorder: { update: nothing, modify: nothing, count: nothing, least: nothing, run: nothing },
-      timers: { at, isClosed: () => isClosed },
+      timers: { at, pollAt: at, isClosed: () => isClosed },
       tasks: { pass: Effect.void } as AttemptContext["tasks"],
       fork: Effect.runForkWith(services),
       random: () => 0

@@ -4,8 +4,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Exit, Fiber, Layer, Logger, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { Faults } from "../support/faultyStore.ts"
-import { start, TestLive, timeLeft } from "../support/setup.ts"
+import { another, start, TestLive, timeLeft } from "../support/setup.ts"
 import { stalling } from "../support/stalling.ts"
+import { suspending } from "../support/suspending.ts"
 
 /** Somebody else's hand in the store: it speaks to the port itself. */
 const stranger = Effect.gen(function*() {
@@ -141,18 +142,6 @@ describe("the local deadline", { tags: ["L1"] }, () => {
     }))
 })
 
-/** A machine that sleeps for `millis`: its monotonic clock and its timers stand still. */
-const suspending = Effect.map(Clock.Clock, (base) => {
-  const suspension = { millis: 0 }
-  const clock: Clock.Clock = {
-    ...base,
-    currentTimeMillisUnsafe: () => base.currentTimeMillisUnsafe() + suspension.millis,
-    monotonicTimeNanosUnsafe: () => base.monotonicTimeNanosUnsafe(),
-    sleep: (duration) => base.sleep(duration)
-  }
-  return { clock, suspension }
-})
-
 describe("a machine that wakes from a suspension", { tags: ["L1"] }, () => {
   it.effect("renews all leases that are due by either clock, in batches, and keeps them", () =>
     Effect.gen(function*() {
@@ -211,6 +200,21 @@ describe("a machine that wakes from a suspension", { tags: ["L1"] }, () => {
         }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
       })
   )
+})
+
+describe("a waiter on a machine that wakes from a suspension", () => {
+  it.effect("asks within a second whether the mutex is free, though its timer stood still", () =>
+    Effect.gen(function*() {
+      const { clock, suspension } = yield* suspending
+      yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
+      const us = yield* Effect.provideService(another("us"), Clock.Clock, clock)
+      yield* start(Effect.provide(Mutex.withLock("m")(Effect.void), us))
+      yield* TestClock.adjust("1 second")
+      const before = yield* calls("acquire")
+      suspension.millis = 15_000
+      yield* TestClock.adjust("1 second")
+      assert.isAbove(yield* calls("acquire"), before)
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
 })
 
 describe("a busy process", { tags: ["L1"] }, () => {

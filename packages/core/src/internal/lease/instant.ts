@@ -11,3 +11,9 @@ export const instant = (clock: Clock.Clock): Instant => ({
   monotonic: Number(clock.monotonicTimeNanosUnsafe()) / 1e6,
   wall: clock.currentTimeMillisUnsafe()
 })
+
+/** A suspension stops monotonic timers, so the clocks are compared this often. Milliseconds. */
+export const comparePeriod = 1000
+
+/** How far the clocks may drift apart before it counts as a suspension: little of the smallest margin. Milliseconds. */
+export const drift = 10

@@ -3,19 +3,13 @@ import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import { IndexedHeap } from "./indexedHeap.ts"
-import { type Instant, instant } from "./instant.ts"
+import { comparePeriod, drift, type Instant, instant } from "./instant.ts"
 import { Slice } from "./slices.ts"
 import { sleepUntil } from "./supervise.ts"
 import type { Periods, TrackedLease } from "./trackedLease.ts"
 
 /** A lease of a mutex may label its figures with it. */
 export type AnyLease = TrackedLease<Periods> & { readonly mutex?: string }
-
-/** A suspended machine stops monotonic timers, so the clocks are compared this often. Milliseconds. */
-const watch = 1000
-
-/** How far the clocks may drift apart before all deadlines are computed again: little of the smallest margin. Milliseconds. */
-const drift = 10
 
 /** Timers that are less late say nothing of the turns. Milliseconds. */
 const punctual = 50
@@ -157,7 +151,7 @@ export class LeaseDeadlines<L extends AnyLease> {
         if (renew(now.monotonic, slice)) return Effect.yieldNow
         previous = undefined
         const { first } = this.heap
-        this.wakesAt = first === undefined ? Infinity : Math.min(first.key, now.monotonic + watch)
+        this.wakesAt = first === undefined ? Infinity : Math.min(first.key, now.monotonic + comparePeriod)
         return sleepUntil(this.wakesAt, this.changed)
       }),
       // A yield would come before the sweep, behind all fibers that can run

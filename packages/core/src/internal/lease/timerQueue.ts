@@ -5,13 +5,15 @@ import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import { IndexedHeap, type Item } from "./indexedHeap.ts"
-import { instant } from "./instant.ts"
+import { comparePeriod, drift, type Instant, instant } from "./instant.ts"
 import { Slice } from "./slices.ts"
 import { sleepUntil, supervise } from "./supervise.ts"
 
 export interface TimerQueue {
   /** Calls `ring` once, at an instant in monotonic milliseconds, unless the returned function is called before. */
   readonly at: (monotonic: number, ring: () => void) => () => void
+  /** The same for a poll: the time of a suspension counts too, once the machine has been awake for up to a second. */
+  readonly pollAt: (monotonic: number, ring: () => void) => () => void
   /** Closing calls every `ring` that is left, and later ones are called at once. */
   readonly isClosed: () => boolean
 }
@@ -22,27 +24,43 @@ interface Timer extends Item {
 
 export const make: Effect.Effect<TimerQueue, never, Scope.Scope> = Effect.gen(function*() {
   const clock = yield* Clock.Clock
-  const heap = new IndexedHeap<Timer>()
+  const exact = new IndexedHeap<Timer>()
+  const polls = new IndexedHeap<Timer>()
   const changed = Latch.makeUnsafe(false)
+  const offsetOf = ({ monotonic, wall }: Instant) => wall - monotonic
+  /** The wall clock less the monotonic clock, when the clocks were last compared. */
+  let offset = 0
   let next = Infinity
   let isClosed = false
 
   const ring = (until: number, slice?: Slice) => {
-    for (let timer = heap.first; timer !== undefined && timer.key <= until; timer = heap.first) {
-      if (slice?.hasRoom() === false) return
-      heap.remove(timer)
-      timer.ring()
+    for (const heap of [exact, polls]) {
+      for (let timer = heap.first; timer !== undefined && timer.key <= until; timer = heap.first) {
+        if (slice?.hasRoom() === false) return
+        heap.remove(timer)
+        timer.ring()
+      }
     }
+  }
+
+  /** A clock that is set back delays no poll. */
+  const compareClocks = (now: Instant) => {
+    const suspended = offsetOf(now) - offset
+    if (Math.abs(suspended) <= drift) return
+    offset += suspended
+    if (suspended > 0) { for (const poll of polls.all()) polls.place(poll, poll.key - suspended) }
   }
 
   let previous: Slice | undefined
   const loop = Effect.suspend(() => {
     changed.closeUnsafe()
-    const now = instant(clock).monotonic
+    const now = instant(clock)
     const slice = new Slice(clock, previous)
-    ring(now, slice)
-    next = heap.first?.key ?? Infinity
-    previous = next <= now ? slice : undefined
+    compareClocks(now)
+    ring(now.monotonic, slice)
+    const poll = polls.first === undefined ? Infinity : Math.min(polls.first.key, now.monotonic + comparePeriod)
+    next = Math.min(exact.first?.key ?? Infinity, poll)
+    previous = next <= now.monotonic ? slice : undefined
     return sleepUntil(next, changed)
   })
   yield* Effect.addFinalizer(() =>
@@ -53,19 +71,25 @@ export const make: Effect.Effect<TimerQueue, never, Scope.Scope> = Effect.gen(fu
   )
   yield* Effect.forkScoped(supervise("The timer queue", Effect.forever(loop)))
 
+  const place = (heap: IndexedHeap<Timer>, monotonic: number, ring: () => void) => {
+    if (isClosed) {
+      ring()
+      return () => {}
+    }
+    const timer: Timer = { key: monotonic, position: -1, before: undefined, behind: undefined, ring }
+    heap.place(timer, monotonic)
+    if (monotonic < next) {
+      next = monotonic
+      changed.openUnsafe()
+    }
+    return () => heap.remove(timer)
+  }
+
   return {
-    at: (monotonic, ring) => {
-      if (isClosed) {
-        ring()
-        return () => {}
-      }
-      const timer: Timer = { key: monotonic, position: -1, before: undefined, behind: undefined, ring }
-      heap.place(timer, monotonic)
-      if (monotonic < next) {
-        next = monotonic
-        changed.openUnsafe()
-      }
-      return () => heap.remove(timer)
+    at: (monotonic, ring) => place(exact, monotonic, ring),
+    pollAt: (monotonic, ring) => {
+      if (polls.first === undefined) offset = offsetOf(instant(clock))
+      return place(polls, monotonic, ring)
     },
     isClosed: () => isClosed
   }

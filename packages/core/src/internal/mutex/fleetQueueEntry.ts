@@ -237,7 +237,7 @@ export class FleetQueueEntry {
     const { timers } = this.queue.context
     this.unset?.()
     // A closed queue of timers rings at once
-    this.unset = timers.at(this.lookAt, () => timers.isClosed() || this.wake())
+    this.unset = timers.pollAt(this.lookAt, () => timers.isClosed() || this.wake())
   }
 
   private wake(): void {

@@ -160,7 +160,7 @@ export const make = Effect.fnUntraced(function*(
     const shared = Math.floor(next / together) * together
     const last = end - beforeEnd
     const at = Math.min(shared > monotonic ? shared : next, monotonic < last ? last : Math.max(end, monotonic + 1))
-    watch.cancel = at === Infinity ? undefined : timers.at(at, () => look(watch, ownLook(watch.mutex)))
+    watch.cancel = at === Infinity ? undefined : timers.pollAt(at, () => look(watch, ownLook(watch.mutex)))
   }
 
   /** `known` saves the request. */

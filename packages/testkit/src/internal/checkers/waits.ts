@@ -43,8 +43,9 @@ const waits = () => {
 
 /**
  * While the lock is free, no undisturbed waiter sleeps longer than `bound`. The limit is `afterLoss` if the server lost
- * the owner or its clock was stepped, if the waiter was paused or suspended, or if several others are silent. A disturbed
- * waiter has `recovery` (default zero) more: a lost command costs its timeout and the pause after it.
+ * the owner or its clock was stepped, or if several others are silent. It counts from the moment at which a paused or
+ * suspended waiter continues. A disturbed waiter has `recovery` (default zero) more: a lost command costs its timeout and
+ * the pause after it.
  *
  * @category checkers
  * @since 0.1.0
@@ -80,10 +81,7 @@ export const nobodyOversleeps = (options: {
           if (wait.resource !== resource || !view.isRunning(wait.client)) continue
           const recovered = view.disturbedAt(wait.client) + (wait.recovery ?? recovery)
           const since = Math.max(free, wait.at, recovered, view.resumedAt(wait.client))
-          // Its timers stood still too, and its place may be gone: it notices when they fire
-          const own = view.resumedAt(wait.client) > wait.at || manySilent(free, wait.client)
-            ? Math.max(limit, afterLoss)
-            : limit
+          const own = manySilent(free, wait.client) ? Math.max(limit, afterLoss) : limit
           if (now - since > own) {
             return view.violated(`${wait.client} sleeps for ${seconds(now - since)} although ${resource} is free`)
           }

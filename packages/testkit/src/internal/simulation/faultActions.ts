@@ -67,7 +67,7 @@ export const faultActions = (state: RunState, processes: Processes): Victims => 
       // Two pauses that overlap last until both are over
       if (slot.process.state !== "paused" || slot.faults > hindered.filter((one) => one.slot === slot).length) return
       state.fault("resume", slot.name)
-      slot.process.resume()
+      state.resume(slot)
     },
     kill: (index, restartAfter) => {
       const slot = slots[index]!

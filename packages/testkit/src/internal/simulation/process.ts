@@ -168,6 +168,11 @@ export class Process implements Host {
     if (suspend) this.suspendedAt = this.world.now()
   }
 
+  /** How long its timers have stood still by now. Milliseconds. */
+  get slept(): number {
+    return this.suspendedAt === undefined ? 0 : this.world.now() - this.suspendedAt
+  }
+
   /** Timers and network data resume in either order, as in a real event loop. */
   resume(): void {
     if (this.state !== "paused") return
@@ -210,7 +215,7 @@ export interface ProcessSlot {
   fiber: Fiber.Fiber<void, unknown> | undefined
   /** When a fault last touched it. */
   disturbedAt: number
-  /** A message to it is under way until then, overtaken by others. */
+  /** Until then a message to it is under way, overtaken by others, or a command of it hangs. */
   lateUntil: number
   /** When its wall clock was last stepped. */
   steppedAt: number

@@ -62,7 +62,7 @@ export const run = <E>(setup: Setup<E>, lua: LuaVm): Outcome => {
       if (slot.faults > 0) slot.disturbedAt = world.now()
       slot.faults = 0
       slot.process.calm()
-      slot.process.resume()
+      state.resume(slot)
     }
     for (const slot of slots) if (slot.process.state === "dead") processes.restart(slot, slot.generation)
   }

@@ -111,4 +111,11 @@ export class RunState {
       slot.disturbedAt = this.world.now()
     }
   }
+
+  /** A command that hangs does so for longer where the timers of its process stood still. */
+  resume(slot: ProcessSlot): void {
+    const { slept } = slot.process
+    if (slot.lateUntil > this.world.now() - slept) slot.lateUntil += slept
+    slot.process.resume()
+  }
 }

@@ -1,0 +1,13 @@
+/** A machine that sleeps for `millis`: its monotonic clock and its timers stand still. */
+import { Clock, Effect } from "effect"
+
+export const suspending = Effect.map(Clock.Clock, (base) => {
+  const suspension = { millis: 0 }
+  const clock: Clock.Clock = {
+    ...base,
+    currentTimeMillisUnsafe: () => base.currentTimeMillisUnsafe() + suspension.millis,
+    monotonicTimeNanosUnsafe: () => base.monotonicTimeNanosUnsafe(),
+    sleep: (duration) => base.sleep(duration)
+  }
+  return { clock, suspension }
+})
