@@ -257,7 +257,7 @@ describe("runs that fail", () => {
   it.effect("attempts: the next leader begins a run again that died with its node, and no more often than asked", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon - 1000)
-      const { job, node, ran } = yield* JobFleet.make
+      const { job, node, ran, warnings } = yield* JobFleet.make
       const options = { schedule: hourly, catchUp: "10 minutes", attempts: 2 } as const
       const jobs = (name: string) => [job(name, options, () => name === "a" ? Effect.never : Effect.fail("no"))]
       const a = yield* node("a", jobs)
@@ -268,6 +268,10 @@ describe("runs that fail", () => {
       assert.deepStrictEqual(ran.map(({ attempt, node, scheduledAt }) => [node, scheduledAt, attempt]), [
         ["a", 1, 1],
         ["b", 1, 2]
+      ])
+      const orphaned = new Date(noon).toISOString()
+      assert.deepStrictEqual(warnings.filter((line) => line.includes("has no end")), [
+        `Run of "job" for ${orphaned} has no end: its leader died, or stands still`
       ])
     }))
 

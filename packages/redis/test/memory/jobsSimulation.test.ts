@@ -42,6 +42,9 @@ describe("jobs on a simulated Redis", () => {
     }
   )
 
+  it.effect("a fail-over that loses the end of a run and the claim after it stops no job", () =>
+    Effect.forEach([100309, 100776], (seed) => Effect.map(Simulation.run(jobsPlan(seed)), clean), { discard: true }))
+
   it.effect("the checker finds a store that loses instants without a word", () => {
     const silent = mistaken((jobs) => ({ claim: (request) => jobs.claim({ ...request, missed: 0 }) }))
     return Effect.map(violation(silent), (found) => assert.include(found, "missed"))

@@ -104,6 +104,52 @@ export const ofProcesses: ReadonlyArray<FaultKind> = [
     }))
 ]
 
+/** The process that leads the jobs now, if no other fault touches it. */
+const leader = (stage: Stage) =>
+  Effect.gen(function*() {
+    const key = `simba:{${leadership}}`
+    const { server } = yield* stage.topology.primaryOf(key)
+    const id = String(yield* server.send("GET", key))
+    return stage.fleet.members.find(({ isTouched, name }) => !isTouched && id.includes(`:${name}.`))
+  }).pipe(Effect.orElseSucceed(() => undefined))
+
+const onLeader = (
+  kind: string,
+  before: Effect.Effect<unknown>,
+  act: (stage: Stage, member: Member) => Effect.Effect<unknown>
+): FaultKind => [kind, (stage) =>
+  Effect.gen(function*() {
+    yield* before
+    const member = yield* leader(stage)
+    if (member === undefined) return
+    member.isTouched = true
+    yield* during(stage, { kind, target: member.name }, act(stage, member)).pipe(
+      Effect.ensuring(Effect.sync(() => void (member.isTouched = false)))
+    )
+  })]
+
+/** Until the clock, which is that of the server too, is at a whole second, less some milliseconds. */
+const boundary = Effect.suspend(() => Effect.sleep(1000 - (Date.now() + 5) % 1000))
+
+/** Where the leader of jobs is hurt most. */
+const ofLeaders: ReadonlyArray<FaultKind> = [
+  onLeader("kill at an instant", boundary, (stage, member) =>
+    Effect.gen(function*() {
+      yield* pause(stage, 0, 20)
+      stage.fleet.kill(member)
+      yield* pause(stage, 100, 3000)
+      stage.fleet.startAgain(member)
+      yield* Effect.sleep("1 second")
+    })),
+  onLeader("stop beyond the lease", Effect.void, (stage, member) =>
+    Effect.gen(function*() {
+      member.child.kill("SIGSTOP")
+      // A lease of 4.5 seconds
+      yield* pause(stage, 5000, 9000)
+      member.child.kill("SIGCONT")
+    }))
+]
+
 const proxied = (kind: string, change: (stage: Stage, proxy: Proxy) => void, high: number): FaultKind => [
   kind,
   (stage) => {
@@ -353,8 +399,8 @@ const ofCluster: ReadonlyArray<FaultKind> = [
 ]
 
 /** Those of servers come one after the other, so that each ends in a topology that works. */
-export const faultsOf = (kind: Topology["kind"]) => ({
-  processes: ofProcesses,
+export const faultsOf = (kind: Topology["kind"], hasOnlyJobs: boolean) => ({
+  processes: hasOnlyJobs ? [...ofProcesses, ...ofLeaders, ...ofLeaders] : ofProcesses,
   servers: kind === "single"
     ? [...ofNetwork, ...ofServers(2500), killed, erased]
     : kind === "sentinel"

@@ -29,11 +29,16 @@ const libraries = [
 /** libfaketime, of the Debian package `faketime`. */
 export const fakeTime = libraries.find(existsSync)
 
-/** The wall clock goes at another rate; CLOCK_MONOTONIC is that of the machine. */
-const atRate = (rate: number) =>
-  fakeTime === undefined || rate === 1
+/** The wall clock goes at another rate, or seconds ahead; CLOCK_MONOTONIC is that of the machine. */
+const clockOf = ({ ahead = 0, rate }: Place) =>
+  fakeTime === undefined || (rate === 1 && ahead === 0)
     ? {}
-    : { LD_PRELOAD: fakeTime, FAKETIME: `+0 x${rate}`, DONT_FAKE_MONOTONIC: "1", FAKETIME_DONT_FAKE_MONOTONIC: "1" }
+    : {
+      LD_PRELOAD: fakeTime,
+      FAKETIME: `+${ahead} x${rate}`,
+      DONT_FAKE_MONOTONIC: "1",
+      FAKETIME_DONT_FAKE_MONOTONIC: "1"
+    }
 
 const compileCache = fileURLToPath(new URL("../../../../node_modules/.cache/node-compile", import.meta.url))
 
@@ -43,6 +48,8 @@ export interface Place {
   readonly name: string
   readonly role: Role
   readonly rate: number
+  /** Seconds. */
+  readonly ahead?: number
 }
 
 export const makeFleet = (
@@ -66,12 +73,12 @@ export const makeFleet = (
       histories.push(history)
       // Also of one that is killed before it writes
       writeFileSync(history, "")
-      const { name, rate, role } = place
+      const { name, role } = place
       const own: WorkerConfig = { ...config, role, name, index, generation, history, phase }
       const child = spawn(process.execPath, [fileURLToPath(new URL("./worker.ts", import.meta.url))], {
         env: {
           ...process.env,
-          ...atRate(rate),
+          ...clockOf(place),
           NODE_OPTIONS: "",
           NODE_COMPILE_CACHE: compileCache,
           SIMBA_NEMESIS_WORKER: JSON.stringify(own)

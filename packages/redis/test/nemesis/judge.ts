@@ -1,5 +1,6 @@
 /** Judges the history of a run by the checkers of the simulator. */
 import type { Checker, Simulation } from "@effect-simba/testkit"
+import { replyTo } from "../simulate/jobsChecker.ts"
 import type { Fault } from "./faults.ts"
 import type { Line, Observed } from "./history.ts"
 import type { Snapshot } from "./observer.ts"
@@ -29,10 +30,11 @@ export interface Judgement {
   readonly violations: Simulation.Result["violations"]
 }
 
-/** The strings and streams of the servers, as far as checkers ask for them. */
+/** The strings, streams and hashes of the servers, as far as checkers ask for them. */
 class Keyspace {
   readonly strings = new Map<string, { value: string; until: number }>()
   readonly streams = new Map<string, Array<Entry>>()
+  readonly hashes = new Map<string, Map<string, string>>()
   private readonly known: ReadonlySet<string>
   private readonly written = new Map<string, number>()
 
@@ -69,7 +71,19 @@ class Keyspace {
         for (const one of [key, ...rest]) {
           this.strings.delete(one)
           this.streams.delete(one)
+          this.hashes.delete(one)
         }
+        return
+      }
+      case "HSET": {
+        if (!this.known.has(key)) return
+        const fields = this.hashes.get(key) ?? new Map<string, string>()
+        this.hashes.set(key, fields)
+        for (let i = 0; i < rest.length; i += 2) fields.set(rest[i]!, rest[i + 1]!)
+        return
+      }
+      case "HDEL": {
+        for (const field of rest) this.hashes.get(key)?.delete(field)
         return
       }
       case "XADD": {
@@ -115,7 +129,7 @@ export const judge = (
   lock: Simulation.LockModel,
   checkers: ReadonlyArray<Checker.Checker>,
   { data, isMember }: {
-    /** The other strings and streams that the checkers read. */
+    /** The other keys that the checkers read. */
     readonly data: ReadonlyArray<string>
     /** Whose notes are judged. */
     readonly isMember: (client: string) => boolean
@@ -210,7 +224,7 @@ export const judge = (
     fibers: () => 0,
     timers: () => 0,
     read: (key) => keyspace.live(now, key)?.value,
-    hash: () => new Map(),
+    hash: (key) => keyspace.hashes.get(key) ?? new Map(),
     field: () => undefined,
     stream: (key) => ({ entries: keyspace.streams.get(key) ?? [], group: () => undefined }),
     follow: () => () => ({ added: [], removed: [] }),
@@ -310,7 +324,7 @@ export const judge = (
         const named = Array.isArray(asked) ? String(asked[0]?.id ?? "") : ""
         const client = clients.find((name) => named.includes(`:${name}.`) || named.includes(`@${name}.`)) ?? ""
         const ended = effects.some(({ args }) => args[0] === "DEL" || args[0] === "SET")
-        const reply = replyOf(call.args, ended)
+        const reply = replyOf(call.args, ended) ?? replyTo(call.args, effects.map(({ args }) => args))
         const command: Command = { client, role: "commands", args: call.args, reply, micros: now * 1000 }
         emit({ _tag: "Command", at: now, command })
         emitOwners(command)

@@ -3,7 +3,8 @@
  *
  *     pnpm nemesis --topology single|sentinel|cluster --minutes 10 --seed 7
  *
- * `--plan mutex|streams|jobs|all` chooses what they do, `--plant unfenced|deaf` gives them a mistake that must be found,
+ * `--plan mutex|streams|jobs|all` chooses what they do (`jobs`: five processes, one with a wrong clock, whose leader is
+ * killed at the instants of its jobs), `--plant unfenced|deaf` gives them a mistake that must be found,
  * and `--only stop,block` selects faults by the names of the table. Pictures and histories are kept in `--out`.
  */
 import { Effect } from "effect"
@@ -11,6 +12,7 @@ import { cpSync, mkdirSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
+import { table as jobsTable } from "./jobs.ts"
 import { table } from "./picture.ts"
 import { plans, run } from "./run.ts"
 import { kinds } from "./topology.ts"
@@ -58,6 +60,7 @@ mkdirSync(values.out, { recursive: true })
 cpSync(outcome.folder, join(values.out, name), { recursive: true })
 
 console.log(table(outcome))
+if (plan === "jobs") console.log(`\n${jobsTable(outcome.lines, outcome.judgements[0]!.events)}\n`)
 for (const violation of violations.slice(0, 40)) console.log(`VIOLATION ${violation}`)
 if (!hasRates) {
   console.log("libfaketime is not installed: all wall clocks had the same rate (Debian: apt-get install faketime)")

@@ -11,10 +11,12 @@ export interface JobRules {
 /** The server forgot what it had given out, or its clock left the leases that it had granted. */
 const excuseFor = 10_000
 
+const causes: ReadonlyArray<string> = ["noLeader", "running", "paused", "outage"]
+
 /** Arguments of `claimRun`, behind the command, the script and the keys. */
-const claimOf = (args: ReadonlyArray<string>) => {
+export const claimOf = (args: ReadonlyArray<string>) => {
   if (args.length !== 15 || !args[4]!.endsWith(":jobs")) return undefined
-  const [id, token, job, claim, mode, at, missed] = args.slice(5)
+  const [id, token, job, claim, mode, at, missed, cause] = args.slice(5)
   return {
     id: id!,
     token: Number(token),
@@ -22,14 +24,34 @@ const claimOf = (args: ReadonlyArray<string>) => {
     claim: claim!,
     mode: mode!,
     at: Number(at),
-    missed: Number(missed)
+    missed: Number(missed),
+    cause: cause!
   }
+}
+
+/** Arguments of `endRun`. */
+const endOf = (args: ReadonlyArray<string>) => {
+  if (args.length !== 7 || !args[3]!.endsWith(":jobs")) return undefined
+  const [job, claim, outcome] = args.slice(4)
+  return { job: job!, claim: claim!, outcome: outcome! }
+}
+
+/** The reply of `claimRun`, from what it wrote: where replies are not seen. */
+export const replyTo = (
+  args: ReadonlyArray<string>,
+  effects: ReadonlyArray<ReadonlyArray<string>>
+): ReadonlyArray<string> | null => {
+  const claim = claimOf(args)
+  if (claim === undefined) return null
+  const decides = claim.mode === "miss" ? `at:${claim.job}` : `claim:${claim.job}`
+  return effects.some(([name, , field]) => name === "HSET" && field === decides) ? ["Claimed"] : null
 }
 
 /**
  * - A run begins at most as often as its job allows for each instant, and each attempt begins once.
- * - No run begins under an older token than one that has begun.
- * - Each instant between two that are decided is named as missed.
+ * - No run begins under an older token than one that has begun, and none before the former of its leadership has ended.
+ * - Each instant between two that are decided is named as missed, with its cause.
+ * - What was given out and never began is noted as such, unless its leader is lost.
  * - After the last fault each job runs again within `recovery`, in milliseconds.
  */
 export const jobsKeepTheirWord = (
@@ -46,6 +68,10 @@ export const jobsKeepTheirWord = (
     const newest = new Map<string, { readonly token: number; readonly at: number }>()
     const decided = new Map<string, { readonly at: number; readonly when: number }>()
     const claims = new Set<string>()
+    const unbegun = new Map<string, { readonly claim: string; readonly at: number }>()
+    /** What seems never to have begun: the end of a short run may be seen before its beginning. */
+    const doubtful = new Map<string, string>()
+    const running = new Map<string, string>()
     const waiting = new Set<string>()
     const key = `simba:{${mutex}}:jobs`
     const isExcused = (since: number) => Math.max(view.lossAt(), view.serverStepAt()) >= since
@@ -61,13 +87,22 @@ export const jobsKeepTheirWord = (
         const excused = isExcused(last.at - excuseFor) || view.clockStepAt(client) >= last.at - excuseFor
         if (!excused) view.violated(`${run} begins under token ${token}, after a run under ${last.token}`)
       } else newest.set(job, { token, at })
+      const leader = `${client} ${job} ${token}`
+      if (running.get(leader) !== undefined) {
+        view.violated(`${run} begins before the run of ${running.get(leader)} ends`)
+      }
+      running.set(leader, String(instant))
+      if (unbegun.get(job)?.at === instant) unbegun.delete(job)
+      doubtful.delete(`${job} of ${instant}`)
     }
-    const given = ({ at, claim, job, missed, mode }: NonNullable<ReturnType<typeof claimOf>>, when: number) => {
+    const decide = ({ at, cause, claim, job, missed, mode }: NonNullable<ReturnType<typeof claimOf>>, when: number) => {
       // Asked again
       if (claims.has(claim)) return
       claims.add(claim)
       const rule = rules.get(job)
       if (rule === undefined || mode === "manual") return
+      if (missed > 0 && !causes.includes(cause)) view.violated(`${job} misses ${missed} instants and says "${cause}"`)
+      if (mode === "run") unbegun.set(job, { claim, at })
       const before = decided.get(job)
       if (before !== undefined && at > before.at && !isExcused(before.when)) {
         const between = Math.floor(at / rule.period) - Math.floor(before.at / rule.period) - (mode === "run" ? 1 : 0)
@@ -85,15 +120,25 @@ export const jobsKeepTheirWord = (
           began(job, event.fields, event.at, event.client)
           waiting.delete(job)
         }
+        if (event._tag === "Note" && event.kind === "run ended") {
+          running.delete(`${event.client} ${event.fields["job"]} ${event.fields["token"]}`)
+        }
         if (event._tag !== "Command") return
+        const end = endOf(event.command.args)
+        const given = end === undefined ? undefined : unbegun.get(end.job)
+        if (end !== undefined && given?.claim === end.claim) {
+          unbegun.delete(end.job)
+          if (end.outcome !== "unstarted") doubtful.set(`${end.job} of ${given.at}`, end.outcome)
+        }
         const claim = claimOf(event.command.args)
         const { reply } = event.command
         if (claim === undefined || !Array.isArray(reply) || reply[0] !== "Claimed") return
-        given(claim, event.at)
+        decide(claim, event.at)
       },
       isConverged: () => waiting.size === 0,
       onConverged: () => {
         for (const job of waiting) view.violated(`${job} does not run again within ${recovery} ms after the last fault`)
+        for (const [run, outcome] of doubtful) view.violated(`${run} never began, and is noted as ${outcome}`)
         const known = view.hash(key)
         for (const { job } of jobs) if (!known.has(`at:${job}`)) view.violated(`the fleet does not know ${job}`)
       }

@@ -46,7 +46,7 @@ export const program = (store = RedisMutex.layerStore) => (client: Simulation.Cl
       note("run", fields)
       yield* Effect.sleep(Duration.millis(random() * (job === "long" ? 8000 : 300)))
       if (random() < 0.1) return yield* Effect.fail("no luck")
-    })
+    }).pipe(Effect.ensuring(Effect.sync(() => note("run ended", { job, token: lease.token }))))
   const layer = Leadership.layerJobs(mutex, kinds.map(({ job, options }) => ({ ...options, name: job, run: run(job) })))
     .pipe(
       Layer.provide(Mutex.layer({

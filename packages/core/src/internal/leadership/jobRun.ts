@@ -45,14 +45,12 @@ const outcomeOf = (exit: Exit.Exit<unknown, unknown>): Exclude<RunOutcome, "unst
     ? "defect"
     : "interrupted"
 
-/** Whether it is noted. */
-export const noteEnd = (host: JobHost, request: EndRequest): Effect.Effect<boolean> =>
+/** The leader notes it again where the backend does not know it. */
+export const noteEnd = (host: JobHost, request: EndRequest): Effect.Effect<void> =>
   host.store.jobs.end(request).pipe(
     Effect.timeout(noteTimeout),
-    Effect.as(true),
-    Effect.catchCause((cause) =>
-      Effect.as(log.warning(`Cannot note how a run of "${request.job}" ended`, cause), false)
-    )
+    Effect.asVoid,
+    Effect.catchCause((cause) => log.warning(`Cannot note how a run of "${request.job}" ended`, cause))
   )
 
 export const execute = <R>(claimed: Claimed<R>): Effect.Effect<void, never, R> =>

@@ -5,6 +5,7 @@
  * until the next instant. All instants are by the backend's time, so that the clocks of nodes do not count.
  */
 import * as Clock from "effect/Clock"
+import * as DateTime from "effect/DateTime"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -33,6 +34,9 @@ const clockPatience = 60 * 60 * 1000
 /** A clock that differs by less is never called wrong, in milliseconds. */
 const tolerance = 10_000
 
+/** Of more claims that are over a leader forgets how they ended. */
+const mostRemembered = 1000
+
 export interface Prepared<R> {
   readonly spec: JobSpec
   readonly run: Job<unknown, R>["run"]
@@ -44,8 +48,6 @@ type Claiming = Exclude<Decision, { _tag: "Wait" }>
 interface Tracked<R> extends Prepared<R> {
   record: JobRecord | undefined
   isBusy: boolean
-  /** Its last run that ended: a fail-over may lose the note of it. */
-  last: { readonly claim: string; readonly outcome: RunOutcome } | undefined
   /** Looks up to this one began before the end of its last run, and may not know of it. */
   outdated: number
   /** Since when this leadership could run it, by the backend's time. */
@@ -101,15 +103,19 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
           ...job,
           record: undefined,
           isBusy: false,
-          last: undefined,
           outdated: 0,
           free: gained,
           failures: 0,
           notBefore: 0,
           claim: undefined
         }))
-        /** Claims of this leadership that do not run, and whose end the backend may not know. */
-        const open = new Map<string, RunOutcome>()
+        /** Claims of this leadership that do not run. The backend may not know their end: a fail-over loses notes too. */
+        const over = new Map<string, RunOutcome>()
+        const setOver = (claim: string, outcome: RunOutcome) => {
+          over.delete(claim)
+          over.set(claim, outcome)
+          if (over.size > mostRemembered) over.delete(over.keys().next().value!)
+        }
         let claims = 0
         // A reply may have been lost with the leadership: what it gave out never began
         yield* Effect.addFinalizer(() =>
@@ -153,7 +159,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
           const of = `${attempt}/${decision.at}`
           if (job.claim?.of !== of) {
             job.claim = { of, id: `${lease.id}#${++claims}`, decision }
-            open.set(job.claim.id, "unstarted")
+            setOver(job.claim.id, "unstarted")
           }
           return job.claim.id
         }
@@ -175,12 +181,8 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
 
         const note = (job: Tracked<R>, claim: string, outcome: RunOutcome) =>
           Effect.suspend(() => {
-            open.set(claim, outcome)
-            job.last = { claim, outcome }
-            return Effect.map(
-              jobRun.noteEnd(host, { mutex: contender.mutex, job: job.spec.name, claim, outcome }),
-              (isNoted) => void (isNoted && open.delete(claim))
-            )
+            setOver(claim, outcome)
+            return jobRun.noteEnd(host, { mutex: contender.mutex, job: job.spec.name, claim, outcome })
           })
 
         const perform = (job: Tracked<R>, decision: Claiming) =>
@@ -222,7 +224,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
               mutex: contender.mutex,
               note: (outcome) => note(job, id, outcome),
               taken: () => {
-                open.delete(id)
+                over.delete(id)
                 job.claim = undefined
               },
               scheduledAt: decision.at,
@@ -261,6 +263,11 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
 
         yield* adopt(view, looks)
         yield* checkClock()
+        for (const { record, spec } of tracked) {
+          if (record?.run === undefined || record.run.end !== undefined) continue
+          const instant = DateTime.formatIso(DateTime.makeUnsafe(record.run.scheduledAt))
+          yield* log.warning(`Run of "${spec.name}" for ${instant} has no end: its leader died, or stands still`)
+        }
         while (true) {
           if (Deferred.isDoneUnsafe(wake)) wake = Deferred.makeUnsafe()
           if (isStale || instant(clock).monotonic - lookedAt >= lookInterval) {
@@ -293,12 +300,8 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
             const isGiven = job.claim !== undefined && job.record.run?.claim === job.claim.id
             // A note was lost, or a request arrived after another had been sent
             const { run } = job.record
-            const running = run?.end === undefined ? run?.claim : undefined
-            const outcome = running === undefined
-              ? undefined
-              : open.get(running) ?? (job.last?.claim === running ? job.last.outcome : undefined)
-            if (!isGiven && outcome !== undefined) {
-              yield* FiberSet.run(fibers, busy(job)(note(job, running!, outcome)))
+            if (!isGiven && run?.id === lease.id && run.end === undefined) {
+              yield* FiberSet.run(fibers, busy(job)(note(job, run.claim, over.get(run.claim) ?? "interrupted")))
               continue
             }
             const decision = isGiven
