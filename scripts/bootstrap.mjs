@@ -1,4 +1,5 @@
-// `npm test`, `npm run site`, `npm run demo` and `npm run demo:streams` on a machine that has Node (20 or newer) and npm, and nothing else.
+// The scripts of the root that npm runs, and the check of the packed packages, on a machine that has Node (20 or newer) and
+// npm, and nothing else.
 //
 // Installs the pinned pnpm into .bootstrap/, then all dependencies (among them the Node that the tools run on), then
 // does what was asked for. What is there already is left as it is, so a second run starts at once.
@@ -18,7 +19,8 @@ const tasks = {
   test: isPnpm ? "test:memory" : "test:all",
   demo: "demo:run",
   "demo:streams": "demo:streams:run",
-  site: "site:run"
+  site: "site:run",
+  "pack:check": "pack:check"
 }
 const [task, ...rest] = process.argv.slice(2)
 
@@ -167,9 +169,7 @@ checkNode()
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, forward)
 ensurePnpm()
 ensureDependencies()
-if (tasks[task] === "test:all") {
-  ensureServers()
-  ensureBrowser()
-}
+if (task === "pack:check" || tasks[task] === "test:all") ensureServers()
+if (tasks[task] === "test:all") ensureBrowser()
 say(`pnpm run ${[tasks[task], ...rest].join(" ")}`)
 hand(tasks[task])

@@ -1,5 +1,5 @@
 // Compares docs/known-problems.md with the tests. Each problem stands in one row, whose files have a test with its number:
-// as a tag, or, in the suites of testkit, at the beginning of a title. Each property (H, L) has a test as well.
+// as a tag, or, in the suites of testkit, at the beginning of a title. Each property (H, L) has a test and a row in docs/protocol.md.
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import config from "../vitest.config.ts"
@@ -34,10 +34,14 @@ for (const line of readFileSync(join(root, "docs/known-problems.md"), "utf8").sp
   }
 }
 
+const protocol = readFileSync(join(root, "docs/protocol.md"), "utf8")
 const known = config.test.tags.map(({ name }) => name).filter((name) => /^[A-Z]\d+$/.test(name))
 for (const number of known) {
   const isProperty = /^[HL]/.test(number)
   if (isProperty && !isTestedIn([...tested.keys()], number)) problems.push(`no test has the property ${number}`)
+  if (isProperty && !new RegExp(`^\\| ${number} +\\|`, "m").test(protocol)) {
+    problems.push(`docs/protocol.md lacks ${number}`)
+  }
   if (!isProperty && !rows.has(number)) problems.push(`${number} has no row`)
 }
 for (const number of rows.keys()) if (!known.includes(number)) problems.push(`vitest.config.ts has no tag ${number}`)

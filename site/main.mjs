@@ -2,12 +2,13 @@
 //
 //   node site/main.mjs                build it, and serve it on loopback
 //   node site/main.mjs --port 8080    at this port
-//   node site/main.mjs --check        build it, follow its links, and open it in a browser if there is one
+//   node site/main.mjs --check        build it, follow its links, search it, and open it in a browser if there is one
 import { build } from "vitepress"
 import { checkInBrowser } from "./lib/browser.mjs"
 import { writeContent } from "./lib/content.mjs"
 import { checkLinks } from "./lib/links.mjs"
 import { site } from "./lib/paths.mjs"
+import { checkSearch } from "./lib/search.mjs"
 import { serve } from "./lib/server.mjs"
 
 const portAt = process.argv.indexOf("--port")
@@ -21,6 +22,12 @@ if (dead.length > 0) {
   console.error(dead.join("\n"))
   process.exitCode = 1
 } else if (process.argv.includes("--check")) {
+  const { lost, words } = await checkSearch()
+  console.log(`${words} words of readers: ${lost.length === 0 ? "the search finds them" : "some are not found"}`)
+  if (lost.length > 0) {
+    console.error(lost.join("\n"))
+    process.exitCode = 1
+  }
   await checkInBrowser()
 } else {
   const { url } = await serve(port)

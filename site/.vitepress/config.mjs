@@ -3,13 +3,15 @@ import { join } from "node:path"
 import { defineConfig } from "vitepress"
 import { groupsOf, titleOf } from "../lib/guides.mjs"
 import { content } from "../lib/paths.mjs"
+import { miniSearch } from "../lib/search.mjs"
 
 const guide = (page) => ({
-  text: page === "index" ? "Welcome" : titleOf(readFileSync(join(content, `${page}.md`), "utf8")),
-  link: page === "index" ? "/" : `/${page}`
+  text: titleOf(readFileSync(join(content, `${page}.md`), "utf8")),
+  link: `/${page}`
 })
 
-const guides = readdirSync(content).filter((name) => name.endsWith(".md")).map((name) => name.slice(0, -".md".length))
+const guides = readdirSync(content).filter((name) => name.endsWith(".md") && name !== "index.md")
+  .map((name) => name.slice(0, -".md".length))
 
 const modulesOf = (folder) => {
   const path = join(content, "reference", folder)
@@ -38,16 +40,20 @@ export default defineConfig({
   themeConfig: {
     logo: "/logo.svg",
     // The index is part of the site, so that it works without a network
-    search: { provider: "local" },
+    search: { provider: "local", options: { miniSearch } },
     outline: [2, 3],
     nav: [
+      { text: "Get started", link: "/start" },
       { text: "Guides", link: "/guides" },
       { text: "Reference", link: "/reference/" },
       { text: "Operating", link: "/runbooks" }
     ],
     sidebar: {
       "/reference/": [{ text: "Reference", link: "/reference/" }, ...reference],
-      "/": groupsOf(guides).map(({ pages, text }) => ({ text, items: pages.map(guide) }))
+      "/": groupsOf(guides).map(({ pages, text }) => ({
+        text,
+        items: pages.filter((page) => guides.includes(page)).map(guide)
+      }))
     }
   }
 })

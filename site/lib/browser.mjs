@@ -1,9 +1,9 @@
 // Opens the finished site in Chromium as a reader does, and takes pictures.
 import { spawnSync } from "node:child_process"
-import { mkdirSync } from "node:fs"
+import { mkdirSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { chromium } from "playwright-core"
-import { screenshots } from "./paths.mjs"
+import { content, screenshots } from "./paths.mjs"
 import { serve } from "./server.mjs"
 
 const executable = () =>
@@ -12,6 +12,10 @@ const executable = () =>
 const must = (condition, problem) => {
   if (!condition) throw new Error(problem)
 }
+
+const readPages = () =>
+  readdirSync(content).filter((name) => name.endsWith(".md") && name !== "index.md")
+    .map((name) => name.replace(/\.md$/, "")).concat("reference/core/Mutex", "reference/core/streams/StreamClient")
 
 export const checkInBrowser = async () => {
   const command = executable()
@@ -33,10 +37,27 @@ export const checkInBrowser = async () => {
     })
     const picture = (name) => page.screenshot({ path: join(screenshots, `${name}.png`) })
 
+    /** No code may be cut at the right edge. */
+    const wholeCode = async (path) => {
+      const cut = await page.evaluate(() =>
+        [...document.querySelectorAll(".vp-doc pre, .vp-doc table")].filter((element) =>
+          element.scrollWidth > element.clientWidth + 1
+        ).map((element) => element.textContent.slice(0, 80))
+      )
+      must(cut.length === 0, `${path} is cut at the right edge: ${cut.join("; ")}`)
+    }
+
     await page.goto(url)
     must((await page.textContent("h1"))?.includes("effect-simba"), "the first page has no title")
     await picture("home")
 
+    await page.click("text=Get started >> nth=0")
+    await page.waitForURL("**/start")
+    await page.waitForSelector("text=npm install effect@")
+    await page.waitForSelector("text=main.mjs")
+    await picture("start")
+
+    await page.goto(url)
     await page.click("text=Which to use")
     await page.waitForURL("**/choosing")
     await page.waitForSelector("h1:has-text('Which to use')")
@@ -54,11 +75,25 @@ export const checkInBrowser = async () => {
 
     await page.goto(`${url}/reference/core/Mutex`)
     await page.waitForSelector("h3:has-text('withLock')")
-    await page.click("text=LeaseLost >> nth=0")
+    await page.click("main a:has-text('LeaseLost') >> nth=0")
     await page.waitForURL("**/SimbaError#leaselost")
+    await page.goto(`${url}/reference/core/Mutex#forcerelease`)
+    const signature = page.locator("h3:has-text('forceRelease') + div pre")
+    must(
+      (await signature.textContent())?.includes("(name: string) => Effect.Effect<Ownership"),
+      "a signature is not whole"
+    )
+    must(await signature.locator("span[style*=color]").count() > 3, "signatures are not highlighted")
     await picture("reference")
 
-    await page.setViewportSize({ width: 390, height: 844 })
+    for (const width of [1280, 390]) {
+      await page.setViewportSize({ width, height: 844 })
+      for (const path of readPages()) {
+        await page.goto(`${url}/${path}`)
+        await wholeCode(path)
+      }
+    }
+
     await page.goto(`${url}/runbooks`)
     await page.waitForSelector("h1")
     const width = await page.evaluate(() => document.documentElement.scrollWidth)

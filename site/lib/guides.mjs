@@ -1,9 +1,9 @@
 // The guides of the site and their order.
 const named = [
-  { text: "Start", pages: ["index", "guides", "choosing", "examples", "requirements"] },
-  { text: "Mutexes", pages: ["api", "configuration", "guarantees", "errors", "web-service", "migrating"] },
+  { text: "Start", pages: ["start", "choosing", "examples", "questions", "requirements", "guides"] },
+  { text: "Mutexes", pages: ["api", "web-service", "configuration", "guarantees", "errors", "migrating"] },
   { text: "Leadership", pages: ["leadership", "cron"] },
-  { text: "Data streams", pages: ["streams", "data-streams"] },
+  { text: "Data streams", pages: ["streams", "data-streams", "stream-guarantees"] },
   { text: "Other programs", pages: ["without-effect", "command-line", "protocol"] },
   { text: "Testing", pages: ["testing", "how-it-is-tested", "in-memory-redis"] },
   { text: "Operating", pages: ["operations", "kubernetes", "monitoring", "observability", "runbooks", "performance"] }

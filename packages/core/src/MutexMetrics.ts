@@ -275,8 +275,8 @@ export const leadershipsEnded = counters(
  *
  * **Details**
  *
- * - `failure`, `defect`: the run failed or died.
- * - `interrupted`: it was interrupted, by the end of the leadership or otherwise.
+ * - `failure`, `defect`: the run failed or died. A run that interrupts itself has failed.
+ * - `interrupted`: the end of the leadership interrupted it.
  *
  * **Example** (The runs that went wrong)
  *

@@ -1,5 +1,5 @@
 /** Jobs of a fleet: each instant once, by the backend's time, through changes of leaders. */
-import { Leadership, Mutex } from "@effect-simba/core"
+import { Leadership, Mutex, MutexMetrics } from "@effect-simba/core"
 import { MutexName } from "@effect-simba/core/MutexName"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -195,12 +195,22 @@ describe("runs that fail", () => {
       yield* TestClock.setTime(noon)
       const { job, node, take } = yield* JobFleet.make
       const ends = [Effect.fail("no"), Effect.die(new Error("defect")), Effect.interrupt, Effect.void]
+      const counts = Effect.map(
+        Effect.forEach(
+          ["failure", "defect", "interrupted"] as const,
+          (how) => Metric.value(MutexMetrics.leaderRuns[how])
+        ),
+        (states) => states.map(({ count }) => count)
+      )
+      const before = yield* counts
       const work = () => Effect.suspend((): Effect.Effect<void, string> => ends.shift() ?? Effect.void)
       const a = yield* node("a", (name) => [job(name, { schedule: Leadership.every("10 seconds") }, work)])
       const lease = yield* Effect.flatMap(a.contender.lease, Effect.fromOption)
       yield* TestClock.adjust("35 seconds")
       assert.deepStrictEqual(take(), ["a@0", "a@10", "a@20", "a@30"])
       assert.isTrue(yield* lease.isHeld)
+      // A run that interrupts itself has failed
+      assert.deepStrictEqual((yield* counts).map((count, i) => count - before[i]!), [2, 1, 0])
     }))
 
   it.effect("stepDown: the runs of other jobs end first, and then another node leads", () =>

@@ -213,10 +213,13 @@ export const make = Effect.fnUntraced(function*(options: {
     return asking.getRef(Inside).has(identity) ? Effect.yieldNow : Effect.asVoid(Fiber.await(loop))
   }
 
+  /** A backend runs the requests of a process in order: with this reply the release before it has run. */
+  const released = Effect.ignore(Effect.timeoutOption(store.owner(mutex), "2 seconds"))
+
   const stop = Effect.withFiber<void>((asking) => {
     isWanted = false
     publish()
-    return leave(asking)
+    return asking.getRef(Inside).has(identity) ? leave(asking) : Effect.andThen(leave(asking), released)
   })
 
   /** Runs of jobs end first, within `drainTimeout`. */

@@ -71,14 +71,15 @@ export const execute = <R>(claimed: Claimed<R>): Effect.Effect<void, never, R> =
       yield* jobMetrics.noteRunning(mutex, name, 0)
       if (ended === undefined) return yield* note("unstarted")
       ended()
-      const outcome = outcomeOf(exit)
+      // A run that interrupts itself has failed; only the end of the leadership interrupts it otherwise
+      const isOver = Exit.isFailure(yield* Effect.exit(restore(Effect.void)))
+      const outcome = isOver || outcomeOf(exit) !== "interrupted" ? outcomeOf(exit) : "failure"
       yield* Metric.update(MutexMetrics.leaderRuns[outcome], 1)
       if (Exit.isFailure(exit) && outcome !== "interrupted") yield* log.error(`Run of "${name}" failed`, exit.cause)
       yield* note(outcome)
       if (Exit.isSuccess(exit)) return
-      // Ends here if the leadership has ended; otherwise the run has ended by itself
+      // Ends here if the leadership has ended
       yield* restore(Effect.void)
-      if (outcome === "interrupted") yield* log.warning(`Run of "${name}" interrupted itself`)
       if (spec.onError === "stepDown") host.resign(lease)
     })
   )

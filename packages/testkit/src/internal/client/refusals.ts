@@ -8,6 +8,7 @@ const refusals: ReadonlyArray<readonly [commands: RegExp, problem: string]> = [
     /^(QUIT|MONITOR|RESET|HELLO|AUTH|SELECT|READONLY|READWRITE|ASKING)\b/,
     "all callers share the connection: set it in the options of the layer"
   ],
+  [/^(SYNC|PSYNC|REPLCONF)\b/, "the server would take this connection for a replica's"],
   [
     /^(MULTI|EXEC|DISCARD|WATCH|UNWATCH)\b/,
     "other callers' commands would come in between: use Redis.reserve, or a script"

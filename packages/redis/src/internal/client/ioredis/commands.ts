@@ -33,6 +33,7 @@ const changingState = new Set([
   "READWRITE",
   "ASKING"
 ])
+const replicating = new Set(["SYNC", "PSYNC", "REPLCONF"])
 const ofTransactions = new Set(["MULTI", "EXEC", "DISCARD", "WATCH", "UNWATCH"])
 const blocking = new Set(["BLPOP", "BRPOP", "BLMOVE", "BLMPOP", "BRPOPLPUSH", "BZPOPMIN", "BZPOPMAX", "BZMPOP", "WAIT"])
 
@@ -41,6 +42,7 @@ const refusal = (command: string, args: ReadonlyArray<string>): string | undefin
   const sub = String(args[0]).toUpperCase()
   if (subscribing.has(command)) return "use Redis.subscribe, or Subscriber"
   if (changingState.has(command)) return "all callers share the connection: set it in the options of the layer"
+  if (replicating.has(command)) return "the server would take this connection for a replica's"
   if (ofTransactions.has(command)) {
     return "other callers' commands would come in between: use Redis.reserve, or a script"
   }

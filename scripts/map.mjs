@@ -1,0 +1,111 @@
+// Compares the map in CONTRIBUTING.md ("Where things are") with the tree: each name in it is a folder or a file, and each
+// folder of the sources and of the tests has its place in it.
+//
+//   node scripts/map.mjs
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { basename, join } from "node:path"
+import { filesBelow, packageFolders, root, shown } from "./lib/workspace.mjs"
+
+const lines = readFileSync(join(root, "CONTRIBUTING.md"), "utf8").split("\n")
+const problems = []
+
+/** The lines from a heading to the next one of its rank or above, each with its number. */
+const section = (title) => {
+  const start = lines.findIndex((line) => line.replace(/^#+ /, "") === title || line.startsWith(`### ${title}:`))
+  if (start === -1) throw new Error(`CONTRIBUTING.md has no section ${title}`)
+  const rank = lines[start].indexOf(" ")
+  const length = lines.slice(start + 1).findIndex((line) => /^#+ /.test(line) && line.indexOf(" ") <= rank)
+  return lines.slice(start, length === -1 ? undefined : start + 1 + length).map((text, index) => ({
+    text,
+    number: start + index + 1
+  }))
+}
+
+/** The words in backticks, without commands and program text. */
+const namesIn = ({ number, text }) =>
+  [...text.matchAll(/`([^`]+)`/g)].map(([, name]) => ({ name, number })).filter(({ name }) =>
+    /^(?:@[\w-]+\/)?[\w./-]+$/.test(name)
+  )
+
+const foldersBelow = (folder) =>
+  readdirSync(folder, { withFileTypes: true }).filter((entry) =>
+    entry.isDirectory() && entry.name !== "node_modules" && !entry.name.startsWith(".")
+  ).flatMap(({ name }) => [name, ...foldersBelow(join(folder, name)).map((below) => `${name}/${below}`)])
+
+/** What a name of a section can be, below its folder: a file with or without its ending, or a folder. */
+const known = (folder) =>
+  new Set([
+    ...foldersBelow(folder).flatMap((name) => [name, basename(name)]),
+    ...filesBelow(folder, () => true).flatMap((path) => [basename(path), basename(path).replace(/\.\w+$/, "")])
+  ])
+
+const sources = packageFolders.flatMap((folder) =>
+  filesBelow(join(folder, "src"), (name) => /\.(?:ts|lua)$/.test(name))
+)
+const programText = sources.map((path) => readFileSync(path, "utf8")).join("\n")
+/** A name of the program: a module of another package, a function, a field. */
+const isWord = (name) => new RegExp(`(?<![\\w$])${name.replaceAll(".", "\\.")}(?![\\w$])`).test(programText)
+const everywhere = new Set(sources.map((path) => basename(path)))
+
+for (const folder of packageFolders) {
+  const src = join(folder, "src")
+  const place = shown(src)
+  const names = section(place).flatMap(namesIn)
+  const all = known(src)
+  for (const { name, number } of names) {
+    if (!all.has(name) && !everywhere.has(basename(name)) && !isWord(name)) {
+      problems.push(`CONTRIBUTING.md:${number}: ${place} has no ${name}`)
+    }
+  }
+  const named = new Set(names.map(({ name }) => name))
+  const isHome = (below) => basename(below) === "internal" && [...named].some((name) => name.startsWith(`${below}/`))
+  for (const below of foldersBelow(src)) {
+    if (!named.has(below) && !named.has(basename(below)) && !isHome(below)) {
+      problems.push(`CONTRIBUTING.md: ${place} lacks ${below}`)
+    }
+  }
+}
+
+// Tests and other folders are named by paths from the root
+const paths = [...section("Tests"), ...section("Other folders")].flatMap(namesIn).filter(({ name }) =>
+  /^[\w.-]+\//.test(name) || readdirSync(root).includes(name)
+)
+for (const { name, number } of paths) {
+  if (!existsSync(join(root, name)) && !/^packages\/\*/.test(name) && !/^dist\//.test(name)) {
+    problems.push(`CONTRIBUTING.md:${number}: there is no ${name}`)
+  }
+}
+const named = new Set(paths.map(({ name }) => name))
+const top = readdirSync(root, { withFileTypes: true }).filter((entry) =>
+  entry.isDirectory() && !/^\.|^node_modules$/.test(entry.name)
+)
+for (const { name } of top) {
+  if (name !== "packages" && !named.has(name)) problems.push(`CONTRIBUTING.md: the map lacks the folder ${name}`)
+}
+// A package whose tests mirror its sources is named as a whole
+for (const folder of packageFolders) {
+  const test = shown(join(folder, "test"))
+  if (named.has(test)) continue
+  for (const below of readdirSync(join(root, test), { withFileTypes: true }).filter((entry) => entry.isDirectory())) {
+    if (below.name !== "support" && !named.has(`${test}/${below.name}`)) {
+      problems.push(`CONTRIBUTING.md: the map lacks ${test}/${below.name}`)
+    }
+  }
+}
+
+// Each sentence in quotes is the title of a test
+const titles = filesBelow(join(root, "packages"), (name) => name.endsWith(".ts")).filter((path) =>
+  /\/(?:test|suite)\//.test(path)
+)
+  .map((path) => readFileSync(path, "utf8")).join("\n").toLowerCase()
+for (const { number, text } of section("Pieces that look superfluous")) {
+  for (const [, title] of text.matchAll(/"([^"]+)"/g)) {
+    if (!titles.includes(title.replace(/\.$/, "").toLowerCase())) {
+      problems.push(`CONTRIBUTING.md:${number}: no test is called "${title}"`)
+    }
+  }
+}
+
+for (const problem of problems) console.error(problem)
+console.log(`the map in CONTRIBUTING.md: ${problems.length} problem(s)`)
+process.exitCode = problems.length > 0 ? 1 : 0

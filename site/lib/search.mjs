@@ -1,0 +1,54 @@
+// The search of the site: what it indexes beside the text, and the check that the words of readers lead somewhere.
+import { readdirSync } from "node:fs"
+import { createRequire } from "node:module"
+import { join } from "node:path"
+import { pathToFileURL } from "node:url"
+import { dist, site } from "./paths.mjs"
+import { searchWords } from "./searchWords.mjs"
+
+const shared = { fields: ["title", "titles", "text", "words"], storeFields: ["title", "titles"] }
+const searchOptions = {
+  fuzzy: 0.2,
+  prefix: true,
+  combineWith: "AND",
+  boost: { title: 4, text: 2, titles: 1, words: 16 }
+}
+
+/** A page without an anchor is its first section. */
+const wordsOf = ({ id, titles }) => [
+  ...(searchWords[id] ?? []),
+  ...(titles.length === 0 ? searchWords[id.split("#")[0]] ?? [] : [])
+]
+
+/** For VitePress. The field `words` has what readers type for a section. */
+export const miniSearch = {
+  options: {
+    ...shared,
+    extractField: (document, field) => field === "words" ? (searchWords[document.id] ?? []).join(" ") : document[field]
+  },
+  searchOptions
+}
+
+const require = createRequire(createRequire(join(site, "package.json")).resolve("vitepress"))
+
+/** The index as a browser loads it. */
+const loadIndex = async () => {
+  const { default: MiniSearch } = await import(pathToFileURL(require.resolve("minisearch")).href)
+  const chunks = join(dist, "assets/chunks")
+  const file = readdirSync(chunks).find((name) => name.startsWith("@localSearchIndexroot"))
+  const { default: json } = await import(pathToFileURL(join(chunks, file)).href)
+  return MiniSearch.loadJSON(json, { ...shared, searchOptions })
+}
+
+/** How many words were searched for, and those whose section is not among the first three results. */
+export const checkSearch = async () => {
+  const index = await loadIndex()
+  const words = Object.entries(searchWords).flatMap(([section, words]) => words.map((word) => ({ section, word })))
+  const lost = words.flatMap(({ section, word }) => {
+    const first = index.search(word).slice(0, 3).map(({ id }) => id)
+    return first.some((id) => id === section || id.split("#")[0] === section)
+      ? []
+      : [`"${word}" finds ${first.join(", ") || "nothing"} before ${section}`]
+  })
+  return { words: words.length, lost }
+}
