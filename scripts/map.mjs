@@ -71,7 +71,7 @@ const paths = [...section("Tests"), ...section("Other folders")].flatMap(namesIn
   /^[\w.-]+\//.test(name) || readdirSync(root).includes(name)
 )
 for (const { name, number } of paths) {
-  if (!existsSync(join(root, name)) && !/^packages\/\*/.test(name) && !/^dist\//.test(name)) {
+  if (!existsSync(join(root, name)) && !name.startsWith("packages/*") && !name.startsWith("dist/")) {
     problems.push(`CONTRIBUTING.md:${number}: there is no ${name}`)
   }
 }

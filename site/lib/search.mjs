@@ -24,7 +24,7 @@ const wordsOf = ({ id, titles }) => [
 export const miniSearch = {
   options: {
     ...shared,
-    extractField: (document, field) => field === "words" ? (searchWords[document.id] ?? []).join(" ") : document[field]
+    extractField: (document, field) => field === "words" ? wordsOf(document).join(" ") : document[field]
   },
   searchOptions
 }

@@ -17,14 +17,14 @@ import type { Body, Lease } from "../../Lease.ts"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import type { MutexName } from "../../MutexName.ts"
 import { inboxOf, type MutexStore } from "../../MutexStore.ts"
-import { type AcquireError, LeaseLost, type RequestError } from "../../SimbaError.ts"
+import type { AcquireError, RequestError } from "../../SimbaError.ts"
 import { handle } from "../handle.ts"
 import { instant } from "../lease/instant.ts"
 import type { Recorder } from "../lease/metricsRecorder.ts"
 import { endlessRetry, isTransient } from "../lease/storeFailure.ts"
 import * as log from "../log.ts"
 import * as ownerWatch from "../mutex/ownerWatch.ts"
-import { holds, isSame, observe, stateOf, unobserved } from "./contenderState.ts"
+import { holds, isLossOf, isSame, observe, stateOf, unobserved } from "./contenderState.ts"
 import { register } from "./jobHost.ts"
 
 /** The contenders whose work the running fiber is part of. Child fibers inherit it. */
@@ -50,11 +50,6 @@ interface Leadership {
   runs: number
   /** Completes when the last run ends. Work has failed: no run starts. */
   resigning: Deferred.Deferred<void> | undefined
-}
-
-const isLossOf = (lease: Lease, cause: Cause.Cause<unknown>) => {
-  const error = Option.getOrUndefined(Cause.findErrorOption(cause))
-  return error instanceof LeaseLost && error.id === lease.id
 }
 
 export const make = Effect.fnUntraced(function*(options: {
@@ -219,7 +214,8 @@ export const make = Effect.fnUntraced(function*(options: {
   const stop = Effect.withFiber<void>((asking) => {
     isWanted = false
     publish()
-    return asking.getRef(Inside).has(identity) ? leave(asking) : Effect.andThen(leave(asking), released)
+    const left = leave(asking)
+    return asking.getRef(Inside).has(identity) ? left : Effect.andThen(left, released)
   })
 
   /** Runs of jobs end first, within `drainTimeout`. */

@@ -1,9 +1,12 @@
 /** What a contender knows of its mutex: what the last look showed, and what its own lease says at this moment. */
+import * as Cause from "effect/Cause"
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import type { ContenderState } from "../../Contender.ts"
 import type { Lease } from "../../Lease.ts"
+import { LeaseLost } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
 
 /** What the last look showed. */
@@ -36,6 +39,11 @@ export const observe = (
     isInTransition: owner !== undefined && left <= transition && left >= 0,
     until: owner !== undefined && Number.isFinite(left) ? now.wall + left : undefined
   }
+}
+
+export const isLossOf = (lease: Lease, cause: Cause.Cause<unknown>) => {
+  const error = Option.getOrUndefined(Cause.findErrorOption(cause))
+  return error instanceof LeaseLost && error.id === lease.id
 }
 
 /** Judged by the clock, without a yield. */
