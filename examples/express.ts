@@ -21,7 +21,7 @@ const app = express()
 
 app.post("/reports/:month", async (request, response) => {
   const { month } = request.params
-  const made = await simba.tryLock(`report:${month}`, async (lease, signal) => {
+  const made = await simba.withLockIfAvailable(`report:${month}`, async (lease, signal) => {
     await setTimeout(1000, undefined, { signal })
     return { month, token: lease.token }
   })

@@ -22,7 +22,7 @@ const nightly = await simba.lead("nightly", { cron: "* * * * * *" }, async (leas
 
 app.post<{ Params: { month: string } }>("/reports/:month", async (request, reply) => {
   const { month } = request.params
-  const made = await simba.tryLock(`report:${month}`, async (lease, signal) => {
+  const made = await simba.withLockIfAvailable(`report:${month}`, async (lease, signal) => {
     await setTimeout(1000, undefined, { signal })
     return { month, token: lease.token }
   })

@@ -10,7 +10,7 @@
  * are. In an application that is compiled, write `@Controller()`, `@Post(":month")` and so on.
  */
 import "reflect-metadata"
-import { createSimba, type Leadership, type Simba } from "@effect-simba/redis/promise"
+import { type Contender, createSimba, type Simba } from "@effect-simba/redis/promise"
 import {
   ConflictException,
   Controller,
@@ -31,7 +31,7 @@ const SIMBA = "SIMBA"
 
 class Reports implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly simba: Simba
-  private nightly: Leadership | undefined
+  private nightly: Contender | undefined
 
   constructor(simba: Simba) {
     this.simba = simba
@@ -49,7 +49,7 @@ class Reports implements OnApplicationBootstrap, OnApplicationShutdown {
   }
 
   async make(month: string) {
-    const made = await this.simba.tryLock(`report:${month}`, async (lease, signal) => {
+    const made = await this.simba.withLockIfAvailable(`report:${month}`, async (lease, signal) => {
       await setTimeout(1000, undefined, { signal })
       return { month, token: lease.token }
     })

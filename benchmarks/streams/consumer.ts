@@ -1,12 +1,12 @@
 /** A consumer of data streams as a process of its own, which says what happens and answers questions. */
-import { StreamClient, type StreamConfig, StreamLease, StreamMessages, StreamMetrics } from "@effect-simba/core/streams"
+import { StreamClient, StreamLease, StreamMessages, StreamMetrics } from "@effect-simba/core/streams"
 import { IoRedis } from "@effect-simba/redis"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { Cause, Effect, Fiber, Layer, Metric, Schema } from "effect"
 
 export interface Setup {
   readonly url: string
-  readonly options: StreamConfig.Options
+  readonly options: StreamClient.Options
   /**
    * `messages`: reads its data streams, and says of each message when it had it. `count`: only counts the messages.
    * `none`: only owns them.

@@ -1,5 +1,5 @@
 /** Consumers as processes, and the server that they share. */
-import { StreamClient, type StreamConfig } from "@effect-simba/core/streams"
+import { StreamClient } from "@effect-simba/core/streams"
 import { IoRedis } from "@effect-simba/redis"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { Effect, Layer, type Scope } from "effect"
@@ -108,5 +108,5 @@ export const setup = (
   server: Server,
   service: string,
   work: Setup["work"],
-  options: Omit<StreamConfig.Options, "service">
+  options: Omit<StreamClient.Options, "service">
 ): Setup => ({ url: server.url, work, options: { ...options, service } })

@@ -34,7 +34,7 @@ export const direct = Effect.fnUntraced(function*(
     yield* fleet.crash(worker)
     const asked = yield* now
     const mutex = yield* fleet.inspect
-    const left = mutex.token === token && mutex.ownership._tag === "Held" ? mutex.ownership.remaining : undefined
+    const left = mutex.token === token && mutex.ownership._tag === "Held" ? mutex.ownership.timeLeft : undefined
     yield* Queue.offer(fleet.events, {
       _tag: "Crashed",
       worker,

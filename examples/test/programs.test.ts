@@ -195,7 +195,7 @@ describe("metrics.ts", () => {
     })
     const text = await until(
       () => fetch(`${server.url}/metrics`).then((answer) => answer.text()),
-      (text) => /simba_leadership_runs\{[^}]*outcome="success"[^}]*\} [1-9]/.test(text),
+      (text) => /simba_job_runs\{[^}]*outcome="success"[^}]*\} [1-9]/.test(text),
       server.text
     )
     assert.match(text, /simba_mutex_acquire_attempts\{[^}]*outcome="granted"[^}]*\} [1-9]/)

@@ -33,6 +33,7 @@ export const outsideBarrels = new Set([
   "createFakeRedis",
   "FakeRedisServer",
   "JobStore",
+  "MutexConfig",
   "MutexStore",
   "MutexStoreSuite",
   "RedisSimulation",

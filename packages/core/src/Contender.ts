@@ -37,7 +37,7 @@ import type { InvalidConfig, InvalidName, StoreError } from "./SimbaError.ts"
  * @category options
  * @since 0.1.0
  */
-export interface ContenderOptions extends LeaseOptions {
+export interface Options extends LeaseOptions {
   /**
    * How long after the end of its ttl the owner is looked at while nothing is announced. Owners of another implementation,
    * and a mutex that nobody owns, are looked at this often. Default: 1 second.
@@ -95,7 +95,7 @@ interface Observed {
  * @category models
  * @since 0.1.0
  */
-export type ContenderState = Data.TaggedEnum<{
+export type State = Data.TaggedEnum<{
   Leading: Observed & { readonly lease: Lease }
   Following: Observed & { readonly leader: string; readonly until: DateTime.Utc | undefined }
   Vacant: Observed
@@ -111,7 +111,7 @@ export type ContenderState = Data.TaggedEnum<{
  * import { Contender } from "@effect-simba/core"
  * import { Effect, Stream } from "effect"
  *
- * const describe = Contender.ContenderState.$match({
+ * const describe = Contender.State.$match({
  *   Leading: ({ lease }) => `leads with token ${lease.token}`,
  *   Following: ({ leader }) => `follows ${leader}`,
  *   Vacant: () => "nobody leads",
@@ -125,7 +125,7 @@ export type ContenderState = Data.TaggedEnum<{
  * @category models
  * @since 0.1.0
  */
-export const ContenderState = /* @__PURE__ */ Data.taggedEnum<ContenderState>()
+export const State = /* @__PURE__ */ Data.taggedEnum<State>()
 
 /**
  * Options of the leader's work.
@@ -189,12 +189,12 @@ export interface WorkOptions<OnError extends "stepDown" | "fail" = "stepDown" | 
 export interface Contender extends Pipeable, Inspectable {
   readonly mutex: MutexName
   /** The present state, judged by the clock at the moment of asking. */
-  readonly state: Effect.Effect<ContenderState>
+  readonly state: Effect.Effect<State>
   /**
    * The present state, then each change of it. A slow reader misses the oldest changes, never the last. Renewals of a leader
    * are no changes. Ends with the scope of the contender.
    */
-  readonly changes: Stream.Stream<ContenderState>
+  readonly changes: Stream.Stream<State>
   /** The lease, while this contender leads. */
   readonly lease: Effect.Effect<Option.Option<Lease>>
   /**
@@ -286,16 +286,16 @@ export const Service = <Self>() =>
   & {
     readonly layer: (
       mutex: string,
-      options?: ContenderOptions
+      options?: Options
     ) => Layer.Layer<Self, InvalidName | InvalidConfig, Mutex>
     readonly layerConfig: (
-      options: Config.Wrap<ContenderOptions & { readonly mutex: string }>
+      options: Config.Wrap<Options & { readonly mutex: string }>
     ) => Layer.Layer<Self, InvalidName | InvalidConfig | Config.ConfigError, Mutex>
   } =>
   class extends Context.Service<Self, Contender>()(key) {
-    static readonly layer = (name: string, options?: ContenderOptions) =>
+    static readonly layer = (name: string, options?: Options) =>
       Layer.effect(this, Mutex.use((mutex) => mutex.contend(name, options)))
-    static readonly layerConfig = (wrapped: Config.Wrap<ContenderOptions & { readonly mutex: string }>) =>
+    static readonly layerConfig = (wrapped: Config.Wrap<Options & { readonly mutex: string }>) =>
       Layer.effect(
         this,
         Effect.flatMap(

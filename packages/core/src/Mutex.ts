@@ -29,13 +29,13 @@ import * as Layer from "effect/Layer"
 import type * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import type { Contender, ContenderOptions } from "./Contender.ts"
+import type { Contender, Options as ContenderOptions } from "./Contender.ts"
 import { checkName } from "./internal/mutex/leaseOptions.ts"
 import { make } from "./internal/mutex/service.ts"
 import type { JobOrder, JobsRecord } from "./JobStore.ts"
 import type { Body, Lease, LeaseGroup } from "./Lease.ts"
-import type * as MutexConfig from "./MutexConfig.ts"
 import type { MutexName } from "./MutexName.ts"
+import type { MutexSchedule } from "./MutexSchedule.ts"
 import type { MutexState, Ownership } from "./MutexState.ts"
 import { layerMemory as storeInMemory, type MutexStore } from "./MutexStore.ts"
 import type { OwnerEvent } from "./OwnerEvent.ts"
@@ -116,6 +116,72 @@ export class Mutex extends Context.Service<Mutex, {
 }>()("@effect-simba/core/Mutex") {}
 
 /**
+ * Options of `Mutex.layer`.
+ *
+ * **Example** (Short leases, and the end of the process as the hard stop)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * const options: Mutex.Options = {
+ *   ttl: "2 seconds",
+ *   transition: "2 seconds",
+ *   commandTimeout: "500 millis",
+ *   onOverrun: (loss) =>
+ *     Effect.andThen(
+ *       Effect.logFatal(`work without its lease: ${loss.message}`),
+ *       Effect.sync(() => process.exit(1))
+ *     )
+ * }
+ *
+ * const MutexLive = Mutex.layer(options)
+ * ```
+ *
+ * @category options
+ * @since 0.1.0
+ */
+export interface Options {
+  /** How long an owner works before it renews, up to an eighth less together with other leases. Default: 10 seconds. */
+  readonly ttl?: Duration.Input | undefined
+  /**
+   * Grace after `ttl`, in which the owner may still renew and nobody else takes over. Failed renewals are tried again
+   * within it. It must exceed the safety margin (5 % of `ttl` plus `transition`, at least 100 milliseconds) plus
+   * `commandTimeout`. Default: 6 seconds.
+   */
+  readonly transition?: Duration.Input | undefined
+  /** How long a waiter that was handed the mutex has to confirm it. Default: 1.5 seconds. */
+  readonly confirmTimeout?: Duration.Input | undefined
+  /** How long one attempt to renew may take before it counts as failed. Default: 1 second. */
+  readonly commandTimeout?: Duration.Input | undefined
+  /** The longest that a closing scope or layer waits for releases. Default: 2 seconds. */
+  readonly releaseTimeout?: Duration.Input | undefined
+  /** The name of this process in the backend. Default: `<pid>@<host>`. */
+  readonly processName?: string | undefined
+  /**
+   * Reacts to work that is still running after the server's lease has ended. Protected work is interrupted at the local
+   * deadline, a safety margin before that end. Uninterruptible work, and finalizers that take longer than the margin,
+   * overlap with the next holder. Nothing inside a process can stop them, but the process itself can end.
+   *
+   * It runs once for each such lease: at the end of the server's lease if the lease ran out, otherwise a margin after the
+   * loss was noticed. It does not run after the layer has closed. A failure of it is logged. Default: log an error.
+   */
+  readonly onOverrun?: ((loss: LeaseLost) => Effect.Effect<void>) | undefined
+  /**
+   * When owners renew. Default: `MutexSchedule.guard`, which renews `ttl` after a renewal, and soon after an attempt that
+   * failed.
+   */
+  readonly guard?: MutexSchedule | undefined
+  /**
+   * Whether `MutexMetrics` carry the name of the mutex as a label. Each name makes time series that stay for the life of
+   * the process. Default: false.
+   */
+  readonly metricsByMutex?: boolean | undefined
+  /** How often in a row a lease may stay within this layer, see `LeaseOptions`. From 0 to 10,000. Default: 0. */
+  readonly maxLocalHandOffs?: number | undefined
+}
+
+/**
  * Provides `Mutex` using the current `MutexStore`.
  *
  * **Details**
@@ -134,7 +200,7 @@ export class Mutex extends Context.Service<Mutex, {
  * @category layers
  * @since 0.1.0
  */
-export const layer = (options?: MutexConfig.Options): Layer.Layer<Mutex, InvalidConfig | BackendError, MutexStore> =>
+export const layer = (options?: Options): Layer.Layer<Mutex, InvalidConfig | BackendError, MutexStore> =>
   Layer.effect(Mutex, make(options))
 
 /**
@@ -162,7 +228,7 @@ export const layer = (options?: MutexConfig.Options): Layer.Layer<Mutex, Invalid
  * @category layers
  * @since 0.1.0
  */
-export const layerMemory = (options?: MutexConfig.Options): Layer.Layer<Mutex, InvalidConfig | BackendError> =>
+export const layerMemory = (options?: Options): Layer.Layer<Mutex, InvalidConfig | BackendError> =>
   Layer.provide(layer(options), storeInMemory)
 
 /**
@@ -185,7 +251,7 @@ export const layerMemory = (options?: MutexConfig.Options): Layer.Layer<Mutex, I
  * @since 0.1.0
  */
 export const layerConfig = (
-  options: Config.Wrap<MutexConfig.Options>
+  options: Config.Wrap<Options>
 ): Layer.Layer<Mutex, InvalidConfig | BackendError | Config.ConfigError, MutexStore> =>
   Layer.effect(Mutex, Effect.flatMap(Config.unwrap(options), make))
 

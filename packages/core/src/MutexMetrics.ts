@@ -205,7 +205,7 @@ export const localHandOffs: Metric.Counter<number> = counter(
 )
 
 /**
- * Counts protected work that was still running when its server's lease had ended. See `onOverrun` of `MutexConfig.Options`.
+ * Counts protected work that was still running when its server's lease had ended. See `onOverrun` of `Mutex.Options`.
  *
  * @category metrics
  * @since 0.1.0
@@ -285,7 +285,7 @@ export const leadershipsEnded = counters(
  * import { Effect, Metric } from "effect"
  *
  * const wrong = Effect.map(
- *   Effect.all([Metric.value(MutexMetrics.leaderRuns.failure), Metric.value(MutexMetrics.leaderRuns.defect)]),
+ *   Effect.all([Metric.value(MutexMetrics.jobRuns.failure), Metric.value(MutexMetrics.jobRuns.defect)]),
  *   ([failures, defects]) => failures.count + defects.count
  * )
  * ```
@@ -293,8 +293,8 @@ export const leadershipsEnded = counters(
  * @category metrics
  * @since 0.1.0
  */
-export const leaderRuns = counters(
-  "simba_leadership_runs",
+export const jobRuns = counters(
+  "simba_job_runs",
   "Runs of jobs, by outcome",
   "outcome",
   ["success", "failure", "defect", "interrupted"]

@@ -13,7 +13,7 @@ import type { FencingToken } from "./FencingToken.ts"
  * **Details**
  *
  * - `Free`: nobody owns it.
- * - `Held`: `owner` owns it for `remaining`, unless it renews. Without `remaining` it is held without end, by a key that
+ * - `Held`: `owner` owns it for `timeLeft`, unless it renews. Without `timeLeft` it is held without end, by a key that
  *   somebody wrote without an expiry.
  *
  * **Example** (In words)
@@ -24,8 +24,8 @@ import type { FencingToken } from "./FencingToken.ts"
  *
  * const words = MutexState.Ownership.match({
  *   Free: () => "nobody has it",
- *   Held: ({ owner, remaining }) =>
- *     `${owner} has it ${remaining === undefined ? "without end" : `for ${Duration.format(remaining)}`}`
+ *   Held: ({ owner, timeLeft }) =>
+ *     `${owner} has it ${timeLeft === undefined ? "without end" : `for ${Duration.format(timeLeft)}`}`
  * })
  *
  * const program = Effect.map(Mutex.owner("invoices"), words)
@@ -36,7 +36,7 @@ import type { FencingToken } from "./FencingToken.ts"
  */
 export const Ownership = Schema.TaggedUnion({
   Free: {},
-  Held: { owner: Schema.String, remaining: Schema.optionalKey(Schema.Duration) }
+  Held: { owner: Schema.String, timeLeft: Schema.optionalKey(Schema.Duration) }
 })
 
 /**

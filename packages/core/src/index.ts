@@ -96,13 +96,6 @@ export * as Lease from "./Lease.ts"
 export * as Mutex from "./Mutex.ts"
 
 /**
- * Options of the mutexes of one layer, checked when the layer is built.
- *
- * @since 0.1.0
- */
-export * as MutexConfig from "./MutexConfig.ts"
-
-/**
  * Metrics of mutexes and leaderships, for any exporter of Effect's (Prometheus, OTLP).
  *
  * Labels take the few values named here, never a mutex or a contender, unless `metricsByMutex` asks for the mutex.

@@ -40,7 +40,7 @@ import * as IoRedis from "./IoRedis.ts"
  * @category options
  * @since 0.1.0
  */
-export interface Options extends MutexConfig.Options {
+export interface Options extends Mutex.Options {
   /** The connection. Default: as for `IoRedis.layer`. */
   readonly redis?: IoRedis.Options | undefined
 }
@@ -105,7 +105,7 @@ export const layer = (options?: Options): Layer.Layer<Mutex.Mutex | IoRedis.Prov
  * @since 0.1.0
  */
 export const layerRedis = (
-  options?: MutexConfig.Options
+  options?: Mutex.Options
 ): Layer.Layer<Mutex.Mutex, BackendError | InvalidConfig, Redis> => Layer.provide(Mutex.layer(options), layerStore)
 
 /**

@@ -35,7 +35,6 @@
  * @since 0.1.0
  */
 import * as Mutex from "@effect-simba/core/Mutex"
-import type * as MutexConfig from "@effect-simba/core/MutexConfig"
 import type { BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Checker from "@effect-simba/testkit/Checker"
@@ -66,7 +65,7 @@ export interface Options<E> extends Omit<Simulation.Options<E>, "program" | "loc
    * Options of the mutexes of each process. A `ttl`, `transition` or `maxLocalHandOffs` of a single lease should not
    * exceed them.
    */
-  readonly config?: MutexConfig.Options | undefined
+  readonly config?: Mutex.Options | undefined
   /** Default: `Checker.all`, with the bounds that follow from `config`. */
   readonly checkers?: ReadonlyArray<Checker.Checker> | undefined
 }

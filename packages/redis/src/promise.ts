@@ -13,7 +13,7 @@
  * const simba = await createSimba({ url: "redis://localhost:6379" })
  *
  * export const handler = async (month: string) => {
- *   const result = await simba.tryLock(`report:${month}`, async (lease, signal) => {
+ *   const result = await simba.withLockIfAvailable(`report:${month}`, async (lease, signal) => {
  *     await fetch(`http://reports.example.com/${month}?token=${lease.token}`, { signal })
  *   })
  *   return result.acquired ? 200 : 409
@@ -24,7 +24,7 @@
  *
  * @since 0.1.0
  */
-import type { ContenderOptions } from "@effect-simba/core/Contender"
+import type { Options as ContenderOptions } from "@effect-simba/core/Contender"
 import { cron, runJobs } from "@effect-simba/core/Leadership"
 import type * as Core from "@effect-simba/core/Lease"
 import * as Mutex from "@effect-simba/core/Mutex"
@@ -53,7 +53,7 @@ import * as RedisMutex from "./RedisMutex.ts"
  * @category options
  * @since 0.1.0
  */
-export interface Options extends Omit<MutexConfig.Options, "onOverrun" | "guard"> {
+export interface Options extends Omit<Mutex.Options, "onOverrun" | "guard"> {
   /** `redis://`, or `rediss://` for TLS. Default: `redis://localhost:6379`. */
   readonly url?: string | undefined
   /** The ioredis client of the application, which stays open. It takes the place of `url` and of `redis.client`. */
@@ -143,13 +143,20 @@ export type Work<A> = (lease: Lease, signal: AbortSignal) => PromiseLike<A>
  * @category models
  * @since 0.1.0
  */
-export interface Leadership extends AsyncDisposable {
+export interface Contender extends AsyncDisposable {
   readonly isLeader: boolean
   /** Aborts the work, awaits it, and lets another process lead. */
   readonly stop: () => Promise<void>
 }
 
-type Attempt<A> = { readonly acquired: true; readonly value: A } | { readonly acquired: false }
+/**
+ * Whether the mutex was free, and then what the work made of it.
+ *
+ * @see {@link Simba}
+ * @category models
+ * @since 0.1.0
+ */
+export type Attempt<A> = { readonly acquired: true; readonly value: A } | { readonly acquired: false }
 
 /**
  * The operations of this door.
@@ -179,7 +186,7 @@ export interface Simba extends AsyncDisposable {
     <A>(name: string, options: LockOptions, work: Work<A>): Promise<A>
   }
   /** Like `withLock`, but does not wait: the work does not run where the mutex is taken. */
-  readonly tryLock: {
+  readonly withLockIfAvailable: {
     <A>(name: string, work: Work<A>): Promise<Attempt<A>>
     <A>(name: string, options: Omit<LockOptions, "timeout">, work: Work<A>): Promise<Attempt<A>>
   }
@@ -191,8 +198,8 @@ export interface Simba extends AsyncDisposable {
    * another process may try.
    */
   readonly lead: {
-    (name: string, work: Work<unknown>): Promise<Leadership>
-    (name: string, options: LeadOptions, work: Work<unknown>): Promise<Leadership>
+    (name: string, work: Work<unknown>): Promise<Contender>
+    (name: string, options: LeadOptions, work: Work<unknown>): Promise<Contender>
   }
   /** Aborts all work, awaits it, releases everything, and closes the connections. */
   readonly close: () => Promise<void>
@@ -350,7 +357,7 @@ const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex.Mutex, unknown>): Sim
       if (problem !== undefined) return Promise.reject(problem)
       return run(Mutex.withLock(name, options)(bodyOf(work)), options?.signal)
     },
-    tryLock: <A>(name: string, ...args: readonly [Work<A>] | readonly [LockOptions, Work<A>]) => {
+    withLockIfAvailable: <A>(name: string, ...args: readonly [Work<A>] | readonly [LockOptions, Work<A>]) => {
       const { options, problem, work } = given<Omit<LockOptions, "timeout">, A>(args, ofTry)
       if (problem !== undefined) return Promise.reject(problem)
       return run(
@@ -395,7 +402,7 @@ const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex.Mutex, unknown>): Sim
         // A schedule that cannot work has ended by now
         yield* fiber.pollUnsafe() ?? Effect.void
         return contender
-      })).then(({ release, value }): Leadership => ({
+      })).then(({ release, value }): Contender => ({
         get isLeader() {
           return Effect.runSync(value.state)._tag === "Leading"
         },

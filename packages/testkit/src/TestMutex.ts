@@ -24,7 +24,6 @@
  * @since 0.1.0
  */
 import * as Mutex from "@effect-simba/core/Mutex"
-import type * as MutexConfig from "@effect-simba/core/MutexConfig"
 import type * as MutexStore from "@effect-simba/core/MutexStore"
 import type { BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
 import type { Subscriber } from "@effect-simba/core/Subscriber"
@@ -45,7 +44,7 @@ import type { Client } from "./Simulation.ts"
  * @category layers
  * @since 0.1.0
  */
-export const layer = (options?: MutexConfig.Options): Layer.Layer<Mutex.Mutex, BackendError | InvalidConfig> =>
+export const layer = (options?: Mutex.Options): Layer.Layer<Mutex.Mutex, BackendError | InvalidConfig> =>
   Mutex.layerMemory(options)
 
 type StoreLayer<E> = Layer.Layer<MutexStore.MutexStore, E, Redis | Subscriber>
@@ -84,7 +83,7 @@ type StoreLayer<E> = Layer.Layer<MutexStore.MutexStore, E, Redis | Subscriber>
  */
 export const layerClient = <E>(
   store: StoreLayer<E>,
-  options?: MutexConfig.Options & FakeRedis.ClientOptions
+  options?: Mutex.Options & FakeRedis.ClientOptions
 ): Layer.Layer<Mutex.Mutex | Redis, E | BackendError | InvalidConfig, FakeRedis.FakeRedis> =>
   Mutex.layer({ ...options, processName: options?.processName ?? options?.name }).pipe(
     Layer.provide(store),
@@ -121,7 +120,7 @@ export const layerClient = <E>(
  */
 export const layerFakeRedis = <E>(
   store: StoreLayer<E>,
-  options?: MutexConfig.Options & FakeRedis.ClientOptions & FakeRedis.Options
+  options?: Mutex.Options & FakeRedis.ClientOptions & FakeRedis.Options
 ): Layer.Layer<Mutex.Mutex | Redis | FakeRedis.FakeRedis, E | BackendError | InvalidConfig> =>
   layerClient(store, options).pipe(Layer.provideMerge(FakeRedis.layer(options)))
 

@@ -189,7 +189,7 @@ export const sweeps: Metric.Counter<number> = counter("simba_stream_sweeps", "Sw
  * @category metrics
  * @since 0.1.0
  */
-export const malformed: Metric.Counter<number> = counter(
+export const malformedAnnouncements: Metric.Counter<number> = counter(
   "simba_stream_malformed_announcements",
   "Announcements that could not be read"
 )

@@ -407,7 +407,7 @@ export interface TakeRequest extends Omit<Held, "token"> {
  */
 export type TakeResult =
   | { readonly _tag: "Taken"; readonly token: FencingToken; readonly failures: number }
-  | { readonly _tag: "Occupied"; readonly by: string; readonly remaining: Duration.Duration }
+  | { readonly _tag: "Occupied"; readonly by: string; readonly timeLeft: Duration.Duration }
   | { readonly _tag: "Recent" }
   | { readonly _tag: "Unread" }
   | { readonly _tag: "Gone" }

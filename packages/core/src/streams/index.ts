@@ -22,13 +22,6 @@
 export * as StreamClient from "./StreamClient.ts"
 
 /**
- * Options of a client of data streams.
- *
- * @since 0.1.0
- */
-export * as StreamConfig from "./StreamConfig.ts"
-
-/**
  * Failures of stream ownership, each named for what the caller does next.
  *
  * @since 0.1.0

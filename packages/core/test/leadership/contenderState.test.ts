@@ -77,7 +77,7 @@ describe("the state of a contender over time", () => {
     Effect.gen(function*() {
       const fleet = yield* Fleet.make
       const node = yield* fleet.node("a")
-      const states: Array<Contender.ContenderState> = []
+      const states: Array<Contender.State> = []
       const jobs = yield* node.here(Mutex.contend("jobs"))
       yield* start(Stream.runForEach(jobs.changes, (s) => Effect.sync(() => states.push(s))))
       yield* TestClock.adjust("1 second")
@@ -126,7 +126,7 @@ describe("the state of a contender over time", () => {
       yield* store.acquire({ mutex, id, mode: "try", ...period })
       const jobs = yield* Mutex.contend("jobs")
       const seen = yield* recording(jobs)
-      const foreign: Contender.ContenderState = {
+      const foreign: Contender.State = {
         _tag: "Following",
         before: undefined,
         after: id,

@@ -198,7 +198,7 @@ describe("runs that fail", () => {
       const counts = Effect.map(
         Effect.forEach(
           ["failure", "defect", "interrupted"] as const,
-          (how) => Metric.value(MutexMetrics.leaderRuns[how])
+          (how) => Metric.value(MutexMetrics.jobRuns[how])
         ),
         (states) => states.map(({ count }) => count)
       )

@@ -1,5 +1,6 @@
 import type { SimbaError } from "@effect-simba/core"
-import { Mutex, MutexConfig } from "@effect-simba/core"
+import { Mutex } from "@effect-simba/core"
+import * as MutexConfig from "@effect-simba/core/MutexConfig"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Exit, Fiber, Layer, Option, Result, Scope } from "effect"
 import { TestClock } from "effect/testing"
@@ -255,7 +256,7 @@ describe("acquire", () => {
 })
 
 describe("configuration", () => {
-  const refusal = (options: MutexConfig.Options) =>
+  const refusal = (options: Mutex.Options) =>
     Effect.map(Effect.flip(MutexConfig.make(options)), (error) => error.option)
 
   it.effect("is checked when the layer is built", () =>
@@ -278,7 +279,7 @@ describe("configuration", () => {
 
   it.effect("a transition that leaves no time to renew is refused with a lease of the same length that does", () =>
     Effect.gen(function*() {
-      const problem = (options: MutexConfig.Options) =>
+      const problem = (options: Mutex.Options) =>
         Effect.map(Effect.flip(MutexConfig.make(options)), (error) => error.problem)
       assert.strictEqual(
         yield* problem({ ttl: "10 seconds", transition: 0 }),

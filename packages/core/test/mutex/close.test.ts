@@ -1,4 +1,5 @@
-import { Mutex, MutexConfig, MutexName } from "@effect-simba/core"
+import { Mutex, MutexName } from "@effect-simba/core"
+import * as MutexConfig from "@effect-simba/core/MutexConfig"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Duration, Effect, Exit, Fiber, Layer, Logger, Scope } from "effect"

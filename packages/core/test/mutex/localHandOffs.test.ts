@@ -1,5 +1,6 @@
 /** A lease that is handed on within its layer. */
-import { type Lease, Mutex, MutexConfig, MutexMetrics } from "@effect-simba/core"
+import { type Lease, Mutex, MutexMetrics } from "@effect-simba/core"
+import * as MutexConfig from "@effect-simba/core/MutexConfig"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Fiber, Layer, Metric } from "effect"
 import { TestClock } from "effect/testing"

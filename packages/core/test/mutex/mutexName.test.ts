@@ -1,4 +1,5 @@
-import { FencingToken, Mutex, MutexConfig, MutexName, OwnerEvent, SimbaError } from "@effect-simba/core"
+import { FencingToken, Mutex, MutexName, OwnerEvent, SimbaError } from "@effect-simba/core"
+import * as MutexConfig from "@effect-simba/core/MutexConfig"
 import type { StreamName } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Random, Schema } from "effect"

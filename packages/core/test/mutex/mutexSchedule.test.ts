@@ -1,4 +1,5 @@
-import { Mutex, MutexConfig, MutexSchedule } from "@effect-simba/core"
+import { Mutex, MutexSchedule } from "@effect-simba/core"
+import * as MutexConfig from "@effect-simba/core/MutexConfig"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Layer, Option, Pull, Schedule } from "effect"
 import { TestClock } from "effect/testing"
@@ -109,7 +110,7 @@ describe("when a waiter looks again", { tags: ["H6"] }, () => {
   const [confirm, lease] = [Duration.millis(1500), Duration.seconds(16)]
   const delay = (fields: Partial<Parameters<typeof lookDelay>[0]>, random = 0) =>
     lookDelay({
-      ownership: { _tag: "Held", owner: "o", remaining: Duration.seconds(5) },
+      ownership: { _tag: "Held", owner: "o", timeLeft: Duration.seconds(5) },
       position: 0,
       foreign: false,
       ...fields
@@ -136,7 +137,7 @@ describe("when a waiter looks again", { tags: ["H6"] }, () => {
   )
 
   it("where others take part, the first looks every confirm period and the rest every 2 s", { tags: ["H4"] }, () => {
-    const soon = { _tag: "Held", owner: "o", remaining: Duration.millis(200) } as const
+    const soon = { _tag: "Held", owner: "o", timeLeft: Duration.millis(200) } as const
     assert.deepStrictEqual([
       delay({ foreign: true }),
       delay({ foreign: true, position: 1 }),

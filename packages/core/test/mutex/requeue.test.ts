@@ -136,12 +136,12 @@ describe("a release that grants the mutex to another layer", () => {
 
   it.effect("is believed where the owner has the confirm period: its waiter sleeps", () =>
     Effect.gen(function*() {
-      const { asked } = replying({ _tag: "Held", owner: "them", remaining: Duration.millis(1500) })
+      const { asked } = replying({ _tag: "Held", owner: "them", timeLeft: Duration.millis(1500) })
       assert.deepStrictEqual(yield* asked, [])
     }))
 
   it.effect.each<readonly [string, MutexStore.Released["ownership"]]>([
-    ["an owner that the release did not choose", { _tag: "Held", owner: "them", remaining: Duration.millis(1501) }],
+    ["an owner that the release did not choose", { _tag: "Held", owner: "them", timeLeft: Duration.millis(1501) }],
     ["an owner without an end", { _tag: "Held", owner: "them" }],
     ["no owner", { _tag: "Free" }]
   ])("is asked after, under the ticket of its waiter, where it names %s", ([, ownership]) =>

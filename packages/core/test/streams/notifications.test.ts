@@ -1,5 +1,5 @@
 /** Notifications and claims: for those who run handlers themselves. */
-import { type StreamConfig, StreamMetrics, type StreamNotification } from "@effect-simba/core/streams"
+import { type StreamClient, StreamMetrics, type StreamNotification } from "@effect-simba/core/streams"
 import { StreamName } from "@effect-simba/core/streams/StreamName"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Metric, Option, Stream } from "effect"
@@ -348,7 +348,7 @@ describe("announcing", () => {
 })
 
 describe("options", { tags: ["G29"] }, () => {
-  const refused: ReadonlyArray<readonly [option: string, options: Partial<StreamConfig.Options>]> = [
+  const refused: ReadonlyArray<readonly [option: string, options: Partial<StreamClient.Options>]> = [
     ["service", { service: " " }],
     ["processName", { processName: "a@@b" }],
     ["capacity", { capacity: 0 }],

@@ -17,7 +17,7 @@ export const outage = new BackendError({ operation: "test", isRetryable: true, c
 /** What another contender owns, seen by one that waits. `stamp` is that of the backend when it answered. */
 export const refusal = (stamp: Stamp | undefined): AcquireResult => ({
   _tag: "Refused",
-  ownership: { _tag: "Held", owner: "them", remaining: Duration.minutes(10) },
+  ownership: { _tag: "Held", owner: "them", timeLeft: Duration.minutes(10) },
   ticket: undefined,
   position: 0,
   foreign: false,

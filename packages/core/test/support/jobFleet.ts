@@ -52,7 +52,7 @@ export const make = Effect.gen(function*() {
   const node = Effect.fnUntraced(function*(
     name: string,
     jobs: (name: string) => ReadonlyArray<Leadership.Job<unknown, never>>,
-    options: { readonly ahead?: number; readonly contender?: Contender.ContenderOptions } = {}
+    options: { readonly ahead?: number; readonly contender?: Contender.Options } = {}
   ) {
     const made = yield* fleet.node(name, { ahead: (options.ahead ?? 0) * 1000, logger })
     const contender = yield* made.here(Mutex.contend("jobs", options.contender))

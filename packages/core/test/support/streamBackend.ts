@@ -162,7 +162,7 @@ export class Backend {
     }
     const other = held ?? locked
     if (other !== undefined) {
-      return { _tag: "Occupied", by: other.value, remaining: Duration.millis(other.expires - this.now()) }
+      return { _tag: "Occupied", by: other.value, timeLeft: Duration.millis(other.expires - this.now()) }
     }
     const row = this.row(entry)
     if (row === undefined) return { _tag: "Gone" }

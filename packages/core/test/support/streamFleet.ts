@@ -1,5 +1,5 @@
 /** Consumers of one service on one backend in memory. */
-import { StreamClient, type StreamConfig, type StreamLease } from "@effect-simba/core/streams"
+import { StreamClient, type StreamLease } from "@effect-simba/core/streams"
 import { Clock, Context, Effect, Exit, Fiber, Layer, Logger, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { Backend, connect } from "./streamBackend.ts"
@@ -19,7 +19,7 @@ export const make = Effect.gen(function*() {
   /** `open` has its layer in a scope of its own: `close` closes it in order, `kill` cuts its line first. */
   const open = Effect.fnUntraced(function*(
     processName: string,
-    options: Omit<StreamConfig.Options, "service" | "processName"> = {}
+    options: Omit<StreamClient.Options, "service" | "processName"> = {}
   ) {
     const { layer, link } = connect(backend)
     const own = yield* Scope.fork(scope)

@@ -5,7 +5,6 @@
  */
 import type { BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
-import type * as StreamConfig from "@effect-simba/core/streams/StreamConfig"
 import type { StreamStore } from "@effect-simba/core/streams/StreamStore"
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
@@ -40,7 +39,7 @@ import * as store from "./internal/store.ts"
  * @category options
  * @since 0.1.0
  */
-export interface Options extends StreamConfig.Options {
+export interface Options extends StreamClient.Options {
   /** The connection. Default: as for `IoRedis.layer`. */
   readonly redis?: IoRedis.Options | undefined
 }
@@ -104,7 +103,7 @@ export const layer = (
  * @since 0.1.0
  */
 export const layerRedis = (
-  options: StreamConfig.Options
+  options: StreamClient.Options
 ): Layer.Layer<StreamClient.StreamClient, BackendError | InvalidConfig, Redis> =>
   Layer.provide(StreamClient.layer(options), layerStore)
 

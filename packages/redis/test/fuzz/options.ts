@@ -1,5 +1,6 @@
 /** What a program gives: names, ids, options, addresses, and what its environment says. */
-import { Leadership, Mutex, MutexConfig } from "@effect-simba/core"
+import { Leadership, Mutex } from "@effect-simba/core"
+import * as MutexConfig from "@effect-simba/core/MutexConfig"
 import { BackendError } from "@effect-simba/core/SimbaError"
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import * as StreamName from "@effect-simba/core/streams/StreamName"

@@ -1,4 +1,4 @@
-import type { MutexConfig } from "@effect-simba/core"
+import type { Mutex } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Duration, Effect, Exit } from "effect"
 import * as mutexes from "../../src/internal/mutex/environment.ts"
@@ -13,7 +13,7 @@ const millis = (input: Duration.Input | undefined) =>
 describe("the environment", () => {
   it.effect("has the ttl and the transition of mutexes, and what is no duration is refused", () =>
     Effect.gen(function*() {
-      const read = (env: Record<string, string>, options: MutexConfig.Options = {}) =>
+      const read = (env: Record<string, string>, options: Mutex.Options = {}) =>
         Effect.map(mutexes.complete(options), ({ transition, ttl }) => [millis(ttl), millis(transition)]).pipe(
           within(env)
         )

@@ -1,4 +1,5 @@
-import { Leadership, Mutex, MutexConfig } from "@effect-simba/core"
+import { Leadership, Mutex } from "@effect-simba/core"
+import * as MutexConfig from "@effect-simba/core/MutexConfig"
 import { ProtocolError } from "@effect-simba/core/SimbaError"
 import { FakeRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"

@@ -58,18 +58,18 @@ describe("ownership: <owner>@@<milliseconds>", () => {
   roundTrips("OwnershipText", OwnershipText)
   reads("OwnershipText", OwnershipText, [
     ["@@", { _tag: "Free" }],
-    ["x@@0", { _tag: "Held", owner: "x", remaining: Duration.zero }],
-    ["x@@16000", { _tag: "Held", owner: "x", remaining: Duration.seconds(16) }],
-    ["x@@999999999999999", { _tag: "Held", owner: "x", remaining: Duration.millis(999_999_999_999_999) }],
+    ["x@@0", { _tag: "Held", owner: "x", timeLeft: Duration.zero }],
+    ["x@@16000", { _tag: "Held", owner: "x", timeLeft: Duration.seconds(16) }],
+    ["x@@999999999999999", { _tag: "Held", owner: "x", timeLeft: Duration.millis(999_999_999_999_999) }],
     // S20: a key without expiry
     ["x@@-1", { _tag: "Held", owner: "x" }],
     // A stock Simba contender
     ["1:4711@192.168.0.1@@9999", {
       _tag: "Held",
       owner: "1:4711@192.168.0.1",
-      remaining: Duration.millis(9999)
+      timeLeft: Duration.millis(9999)
     }],
-    ["ü ✓@@1", { _tag: "Held", owner: "ü ✓", remaining: Duration.millis(1) }]
+    ["ü ✓@@1", { _tag: "Held", owner: "ü ✓", timeLeft: Duration.millis(1) }]
   ])
   refuses("OwnershipText", OwnershipText, [...badOwnerships, null, 5, [], {}])
 })
@@ -305,7 +305,7 @@ describe("the replies of the scripts", () => {
     [
       goodRelease,
       [
-        { _tag: "Held", owner: "x", remaining: Duration.seconds(16) },
+        { _tag: "Held", owner: "x", timeLeft: Duration.seconds(16) },
         goodRelease[1],
         1_700_000_000_000_000 as FencingToken
       ]
@@ -332,7 +332,7 @@ describe("the replies of the scripts", () => {
     [
       ["x@@16000", "1700000000000000", "250", [["7-abcdef012345:4711@host", "1500"], ["1:4711@stock-host", "0"]]],
       [
-        { _tag: "Held", owner: "x", remaining: Duration.seconds(16) },
+        { _tag: "Held", owner: "x", timeLeft: Duration.seconds(16) },
         1_700_000_000_000_000 as FencingToken,
         250,
         [["7-abcdef012345:4711@host", 1500], ["1:4711@stock-host", 0]]

@@ -100,7 +100,7 @@ describe("requests of one turn on a fake server", () => {
       const left = yield* Effect.forEach(wanted, ({ mutex }) => store.owner(mutex))
       assert.deepStrictEqual(
         left,
-        wanted.map(({ id, lease }) => ({ _tag: "Held", owner: id, remaining: lease }) as const)
+        wanted.map(({ id, lease }) => ({ _tag: "Held", owner: id, timeLeft: lease }) as const)
       )
     }).pipe(Effect.provide(FakeLive)))
 
@@ -119,7 +119,7 @@ describe("requests of one turn on a fake server", () => {
       })
       const left = yield* Effect.forEach(pairs, ([{ mutex }]) => store.owner(mutex))
       assert.deepStrictEqual(
-        left.map((ownership) => ownership._tag === "Held" && ownership.remaining),
+        left.map((ownership) => ownership._tag === "Held" && ownership.timeLeft),
         pairs.map(([, confirm]) => confirm)
       )
     }).pipe(Effect.scoped, Effect.provide(FakeLive)))

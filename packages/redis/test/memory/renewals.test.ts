@@ -42,7 +42,7 @@ it.effect("renewals of one call have the length of each", () =>
       const left = yield* Effect.forEach(requests, ({ mutex }) => store.owner(mutex))
       assert.deepStrictEqual(
         left,
-        requests.map(({ id, lease }) => ({ _tag: "Held", owner: id, remaining: lease }) as const)
+        requests.map(({ id, lease }) => ({ _tag: "Held", owner: id, timeLeft: lease }) as const)
       )
     }
   }).pipe(Effect.provide(RedisMutex.layerStore.pipe(Layer.provide(TestRedis.layer())))))

@@ -1,4 +1,4 @@
-import { Mutex, type MutexConfig, MutexName } from "@effect-simba/core"
+import { Mutex, MutexName } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { RedisMutex } from "@effect-simba/redis"
@@ -36,7 +36,7 @@ const trusting = mistaken((store) => ({
   acquire: (request) =>
     Effect.map(store.acquire(request), (result) =>
       result._tag === "Refused" && result.ownership._tag === "Held"
-        ? { ...result, ownership: { ...result.ownership, remaining: Duration.hours(1) } }
+        ? { ...result, ownership: { ...result.ownership, timeLeft: Duration.hours(1) } }
         : result)
 })).pipe(Layer.provide(Layer.effect(
   Subscriber,
@@ -48,7 +48,7 @@ const trusting = mistaken((store) => ({
 )))
 
 /** Asks the server something before each acquire, and waits for ever for the answer. */
-const unlimited = (options: MutexConfig.Options) =>
+const unlimited = (options: Mutex.Options) =>
   Layer.effect(
     Mutex.Mutex,
     Effect.gen(function*() {

@@ -296,7 +296,7 @@ describe("what others write", () => {
       yield* read()
       yield* send("SET", StreamKeys.entryLease(streamOf("one"), answer!.entry), "redis-consumer-go")
       const refused = yield* ask(streamOf("one"), answer!.entry)
-      assert.isTrue(refused._tag === "Occupied" && !Duration.isFinite(refused.remaining))
+      assert.isTrue(refused._tag === "Occupied" && !Duration.isFinite(refused.timeLeft))
     })))
 
   it.effect(

@@ -1,6 +1,5 @@
 /** Who follows the news of leases that ran out, and what the figures count. */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
-import type * as StreamConfig from "@effect-simba/core/streams/StreamConfig"
 import * as StreamMetrics from "@effect-simba/core/streams/StreamMetrics"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { FakeNetwork, FakeRedis } from "@effect-simba/testkit"
@@ -10,7 +9,7 @@ import { TestClock } from "effect/testing"
 import { capturingLogs } from "../support/harness.ts"
 
 /** A consumer as a process of its own, until the scope closes. */
-const open = Effect.fnUntraced(function*(options: StreamConfig.Options & { readonly db?: number }) {
+const open = Effect.fnUntraced(function*(options: StreamClient.Options & { readonly db?: number }) {
   const name = `${options.service} ${options.processName}`
   const scope = yield* Scope.fork(yield* Effect.scope)
   const context = yield* Layer.buildWithScope(

@@ -3,7 +3,7 @@
  * under every fault there is. The plain plan does without what came later: unfair holders, contenders that stay, writes
  * under a fence, and servers that cannot tell whether somebody listens.
  */
-import { Mutex, type MutexConfig } from "@effect-simba/core"
+import { Mutex } from "@effect-simba/core"
 import type * as MutexStore from "@effect-simba/core/MutexStore"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { RedisMutex } from "@effect-simba/redis"
@@ -62,7 +62,7 @@ export const program = (
   settings: Settings,
   on: Layer.Layer<MutexStore.MutexStore, Layer.Error<typeof RedisMutex.layerStore>, Redis | Subscriber> =
     RedisMutex.layerStore,
-  mutexes: (options: MutexConfig.Options) => Layer.Layer<
+  mutexes: (options: Mutex.Options) => Layer.Layer<
     Mutex.Mutex,
     Layer.Error<ReturnType<typeof Mutex.layer>>,
     MutexStore.MutexStore | Redis

@@ -1,6 +1,5 @@
 /** What the tests of this package share: layers on a server of their own, stock contenders, and looking until. */
 import * as Mutex from "@effect-simba/core/Mutex"
-import type * as MutexConfig from "@effect-simba/core/MutexConfig"
 import { LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import type { Ownership } from "@effect-simba/core/MutexState"
 import {
@@ -80,7 +79,7 @@ export const openStore = (server: Server, options?: IoRedis.Options) =>
     (context) => Context.get(context, MutexStore)
   )
 
-export interface MutexOptions extends MutexConfig.Options {
+export interface MutexOptions extends Mutex.Options {
   readonly redis?: IoRedis.Options
 }
 

@@ -1,5 +1,5 @@
 /** Consumers of data streams, of ours and of stock, on connections of their own. */
-import { StreamClient, type StreamConfig } from "@effect-simba/core/streams"
+import { StreamClient } from "@effect-simba/core/streams"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import type { FakeRedis } from "@effect-simba/testkit"
 import * as StockStreamConsumer from "@effect-simba/testkit/streams/StockStreamConsumer"
@@ -16,7 +16,7 @@ type Connection = Layer.Layer<
 export const consumers = (
   connection: (name: string) => Connection,
   cut: (name: string) => Effect.Effect<void>,
-  defaults: Omit<StreamConfig.Options, "service" | "processName"> = {}
+  defaults: Omit<StreamClient.Options, "service" | "processName"> = {}
 ): Pick<scenarios.Stage, "ours" | "stock"> => ({
   ours: Effect.fnUntraced(function*(id, options) {
     const scope = yield* Effect.acquireRelease(Scope.make(), (scope, exit) => Scope.close(scope, exit))

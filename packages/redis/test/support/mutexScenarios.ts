@@ -3,7 +3,6 @@
  * run this: `server/single/mutex.test.ts` and `memory/mutex.test.ts`.
  */
 import type * as Mutex from "@effect-simba/core/Mutex"
-import type * as MutexConfig from "@effect-simba/core/MutexConfig"
 import type { MutexName } from "@effect-simba/core/MutexName"
 import { BackendError, LeaseLost } from "@effect-simba/core/SimbaError"
 import { assert } from "@effect/vitest"
@@ -11,7 +10,7 @@ import { Clock, Deferred, Duration, Effect, Exit, Fiber, Option, Scope } from "e
 import { freshName, held, keysOf, ownerOf, patient, queued, quiet, until } from "./harness.ts"
 
 /** `name` and `clientTimeout` are those of the client. */
-export interface OpenOptions extends MutexConfig.Options {
+export interface OpenOptions extends Mutex.Options {
   readonly name?: string
   readonly clientTimeout?: Duration.Input
 }
@@ -254,7 +253,7 @@ export const restarted = scenario(function*({ open, server }) {
     ttl: "400 millis",
     transition: "20 seconds",
     confirmTimeout: "1 minute"
-  } satisfies MutexConfig.Options
+  } satisfies Mutex.Options
   const [holder, waiter] = yield* Effect.all([open(options), open(patient)])
   const m = freshName("restart")
   const work = interruptible()

@@ -2,8 +2,7 @@
  * Consumers of ours and stock consumers in one service, for a real server and for the fake one. The titles are with the
  * tests: `memory/streamInterop.test.ts` and `interop/streams.test.ts`.
  */
-import type { StreamConfig } from "@effect-simba/core/streams"
-import type { StreamClient } from "@effect-simba/core/streams/StreamClient"
+import type { StreamClient } from "@effect-simba/core/streams"
 import type * as StockStreamConsumer from "@effect-simba/testkit/streams/StockStreamConsumer"
 import { assert } from "@effect/vitest"
 import { Clock, Effect, type Scope } from "effect"
@@ -16,7 +15,7 @@ const group = `${service}-group`
 type Work = (stream: string) => Effect.Effect<unknown, unknown>
 
 export interface Ours {
-  readonly client: StreamClient["Service"]
+  readonly client: StreamClient.StreamClient["Service"]
   /** Runs this work on data streams, until it is closed or killed. */
   readonly run: (work: Work) => Effect.Effect<void>
   readonly close: Effect.Effect<void>
@@ -33,7 +32,7 @@ export interface Stage {
   readonly send: (...args: ReadonlyArray<string>) => Effect.Effect<unknown, unknown>
   readonly ours: (
     id: string,
-    options?: Omit<StreamConfig.Options, "service" | "processName">
+    options?: Omit<StreamClient.Options, "service" | "processName">
   ) => Effect.Effect<Ours, unknown, Scope.Scope>
   readonly stock: (id: string, work?: Work) => Effect.Effect<Stock, unknown, Scope.Scope>
 }

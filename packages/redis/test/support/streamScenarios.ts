@@ -1,6 +1,5 @@
 /** What consumers of data streams on Redis must live through, for a real server and for the fake one. */
 import type * as StreamClient from "@effect-simba/core/streams/StreamClient"
-import type * as StreamConfig from "@effect-simba/core/streams/StreamConfig"
 import type { StreamLease } from "@effect-simba/core/streams/StreamLease"
 import * as StreamMessages from "@effect-simba/core/streams/StreamMessages"
 import { assert } from "@effect/vitest"
@@ -20,7 +19,7 @@ export interface Process {
 }
 
 export interface Stage {
-  readonly open: (options: StreamConfig.Options) => Effect.Effect<Process, unknown, Scope.Scope>
+  readonly open: (options: StreamClient.Options) => Effect.Effect<Process, unknown, Scope.Scope>
   readonly send: (...args: ReadonlyArray<string>) => Effect.Effect<unknown, unknown>
   /** Nothing is answered, until it goes on. */
   readonly pause: Effect.Effect<void>
@@ -49,7 +48,7 @@ const pendingCount = (stage: Stage, lbs: string, group: string) =>
   Effect.map(stage.send("XPENDING", lbs, group), (reply) => Number((reply as ReadonlyArray<unknown>)[0]))
 
 /** Far longer than any test: only news can be in time. */
-const neverSweeps = { sweepInterval: "1 hour" } satisfies Partial<StreamConfig.Options>
+const neverSweeps = { sweepInterval: "1 hour" } satisfies Partial<StreamClient.Options>
 
 /** A machine that stalls for a second loses no lease. */
 const renewsOften = { heartbeatInterval: "250 millis" } as const
@@ -260,7 +259,7 @@ export const balanced = scenario(function*(stage) {
     heartbeatInterval: "300 millis",
     leaseDuration: "1500 millis",
     confirmTimeout: "700 millis"
-  } satisfies StreamConfig.Options
+  } satisfies StreamClient.Options
   const a = yield* stage.open({ ...options, processName: "a" })
   yield* a.client.announceAll(streams)
   yield* a.start(a.client.run(handler))

@@ -3,7 +3,6 @@
  * afterwards what the server kept.
  */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
-import type * as StreamConfig from "@effect-simba/core/streams/StreamConfig"
 import { StreamLease } from "@effect-simba/core/streams/StreamLease"
 import * as StreamMessages from "@effect-simba/core/streams/StreamMessages"
 import { IoRedis } from "@effect-simba/redis"
@@ -13,7 +12,7 @@ import * as Redis from "effect/persistence/Redis"
 
 export interface StreamWorkerConfig {
   readonly url: string
-  readonly options: StreamConfig.Options
+  readonly options: StreamClient.Options
   /** How long each message takes. */
   readonly workMillis: number
 }

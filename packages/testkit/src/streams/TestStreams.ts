@@ -31,7 +31,6 @@
  */
 import type { BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
-import type * as StreamConfig from "@effect-simba/core/streams/StreamConfig"
 import type { StreamStore } from "@effect-simba/core/streams/StreamStore"
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Layer from "effect/Layer"
@@ -91,7 +90,7 @@ type StoreLayer<E> = Layer.Layer<StreamStore, E, Redis | Subscriber>
  */
 export const layerClient = <E>(
   store: StoreLayer<E>,
-  options: StreamConfig.Options & FakeRedis.ClientOptions
+  options: StreamClient.Options & FakeRedis.ClientOptions
 ): Layer.Layer<StreamClient.StreamClient | Redis, E | BackendError | InvalidConfig, FakeRedis.FakeRedis> =>
   StreamClient.layer({ ...options, processName: options.processName ?? options.name }).pipe(
     Layer.provide(store),
@@ -121,6 +120,6 @@ export const layerClient = <E>(
  */
 export const layerFakeRedis = <E>(
   store: StoreLayer<E>,
-  options: StreamConfig.Options & FakeRedis.ClientOptions & FakeRedis.Options
+  options: StreamClient.Options & FakeRedis.ClientOptions & FakeRedis.Options
 ): Layer.Layer<StreamClient.StreamClient | Redis | FakeRedis.FakeRedis, E | BackendError | InvalidConfig> =>
   layerClient(store, options).pipe(Layer.provideMerge(FakeRedis.layer(options)))

@@ -12,7 +12,7 @@ import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import type { Contender, ContenderState, WorkOptions } from "../../Contender.ts"
+import type { Contender, State, WorkOptions } from "../../Contender.ts"
 import type { Body, Lease } from "../../Lease.ts"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import type { MutexName } from "../../MutexName.ts"
@@ -74,7 +74,7 @@ export const make = Effect.fnUntraced(function*(options: {
   const run = Effect.runForkWith(yield* Effect.context<never>())
   const identity = {}
   const eventReaders = new Set<ownerWatch.Reader>()
-  const stateReaders = new Set<Queue.Queue<ContenderState, Cause.Done>>()
+  const stateReaders = new Set<Queue.Queue<State, Cause.Done>>()
   let upcoming = Deferred.makeUnsafe<Leadership>()
   let present: Leadership | undefined
   let isWanted = false
@@ -287,9 +287,9 @@ export const make = Effect.fnUntraced(function*(options: {
   const contender = handle<Contender>({
     mutex,
     state: Effect.sync(current),
-    changes: reading<ContenderState, never>(
+    changes: reading<State, never>(
       stateReaders,
-      Effect.tap(Queue.sliding<ContenderState, Cause.Done>(capacity), (reader) =>
+      Effect.tap(Queue.sliding<State, Cause.Done>(capacity), (reader) =>
         Effect.sync(() => {
           publish()
           Queue.offerUnsafe(reader, published)

@@ -4,13 +4,13 @@ import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import type { ContenderState } from "../../Contender.ts"
+import type { State } from "../../Contender.ts"
 import type { Lease } from "../../Lease.ts"
 import { LeaseLost } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
 
 /** What the last look showed. */
-interface Observation extends Pick<ContenderState, "before" | "after" | "isInTtl" | "isInTransition"> {
+interface Observation extends Pick<State, "before" | "after" | "isInTtl" | "isInTransition"> {
   /** The end of the owner's lease by the wall clock, in milliseconds. */
   readonly until: number | undefined
 }
@@ -55,7 +55,7 @@ export const stateOf = (
   lease: Lease | undefined,
   isWanted: boolean,
   phases: { readonly transition: number; readonly margin: number }
-): ContenderState => {
+): State => {
   const { after } = observed
   if (lease !== undefined && holds(lease)) {
     const isInTtl = Duration.toMillis(Effect.runSync(lease.timeLeft)) + phases.margin > phases.transition
@@ -72,6 +72,6 @@ export const stateOf = (
   }
 }
 
-export const isSame = (a: ContenderState, b: ContenderState): boolean =>
+export const isSame = (a: State, b: State): boolean =>
   a._tag === b._tag && a.before === b.before && a.after === b.after && a.isInTtl === b.isInTtl &&
   a.isInTransition === b.isInTransition

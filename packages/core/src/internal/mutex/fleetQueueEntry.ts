@@ -152,8 +152,8 @@ export class FleetQueueEntry {
       }
       const { ownership } = released!
       // Longer than a waiter has to confirm: this release did not choose the owner, or it is of another implementation
-      const isChosen = ownership._tag === "Held" && ownership.remaining !== undefined &&
-        Duration.isLessThanOrEqualTo(ownership.remaining, queue.context.confirmTimeout)
+      const isChosen = ownership._tag === "Held" && ownership.timeLeft !== undefined &&
+        Duration.isLessThanOrEqualTo(ownership.timeLeft, queue.context.confirmTimeout)
       if (requeued.token === undefined && isListening && isChosen) {
         const { stamp, ticket } = requeued
         this.refused = { _tag: "Refused", ownership, ticket, position: unknownPosition, foreign: false, stamp, sent }

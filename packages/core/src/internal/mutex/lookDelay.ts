@@ -27,10 +27,10 @@ export const lookDelay = (
   const confirm = Duration.toMillis(options.confirm)
   const remaining = ownership._tag === "Free"
     ? confirm
-    : ownership.remaining === undefined
+    : ownership.timeLeft === undefined
     ? Duration.toMillis(options.lease)
     // A key is gone one millisecond after its remaining time has reached zero
-    : Duration.toMillis(ownership.remaining) + 1
+    : Duration.toMillis(ownership.timeLeft) + 1
   const apart = position < staggered
     ? position * stagger
     : staggered * stagger + options.random * Math.max(0, confirm - staggered * stagger)

@@ -76,7 +76,7 @@ export class MemoryMutex {
   ownership(): Ownership {
     return this.owner === undefined
       ? { _tag: "Free" }
-      : { _tag: "Held", owner: this.owner, remaining: Duration.millis(this.deadline - this.now) }
+      : { _tag: "Held", owner: this.owner, timeLeft: Duration.millis(this.deadline - this.now) }
   }
 
   acquire(request: AcquireRequest): AcquireResult {

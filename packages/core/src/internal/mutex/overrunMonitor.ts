@@ -1,6 +1,6 @@
 /** Tells of work that was interrupted and is still running when somebody else may have begun. */
 import * as Effect from "effect/Effect"
-import type { Options } from "../../MutexConfig.ts"
+import type { MutexConfig } from "../../MutexConfig.ts"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import type { LeaseLost } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
@@ -12,11 +12,11 @@ import type { HeldLease } from "./heldLease.ts"
 const report = (loss: LeaseLost) =>
   log.error(
     `Work under lease ${loss.token} of mutex "${loss.resource}" was interrupted and is still running, although somebody ` +
-      "else may own the mutex now. It is uninterruptible, or its finalizers take long: see MutexConfig, onOverrun"
+      "else may own the mutex now. It is uninterruptible, or its finalizers take long: see onOverrun of Mutex.Options"
   )
 
 /** Watches a lease that was just lost. */
-export const make = (onOverrun: Options["onOverrun"] = report, recorder: Recorder, timers: TimerQueue) =>
+export const make = (onOverrun: MutexConfig["onOverrun"] = report, recorder: Recorder, timers: TimerQueue) =>
 (
   lease: HeldLease,
   loss: LeaseLost,

@@ -130,7 +130,7 @@ export const make = Effect.fnUntraced(function*(
     ownership._tag === "Free" ? nobody : {
       owner: ownership.owner,
       token,
-      end: ownership.remaining === undefined ? Infinity : now().monotonic + Duration.toMillis(ownership.remaining)
+      end: ownership.timeLeft === undefined ? Infinity : now().monotonic + Duration.toMillis(ownership.timeLeft)
     }
 
   const ownLook = (mutex: MutexName): Look | undefined => {

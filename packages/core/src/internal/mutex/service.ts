@@ -7,7 +7,7 @@ import * as Random from "effect/Random"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { Body } from "../../Lease.ts"
-import type { AcquireOptions, LeaseOptions, Mutex } from "../../Mutex.ts"
+import type { AcquireOptions, LeaseOptions, Mutex, Options } from "../../Mutex.ts"
 import * as MutexConfig from "../../MutexConfig.ts"
 import type { LeaseId, MutexName } from "../../MutexName.ts"
 import { MutexStore } from "../../MutexStore.ts"
@@ -30,7 +30,7 @@ import * as ownerWatch from "./ownerWatch.ts"
 
 const mutexName = checked<MutexName>("mutex", mutexProblem)
 
-export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {}) {
+export const make = Effect.fnUntraced(function*(options: Options = {}) {
   const store = yield* MutexStore
   const config = yield* MutexConfig.make(options)
   if (Duration.toMillis(config.ttl) < 100) {

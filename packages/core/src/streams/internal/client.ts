@@ -13,8 +13,7 @@ import * as log from "../../internal/log.ts"
 import * as names from "../../internal/nameRules.ts"
 import { randomKey } from "../../internal/processIdentity.ts"
 import type { BackendError, InvalidConfig } from "../../SimbaError.ts"
-import type { Handler, RunOptions, StreamClient } from "../StreamClient.ts"
-import type { Options } from "../StreamConfig.ts"
+import type { Handler, Options, RunOptions, StreamClient } from "../StreamClient.ts"
 import { StreamNotFound } from "../StreamError.ts"
 import type { StreamLease } from "../StreamLease.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
@@ -47,7 +46,7 @@ export const make = Effect.fnUntraced(function*(
   const config = yield* check(options)
   const metrics = metricsRecorder.make(yield* Effect.context<never>(), false, [
     ...Object.values(StreamMetrics.losses),
-    StreamMetrics.malformed,
+    StreamMetrics.malformedAnnouncements,
     ...Object.values(StreamMetrics.deadMessages)
   ])
   const opened = yield* (yield* StreamStore).open(config.service, {

@@ -6,8 +6,29 @@ import * as names from "../../internal/nameRules.ts"
 import { checkOptions, margin, notNegative, positive, refuse } from "../../internal/optionChecks.ts"
 import { processName } from "../../internal/processIdentity.ts"
 import { InvalidConfig } from "../../SimbaError.ts"
-import type { Options } from "../StreamConfig.ts"
 import type * as StreamName from "../StreamName.ts"
+
+/** As callers give them: `StreamClient.Options` documents them. */
+type Given =
+  & { readonly service: string; readonly processName?: string | undefined }
+  & { readonly [Option in "capacity" | "maxFailures"]?: number | undefined }
+  & { readonly [Option in "rebalance" | "enableEvents"]?: boolean | undefined }
+  & {
+    readonly [
+      Option in
+        | "leaseDuration"
+        | "heartbeatInterval"
+        | "commandTimeout"
+        | "sweepInterval"
+        | "gracePeriod"
+        | "releaseTimeout"
+        | "deadLetterAfter"
+        | "confirmTimeout"
+        | "progressTimeout"
+        | "reapAfter"
+        | "checkpointRetention"
+    ]?: Duration.Input | undefined
+  }
 
 const positiveInt = (option: string, value: number) =>
   Number.isSafeInteger(value) && value >= 1
@@ -32,7 +53,7 @@ const checkConsumer = (id: string) =>
 /** Checked options. */
 export type StreamConfig = Effect.Success<ReturnType<typeof check>>
 
-export const check = Effect.fnUntraced(function*(options: Options) {
+export const check = Effect.fnUntraced(function*(options: Given) {
   yield* checkOptions(options)
   const lease = yield* positive("leaseDuration", options.leaseDuration ?? "2 seconds")
   const heartbeat = yield* positive("heartbeatInterval", options.heartbeatInterval ?? "1 second")

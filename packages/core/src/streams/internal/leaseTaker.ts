@@ -154,7 +154,7 @@ export const make = (client: ClientContext): LeaseTaker => {
           break
         }
         case "Occupied":
-          skipFor(entry, Duration.min(result.remaining, config.leaseDuration))
+          skipFor(entry, Duration.min(result.timeLeft, config.leaseDuration))
           break
         case "DeadLettered":
           yield* logDeadLettered({ stream, entry }, result.failures)
@@ -175,7 +175,7 @@ export const make = (client: ClientContext): LeaseTaker => {
 
   const deadLetter: LeaseTaker["deadLetter"] = ({ entry, problem }, consumer) =>
     Effect.flatMap(store.deadLetterMalformed(entry, consumer, problem), (isDead) => {
-      if (isDead) metrics.update(StreamMetrics.malformed, 1)
+      if (isDead) metrics.update(StreamMetrics.malformedAnnouncements, 1)
       return Effect.annotateLogs(log.error(`An announcement cannot be read: ${problem}`), { entry })
     })
 

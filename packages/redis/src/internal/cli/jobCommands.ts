@@ -41,8 +41,8 @@ const outcomeOf = ({ lastRun }: Jobs.JobState) =>
     onSome: ({ outcome }) => Option.getOrElse(outcome, () => "running")
   })
 
-const ls = Command.make(
-  "ls",
+const list = Command.make(
+  "list",
   { name: nameArgument },
   Effect.fnUntraced(function*({ name }) {
     const { isPaused, jobs } = yield* Jobs.list(name)
@@ -115,13 +115,13 @@ const reschedule = Command.make(
     name: nameArgument,
     job: jobArgument,
     cron: optional("cron", "A cron expression"),
-    zone: optional("zone", "The time zone of --cron (default: UTC)"),
+    timeZone: optional("time-zone", "The time zone of --cron (default: UTC)"),
     every: optional("every", "A period, such as \"10 minutes\"")
   },
-  Effect.fnUntraced(function*({ cron: expression, every: period, job, name, zone }) {
+  Effect.fnUntraced(function*({ cron: expression, every: period, job, name, timeZone }) {
     if (Option.isSome(expression) && Option.isSome(period)) return yield* stop("usage", "Give --cron or --every.")
     const schedule = Option.isSome(expression)
-      ? cron(expression.value, { timeZone: Option.getOrUndefined(zone) })
+      ? cron(expression.value, { timeZone: Option.getOrUndefined(timeZone) })
       : Option.isSome(period)
       ? every(period.value as Duration.Input)
       : undefined
@@ -143,5 +143,5 @@ const stepDown = Command.make(
 
 export const jobs = Command.make("jobs").pipe(
   Command.withDescription("Jobs of a fleet: list, run, pause, resume, reschedule"),
-  Command.withSubcommands([ls, run, pause, resume, reschedule, stepDown])
+  Command.withSubcommands([list, run, pause, resume, reschedule, stepDown])
 )

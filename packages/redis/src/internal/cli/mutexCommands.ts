@@ -1,4 +1,4 @@
-/** `ls`, `show` and `release`: the mutexes of a server as an operator sees them. */
+/** `list`, `inspect` and `release`: the mutexes of a server as an operator sees them. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import type { MutexName } from "@effect-simba/core/MutexName"
 import type { MutexState } from "@effect-simba/core/MutexState"
@@ -57,8 +57,8 @@ export const toJson = (name: string, { ownership, token, waiters, waiting }: Mut
   name,
   owner: ownership._tag === "Held" ? ownership.owner : null,
   // A key that another program made may have no end
-  timeLeft: ownership._tag === "Held" && ownership.remaining !== undefined
-    ? Duration.toMillis(ownership.remaining)
+  timeLeft: ownership._tag === "Held" && ownership.timeLeft !== undefined
+    ? Duration.toMillis(ownership.timeLeft)
     : null,
   token: token ?? null,
   waiting,
@@ -68,10 +68,10 @@ export const toJson = (name: string, { ownership, token, waiters, waiting }: Mut
 export const ownerOf = ({ ownership }: MutexState): string => ownership._tag === "Held" ? ownership.owner : "-"
 
 export const timeLeftOf = ({ ownership }: MutexState): string =>
-  ownership._tag === "Free" ? "-" : ownership.remaining === undefined ? "no end" : formatDuration(ownership.remaining)
+  ownership._tag === "Free" ? "-" : ownership.timeLeft === undefined ? "no end" : formatDuration(ownership.timeLeft)
 
-const ls = Command.make(
-  "ls",
+const list = Command.make(
+  "list",
   {
     prefix: Argument.String("prefix").pipe(
       Argument.withDescription("Only names that begin with it"),
@@ -97,7 +97,7 @@ const ls = Command.make(
     if (unreadable.length > 0) {
       return yield* stop(
         "negative",
-        unreadable.map(({ error, name }) => `Cannot show "${printable(name)}": ${error.message}`).join("\n")
+        unreadable.map(({ error, name }) => `Cannot inspect "${printable(name)}": ${error.message}`).join("\n")
       )
     }
   }, Effect.provide(mutexes))
@@ -133,7 +133,7 @@ const foreignKey = Effect.fnUntraced(function*(mutex: MutexName) {
 })
 
 /** Reads a mutex. Where another program wrote a key of it, the message names the key. */
-const inspect = (verb: string, name: string, options?: { readonly limit: number }) =>
+const read = (verb: string, name: string, options?: { readonly limit: number }) =>
   Effect.catchIf(
     Mutex.inspect(name, options),
     isForeign,
@@ -146,11 +146,11 @@ const inspect = (verb: string, name: string, options?: { readonly limit: number 
         ))
   )
 
-const show = Command.make(
-  "show",
+const inspect = Command.make(
+  "inspect",
   { name: nameArgument, limit: countFlag("limit", "How many waiters to name", 20) },
   Effect.fnUntraced(function*({ limit, name }) {
-    const state = yield* inspect("show", name, { limit })
+    const state = yield* read("inspect", name, { limit })
     yield* print(toJson(name, state), (paint) => describe(name, state, paint))
   }, Effect.provide(mutexes))
 ).pipe(Command.withDescription("Show owner, time left, token and queue of a mutex"))
@@ -170,7 +170,7 @@ const release = Command.make(
     yes: Flag.withAlias(switchFlag("yes", "Do not ask"), "y")
   },
   Effect.fnUntraced(function*({ force, name, yes }) {
-    const state = yield* inspect("release", name)
+    const state = yield* read("release", name)
     if (state.ownership._tag === "Free") return yield* stop("negative", `Nobody owns "${printable(name)}".`)
     if (!force) {
       return yield* stop(
@@ -190,4 +190,4 @@ const release = Command.make(
   }, Effect.provide(mutexes))
 ).pipe(Command.withDescription("Take a mutex from its owner; the first waiter gets it"))
 
-export const mutexCommands = [ls, show, release] as const
+export const mutexCommands = [list, inspect, release] as const

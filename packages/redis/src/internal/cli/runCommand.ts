@@ -62,18 +62,20 @@ export const runCommand = Command.make(
       Argument.withDescription("The command and its arguments, after --"),
       Argument.atLeast(1)
     ),
-    wait: durationFlag("wait", "How long to wait for the mutex (default: without end)"),
-    noWait: switchFlag("no-wait", "Give up at once if the mutex is owned or waited for"),
+    timeout: durationFlag("timeout", "How long to wait for the mutex (default: without end)"),
+    ifAvailable: switchFlag("if-available", "Give up at once if the mutex is owned or waited for"),
     ttl: durationFlag("ttl", "How long a lease lasts without a renewal, besides the transition (default: 10s)"),
     transition: durationFlag("transition", "Grace after the ttl in which only the owner may renew (default: 6s)"),
     grace: durationFlag("grace", "After a signal: time from SIGTERM to SIGKILL for the command (default: 10s)")
   },
   Effect.fnUntraced(
-    function*({ command, grace = Duration.seconds(10), name, noWait, transition, ttl, wait }) {
-      if (noWait && wait !== undefined) return yield* stop("usage", "Give --wait or --no-wait, not both.")
-      const lease = noWait
+    function*({ command, grace = Duration.seconds(10), ifAvailable, name, timeout, transition, ttl }) {
+      if (ifAvailable && timeout !== undefined) {
+        return yield* stop("usage", "Give --timeout or --if-available, not both.")
+      }
+      const lease = ifAvailable
         ? Option.getOrUndefined(yield* Mutex.acquireIfAvailable(name, { ttl, transition }))
-        : yield* Mutex.acquire(name, { ttl, transition, timeout: wait })
+        : yield* Mutex.acquire(name, { ttl, transition, timeout })
       if (lease === undefined) return yield* stop("notAcquired", `"${printable(name)}" is not free`)
       yield* execute(lease, command, grace)
     },
@@ -84,7 +86,7 @@ export const runCommand = Command.make(
   Command.withDescription("Run a command while holding a mutex; a lost lease kills the command"),
   Command.withExamples([
     {
-      command: "effect-simba run nightly --no-wait -- ./backup.sh --full",
+      command: "effect-simba run nightly --if-available -- ./backup.sh --full",
       description: "Run on one machine of the fleet"
     }
   ])

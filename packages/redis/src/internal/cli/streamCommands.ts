@@ -38,8 +38,8 @@ const idleFor = (millis: number) => formatDuration(Duration.millis(millis))
 const behind = ({ isCounted, lag }: { readonly lag: number | null; readonly isCounted: boolean }) =>
   isCounted ? lag : `${lag}+`
 
-const ls = Command.make(
-  "ls",
+const list = Command.make(
+  "list",
   {},
   Effect.fnUntraced(function*() {
     const names = yield* services
@@ -118,20 +118,20 @@ const messageTable = (messages: ReadonlyArray<DeadMessage>, paint: Paint) =>
     REASON: ({ reason }) => reason
   }, paint)
 
-const show = Command.make(
-  "show",
+const inspect = Command.make(
+  "inspect",
   {
     service: serviceArgument,
     limit: limitFlag,
-    lease: durationFlag(
-      "lease",
+    leaseDuration: durationFlag(
+      "lease-duration",
       "The leaseDuration of the fleet; an owner that is idle for longer is gone (default: 2s)"
     )
   },
-  Effect.fnUntraced(function*({ lease = Duration.seconds(2), limit, service: name }) {
+  Effect.fnUntraced(function*({ leaseDuration = Duration.seconds(2), limit, service: name }) {
     const { service, state } = yield* known(name)
     // Listing pending announcements would create a missing group, and a new service has none pending
-    const streams = state.pending === 0 ? [] : yield* dataStreams(service, state.paused, lease, limit)
+    const streams = state.pending === 0 ? [] : yield* dataStreams(service, state.paused, leaseDuration, limit)
     const deadLetters = yield* service.deadLetters(undefined, limit)
     const consumers = state.consumers.map(({ idle, name, pending }) => ({
       name,
@@ -182,8 +182,8 @@ const show = Command.make(
   }, onStore)
 ).pipe(Command.withDescription("Show consumers, data streams, orphans, lag and dead letters of a service"))
 
-const dead = Command.make(
-  "dead",
+const deadLetters = Command.make(
+  "dead-letters",
   { service: serviceArgument, stream: streamFlag, limit: limitFlag },
   Effect.fnUntraced(function*({ limit, service: name, stream }) {
     const { service } = yield* known(name)
@@ -201,7 +201,7 @@ const redrive = Command.make(
   {
     service: serviceArgument,
     ids: Argument.String("id").pipe(
-      Argument.withDescription("Ids, as `streams dead` prints them"),
+      Argument.withDescription("Ids, as `streams dead-letters` prints them"),
       Argument.filterMap(Schema.decodeUnknownOption(EntryId), () => "an id such as 1795416201845-0"),
       Argument.variadic()
     ),
@@ -232,5 +232,5 @@ const redrive = Command.make(
 
 export const streams = Command.make("streams").pipe(
   Command.withDescription("Services that share data streams"),
-  Command.withSubcommands([ls, show, dead, redrive, seek, rewind, trim, pause, resume])
+  Command.withSubcommands([list, inspect, deadLetters, redrive, seek, rewind, trim, pause, resume])
 )

@@ -19,7 +19,7 @@ import { type Look, WatchView } from "./watchView.ts"
 /** A person reads no more lines, and Redis has other work. */
 const mostMutexes = 100
 
-/** Mutexes that cannot be read are left out; `ls` names them. */
+/** Mutexes that cannot be read are left out; `list` names them. */
 const readable = (names: ReadonlyArray<string>) => Effect.map(lookAt(names, 20), ([looks]) => looks)
 
 /** The server may come back, and the watch goes on. */

@@ -1,4 +1,5 @@
 /** How a simulation of the testkit reads mutexes from the server, and how long its waiters may sleep. */
+import type * as Mutex from "@effect-simba/core/Mutex"
 import * as MutexConfig from "@effect-simba/core/MutexConfig"
 import type { MutexName } from "@effect-simba/core/MutexName"
 import { inboxOf } from "@effect-simba/core/MutexStore"
@@ -79,7 +80,7 @@ export const make = (
  * The options of `Checker.all`. A waiter polls within two confirm periods and a command that is sent again. Where the
  * server lost its owner or its clock was stepped, a waiter may believe in the last lease for as long as that lasts.
  */
-export const bounds = (options?: MutexConfig.Options): Effect.Effect<
+export const bounds = (options?: Mutex.Options): Effect.Effect<
   {
     readonly sleepBound: Duration.Duration
     readonly sleepBoundAfterLoss: Duration.Duration

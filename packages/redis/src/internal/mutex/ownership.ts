@@ -31,7 +31,7 @@ const Remaining = Schema.Duration.check(
  * a free mutex. Simba's scripts reply the same.
  */
 export const OwnershipText: Schema.Codec<Ownership, string> = text(
-  Schema.TaggedUnion({ Free: {}, Held: { owner: OwnerId, remaining: Schema.optionalKey(Remaining) } }),
+  Schema.TaggedUnion({ Free: {}, Held: { owner: OwnerId, timeLeft: Schema.optionalKey(Remaining) } }),
   (input) => {
     if (input === separator) return { _tag: "Free" as const }
     const at = input.lastIndexOf(separator)
@@ -40,13 +40,13 @@ export const OwnershipText: Schema.Codec<Ownership, string> = text(
     const millis = input.slice(at + separator.length)
     if (millis === "-1") return { _tag: "Held" as const, owner }
     return millisPattern.test(millis)
-      ? { _tag: "Held" as const, owner, remaining: Duration.millis(Number(millis)) }
+      ? { _tag: "Held" as const, owner, timeLeft: Duration.millis(Number(millis)) }
       : "expected a whole number of milliseconds after @@"
   },
   (ownership) =>
     ownership._tag === "Free"
       ? separator
       : `${ownership.owner}${separator}${
-        ownership.remaining === undefined ? "-1" : Duration.toMillis(ownership.remaining)
+        ownership.timeLeft === undefined ? "-1" : Duration.toMillis(ownership.timeLeft)
       }`
 )

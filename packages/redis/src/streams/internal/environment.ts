@@ -1,5 +1,5 @@
 /** The options of a client that the environment has. */
-import type { Options } from "@effect-simba/core/streams/StreamConfig"
+import type { Options } from "@effect-simba/core/streams/StreamClient"
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"

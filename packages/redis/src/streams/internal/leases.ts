@@ -44,7 +44,7 @@ export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> =
         return {
           _tag: "Occupied",
           by: nameOf(reply[1]),
-          remaining: reply[2] === "-1" ? Duration.infinity : Duration.millis(Number(reply[2]))
+          timeLeft: reply[2] === "-1" ? Duration.infinity : Duration.millis(Number(reply[2]))
         }
       case "Recent":
       case "Unread":

@@ -18,13 +18,13 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: jobs", (i
           { name: "report", schedule: Leadership.cron("0 0 1 1 *"), run: Effect.sync(() => runs++) }
         ]).pipe(Effect.provideService(Mutex.Mutex, mutex))
       )
-      const list = commandLine.json(["jobs", "ls", name], server)
+      const list = commandLine.json(["jobs", "list", name], server)
       yield* until("the leader has looked", Effect.map(list, ({ jobs }) => jobs[0]?.schedule === "cron UTC 0 0 1 1 *"))
 
       assert.strictEqual((yield* commandLine.run(["jobs", "run", name, "report"], server)).code, 0)
       yield* until("it runs", Effect.sync(() => runs === 1))
       yield* until("its success is listed", Effect.map(list, ({ jobs }) => jobs[0].lastRun?.outcome === "success"))
-      const shown = yield* commandLine.run(["jobs", "ls", name], server)
+      const shown = yield* commandLine.run(["jobs", "list", name], server)
       for (const part of ["report", "success", "-01-01T00:00:00.000Z"]) assert.include(shown.output, part)
 
       assert.strictEqual((yield* commandLine.run(["jobs", "pause", name, "report"], server)).code, 0)

@@ -17,20 +17,20 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       yield* Effect.forkScoped(Effect.scoped(waiter.acquire(name)))
       yield* until("it waits", Effect.map(holder.inspect(name), ({ waiting }) => waiting === 1))
 
-      const [row] = yield* commandLine.json(["ls", name], server)
+      const [row] = yield* commandLine.json(["list", name], server)
       assert.strictEqual(row.name, name)
       assert.strictEqual(row.owner, lease.id)
       assert.strictEqual(row.token, lease.token)
       assert.strictEqual(row.waiting, 1)
       assert.isAtMost(row.timeLeft, 16_000)
       assert.isAbove(row.timeLeft, 5000)
-      assert.deepStrictEqual(yield* commandLine.json(["ls", "no such prefix"], server), [])
+      assert.deepStrictEqual(yield* commandLine.json(["list", "no such prefix"], server), [])
 
-      const shown = yield* commandLine.json(["show", name], server)
+      const shown = yield* commandLine.json(["inspect", name], server)
       assert.strictEqual(shown.waiters.length, 1)
       assert.isAbove(shown.waiters[0].waited, -1)
 
-      const { code, output } = yield* commandLine.run(["show", name], server)
+      const { code, output } = yield* commandLine.run(["inspect", name], server)
       assert.strictEqual(code, 0)
       for (const part of [name, lease.id, String(lease.token), shown.waiters[0].id]) assert.include(output, part)
     }))
@@ -44,12 +44,12 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       yield* server.send("RPUSH", `simba:{${list}}`, "another")
       yield* server.send("SET", `simba:{${text}}`, "an@@other")
 
-      const { code, errors, output } = yield* commandLine.run(["ls", prefix], server)
+      const { code, errors, output } = yield* commandLine.run(["list", prefix], server)
       assert.strictEqual(code, 1)
       assert.include(output, good)
       assert.notInclude(output, list)
-      assert.include(errors, `Cannot show "${list}"`)
-      assert.include(errors, `Cannot show "${text}"`)
+      assert.include(errors, `Cannot inspect "${list}"`)
+      assert.include(errors, `Cannot inspect "${text}"`)
 
       const watched = yield* commandLine.run(["watch", "--for", "1s"], server)
       assert.strictEqual(watched.code, 0)
@@ -58,9 +58,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
         const refused = yield* commandLine.run(["release", name, "--force", "--yes"], server)
         assert.strictEqual(refused.code, 1)
         assert.include(refused.errors, `Cannot release "${name}"`)
-        const shown = yield* commandLine.run(["show", name], server)
+        const shown = yield* commandLine.run(["inspect", name], server)
         assert.strictEqual(shown.code, 1)
-        assert.include(shown.errors, `Cannot show "${name}"`)
+        assert.include(shown.errors, `Cannot inspect "${name}"`)
         assert.include(shown.errors, `the key "simba:{${name}}`)
         assert.include(refused.errors, `If no program needs the key "simba:{${name}}", delete it.`)
       }
@@ -87,9 +87,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
   it.effect("colours are for terminals", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
-      assert.notInclude((yield* commandLine.run(["ls"], server)).output, escape)
-      assert.include((yield* commandLine.run(["ls"], { ...server, terminal: true })).output, escape)
-      const plain = yield* commandLine.run(["ls"], { ...server, terminal: true, env: { NO_COLOR: "1" } })
+      assert.notInclude((yield* commandLine.run(["list"], server)).output, escape)
+      assert.include((yield* commandLine.run(["list"], { ...server, terminal: true })).output, escape)
+      const plain = yield* commandLine.run(["list"], { ...server, terminal: true, env: { NO_COLOR: "1" } })
       assert.notInclude(plain.output, escape)
       assert.include(plain.output, "NAME")
     }))
@@ -100,7 +100,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       const holder = yield* openMutex(server)
       const name = freshName(`wiped ${escape}2J`)
       yield* holder.acquire(name)
-      const { output } = yield* commandLine.run(["show", name], { ...server, terminal: true })
+      const { output } = yield* commandLine.run(["inspect", name], { ...server, terminal: true })
       assert.include(output, "wiped")
       assert.notInclude(output, `${escape}2J`)
     }))
@@ -144,7 +144,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       for (const args of [["release", name], ["release", name, "--yes"], ["release", name, "--force"]]) {
         assert.strictEqual((yield* commandLine.run(args, server)).code, 64)
       }
-      assert.strictEqual((yield* commandLine.json(["show", name], server)).owner, lease.id)
+      assert.strictEqual((yield* commandLine.json(["inspect", name], server)).owner, lease.id)
       const freed = yield* commandLine.json(["release", name, "--force", "--yes"], server)
       assert.deepStrictEqual(freed, { name, takenFrom: lease.id })
     }))
@@ -236,13 +236,13 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       const server = yield* RedisServer
       for (
         const args of [
-          ["show"],
+          ["inspect"],
           ["no-such"],
-          ["ls", "--no-such"],
-          ["show", " "],
+          ["list", "--no-such"],
+          ["inspect", " "],
           ["watch", "--poll-interval", "fast"],
           [
-            "ls",
+            "list",
             "--sentinel",
             "localhost:1"
           ]
@@ -256,13 +256,13 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
         assert.strictEqual(inJson.errors, "", args.join(" "))
         assert.hasAllKeys(JSON.parse(inJson.output).error, ["tag", "message"])
       }
-      const both = yield* commandLine.run(["run", "x", "--wait", "1s", "--no-wait", "--", "true"], server)
+      const both = yield* commandLine.run(["run", "x", "--timeout", "1s", "--if-available", "--", "true"], server)
       assert.strictEqual(both.code, 64)
       // The advice is for this program, and not for its library
-      const single = yield* commandLine.run(["ls", "--cluster"], server)
+      const single = yield* commandLine.run(["list", "--cluster"], server)
       assert.strictEqual(single.code, 69)
       assert.include(single.errors, "leave --cluster out")
-      const unreachable = yield* commandLine.run(["ls", "--url", "redis://127.0.0.1:1", "--json"], server)
+      const unreachable = yield* commandLine.run(["list", "--url", "redis://127.0.0.1:1", "--json"], server)
       assert.strictEqual(unreachable.code, 69)
       assert.strictEqual(unreachable.errors, "")
       assert.strictEqual(JSON.parse(unreachable.output).error.tag, "BackendError")
@@ -280,7 +280,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       }
       for (const shell of ["bash", "zsh", "fish"]) {
         const { output } = yield* commandLine.run(["--completions", shell], nowhere)
-        for (const command of ["ls", "release", "redrive"]) assert.include(output, command)
+        for (const command of ["list", "release", "redrive"]) assert.include(output, command)
       }
     }))
 
@@ -309,6 +309,6 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
         assert.isAtLeast(count, 10)
         assert.isAbove(p50, 0)
       }
-      assert.deepStrictEqual(yield* commandLine.json(["ls", "effect-simba:bench:"], server), [])
+      assert.deepStrictEqual(yield* commandLine.json(["list", "effect-simba:bench:"], server), [])
     }))
 })

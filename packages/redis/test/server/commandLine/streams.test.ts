@@ -11,8 +11,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
     Effect.gen(function*() {
       const server = yield* RedisServer
       const service = "orders"
-      const show = commandLine.json(["streams", "show", service], server)
-      assert.deepStrictEqual(yield* commandLine.json(["streams", "ls"], server), [])
+      const show = commandLine.json(["streams", "inspect", service], server)
+      assert.deepStrictEqual(yield* commandLine.json(["streams", "list"], server), [])
       yield* server.send("XADD", "other-input", "*", "no", "service")
 
       yield* Effect.gen(function*() {
@@ -46,23 +46,23 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
         assert.strictEqual(streams[0].stream, "orders:eu")
         assert.strictEqual(streams[0].consumer, consumers[0].name)
         assert.strictEqual(streams[0].lag, 2)
-        const [listed] = yield* commandLine.json(["streams", "ls"], server)
+        const [listed] = yield* commandLine.json(["streams", "list"], server)
         assert.deepStrictEqual([listed.lag, listed.isCounted], [2, true])
         assert.isAtLeast(listed.waiting, streams[0].waiting)
         assert.include(deadLetters.first[0].reason, "no such order")
 
-        const text = yield* commandLine.run(["streams", "show", service, "--lease", "1m"], server)
+        const text = yield* commandLine.run(["streams", "inspect", service, "--lease-duration", "1m"], server)
         for (const part of ["orders:eu", "owned", "no such order", deadLetters.first[0].id]) {
           assert.include(text.output, part)
         }
         // Which data stream it was
-        assert.include((yield* commandLine.run(["streams", "dead", service], server)).output, "orders:bad")
+        assert.include((yield* commandLine.run(["streams", "dead-letters", service], server)).output, "orders:bad")
         assert.deepStrictEqual(
-          (yield* commandLine.json(["streams", "ls"], server)).map(({ name }: { name: string }) => name),
+          (yield* commandLine.json(["streams", "list"], server)).map(({ name }: { name: string }) => name),
           [service]
         )
 
-        const messages = ["streams", "dead", service, "--stream", "orders:eu"]
+        const messages = ["streams", "dead-letters", service, "--stream", "orders:eu"]
         const [message] = yield* commandLine.json(messages, server)
         assert.deepStrictEqual([message.message, message.fields], [ids[1], [["n", "2"]]])
         const table = yield* commandLine.run(messages, server)
@@ -74,7 +74,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
         assert.deepStrictEqual(yield* commandLine.json(messages, server), [])
         // The message was added again
         assert.strictEqual((yield* show).streams[0].lag, 3)
-        const letters = yield* commandLine.json(["streams", "dead", service], server)
+        const letters = yield* commandLine.json(["streams", "dead-letters", service], server)
         assert.deepStrictEqual(letters.map(({ id }: { id: string }) => id), [deadLetters.first[0].id])
 
         // It fails again, and comes back under another id
@@ -100,7 +100,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
   it.effect("a service that never was is named, and no key is made for it", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
-      for (const args of [["show", "odrers"], ["dead", "odrers"], ["redrive", "odrers", "--all"]]) {
+      for (const args of [["inspect", "odrers"], ["dead-letters", "odrers"], ["redrive", "odrers", "--all"]]) {
         const { code, errors } = yield* commandLine.run(["streams", ...args], server)
         assert.strictEqual(code, 1)
         assert.include(errors, "There is no service \"odrers\".")
@@ -115,7 +115,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
         Effect.provide(RedisStreams.layer({ service: "early", redis: { url: server.url } }))
       )
       yield* server.send("XADD", "theirs-input", "*", "no", "service")
-      const listed: ReadonlyArray<{ readonly name: string }> = yield* commandLine.json(["streams", "ls"], server)
+      const listed: ReadonlyArray<{ readonly name: string }> = yield* commandLine.json(["streams", "list"], server)
       const early = listed.filter(({ name }) => name === "early" || name === "theirs")
       assert.deepStrictEqual(early.map((row) => ({ ...row, oldest: 0 })), [
         {
@@ -187,8 +187,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       const change = (...args: ReadonlyArray<string>) => commandLine.json(["streams", ...args], server)
       assert.deepStrictEqual(yield* change("pause", service, "halted:1"), [{ stream: "halted:1", changed: true }])
       assert.deepStrictEqual(yield* change("pause", service), [{ stream: null, changed: true }])
-      assert.deepStrictEqual((yield* change("show", service)).paused, { service: true, streams: ["halted:1"] })
-      assert.match((yield* commandLine.run(["streams", "ls"], server)).output, /halted .*all/)
+      assert.deepStrictEqual((yield* change("inspect", service)).paused, { service: true, streams: ["halted:1"] })
+      assert.match((yield* commandLine.run(["streams", "list"], server)).output, /halted .*all/)
       assert.deepStrictEqual(yield* change("resume", service), [{ stream: null, changed: true }])
       const again = yield* commandLine.run(["streams", "resume", service], server)
       assert.strictEqual(again.code, 1)
@@ -201,11 +201,11 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       const server = yield* RedisServer
       for (
         const args of [["redrive", "s"], ["redrive", "s", "1-1", "--all"], ["redrive", "s", "x"], [
-          "dead",
+          "dead-letters",
           "s",
           "--stream",
           ""
-        ], ["show", ""]]
+        ], ["inspect", ""]]
       ) {
         assert.strictEqual((yield* commandLine.run(["streams", ...args], server)).code, 64, args.join(" "))
       }

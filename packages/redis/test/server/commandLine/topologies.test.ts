@@ -40,8 +40,8 @@ it.live("--cluster finds the mutexes and services of all nodes", () =>
     }
     const held = yield* commandLine.start(["run", "held", "--cluster", "--", "sh", "-c", "echo; sleep 60"], { url })
     yield* Effect.callback<void>((resume) => void held.child.stdout!.once("data", () => resume(Effect.void)))
-    const listed = yield* commandLine.json(["ls", "--cluster"], { url })
+    const listed = yield* commandLine.json(["list", "--cluster"], { url })
     assert.deepStrictEqual(listed.map(({ name }: { name: string }) => name), ["held"])
-    assert.deepStrictEqual(yield* commandLine.json(["streams", "ls", "--cluster"], { url }), [])
+    assert.deepStrictEqual(yield* commandLine.json(["streams", "list", "--cluster"], { url }), [])
     assert.include(yield* adviceOf({ url }), "give --cluster")
   })))

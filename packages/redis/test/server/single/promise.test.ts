@@ -90,10 +90,10 @@ describe("@effect-simba/redis/promise", () => {
     withSimba(async (simba) => {
       const name = freshName()
       await using _held = await simba.acquire(name)
-      assert.deepStrictEqual(await simba.tryLock(name, () => assert.fail("it ran")), { acquired: false })
+      assert.deepStrictEqual(await simba.withLockIfAvailable(name, () => assert.fail("it ran")), { acquired: false })
       const error = await rejection(simba.withLock(name, { timeout: 50 }, () => assert.fail("it ran")))
       assert.instanceOf(error, SimbaError.AcquireTimeout)
-      assert.deepStrictEqual(await simba.tryLock(freshName(), () => Promise.resolve(undefined)), {
+      assert.deepStrictEqual(await simba.withLockIfAvailable(freshName(), () => Promise.resolve(undefined)), {
         acquired: true,
         value: undefined
       })
@@ -184,7 +184,7 @@ describe("@effect-simba/redis/promise", () => {
       controller.abort(reason)
       assert.deepStrictEqual(await Promise.all(waits), [reason, reason])
       await held.release()
-      assert.isTrue((await simba.tryLock(name, () => Promise.resolve())).acquired)
+      assert.isTrue((await simba.withLockIfAvailable(name, () => Promise.resolve())).acquired)
     }))
 
   it("leads in one place, from each gain on, and lets another lead when it stops or its work fails", () =>
@@ -253,7 +253,7 @@ describe("@effect-simba/redis/promise", () => {
     withSimba(async (simba) => {
       const nothing = undefined as never
       type Lock = (name: string, work?: () => Promise<void>) => Promise<unknown>
-      for (const lock of [simba.withLock, simba.tryLock, simba.lead] as unknown as ReadonlyArray<Lock>) {
+      for (const lock of [simba.withLock, simba.withLockIfAvailable, simba.lead] as unknown as ReadonlyArray<Lock>) {
         assert.instanceOf(await rejection(lock(nothing, () => Promise.resolve())), SimbaError.InvalidName)
         assert.instanceOf(await rejection(lock(freshName(), nothing)), SimbaError.InvalidConfig)
         assert.instanceOf(await rejection(lock(freshName())), SimbaError.InvalidConfig)

@@ -44,10 +44,10 @@ describe("a timeout below the lease", () => {
       }
     }).pipe(Effect.provide(quiet)), { timeout: 30_000 })
 
-  it.live("`effect-simba run --wait` on a full server ends with the code of an outage", () =>
+  it.live("`effect-simba run --timeout` on a full server ends with the code of an outage", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start({ args: ["--maxmemory", "1", "--maxmemory-policy", "noeviction"] })
-      const run = yield* commandLine.run(["run", "full", "--wait", "2s", "--", "true"], server)
+      const run = yield* commandLine.run(["run", "full", "--timeout", "2s", "--", "true"], server)
       assert.strictEqual(run.code, 69, run.errors)
       assert.include(run.errors, "OOM")
     }).pipe(Effect.provide(quiet)))

@@ -47,9 +47,9 @@ export const refused = (result: AcquireResult): Refused => {
 export const ownerOf = (ownership: Ownership): string | undefined =>
   ownership._tag === "Held" ? ownership.owner : undefined
 
-export const remainingOf = (ownership: Ownership): number => {
-  assert.isTrue(ownership._tag === "Held" && ownership.remaining !== undefined, "expected an owner with an end")
-  return ownership._tag === "Held" ? Duration.toMillis(ownership.remaining!) : NaN
+export const timeLeftOf = (ownership: Ownership): number => {
+  assert.isTrue(ownership._tag === "Held" && ownership.timeLeft !== undefined, "expected an owner with an end")
+  return ownership._tag === "Held" ? Duration.toMillis(ownership.timeLeft!) : NaN
 }
 
 export const tagOf = (result: GuardResult) => result._tag

@@ -7,7 +7,7 @@ import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import { type Bench, type Cases, granted, ownerOf, type Party, refused, remainingOf } from "./bench.ts"
+import { type Bench, type Cases, granted, ownerOf, type Party, refused, timeLeftOf } from "./bench.ts"
 import { oddNames } from "./names.ts"
 
 /** The listed mutexes whose name contains that of the bench, sorted; the backend may have others. */
@@ -74,13 +74,13 @@ export const observing = ({ bench, it }: Cases): void => {
       const held = yield* store.inspect(mutex, 10)
       assert.deepStrictEqual([ownerOf(held.ownership), held.token], [a.id, token])
       assert.deepStrictEqual([held.waiting, held.waiters], [0, []])
-      assert.isAtMost(remainingOf(held.ownership), Duration.toMillis(lease))
-      assert.isAbove(remainingOf(held.ownership), Duration.toMillis(lease) / 2)
+      assert.isAtMost(timeLeftOf(held.ownership), Duration.toMillis(lease))
+      assert.isAbove(timeLeftOf(held.ownership), Duration.toMillis(lease) / 2)
       yield* b.queue
       yield* a.release
       const handed = yield* store.inspect(mutex, 10)
       assert.strictEqual(ownerOf(handed.ownership), b.id)
-      assert.isAtMost(remainingOf(handed.ownership), Duration.toMillis(confirm))
+      assert.isAtMost(timeLeftOf(handed.ownership), Duration.toMillis(confirm))
       assert.isAbove(handed.token!, token)
       assert.strictEqual((yield* b.confirm).token, handed.token)
       yield* b.release

@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { type Cases, ownerOf, type Party, refused, remainingOf } from "./bench.ts"
+import { type Cases, ownerOf, type Party, refused, timeLeftOf } from "./bench.ts"
 
 export const expiring = ({ bench, it }: Cases): void => {
   it.effect("B32: tokens grow over grants, hand-offs and expiry", () =>
@@ -46,11 +46,11 @@ export const expiring = ({ bench, it }: Cases): void => {
       yield* a.lapse
       const { ownership, ticket } = refused(yield* c.tryIt)
       assert.strictEqual(ownerOf(ownership), b.id)
-      assert.isAtMost(remainingOf(ownership), Duration.toMillis(confirm))
+      assert.isAtMost(timeLeftOf(ownership), Duration.toMillis(confirm))
       assert.isUndefined(ticket)
       yield* b.expectTurn
       yield* b.confirm
-      assert.isAbove(remainingOf(yield* owner), Duration.toMillis(confirm))
+      assert.isAbove(timeLeftOf(yield* owner), Duration.toMillis(confirm))
       assert.deepStrictEqual(yield* b.release, { _tag: "Free" })
     }))
 
@@ -80,7 +80,7 @@ export const expiring = ({ bench, it }: Cases): void => {
       yield* c.queue
       yield* a.lapse
       yield* b.confirm
-      assert.isAbove(remainingOf(yield* owner), Duration.toMillis(confirm))
+      assert.isAbove(timeLeftOf(yield* owner), Duration.toMillis(confirm))
       assert.strictEqual(ownerOf(refused(yield* c.ask("wait")).ownership), b.id)
     }))
 }

@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
-import { type Cases, ownerOf, type Party, refused, remainingOf } from "./bench.ts"
+import { type Cases, ownerOf, type Party, refused, timeLeftOf } from "./bench.ts"
 
 export const forcing = ({ bench, it }: Cases): void => {
   it.effect("B59: it answers whom the mutex was taken from, and frees it where nobody waits", () =>
@@ -16,8 +16,8 @@ export const forcing = ({ bench, it }: Cases): void => {
       yield* a.own
       const before = yield* store.forceRelease(mutex, confirm)
       assert.strictEqual(ownerOf(before), a.id)
-      assert.isAtMost(remainingOf(before), Duration.toMillis(lease))
-      assert.isAbove(remainingOf(before), Duration.toMillis(lease) / 2)
+      assert.isAtMost(timeLeftOf(before), Duration.toMillis(lease))
+      assert.isAbove(timeLeftOf(before), Duration.toMillis(lease) / 2)
       assert.deepStrictEqual(yield* owner, { _tag: "Free" })
     }))
 
@@ -31,7 +31,7 @@ export const forcing = ({ bench, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* store.forceRelease(mutex, confirm)), a.id)
       const ownership = yield* owner
       assert.strictEqual(ownerOf(ownership), b.id)
-      assert.isAtMost(remainingOf(ownership), Duration.toMillis(confirm))
+      assert.isAtMost(timeLeftOf(ownership), Duration.toMillis(confirm))
       assert.strictEqual(yield* b.expectTurn, a.id)
       assert.strictEqual(yield* c.expectLook, Duration.toMillis(confirm))
       assert.isAbove((yield* b.confirm).token, token)

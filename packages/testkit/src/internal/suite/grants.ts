@@ -3,7 +3,7 @@ import type { Ticket } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { type Cases, granted, ownerOf, type Party, refused, remainingOf, shortConfirm } from "./bench.ts"
+import { type Cases, granted, ownerOf, type Party, refused, shortConfirm, timeLeftOf } from "./bench.ts"
 
 export const granting = ({ bench, it }: Cases): void => {
   it.effect("a free mutex is granted, with a token, for the whole lease, to one owner", () =>
@@ -15,8 +15,8 @@ export const granting = ({ bench, it }: Cases): void => {
       assert.isTrue(Number.isSafeInteger(token) && token > 0)
       const ownership = yield* owner
       assert.strictEqual(ownerOf(ownership), a.id)
-      assert.isAtMost(remainingOf(ownership), Duration.toMillis(lease))
-      assert.isAbove(remainingOf(ownership), Duration.toMillis(lease) / 2)
+      assert.isAtMost(timeLeftOf(ownership), Duration.toMillis(lease))
+      assert.isAbove(timeLeftOf(ownership), Duration.toMillis(lease) / 2)
     }))
 
   it.effect("a free mutex is granted to one that is ready to wait, and leaves no place behind", () =>
@@ -47,8 +47,8 @@ export const granting = ({ bench, it }: Cases): void => {
       for (const mode of ["try", "wait"] as const) {
         const { foreign, ownership } = refused(yield* party().ask(mode))
         assert.strictEqual(ownerOf(ownership), a.id)
-        assert.isAtMost(remainingOf(ownership), Duration.toMillis(lease))
-        assert.isAbove(remainingOf(ownership), Duration.toMillis(lease) / 2)
+        assert.isAtMost(timeLeftOf(ownership), Duration.toMillis(lease))
+        assert.isAbove(timeLeftOf(ownership), Duration.toMillis(lease) / 2)
         assert.isFalse(foreign)
       }
     }))
@@ -91,8 +91,8 @@ export const granting = ({ bench, it }: Cases): void => {
       yield* b.expectTurn
       const second = yield* b.confirm
       assert.isAbove(second.token, first.token)
-      assert.isAbove(remainingOf(yield* owner), Duration.toMillis(confirm))
-      assert.isAtMost(remainingOf(yield* owner), Duration.toMillis(lease))
+      assert.isAbove(timeLeftOf(yield* owner), Duration.toMillis(confirm))
+      assert.isAtMost(timeLeftOf(yield* owner), Duration.toMillis(lease))
       for (const mode of ["wait", "try", "wait"] as const) {
         assert.strictEqual(granted(yield* b.ask(mode)).token, second.token)
       }

@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { type Cases, ownerOf, type Party, refused, remainingOf, shortConfirm } from "./bench.ts"
+import { type Cases, ownerOf, type Party, refused, shortConfirm, timeLeftOf } from "./bench.ts"
 
 export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
   it.effect("S1, B7: first come, first served, also among those of one instant", () =>
@@ -55,8 +55,8 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.strictEqual(yield* b.expectTurn, a.id)
       const ownership = yield* owner
       assert.strictEqual(ownerOf(ownership), b.id)
-      assert.isAtMost(remainingOf(ownership), Duration.toMillis(confirm))
-      assert.isAbove(remainingOf(ownership), 0)
+      assert.isAtMost(timeLeftOf(ownership), Duration.toMillis(confirm))
+      assert.isAbove(timeLeftOf(ownership), 0)
     }))
 
   it.effect("a waiter of a layer that listens is told its turn, and nothing once it has left", () =>
@@ -146,7 +146,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* b.queue
       yield* c.queue
       yield* a.release
-      assert.isAtMost(remainingOf(yield* owner), Duration.toMillis(confirm))
+      assert.isAtMost(timeLeftOf(yield* owner), Duration.toMillis(confirm))
       assert.isAtMost(yield* c.expectLook, Duration.toMillis(confirm))
       yield* pass(confirm)
       yield* c.confirm

@@ -3,7 +3,7 @@ import { MutexName } from "@effect-simba/core/MutexName"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { type Cases, ownerOf, type Party, remainingOf, tagOf } from "./bench.ts"
+import { type Cases, ownerOf, type Party, tagOf, timeLeftOf } from "./bench.ts"
 
 export const guarding = ({ bench, it }: Cases): void => {
   it.effect("the guard renews to the whole lease, shorter or longer than the last", () =>
@@ -12,12 +12,12 @@ export const guarding = ({ bench, it }: Cases): void => {
       const a = party()
       yield* a.own
       yield* pass(Duration.millis(300))
-      assert.isAtMost(remainingOf(yield* owner), Duration.toMillis(lease) - 300)
+      assert.isAtMost(timeLeftOf(yield* owner), Duration.toMillis(lease) - 300)
       for (const shorter of [10_000, 60_000]) {
         assert.deepStrictEqual(yield* a.renew(Duration.millis(shorter)), { _tag: "Renewed" })
-        assert.isAtMost(remainingOf(yield* owner), shorter)
+        assert.isAtMost(timeLeftOf(yield* owner), shorter)
         assert.deepStrictEqual(yield* a.guard, { _tag: "Renewed" })
-        assert.isAbove(remainingOf(yield* owner), shorter)
+        assert.isAbove(timeLeftOf(yield* owner), shorter)
       }
     }))
 

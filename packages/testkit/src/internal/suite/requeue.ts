@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { type Cases, granted, ownerOf, type Party, refused, remainingOf } from "./bench.ts"
+import { type Cases, granted, ownerOf, type Party, refused, timeLeftOf } from "./bench.ts"
 
 export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
   it.effect("where nobody waits the next attempt is granted at once, for its whole lease, with a larger token", () =>
@@ -18,8 +18,8 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.isAbove(token!, first)
       for (const now of [ownership, yield* owner]) {
         assert.strictEqual(ownerOf(now), b.id)
-        assert.isAtMost(remainingOf(now), Duration.toMillis(lease))
-        assert.isAbove(remainingOf(now), Duration.toMillis(lease) / 2)
+        assert.isAtMost(timeLeftOf(now), Duration.toMillis(lease))
+        assert.isAbove(timeLeftOf(now), Duration.toMillis(lease) / 2)
       }
       assert.deepStrictEqual(yield* nextOf(changes), { _tag: "Acquired", owner: b.id })
       assert.deepStrictEqual(yield* b.guard, { _tag: "Renewed" })
@@ -48,7 +48,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       const requeued = yield* a.requeue(d)
       assert.isUndefined(requeued.token)
       assert.strictEqual(ownerOf(requeued.ownership), b.id)
-      assert.isAtMost(remainingOf(yield* owner), Duration.toMillis(confirm))
+      assert.isAtMost(timeLeftOf(yield* owner), Duration.toMillis(confirm))
       assert.isAbove(Number(d.ticket), Number(c.ticket))
       assert.deepStrictEqual((yield* store.inspect(mutex, 9)).waiters.map(({ id }) => id), [c.id, d.id])
       yield* e.queue
@@ -101,7 +101,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       const { token } = yield* a.requeue(b)
       assert.isAbove(token!, first)
       assert.strictEqual(ownerOf(yield* owner), b.id)
-      assert.isAbove(remainingOf(yield* owner), Duration.toMillis(lease) / 2)
+      assert.isAbove(timeLeftOf(yield* owner), Duration.toMillis(lease) / 2)
     }))
 
   it.effect("where the owner's lease has ended and somebody waits, that one is granted first", () =>

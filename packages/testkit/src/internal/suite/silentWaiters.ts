@@ -4,7 +4,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
-import { type Cases, ownerOf, type Party, refused, remainingOf, shortConfirm } from "./bench.ts"
+import { type Cases, ownerOf, type Party, refused, shortConfirm, timeLeftOf } from "./bench.ts"
 
 export const uncounted = ({ bench, it }: Cases): void => {
   it.effect("H3: each dead waiter costs a confirm period, then the next has the mutex", () =>
@@ -18,7 +18,7 @@ export const uncounted = ({ bench, it }: Cases): void => {
       for (const dead of [b, c]) {
         const { ownership } = refused(yield* d.ask("wait"))
         assert.strictEqual(ownerOf(ownership), dead.id)
-        assert.isAtMost(remainingOf(ownership), Duration.toMillis(confirm))
+        assert.isAtMost(timeLeftOf(ownership), Duration.toMillis(confirm))
         yield* pass(confirm)
       }
       yield* d.confirm
@@ -64,7 +64,7 @@ export const uncounted = ({ bench, it }: Cases): void => {
       yield* a.lapse
       const { ownership } = refused(yield* c.queue)
       assert.strictEqual(ownerOf(ownership), b.id)
-      assert.isAtMost(remainingOf(ownership), Duration.toMillis(confirm))
+      assert.isAtMost(timeLeftOf(ownership), Duration.toMillis(confirm))
       yield* pass(confirm)
       yield* c.confirm
     }))
@@ -95,7 +95,7 @@ export const uncounted = ({ bench, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* a.release), b.id)
       yield* b.subscribe
       yield* b.confirm
-      assert.isAbove(remainingOf(yield* owner), Duration.toMillis(confirm))
+      assert.isAbove(timeLeftOf(yield* owner), Duration.toMillis(confirm))
     }))
 
   it.effect("wake-ups reach each waiter alone, and none that has ceased to listen", () =>

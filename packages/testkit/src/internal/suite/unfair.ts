@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { type Cases, granted, ownerOf, type Party, refused, remainingOf } from "./bench.ts"
+import { type Cases, granted, ownerOf, type Party, refused, timeLeftOf } from "./bench.ts"
 
 export const unfairness = ({ bench, countsSubscribers, it }: Cases): void => {
   it.effect("an unfair release frees the mutex; the first is told and keeps its place, the next learns when to look", () =>
@@ -30,7 +30,7 @@ export const unfairness = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* c.queue
       yield* a.leave(true)
       assert.isAbove((yield* b.confirm).token, token)
-      assert.isAbove(remainingOf(yield* owner), Duration.toMillis(lease) / 2)
+      assert.isAbove(timeLeftOf(yield* owner), Duration.toMillis(lease) / 2)
       assert.strictEqual(ownerOf(yield* b.release), c.id)
     }))
 
@@ -44,7 +44,7 @@ export const unfairness = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* c.expectLook
       if (!countsSubscribers) yield* d.expectLook
       assert.strictEqual(ownerOf(yield* c.release), b.id)
-      assert.isAtMost(remainingOf(yield* owner), Duration.toMillis(confirm))
+      assert.isAtMost(timeLeftOf(yield* owner), Duration.toMillis(confirm))
       assert.strictEqual(yield* d.expectLook, Duration.toMillis(confirm))
     }))
 
@@ -56,7 +56,7 @@ export const unfairness = ({ bench, countsSubscribers, it }: Cases): void => {
       const { ticket } = yield* b.queue
       yield* a.leave(true)
       assert.isAbove(granted(yield* c.ask("try", undefined, true)).token, token)
-      assert.isAbove(remainingOf(yield* owner), Duration.toMillis(lease) / 2)
+      assert.isAbove(timeLeftOf(yield* owner), Duration.toMillis(lease) / 2)
       const again = refused(yield* b.ask("wait"))
       assert.deepStrictEqual([ownerOf(again.ownership), again.ticket, again.position], [c.id, ticket, 0])
       // The newcomer is fair now

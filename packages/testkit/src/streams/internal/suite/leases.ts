@@ -16,8 +16,8 @@ export const taking = ({ bench, it }: Cases): void => {
       assert.strictEqual(refused._tag, "Occupied")
       if (refused._tag !== "Occupied") return
       assert.strictEqual(refused.by, a.consumer)
-      assert.isAtMost(Duration.toMillis(refused.remaining), Duration.toMillis(lease))
-      assert.isAbove(Duration.toMillis(refused.remaining), 0)
+      assert.isAtMost(Duration.toMillis(refused.timeLeft), Duration.toMillis(lease))
+      assert.isAbove(Duration.toMillis(refused.timeLeft), 0)
     }))
 
   it.effect("G9: another session of the same name does not get it", () =>
