@@ -41,10 +41,11 @@ import {
 } from "./internal/simulation/choices.ts"
 import { explore as exploreSetup, replay as replaySetup } from "./internal/simulation/explore.ts"
 import type { FaultName, Faults as AnyFaults } from "./internal/simulation/faults.ts"
-import { type Event, format } from "./internal/simulation/history.ts"
+import { type Event as AnyEvent, format } from "./internal/simulation/history.ts"
+import * as live from "./internal/simulation/live.ts"
 import type { LockModel as AnyLockModel } from "./internal/simulation/ownershipTracker.ts"
 import type { Range } from "./internal/simulation/prng.ts"
-import { run as runSetup } from "./internal/simulation/run.ts"
+import { begin as beginSetup, run as runSetup } from "./internal/simulation/run.ts"
 import type * as engine from "./internal/simulation/setup.ts"
 import { shrink as shrinkSetup } from "./internal/simulation/shrink.ts"
 import * as timeline from "./internal/simulation/timeline.ts"
@@ -190,6 +191,23 @@ export interface Options<E> {
 }
 
 /**
+ * One event of a history; `at` is virtual time in milliseconds since the start.
+ *
+ * **Example** (Who had the lock)
+ *
+ * ```ts
+ * import type { Simulation } from "@effect-simba/testkit"
+ *
+ * const owners = (events: ReadonlyArray<Simulation.Event>) =>
+ *   events.flatMap((event) => event._tag === "Owner" ? [`${event.resource}: ${event.to ?? "nobody"}`] : [])
+ * ```
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Event = AnyEvent
+
+/**
  * The outcome of a run, equal for equal seeds and options.
  *
  * **Example** (The faults of a run)
@@ -287,6 +305,121 @@ const runWith = <E>(options: Options<E>, vm: LuaVm): Result => {
  * @since 0.1.0
  */
 export const run = <E>(options: Options<E>): Effect.Effect<Result> => Effect.map(loadVm, (vm) => runWith(options, vm))
+
+/**
+ * Options of a simulation in the hands of its caller.
+ *
+ * @see {@link begin}
+ * @category options
+ * @since 0.1.0
+ */
+export interface LiveOptions<E> extends Options<E> {
+  /** How many of its last writes the server can lose in a fail-over. Default: 0, or as many as `faults` ask for. */
+  readonly undoDepth?: number | undefined
+}
+
+/**
+ * A simulation in the hands of its caller, who lets time pass and decides what goes wrong.
+ *
+ * **Details**
+ *
+ * Its functions are plain ones, so that pages and other programs outside of Effect can call them. Each acts at the
+ * present instant of virtual time, and is noted in the history as a fault.
+ *
+ * @see {@link begin}
+ * @category models
+ * @since 0.1.0
+ */
+export interface Live extends live.Live {
+  /** What came of it until now, as from `run`. */
+  readonly result: () => Result
+}
+
+/**
+ * A process of a simulation in the hands of its caller.
+ *
+ * **Example** (Who is paused)
+ *
+ * ```ts
+ * import type { Simulation } from "@effect-simba/testkit"
+ *
+ * const paused = (live: Simulation.Live): ReadonlyArray<Simulation.LiveProcess> =>
+ *   live.processes().filter(({ state }) => state === "paused")
+ * ```
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type LiveProcess = live.LiveProcess
+
+/**
+ * A request, a reply or a published message on its way.
+ *
+ * **Example** (What is under way)
+ *
+ * ```ts
+ * import type { Simulation } from "@effect-simba/testkit"
+ *
+ * const underWay = (live: Simulation.Live): ReadonlyArray<Simulation.Parcel> =>
+ *   live.parcels.filter(({ arrivedAt }) => arrivedAt === undefined)
+ * ```
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Parcel = live.Parcel
+
+/**
+ * Begins a simulation, and leaves it to the caller to let time pass.
+ *
+ * **When to use**
+ *
+ * Use it to watch a fleet, as the playground does, or to try what a certain fault does at a certain moment. `run` plays
+ * a plan to its end.
+ *
+ * **Details**
+ *
+ * The phases are those of `run`, which give the same history. With the duration `Infinity` and without `faults` nothing
+ * happens but what the caller does.
+ *
+ * **Example** (A process that is killed after a second)
+ *
+ * ```ts
+ * import { assert, it } from "@effect/vitest"
+ * import { Simulation } from "@effect-simba/testkit"
+ * import { Effect } from "effect"
+ * import { Redis } from "effect/persistence/Redis"
+ *
+ * it.effect("writes until it is killed", () =>
+ *   Effect.gen(function*() {
+ *     const live = yield* Simulation.begin({
+ *       seed: 1,
+ *       clients: 1,
+ *       program: () =>
+ *         Redis.use((redis) => redis.send("INCR", "n")).pipe(Effect.delay("300 millis"), Effect.forever),
+ *       lock: { resources: [], ownerKey: (resource) => resource },
+ *       checkers: [],
+ *       duration: Infinity
+ *     })
+ *     live.advance(1000)
+ *     live.kill("c1")
+ *     live.advance(60_000)
+ *     assert.deepStrictEqual(live.read("n"), ["3"])
+ *   }))
+ * ```
+ *
+ * @category running
+ * @since 0.1.0
+ */
+export const begin = <E>(options: LiveOptions<E>): Effect.Effect<Live> =>
+  Effect.map(loadVm, (vm) => {
+    const setup = { ...setupOf(options), undoDepth: options.undoDepth } as engine.Setup<never>
+    const running = beginSetup(setup, vm)
+    return {
+      ...live.make(running),
+      result: () => resultOf(options as Options<never>, setup, running.outcome())
+    }
+  })
 
 /**
  * Looks for a shorter history with the same kind of violation: fewer faults, fewer clients, less time.

@@ -119,6 +119,12 @@ export interface LinkEvent {
   readonly lasts?: number
 }
 
+/** What travels over a link, and to whom. */
+export type Cargo =
+  | { readonly kind: "request"; readonly args: ReadonlyArray<string> }
+  | { readonly kind: "reply"; readonly args: ReadonlyArray<string>; readonly reply: unknown }
+  | { readonly kind: "message"; readonly push: unknown }
+
 /** What a link does to each of its connections. */
 interface Breakable {
   readonly isOpen: boolean
@@ -135,6 +141,8 @@ export class Link {
   /** No published message arrives, though the connections stand. */
   isDeaf = false
   onEvent: ((event: LinkEvent) => void) | undefined
+  /** Called when something is sent; what it returns is called when that arrives, if it does. */
+  onSend: ((cargo: Cargo) => () => void) | undefined
   private readonly timers: Timers
   private readonly prng: Prng
   private readonly holds: Record<Direction, number> = { requests: 0, replies: 0 }
@@ -275,6 +283,7 @@ class Connection<Reply, Push> implements Wire<Reply>, ConnectionEnd<Push> {
   send(args: ReadonlyArray<string>, reply: (reply: Reply) => void): void {
     const { link, prng } = this
     const { faults } = link
+    const arrived = link.onSend?.({ kind: "request", args })
     const fate = link.fate?.("request", args) ?? 0
     if (fate === "cut") return this.reset()
     if (fate === "lost" || prng.chance(faults.loseRequest ?? 0)) {
@@ -283,8 +292,10 @@ class Connection<Reply, Push> implements Wire<Reply>, ConnectionEnd<Push> {
       return
     }
     this.requests.push(() => {
+      arrived?.()
       this.server?.execute(args, (answer) => {
         if (!this.isOpen) return
+        const returned = link.onSend?.({ kind: "reply", args, reply: answer })
         const fate = link.fate?.("reply", args) ?? 0
         if (fate === "cut") return this.reset()
         if (fate === "lost" || prng.chance(link.faults.loseReply ?? 0)) {
@@ -294,7 +305,10 @@ class Connection<Reply, Push> implements Wire<Reply>, ConnectionEnd<Push> {
         }
         const { hang, replyDelay } = link.faults
         const silence = this.isStream && hang !== undefined && link.hangs(args) ? hang.lasts : 0
-        this.back(() => reply(answer), silence + this.delay(replyDelay) + fate)
+        this.back(() => {
+          returned?.()
+          reply(answer)
+        }, silence + this.delay(replyDelay) + fate)
       })
     }, this.delay(faults.requestDelay) + fate)
     if (prng.chance(faults.reset ?? 0)) this.reset()
@@ -303,6 +317,11 @@ class Connection<Reply, Push> implements Wire<Reply>, ConnectionEnd<Push> {
   push(push: Push): void {
     const { faults, isDeaf } = this.link
     if (isDeaf) return
+    const arrived = this.link.onSend?.({ kind: "message", push })
+    const deliver = () => {
+      arrived?.()
+      this.client.pushed(push)
+    }
     const fate = this.link.fate?.("message", []) ?? 0
     if (fate === "lost") return
     if (fate === "cut") return this.reset()
@@ -310,10 +329,10 @@ class Connection<Reply, Push> implements Wire<Reply>, ConnectionEnd<Push> {
       const lasts = this.delay(faults.lateMessage.by)
       this.link.onEvent?.({ link: this.link.name, what: "late message", lasts })
       return void this.timers.at(this.timers.now() + lasts, () => {
-        if (this.isOpen) this.client.pushed(push)
+        if (this.isOpen) deliver()
       })
     }
-    this.back(() => this.client.pushed(push), this.delay(faults.messageDelay ?? faults.replyDelay) + fate)
+    this.back(deliver, this.delay(faults.messageDelay ?? faults.replyDelay) + fate)
   }
 
   /** The server has dropped the connection. */

@@ -77,6 +77,7 @@ export const faultActions = (state: RunState, processes: Processes): Victims => 
       server.link(slot.name).cut()
       slot.process.kill()
       slot.fiber = undefined
+      if (restartAfter === Infinity) return
       const { generation } = slot
       state.after(restartAfter, () => processes.restart(slot, generation))
     },

@@ -1,28 +1,43 @@
-/** One simulation, from start to end, synchronously: faults, then calm until all has converged, then closing. */
+/** One simulation, from start to end or step by step, synchronously: faults, then calm until all has converged, then closing. */
 import type { LuaVm } from "@effect-simba/fake-redis/Engine"
 import { install } from "./deviations.ts"
 import { faultActions } from "./faultActions.ts"
-import { linkFaults, only, start as startFaults } from "./faults.ts"
+import { linkFaults, only, start as startFaults, type Victims } from "./faults.ts"
 import type { Event } from "./history.ts"
 import { Processes } from "./processes.ts"
 import { RunState } from "./runState.ts"
-import type { Outcome, Setup } from "./setup.ts"
+import type { Checker, Outcome, Setup } from "./setup.ts"
 import { viewOf } from "./view.ts"
 import { Restless } from "./world.ts"
 
-export const run = <E>(setup: Setup<E>, lua: LuaVm): Outcome => {
+/** A simulation that has begun. */
+export interface Running {
+  readonly state: RunState
+  readonly processes: Processes
+  readonly actions: Victims
+  /** Adds a process, and starts it. */
+  readonly add: () => void
+  /** Lets time pass until that instant, or until the simulation is over. */
+  readonly advance: (until: number) => void
+  readonly isOver: () => boolean
+  readonly outcome: () => Outcome
+}
+
+export const begin = <E>(setup: Setup<E>, lua: LuaVm): Running => {
   const state = new RunState(setup, lua)
-  const { server, slots, violations, world } = state
+  const { server, slots, world } = state
   const processes = new Processes(state)
+  const actions = faultActions(state, processes)
   const checks = setup.checkers.map((checker) => checker.start(viewOf(state, checker.name)))
   for (const { onEvent } of checks) if (onEvent !== undefined) state.listeners.push(onEvent)
   listen(state)
 
   const calm = { requestDelay: setup.network.requestDelay, replyDelay: setup.network.replyDelay }
-  for (let index = 0; index < setup.clients; index++) {
-    server.link(`c${index + 1}`).faults = { ...calm, ...only(state.faults, linkFaults) }
-    processes.add(index)
+  const add = () => {
+    server.link(`c${slots.length + 1}`).faults = { ...calm, ...only(state.faults, linkFaults) }
+    processes.add(slots.length)
   }
+  for (let index = 0; index < setup.clients; index++) add()
   const { explored } = setup
   if (explored !== undefined) install(state, processes, explored.choices, explored.deviations)
   state.enter("safety")
@@ -31,13 +46,57 @@ export const run = <E>(setup: Setup<E>, lua: LuaVm): Outcome => {
       if (slot.generation === 1 && slot.process.state === "running") processes.start(slot)
     })
   }
-  startFaults(state.faults, state.prng, faultActions(state, processes), () => state.phase === "safety")
+  startFaults(state.faults, state.prng, actions, () => state.phase === "safety")
 
-  const pass = (millis: number, done: () => boolean = () => false) => {
+  const steps = phases(state, processes, checks)
+  let isOver = steps.next().done === true
+  return {
+    state,
+    processes,
+    actions,
+    add: () => {
+      add()
+      processes.start(slots.at(-1)!)
+    },
+    advance: (until) => {
+      if (!isOver) isOver = steps.next(until).done === true
+    },
+    isOver: () => isOver,
+    outcome: () => {
+      const { commands, enabled, events, violations } = state
+      return { enabled, violations, events, commands, virtualMillis: world.now() }
+    }
+  }
+}
+
+export const run = <E>(setup: Setup<E>, lua: LuaVm): Outcome => {
+  const running = begin(setup, lua)
+  running.advance(Infinity)
+  return running.outcome()
+}
+
+/** Faults, calm, closing. Each step takes the instant until which time may pass. */
+function* phases(
+  state: RunState,
+  processes: Processes,
+  checks: ReadonlyArray<ReturnType<Checker["start"]>>
+): Generator<void, void, number> {
+  const { server, setup, slots, violations, world } = state
+  let limit = -Infinity
+
+  /** Returns whether no checker has found anything. */
+  const pass = function*(millis: number, done: () => boolean = () => false): Generator<void, boolean, number> {
     const until = world.now() + millis
     try {
       while (world.now() < until && violations.length === 0 && !done()) {
-        world.runUntil(Math.min(until, world.now() + 250))
+        const end = Math.min(until, world.now() + 250)
+        while (world.now() < end) {
+          while (limit <= world.now()) {
+            limit = yield
+            world.settle()
+          }
+          world.runUntil(Math.min(end, limit))
+        }
       }
     } catch (error) {
       if (!(error instanceof Restless)) throw error
@@ -45,15 +104,14 @@ export const run = <E>(setup: Setup<E>, lua: LuaVm): Outcome => {
     }
     return violations.length === 0
   }
-  const converged = () => checks.every(({ isConverged }) => isConverged?.() ?? true)
   const heal = () => {
-    if (explored !== undefined) explored.choices.isOpen = false
+    if (setup.explored !== undefined) setup.explored.choices.isOpen = false
     state.enter("liveness")
     server.engine.setErrorState(undefined)
     if (state.serverFaults > 0) state.end(undefined)
     for (const slot of slots) {
       const link = server.link(slot.name)
-      link.faults = calm
+      link.faults = { requestDelay: setup.network.requestDelay, replyDelay: setup.network.replyDelay }
       if (link.isDeaf) {
         link.isDeaf = false
         link.reset()
@@ -68,20 +126,16 @@ export const run = <E>(setup: Setup<E>, lua: LuaVm): Outcome => {
   }
 
   world.settle()
-  if (pass(setup.duration)) {
-    heal()
-    if (pass(setup.calm) && pass(setup.liveness, converged)) {
-      for (const { onConverged } of checks) onConverged?.()
-      state.enter("closing")
-      for (const { fiber } of slots) fiber?.interruptUnsafe()
-      if (pass(setup.closing)) {
-        state.enter("closed")
-        for (const { onClosed } of checks) onClosed?.()
-      }
-    }
-  }
-  const { commands, enabled, events } = state
-  return { enabled, violations, events, commands, virtualMillis: world.now() }
+  if (!(yield* pass(setup.duration))) return
+  heal()
+  if (!(yield* pass(setup.calm))) return
+  if (!(yield* pass(setup.liveness, () => checks.every(({ isConverged }) => isConverged?.() ?? true)))) return
+  for (const { onConverged } of checks) onConverged?.()
+  state.enter("closing")
+  for (const { fiber } of slots) fiber?.interruptUnsafe()
+  if (!(yield* pass(setup.closing))) return
+  state.enter("closed")
+  for (const { onClosed } of checks) onClosed?.()
 }
 
 /** Puts into the history what the server runs, whose keys expire, and what becomes of the connections to it. */

@@ -51,7 +51,7 @@ export class RunState {
       epoch: 1_750_000_000_000,
       expiryDelay: [0, 100],
       undoDepth: this.faults.failOver === undefined
-        ? (setup.explored?.deviations.failOvers === true ? 1 : 0)
+        ? setup.undoDepth ?? (setup.explored?.deviations.failOvers === true ? 1 : 0)
         : Math.ceil(this.faults.failOver.lose[1]),
       traceLimit: 0
     })

@@ -155,6 +155,8 @@ export interface Setup<E> {
   readonly faults: Faults
   /** Which of the faults take part; by default a random half. */
   readonly enabled: ReadonlyArray<FaultName> | undefined
+  /** How many of its last writes the server can lose in a fail-over that no fault draws. */
+  readonly undoDepth?: number | undefined
   /** Milliseconds. */
   readonly duration: number
   readonly calm: number

@@ -1,0 +1,201 @@
+/** A simulation in the hands of a caller, who lets time pass and decides what goes wrong. */
+import type { ErrorState, Reply } from "@effect-simba/fake-redis/Engine"
+import * as Effect from "effect/Effect"
+import type { Cargo, LinkFaults } from "../client/link.ts"
+import type { Event } from "./history.ts"
+import type { ProcessSlot } from "./process.ts"
+import type { Running } from "./run.ts"
+
+/** Something on its way between a process and the server. Times are virtual milliseconds. */
+export interface Parcel {
+  readonly client: string
+  readonly kind: "request" | "reply" | "message"
+  /** Of the request, or of the reply that answers it. */
+  readonly args: ReadonlyArray<string>
+  readonly reply: Reply | undefined
+  /** Of a published message. */
+  readonly channel: string
+  readonly text: string
+  readonly sentAt: number
+  /** Absent while it is under way, and for ever if it got lost. */
+  readonly arrivedAt: number | undefined
+}
+
+/** A process as it is now. */
+export interface LiveProcess {
+  readonly name: string
+  readonly state: "running" | "paused" | "dead"
+  /** Counts the processes of this client: a killed one is followed by the next. */
+  readonly generation: number
+  readonly isCut: boolean
+  /** How far its wall clock was stepped, in milliseconds. */
+  readonly clockStep: number
+}
+
+/** All functions act at once, at the present instant of virtual time. */
+export interface Live {
+  /** Virtual milliseconds since the start. */
+  readonly now: () => number
+  /** Lets time pass until that instant. */
+  readonly advance: (until: number) => void
+  /** Whether faults, calm and closing are over, or a checker has found something. */
+  readonly isOver: () => boolean
+  /** The same array for each call: it grows. */
+  readonly events: ReadonlyArray<Event>
+  /** What was sent over the links, in order. It grows, too. */
+  readonly parcels: ReadonlyArray<Parcel>
+  readonly processes: () => ReadonlyArray<LiveProcess>
+  /** Runs an effect in a process, such as `lease.timeLeft`: by its clock. It must not wait. */
+  readonly runSync: <A, E>(client: string, effect: Effect.Effect<A, E>) => A
+  /** A string, hash or sorted set on the server, in pairs where it has two parts. */
+  readonly read: (key: string) => ReadonlyArray<string>
+  /** One process more, which runs the program. Returns its name. */
+  readonly add: () => string
+  /** It runs nothing any more, finalizers included. */
+  readonly kill: (client: string) => void
+  /** Another process after one that was killed. */
+  readonly restart: (client: string) => void
+  readonly pause: (client: string) => void
+  readonly resume: (client: string) => void
+  /** No request, no reply and no message passes until `heal`. */
+  readonly cut: (client: string) => void
+  readonly heal: (client: string) => void
+  /** The faults of a link from now on, with the delays of the options where it has none. */
+  readonly setLink: (client: string, faults: LinkFaults) => void
+  readonly stepClock: (client: string, millis: number) => void
+  readonly stepServerClock: (millis: number) => void
+  readonly restartServer: (options: { readonly keepData: boolean }) => void
+  /** A replica takes over that lacks the last writes. */
+  readonly failOver: (options: { readonly loseLastWrites: number }) => void
+  /** Ends all subscriptions, as `CLIENT KILL TYPE pubsub` does. */
+  readonly dropSubscribers: () => void
+  readonly setErrorState: (state: ErrorState | undefined) => void
+}
+
+const waysOut = ["requests", "replies"] as const
+
+const pairsOf = (entries: Iterable<readonly [string, string | number]>) =>
+  [...entries].flatMap(([key, value]) => [key, String(value)])
+
+export const make = ({ actions, add, advance, isOver, processes, state }: Running): Live => {
+  const { server, setup, slots, world } = state
+  const calm = { requestDelay: setup.network.requestDelay, replyDelay: setup.network.replyDelay }
+  const parcels: Array<Parcel> = []
+  const cuts = new Set<string>()
+  const steps = new Map<string, number>()
+
+  const observe = (client: string) => {
+    server.link(client).onSend = (cargo: Cargo) => {
+      const push = cargo.kind === "message" ? cargo.push as { readonly channel: string; readonly message: string } : {
+        channel: "",
+        message: ""
+      }
+      const parcel = {
+        client,
+        kind: cargo.kind,
+        args: cargo.kind === "message" ? [] : cargo.args,
+        reply: cargo.kind === "reply" ? cargo.reply as Reply : undefined,
+        channel: push.channel,
+        text: push.message,
+        sentAt: world.now(),
+        arrivedAt: undefined as number | undefined
+      }
+      parcels.push(parcel)
+      return () => {
+        parcel.arrivedAt = world.now()
+      }
+    }
+  }
+  for (const { name } of slots) observe(name)
+
+  const slotOf = (client: string): ProcessSlot => {
+    const slot = state.slotOf(client)
+    if (slot === undefined) throw new RangeError(`there is no process ${client}`)
+    return slot
+  }
+  /** Acts, and lets the processes react to it at this instant. */
+  const act = <Args extends ReadonlyArray<unknown>>(run: (...args: Args) => void) => (...args: Args) => {
+    run(...args)
+    world.settle()
+  }
+  const on = <Args extends ReadonlyArray<unknown>>(run: (index: number, ...args: Args) => void) =>
+    act((client: string, ...args: Args) => run(slotOf(client).index, ...args))
+
+  return {
+    now: world.now,
+    advance: (until) => advance(Math.max(until, world.now())),
+    isOver,
+    events: state.events,
+    parcels,
+    processes: () =>
+      slots.map(({ generation, name, process }) => ({
+        name,
+        generation,
+        state: process.state,
+        isCut: cuts.has(name),
+        clockStep: steps.get(name) ?? 0
+      })),
+    runSync: (client, effect) => Effect.runSyncWith(slotOf(client).process.context)(effect),
+    read: (key) => {
+      const dump = server.engine.dump(0, key)
+      if (dump === undefined || dump.type === "stream") return []
+      if (dump.type === "string") return [dump.value]
+      return dump.type === "hash" || dump.type === "zset" ? pairsOf(dump.value) : dump.value
+    },
+    add: () => {
+      observe(`c${slots.length + 1}`)
+      add()
+      const { name } = slots.at(-1)!
+      state.fault("start", name)
+      world.settle()
+      return name
+    },
+    kill: on((index) => {
+      const slot = slots[index]!
+      if (slot.process.state === "paused") state.end(slot)
+      actions.kill(index, Infinity)
+      steps.delete(slot.name)
+    }),
+    restart: on((index) => {
+      const slot = slots[index]!
+      if (slot.process.state !== "dead") return
+      state.fault("start", slot.name)
+      processes.restart(slot, slot.generation)
+    }),
+    pause: on((index) => {
+      if (slots[index]!.process.state === "running") actions.pause(index, false)
+    }),
+    resume: on((index) => {
+      if (slots[index]!.process.state === "paused") actions.resume(index)
+    }),
+    cut: on((index) => {
+      const { name } = slots[index]!
+      if (cuts.has(name)) return
+      cuts.add(name)
+      for (const direction of waysOut) actions.hold(index, direction, "partition")
+    }),
+    heal: on((index) => {
+      if (!cuts.delete(slots[index]!.name)) return
+      for (const direction of waysOut) actions.release(index, direction, "partition")
+    }),
+    setLink: act((client: string, faults: LinkFaults) => {
+      server.link(slotOf(client).name).faults = { ...calm, ...faults }
+      state.fault("link", client, Object.keys(faults).join(" "))
+    }),
+    stepClock: on((index, millis: number) => {
+      const { name } = slots[index]!
+      steps.set(name, (steps.get(name) ?? 0) + millis)
+      actions.stepWall(index, millis)
+    }),
+    stepServerClock: act((millis: number) => actions.stepServer(millis)),
+    restartServer: act(({ keepData }: { readonly keepData: boolean }) => actions.restart(keepData)),
+    failOver: act(({ loseLastWrites }: { readonly loseLastWrites: number }) => actions.failOver(loseLastWrites, 0)),
+    dropSubscribers: act(() => {
+      const session = server.engine.connect(() => {}, { db: 0 })
+      server.run(() => session.execute(["CLIENT", "KILL", "TYPE", "pubsub"], () => {}))
+      session.close()
+      state.fault("drop subscribers", "server")
+    }),
+    setErrorState: act((errorState: ErrorState | undefined) => actions.errorState(errorState))
+  }
+}

@@ -1,0 +1,194 @@
+/** A simulation in the hands of its caller: time passes as it says, and what it does is what the simulator does. */
+import { Subscriber } from "@effect-simba/core/Subscriber"
+import { Checker, Simulation } from "@effect-simba/testkit"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Queue } from "effect"
+import { Redis } from "effect/persistence/Redis"
+
+const lock: Simulation.LockModel = { resources: ["a"], ownerKey: (resource) => `lock:${resource}` }
+
+/** Counts on the server every 100 ms, and notes how its commands end. */
+const counting = (client: Simulation.Client) =>
+  Redis.use((redis) => redis.send("INCR", client.name)).pipe(
+    Effect.match({
+      onSuccess: () => client.note("counted"),
+      onFailure: ({ cause }) => client.note("failed", { error: String(cause) })
+    }),
+    Effect.delay("100 millis"),
+    Effect.forever
+  )
+
+const latency = { requestDelay: [1, 1], replyDelay: [1, 1] } as const
+
+const begin = (options?: Partial<Simulation.LiveOptions<never>>) =>
+  Simulation.begin({
+    seed: 1,
+    clients: 2,
+    program: counting,
+    lock,
+    checkers: [],
+    network: latency,
+    duration: Infinity,
+    undoDepth: 4,
+    ...options
+  })
+
+const count = (live: Simulation.Live, client: string) => Number(live.read(client)[0] ?? 0)
+
+const faults = (live: Simulation.Live) =>
+  live.events.flatMap((event) => event._tag === "Fault" ? [`${event.target} ${event.fault}`] : [])
+
+describe("Simulation.begin", () => {
+  it.effect("steps of any length give the history of a run", () =>
+    Effect.gen(function*() {
+      const options: Simulation.Options<never> = {
+        seed: 7,
+        program: counting,
+        lock,
+        checkers: [Checker.oneOwner],
+        faults: { kill: { every: 2000, lasts: [100, 500] }, loseReply: 0.1, pause: { every: 2000, lasts: [100, 900] } },
+        enabled: ["kill", "loseReply", "pause"],
+        duration: "8 seconds",
+        closing: "1 second"
+      }
+      const whole = yield* Simulation.run(options)
+      const live = yield* Simulation.begin(options)
+      for (let step = 0.7; !live.isOver(); step = 1 + (step * 7) % 300) live.advance(live.now() + step)
+      assert.deepStrictEqual(
+        Simulation.report(live.result(), { format: "trace" }),
+        Simulation.report(whole, { format: "trace" })
+      )
+    }))
+
+  it.effect("time passes as far as it is told, and not back", () =>
+    Effect.gen(function*() {
+      const live = yield* begin()
+      live.advance(950)
+      assert.strictEqual(live.now(), 950)
+      live.advance(10)
+      assert.strictEqual(live.now(), 950)
+      assert.strictEqual(count(live, "c1"), 9)
+    }))
+
+  it.effect("a violation ends it", () =>
+    Effect.gen(function*() {
+      const live = yield* begin({ program: () => Effect.die("a mistake") })
+      live.advance(10_000)
+      assert.isTrue(live.isOver())
+      assert.strictEqual(live.result().violations[0]?.checker, "program")
+      assert.isBelow(live.now(), 1000)
+    }))
+
+  it.effect("a killed process does nothing until it is started again, as the next generation", () =>
+    Effect.gen(function*() {
+      const live = yield* begin()
+      live.advance(450)
+      live.kill("c1")
+      live.advance(5000)
+      assert.strictEqual(count(live, "c1"), 4)
+      live.restart("c1")
+      live.advance(6000)
+      assert.isAbove(count(live, "c1"), 10)
+      assert.deepInclude(live.processes()[0], { name: "c1", generation: 2, state: "running" })
+      assert.deepStrictEqual(faults(live), ["c1 kill", "c1 start"])
+    }))
+
+  it.effect("a process that was paused and killed can be paused again", () =>
+    Effect.gen(function*() {
+      const live = yield* begin()
+      live.pause("c1")
+      live.kill("c1")
+      live.restart("c1")
+      live.pause("c1")
+      live.advance(1000)
+      assert.strictEqual(count(live, "c1"), 0)
+      live.resume("c1")
+      live.advance(2000)
+      assert.isAbove(count(live, "c1"), 5)
+    }))
+
+  it.effect("a cut link passes nothing until it is healed, also twice over", () =>
+    Effect.gen(function*() {
+      const live = yield* begin()
+      live.cut("c1")
+      live.cut("c1")
+      live.advance(1000)
+      assert.strictEqual(count(live, "c1"), 0)
+      assert.isTrue(live.processes()[0]!.isCut)
+      live.heal("c1")
+      live.advance(4000)
+      assert.isAbove(count(live, "c1"), 5)
+      assert.isAbove(count(live, "c2"), 30)
+    }))
+
+  it.effect("what is on its way is known from the moment it is sent", () =>
+    Effect.gen(function*() {
+      const live = yield* begin({ clients: 1 })
+      live.setLink("c1", { requestDelay: [50, 50] })
+      live.advance(1000)
+      const requests = live.parcels.filter(({ args, kind }) => kind === "request" && args[0] === "INCR")
+      const first = requests[0]!
+      assert.strictEqual(first.arrivedAt! - first.sentAt, 50)
+      const reply = live.parcels.find(({ kind, sentAt }) => kind === "reply" && sentAt === first.arrivedAt)!
+      assert.strictEqual(reply.reply, 1)
+      live.cut("c1")
+      live.advance(1160)
+      assert.isUndefined(live.parcels.filter(({ kind }) => kind === "request").at(-1)!.arrivedAt)
+    }))
+
+  it.effect("more processes may come", () =>
+    Effect.gen(function*() {
+      const live = yield* begin()
+      assert.strictEqual(live.add(), "c3")
+      live.advance(1050)
+      assert.isAbove(count(live, "c3"), 5)
+      assert.isDefined(live.parcels.find(({ client }) => client === "c3"))
+    }))
+
+  it.effect("clocks step, and effects see those of a process", () =>
+    Effect.gen(function*() {
+      const live = yield* begin()
+      const clock = Effect.clockWith((clock) => clock.currentTimeMillis)
+      const before = live.runSync("c1", clock)
+      live.stepClock("c1", -5000)
+      assert.strictEqual(live.runSync("c1", clock), before - 5000)
+      assert.strictEqual(live.runSync("c2", clock), before)
+      assert.strictEqual(live.processes()[0]!.clockStep, -5000)
+    }))
+
+  it.effect("the server restarts, fails over, and refuses", () =>
+    Effect.gen(function*() {
+      const live = yield* begin({ clients: 1 })
+      live.advance(1050)
+      live.failOver({ loseLastWrites: 4 })
+      assert.strictEqual(count(live, "c1"), 6)
+      live.restartServer({ keepData: false })
+      assert.strictEqual(count(live, "c1"), 0)
+      live.advance(2000)
+      live.setErrorState("LOADING")
+      const refusedFrom = count(live, "c1")
+      live.advance(3000)
+      assert.strictEqual(count(live, "c1"), refusedFrom)
+      live.setErrorState(undefined)
+      live.advance(4000)
+      assert.isAbove(count(live, "c1"), refusedFrom)
+    }))
+
+  it.effect("subscribers hear of the end of their subscriptions", () =>
+    Effect.gen(function*() {
+      const listening = (client: Simulation.Client) =>
+        Effect.gen(function*() {
+          const subscriber = yield* Subscriber
+          const notices = yield* subscriber.subscribe("news")
+          return yield* Effect.forever(Effect.map(Queue.take(notices), ({ _tag }) => client.note(_tag)))
+        })
+      const live = yield* begin({ clients: 1, program: listening as unknown as typeof counting })
+      live.advance(1000)
+      const before = live.events.filter((event) => event._tag === "Note").length
+      live.dropSubscribers()
+      live.advance(2000)
+      const notes = live.events.filter((event) => event._tag === "Note").slice(before)
+      assert.deepStrictEqual(notes.map(({ kind }) => kind), ["Gap"])
+      assert.deepStrictEqual(faults(live), ["server drop subscribers"])
+    }))
+})
