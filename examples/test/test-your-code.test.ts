@@ -11,7 +11,7 @@ import { TestClock } from "effect/testing"
 import { Reports } from "../service.ts"
 
 /** What is provided with `provideMerge` can be used by the test, too. */
-const Live = Reports.layer.pipe(Layer.provideMerge(TestMutex.layer()))
+const Live = Reports.layer.pipe(Layer.provideMerge(Mutex.layerMemory()))
 
 describe("Reports", () => {
   it.effect("makes a report once for two that ask at the same time", () =>

@@ -8,12 +8,13 @@
  *
  * ```ts
  * import { assert, it } from "@effect/vitest"
- * import { ContentionScript, TestMutex } from "@effect-simba/testkit"
+ * import { Mutex } from "@effect-simba/core"
+ * import { ContentionScript } from "@effect-simba/testkit"
  * import { Effect } from "effect"
  *
  * it.effect.prop("no two at a time", [ContentionScript.arbitrary({ workers: 4 })], ([script]) =>
  *   Effect.gen(function*() {
- *     const history = yield* ContentionScript.run(script, { layer: TestMutex.layer() })
+ *     const history = yield* ContentionScript.run(script, { layer: Mutex.layerMemory() })
  *     assert.deepStrictEqual(ContentionScript.problems(history), [])
  *   }))
  * ```
@@ -232,7 +233,8 @@ const driven = Effect.fnUntraced(function*<A, E, R>(effect: Effect.Effect<A, E, 
  *
  * ```ts
  * import { assert, it } from "@effect/vitest"
- * import { ContentionScript, TestMutex } from "@effect-simba/testkit"
+ * import { Mutex } from "@effect-simba/core"
+ * import { ContentionScript } from "@effect-simba/testkit"
  * import { Effect } from "effect"
  *
  * it.effect("refuses the second", () =>
@@ -240,7 +242,7 @@ const driven = Effect.fnUntraced(function*<A, E, R>(effect: Effect.Effect<A, E, 
  *     const history = yield* ContentionScript.run([
  *       { at: 0, worker: "a", mutex: "m", hold: 1000, kind: "acquire" },
  *       { at: 500, worker: "b", mutex: "m", hold: 1000, kind: "acquireIfAvailable" }
- *     ], { layer: TestMutex.layer(), grace: "10 seconds" })
+ *     ], { layer: Mutex.layerMemory(), grace: "10 seconds" })
  *     assert.deepStrictEqual(history.holdings.map(({ worker }) => worker), ["a"])
  *     assert.deepStrictEqual(history.refused.map(({ worker }) => worker), ["b"])
  *   }))

@@ -1,11 +1,14 @@
 /**
- * Mutexes for tests of services that use them: in memory, under `TestClock`.
+ * Mutexes for tests: the scripts and layers of production on a fake Redis, under `TestClock`.
+ *
+ * Code that only uses `Mutex` needs no more than `Mutex.layerMemory`.
  *
  * **Example** (Testing a service that holds a mutex)
  *
  * ```ts
  * import { assert, it } from "@effect/vitest"
  * import { Mutex } from "@effect-simba/core"
+ * import { RedisMutex } from "@effect-simba/redis"
  * import { TestMutex } from "@effect-simba/testkit"
  * import { Effect, Fiber } from "effect"
  * import { TestClock } from "effect/testing"
@@ -18,7 +21,7 @@
  *     assert.isUndefined(both.pollUnsafe())
  *     yield* TestClock.adjust("1 second")
  *     yield* Fiber.join(both)
- *   }).pipe(Effect.provide(TestMutex.layer())))
+ *   }).pipe(Effect.provide(TestMutex.layerFakeRedis(RedisMutex.layerStore))))
  * ```
  *
  * @since 0.1.0
@@ -33,19 +36,6 @@ import * as FakeRedis from "./FakeRedis.ts"
 import type { Redis } from "./internal/client/effectRedis.ts"
 import * as notedMutex from "./internal/simulation/notedMutex.ts"
 import type { Client } from "./Simulation.ts"
-
-/**
- * Provides `Mutex` in the memory of the test, without Redis.
- *
- * **When to use**
- *
- * Use it to test code that uses `Mutex`. It is the quickest way.
- *
- * @category layers
- * @since 0.1.0
- */
-export const layer = (options?: Mutex.Options): Layer.Layer<Mutex.Mutex, BackendError | InvalidConfig> =>
-  Mutex.layerMemory(options)
 
 type StoreLayer<E> = Layer.Layer<MutexStore.MutexStore, E, Redis | Subscriber>
 

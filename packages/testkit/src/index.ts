@@ -55,12 +55,13 @@ export * as Checker from "./Checker.ts"
  *
  * ```ts
  * import { assert, it } from "@effect/vitest"
- * import { ContentionScript, TestMutex } from "@effect-simba/testkit"
+ * import { Mutex } from "@effect-simba/core"
+ * import { ContentionScript } from "@effect-simba/testkit"
  * import { Effect } from "effect"
  *
  * it.effect.prop("no two at a time", [ContentionScript.arbitrary({ workers: 4 })], ([script]) =>
  *   Effect.gen(function*() {
- *     const history = yield* ContentionScript.run(script, { layer: TestMutex.layer() })
+ *     const history = yield* ContentionScript.run(script, { layer: Mutex.layerMemory() })
  *     assert.deepStrictEqual(ContentionScript.problems(history), [])
  *   }))
  * ```
@@ -151,13 +152,16 @@ export * as FakeRedis from "./FakeRedis.ts"
 export * as Simulation from "./Simulation.ts"
 
 /**
- * Mutexes for tests of services that use them: in memory, under `TestClock`.
+ * Mutexes for tests: the scripts and layers of production on a fake Redis, under `TestClock`.
+ *
+ * Code that only uses `Mutex` needs no more than `Mutex.layerMemory`.
  *
  * **Example** (Testing a service that holds a mutex)
  *
  * ```ts
  * import { assert, it } from "@effect/vitest"
  * import { Mutex } from "@effect-simba/core"
+ * import { RedisMutex } from "@effect-simba/redis"
  * import { TestMutex } from "@effect-simba/testkit"
  * import { Effect, Fiber } from "effect"
  * import { TestClock } from "effect/testing"
@@ -170,7 +174,7 @@ export * as Simulation from "./Simulation.ts"
  *     assert.isUndefined(both.pollUnsafe())
  *     yield* TestClock.adjust("1 second")
  *     yield* Fiber.join(both)
- *   }).pipe(Effect.provide(TestMutex.layer())))
+ *   }).pipe(Effect.provide(TestMutex.layerFakeRedis(RedisMutex.layerStore))))
  * ```
  *
  * @since 0.1.0

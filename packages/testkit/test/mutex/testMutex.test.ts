@@ -2,7 +2,6 @@
 import type { SimbaError } from "@effect-simba/core"
 import { Mutex } from "@effect-simba/core"
 import type { LeaseLost } from "@effect-simba/core/SimbaError"
-import { TestMutex } from "@effect-simba/testkit"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Layer, Ref } from "effect"
 import { TestClock } from "effect/testing"
@@ -37,4 +36,4 @@ it.effect("one report at a time", () =>
     yield* TestClock.adjust("5 minutes")
     assert.isDefined(first.pollUnsafe())
     assert.strictEqual(yield* reports.written, 1)
-  }).pipe(Effect.provide(Reports.layer.pipe(Layer.provide(TestMutex.layer())))))
+  }).pipe(Effect.provide(Reports.layer.pipe(Layer.provide(Mutex.layerMemory())))))

@@ -1,6 +1,6 @@
 import { Mutex, SimbaError } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
-import { ContentionScript, TestMutex } from "@effect-simba/testkit"
+import { ContentionScript } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Duration, Effect, Layer } from "effect"
 
@@ -72,7 +72,7 @@ describe("ContentionScript.arbitrary", () => {
 describe("ContentionScript.run", () => {
   it.effect.prop("one Mutex for all workers", [ContentionScript.arbitrary()], ([script]) =>
     Effect.gen(function*() {
-      const history = yield* ContentionScript.run(script, { layer: TestMutex.layer() })
+      const history = yield* ContentionScript.run(script, { layer: Mutex.layerMemory() })
       assert.deepStrictEqual(ContentionScript.problems(history), [])
       assert.strictEqual(history.holdings.length + history.refused.length + history.gaveUp.length, script.length)
     }))
@@ -100,7 +100,9 @@ describe("ContentionScript.run", () => {
         step(500, "c", 250),
         step(500, "d", 5)
       ]
-      const { gaveUp, holdings, refused, unserved } = yield* ContentionScript.run(script, { layer: TestMutex.layer() })
+      const { gaveUp, holdings, refused, unserved } = yield* ContentionScript.run(script, {
+        layer: Mutex.layerMemory()
+      })
       assert.deepStrictEqual(
         holdings.map(({ asked, from, to, worker }) => [worker, asked, from, to]),
         [["a", 0, 0, 1000], ["b", 400, 1000, 1100], ["c", 500, 1100, 1350], ["d", 500, 1350, 1355]]
@@ -178,7 +180,7 @@ it.effect("a property that does not hold is shrunk to a script that shows it", (
       ContentionScript.arbitrary(),
       (script) =>
         Effect.map(
-          ContentionScript.run(script, { layer: TestMutex.layer() }),
+          ContentionScript.run(script, { layer: Mutex.layerMemory() }),
           (history) => history.holdings.every(({ asked, from }) => from - asked < Duration.toMillis("1 second"))
         ),
       { seed: 3 }
