@@ -111,6 +111,22 @@ describe("the timer queue", () => {
       assert.deepStrictEqual(rung, ["poll", "second poll", "timer"])
     }).pipe(Effect.scoped))
 
+  it.effect("a poll counts no suspension before it, and one after the clock was set back", () =>
+    Effect.gen(function*() {
+      const { clock, suspension } = yield* suspending
+      suspension.millis = 50_000
+      const alarms = yield* Effect.provideService(alarmsOf.make, Clock.Clock, clock)
+      let rung = 0
+      alarms.pollAt((yield* now) + 20_000, () => rung++)
+      yield* TestClock.adjust(1500)
+      assert.strictEqual(rung, 0)
+      suspension.millis = 0
+      yield* TestClock.adjust(1000)
+      suspension.millis = 17_500
+      yield* TestClock.adjust(1000)
+      assert.strictEqual(rung, 1)
+    }).pipe(Effect.scoped))
+
   it.effect("an overdue poll rings within a second of waking up", () =>
     Effect.gen(function*() {
       const { clock, suspension } = yield* suspending

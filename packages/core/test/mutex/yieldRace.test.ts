@@ -1,6 +1,10 @@
-import { Mutex } from "@effect-simba/core"
+import { type FencingToken, Mutex, MutexName } from "@effect-simba/core"
 import { assert, it } from "@effect/vitest"
-import { Clock, Effect, References } from "effect"
+import { Clock, Duration, Effect, Exit, References } from "effect"
+import { HeldLease } from "../../src/internal/mutex/heldLease.ts"
+import type { HeldLeases } from "../../src/internal/mutex/heldLeases.ts"
+import { protect } from "../../src/internal/mutex/leaseHandle.ts"
+import { termsOf } from "../../src/internal/mutex/leaseOptions.ts"
 import { TestLive } from "../support/setup.ts"
 import { stalling } from "../support/stalling.ts"
 
@@ -26,4 +30,55 @@ it.effect("a fiber that is set aside while it begins to wait for a loss hears of
       }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }
     assert.deepStrictEqual(missed, [])
+  }))
+
+it.effect("work that is set aside while its protection begins does not begin after the loss", () =>
+  Effect.gen(function*() {
+    const late: Array<number> = []
+    for (let before = 0; before < 40; before++) {
+      const { clock, stall } = yield* stalling
+      yield* Effect.gen(function*() {
+        const lease = yield* Mutex.acquire(`m${before}`)
+        let isLost = false
+        yield* Effect.forkChild(
+          Effect.provideService(
+            Effect.andThen(
+              Effect.forEach(Array.from({ length: before }), () => Effect.void),
+              lease.protect(Effect.sync(() => void (isLost && late.push(before))))
+            ),
+            References.MaxOpsBeforeYield,
+            40
+          ),
+          { startImmediately: true }
+        )
+        stall.millis = 20_000
+        isLost = !(yield* lease.isHeld)
+        assert.isTrue(isLost)
+        for (let i = 0; i < 50; i++) yield* Effect.yieldNow
+      }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
+    }
+    assert.deepStrictEqual(late, [])
+  }))
+
+it.effect("work under two leases does not begin where the check of the second ends the first", () =>
+  Effect.gen(function*() {
+    const terms = termsOf({ ttl: Duration.seconds(10), transition: Duration.seconds(6), maxLocalHandOffs: 0 })
+    const [first, second] = ["a", "b"].map((name) => {
+      const id = `1-aaaaaaaaaaaa:${name}` as MutexName.LeaseId
+      return new HeldLease(MutexName.MutexName.make(name), id, 1 as FencingToken.FencingToken, terms, {
+        monotonic: 0,
+        wall: 0
+      })
+    }) as [HeldLease, HeldLease]
+    // As a finalizer of overdue work does that closes the scope of another lease
+    const leases = {
+      now: () => ({ monotonic: 1, wall: 1 }),
+      check: (lease: HeldLease) => {
+        if (lease === second) first.state = "released"
+      }
+    } as Partial<HeldLeases> as HeldLeases
+    let hasBegun = false
+    const work = protect(leases, [first, second], Effect.sync(() => void (hasBegun = true)))
+    assert.isTrue(Exit.isFailure(yield* Effect.exit(work)))
+    assert.isFalse(hasBegun)
   }))

@@ -1,6 +1,7 @@
 import { assert, it } from "@effect/vitest"
-import { Effect, Fiber, References } from "effect"
+import { Clock, Effect, Fiber, References } from "effect"
 import { TestClock } from "effect/testing"
+import { stalling } from "../support/stalling.ts"
 import * as fleet from "../support/streamFleet.ts"
 
 it.effect("a handler that is set aside while it begins to wait hears that it is asked to stop", () =>
@@ -28,3 +29,36 @@ it.effect("a handler that is set aside while it begins to wait hears that it is 
     }
     assert.deepStrictEqual(missed, [])
   })))
+
+it.effect("work that is set aside while its protection begins does not begin after the loss", () =>
+  Effect.gen(function*() {
+    const { clock, stall } = yield* stalling
+    const late: Array<number> = []
+    for (let before = 0; before < 40; before++) {
+      stall.millis = 0
+      yield* fleet.test(Effect.gen(function*() {
+        const { a } = yield* fleet.ofOne
+        let lease: fleet.Lease | undefined
+        yield* a.serve(1, (given) => Effect.suspend(() => ((lease = given), Effect.never)))
+        yield* TestClock.adjust("1 second")
+        let isLost = false
+        yield* Effect.forkChild(
+          Effect.provideService(
+            Effect.andThen(
+              Effect.forEach(Array.from({ length: before }), () => Effect.void),
+              lease!.protect(Effect.sync(() => void (isLost && late.push(before))))
+            ),
+            References.MaxOpsBeforeYield,
+            40
+          ),
+          { startImmediately: true }
+        )
+        stall.millis = 20_000
+        isLost = !(yield* lease!.isHeld)
+        assert.isTrue(isLost)
+        for (let i = 0; i < 50; i++) yield* Effect.yieldNow
+        yield* a.kill
+      })).pipe(Effect.provideService(Clock.Clock, clock))
+    }
+    assert.deepStrictEqual(late, [])
+  }))

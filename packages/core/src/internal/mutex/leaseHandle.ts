@@ -11,16 +11,21 @@ import { remains, settle } from "../lease/protectedWork.ts"
 import type { HeldLease } from "./heldLease.ts"
 import type { HeldLeases } from "./heldLeases.ts"
 
+const lossOf = (lease: HeldLease): LeaseLost | undefined =>
+  lease.state === "held" ? undefined : lease.loss ?? lease.lossOf("Released")
+
 /** The loss of the lease, if it is over at this instant. */
 const over = (leases: HeldLeases, lease: HeldLease): LeaseLost | undefined => {
   leases.check(lease, leases.now())
-  return lease.state === "held" ? undefined : lease.loss ?? lease.lossOf("Released")
+  return lossOf(lease)
 }
 
-/** The loss of the first lease that is over. */
+/** The loss of the first lease that is over. The end of one runs finalizers of its work, which may release another. */
 const anyOver = (leases: HeldLeases, all: ReadonlyArray<HeldLease>): LeaseLost | undefined => {
+  const now = leases.now()
+  for (const lease of all) leases.check(lease, now)
   for (const lease of all) {
-    const loss = over(leases, lease)
+    const loss = lossOf(lease)
     if (loss !== undefined) return loss
   }
   return undefined

@@ -1,4 +1,5 @@
 /** The `StreamLease` of a handler: what it may ask and do with its data stream. */
+import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -99,20 +100,24 @@ export class LeaseImpl extends Handle implements StreamLease {
   get protect(): StreamLease["protect"] {
     return <A, E, R>(effect: Effect.Effect<A, E, R>) =>
       Effect.uninterruptibleMask((restore) =>
-        Effect.gen({ self: this }, function*() {
+        Effect.withFiber<A, E | LeaseLost, R>((parent) => {
           const { client: { table }, owned } = this
-          yield* table.ensure(owned)
-          const fiber = yield* Effect.forkChild(Effect.interruptible(effect), { startImmediately: true })
+          // Check and begin in one step: after a yield in between the lease may be over
+          if (!table.isHeld(owned)) return Effect.fail(owned.over)
+          const fiber = Effect.runForkWith(parent.context as Context.Context<R>)(effect)
           owned.works.add(fiber)
+          // Its first part may have ended the lease by itself
           if (!owned.isOpen()) fiber.interruptUnsafe()
-          const exit = yield* restore(Fiber.await(fiber)).pipe(
+          return restore(Fiber.await(fiber)).pipe(
             Effect.onInterrupt(() =>
               Effect.flatMap(Effect.andThen(Fiber.interrupt(fiber), Fiber.await(fiber)), remains)
             ),
-            Effect.ensuring(Effect.sync(() => owned.works.delete(fiber)))
+            Effect.ensuring(Effect.sync(() => owned.works.delete(fiber))),
+            // What ended in order was not lost
+            Effect.flatMap((exit) =>
+              settle(exit, table.isHeld(owned) || owned.outcome !== undefined ? undefined : owned.over)
+            )
           )
-          // What ended in order was not lost
-          return yield* settle(exit, table.isHeld(owned) || owned.outcome !== undefined ? undefined : owned.over)
         })
       )
   }

@@ -1,0 +1,112 @@
+/** The subscriptions of a layer at the primaries of a Cluster, over clients in the hands of the test. */
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect, Logger } from "effect"
+import type { Cluster, Redis as Client } from "ioredis"
+import { EventEmitter } from "node:events"
+import { afterEach, beforeEach, vi } from "vitest"
+import * as clusterSubscriptions from "../../src/internal/client/ioredis/clusterSubscriptions.ts"
+
+/** A connection that subscribes at once. */
+class Hand extends EventEmitter {
+  status = "ready"
+
+  call(): Promise<unknown> {
+    return Promise.resolve(1)
+  }
+
+  unsubscribe(): Promise<void> {
+    return Promise.resolve()
+  }
+
+  break(): void {
+    this.status = "end"
+    this.emit("end")
+  }
+}
+
+class Primary {
+  readonly options: { readonly host: string; readonly port: number }
+  /** The connections that were opened to it, the present one last. */
+  readonly opened: Array<Hand> = []
+  /** Whether what is published through the Cluster is heard here. */
+  isReached = true
+
+  constructor(host: string) {
+    this.options = { host, port: 6379 }
+  }
+
+  hear(channel: string, text: string): void {
+    this.opened.at(-1)!.emit("message", channel, text)
+  }
+}
+
+const turn = Effect.promise(() => new Promise<void>((resolve) => setImmediate(resolve)))
+const turns = Effect.repeat(turn, { times: 10 })
+
+/** Two primaries, and what a listener of one channel hears. */
+const clusterOfTwo = Effect.gen(function*() {
+  const primaries = [new Primary("a"), new Primary("b")] as const
+  const publish = (channel: string, text: string) => {
+    for (const primary of primaries) if (primary.isReached) primary.hear(channel, text)
+  }
+  const nodes = primaries.map((primary) =>
+    Object.assign(primary, {
+      call: (_command: string, channel: string, text: string) => Promise.resolve(publish(channel, text))
+    })
+  )
+  const cluster = Object.assign(new EventEmitter(), {
+    status: "ready",
+    slots: [],
+    nodes: () => nodes,
+    refreshSlotsCache: () => undefined
+  })
+  const open = (node: Client) =>
+    Effect.sync(() => {
+      const hand = new Hand()
+      ;(node as unknown as Primary).opened.push(hand)
+      return hand as unknown as Client
+    })
+  const { listen } = yield* clusterSubscriptions.make(cluster as unknown as Cluster, open, Duration.seconds(10))
+  const heard: Array<string | undefined> = []
+  yield* listen("channel", (text) => heard.push(text))
+  return { a: primaries[0], b: primaries[1], heard }
+})
+
+const quiet = Logger.layer([])
+
+/** Timers of connections are those of the platform, whatever clock the program has. */
+const pass = (millis: number) => Effect.andThen(Effect.promise(() => vi.advanceTimersByTimeAsync(millis)), turns)
+
+describe("subscriptions at the primaries of a Cluster", () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }))
+  afterEach(() => void vi.useRealTimers())
+
+  it.live("copies of a message from before a gap hide no message after it", () =>
+    Effect.gen(function*() {
+      const { a, b, heard } = yield* clusterOfTwo
+      a.hear("channel", "look")
+      // Its copy of the message is lost
+      b.opened[0]!.break()
+      yield* pass(100)
+      assert.deepStrictEqual([heard, b.opened.length], [["look", undefined], 2])
+      b.hear("channel", "look")
+      assert.deepStrictEqual(heard, ["look", undefined, "look"])
+      a.hear("channel", "look")
+      assert.deepStrictEqual(heard, ["look", undefined, "look"])
+    }).pipe(Effect.provide(quiet)))
+
+  it.live("one missed beat closes no connection, and two in a row do", () =>
+    Effect.gen(function*() {
+      const { a, b, heard } = yield* clusterOfTwo
+      const beat = Effect.andThen(pass(3000), pass(1000))
+      for (const isReached of [true, false, true, false]) {
+        b.isReached = isReached
+        yield* beat
+      }
+      assert.deepStrictEqual([a.opened.length, b.opened.length, heard], [1, 1, []])
+      yield* beat
+      assert.deepStrictEqual([a.opened.length, b.opened.length], [1, 2])
+      yield* turns
+      assert.deepStrictEqual(heard, [undefined])
+    }).pipe(Effect.provide(quiet)))
+})
