@@ -149,7 +149,10 @@ const SETTINGS: Readonly<Record<string, Setting>> = {
   "slowlog-max-len": integer("128"),
   "tcp-keepalive": fixed("300", integer("300", 0n, INT_MAX)),
   timeout: fixed("0", integer("0", 0n, INT_MAX)),
-  "tracking-table-max-keys": fixed("1000000", integer("1000000"))
+  "tracking-table-max-keys": {
+    initial: "1000000",
+    accept: (value) => value === "0" ? { value } : fixed("1000000", integer("1000000")).accept(value)
+  }
 }
 
 /** Older names of settings. */

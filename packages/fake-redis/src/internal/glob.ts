@@ -53,10 +53,14 @@ const matchClass = (pattern: string, start: number, character: string): number =
       at++
       if (pattern[at] === character) found = true
     } else if (at + 2 < pattern.length && pattern[at + 1] === "-") {
-      const [low, high] = [pattern[at]!, pattern[at + 2]!].sort() as [string, string]
+      const [low, high] = [signed(pattern[at]!), signed(pattern[at + 2]!)]
       at += 2
-      if (character >= low && character <= high) found = true
+      const code = signed(character)
+      if (code >= Math.min(low, high) && code <= Math.max(low, high)) found = true
     } else if (pattern[at] === character) found = true
   }
   return found === not ? -1 : at + 1
 }
+
+/** Redis compares bytes as signed ones, where its compiler does so: on x86. */
+const signed = (character: string): number => (character.charCodeAt(0) << 24) >> 24

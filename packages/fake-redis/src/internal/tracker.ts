@@ -59,9 +59,10 @@ export class Tracker {
   }
 
   changed(key: string, by: Client | undefined): void {
-    if (this.tracking.size === 0) return
     const readers = this.readers.get(key)
-    this.readers.delete(key)
+    // Also of clients that track nothing at present, and may again
+    if (readers !== undefined) this.readers.delete(key)
+    if (this.tracking.size === 0) return
     this.changes.set(key, by)
     for (const client of readers ?? []) {
       const { tracking } = client

@@ -4,6 +4,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { readFileSync } from "node:fs"
+import { commands } from "../../src/internal/commandTable.ts"
 import { openRaw } from "../rawSocket.ts"
 import { bothServers } from "./alike.ts"
 import { toPlain } from "./answers.ts"
@@ -158,6 +159,23 @@ describe("users", () => {
 })
 
 describe("COMMAND", () => {
+  it("has everything, or the guide says that it is missing", async () => {
+    const guide = readFileSync(new URL("../../../../docs/in-memory-redis.md", import.meta.url), "utf8")
+    const missing = guide.slice(guide.indexOf("## Missing commands"), guide.indexOf("## Speed"))
+    const [theirs, ours] = [await open(where().real.path), await open(where().fake.port)]
+    const [names] = await theirs.send([["COMMAND", "LIST"]])
+    for (const name of (names as ReadonlyArray<string>).toSorted()) {
+      const [command = "", subcommand] = name.toUpperCase().split("|")
+      // Without arguments: what is there refuses the call in other words, or has no effect
+      if (["SUBSCRIBE", "MONITOR", "QUIT", "RESET"].includes(command)) continue
+      const [reply] = await ours.send([subcommand === undefined ? [command] : [command, subcommand]])
+      if (!/^-ERR unknown (?:sub)?command/.test(String(toPlain(reply!)))) continue
+      const isThere = commands.has(command.toLowerCase())
+      assert.include(missing, `\`${isThere && subcommand !== undefined ? `${command} ${subcommand}` : command}\``)
+    }
+    theirs.close()
+    ours.close()
+  })
   it("describes each command as Redis does", async () => {
     const connection = await open(where().real.path)
     assert.strictEqual(readFileSync(file, "utf8"), moduleOf(await commandSpecs(connection)))

@@ -44,7 +44,7 @@ describe("the engine and redis-server", () => {
 
   it("answer alike over a socket", async () => {
     const connection = await open(server!.path)
-    const { comparisons, differences } = await overSocket(connection, 6, 2000)
+    const { comparisons, differences } = await overSocket(connection, server!.path, 6, 2000)
     connection.close()
     assert.isAtLeast(comparisons, 2000)
     assert.deepStrictEqual(differences.map((difference) => runner.describe(difference)), [])

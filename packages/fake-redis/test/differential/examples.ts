@@ -270,5 +270,11 @@ export const initialSettings: ReadonlyArray<string> = [
   "set-max-intset-entries",
   "512",
   "hash-max-listpack-entries",
-  "512"
+  "512",
+  "hash-max-listpack-value",
+  "64",
+  "zset-max-listpack-value",
+  "64",
+  "list-max-listpack-size",
+  "-2"
 ]

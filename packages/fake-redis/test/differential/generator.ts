@@ -1,6 +1,7 @@
 /**
  * Random command sequences as a function of a seed.
  */
+import { anyCommand } from "./anyCommand.ts"
 import { choices } from "./choices.ts"
 import type { Draw } from "./draw.ts"
 import { scripts } from "./scripts.ts"
@@ -50,11 +51,14 @@ export const generate = (draw: Draw): ReadonlyArray<ReadonlyArray<string>> => {
     return [["DISCARD"], ["SELECT", "0"], ["DEL", first[1]!], first, second]
   }
   // Which commands are a change to those who watch.
-  if (roll < 0.19) return [["DISCARD"], ["WATCH", ...KEYS], fill(pick(draw, weighted), draw), ["MULTI"], ["EXEC"]]
+  if (roll < 0.19) {
+    return [["DISCARD"], ["WATCH", ...KEYS], ...withEncoding(fill(pick(draw, weighted), draw)), ["MULTI"], ["EXEC"]]
+  }
   if (roll < 0.2) {
     const steps = Array.from({ length: 8 }, () => pick(draw, groupSteps))
     return [...groupBeginning, ...steps, "XINFO STREAM x1 FULL"].map((template) => fill(template, draw))
   }
+  if (roll < 0.26) return [anyCommand(draw)]
   const args = fill(pick(draw, weighted), draw)
   // A wrong WAIT waits for good; a wrong SPOP, or a deadline that is near, is a matter of luck; a setting outlives a seed.
   if (draw() < 0.02 && !/^(?:WAIT|SPOP|SRANDMEMBER|CONFIG)$/.test(args[0]!)) {
@@ -65,5 +69,9 @@ export const generate = (draw: Draw): ReadonlyArray<ReadonlyArray<string>> => {
       args[1 + Math.floor(draw() * (args.length - 1))] = placeholder(args[0]!.startsWith("X") ? "i" : "int", draw)
     }
   }
-  return [args]
+  return withEncoding(args)
 }
+
+/** Before a scan, what decides whether there are pages. */
+const withEncoding = (args: ReadonlyArray<string>): ReadonlyArray<ReadonlyArray<string>> =>
+  /^[HSZ]SCAN$/.test(args[0]!) && args.length > 1 ? [["OBJECT", "ENCODING", args[1]!], args] : [args]

@@ -5,12 +5,14 @@ import type { Normal } from "./answers.ts"
 import { isList } from "./answers.ts"
 
 const STRINGS: ReadonlyArray<string> = ["raw", "embstr", "int"]
+const TABLES: ReadonlyArray<string> = ["hashtable", "skiplist"]
 const SCANS: ReadonlyArray<string> = ["SCAN", "SSCAN", "HSCAN", "ZSCAN"]
 
 export interface Known {
   readonly name: string
   readonly reason: string
-  readonly matches: (args: ReadonlyArray<string>, real: Normal, fake: Normal) => boolean
+  /** `encoding`: what OBJECT ENCODING said before the command. */
+  readonly matches: (args: ReadonlyArray<string>, real: Normal, fake: Normal, encoding: Normal) => boolean
 }
 
 export const known: ReadonlyArray<Known> = [
@@ -44,10 +46,13 @@ export const known: ReadonlyArray<Known> = [
       real.length === fake.length
   },
   {
-    name: "where a SCAN page ends",
-    reason: "The cursor is a position in the table of Redis and in an order of hashes here; both find every key.",
-    matches: ([name, ...args], real, fake) =>
+    name: "where a page of a table ends",
+    reason:
+      "The cursor is a position in the table of Redis and in an order of hashes here. `scans.ts` walks both to the end and " +
+      "compares what they found; a compact collection comes in one page, which is compared.",
+    matches: ([name, ...args], real, fake, encoding) =>
       SCANS.includes(name!) && isList(real) && isList(fake) &&
+      (name === "SCAN" || TABLES.includes(String(encoding))) &&
       (real[0] !== "0" || fake[0] !== "0" || args[name === "SCAN" ? 0 : 1] !== "0")
   }
 ]

@@ -1,6 +1,7 @@
 /**
- * `node main.ts --cases 100000 --seed 7 [--port P] [--context 4] [--socket]`: compares the engine, or the server that
- * listens on a socket, with a redis-server of its own or at the port.
+ * `node main.ts --cases 100000 --seed 7 [--port P] [--context 4]`: compares the engine with a redis-server of its own or
+ * at the port. With `--socket` it compares the server that listens on a socket, and what both send to clients that track
+ * keys, with a redis-server of its own.
  */
 import { parseArgs } from "node:util"
 import { loadLua } from "../../src/internal/lua/vm.ts"
@@ -19,7 +20,7 @@ const { values } = parseArgs({
   }
 })
 
-const server = values.port === undefined ? await startServer() : undefined
+const server = values.port === undefined || values.socket ? await startServer() : undefined
 try {
   const connection = await open(server === undefined ? Number(values.port) : server.path)
   const version = await versionOf(connection)
@@ -28,7 +29,7 @@ try {
   const seed = Number(values.seed)
   const cases = Number(values.cases)
   const { accepted, comparisons, differences } = values.socket
-    ? await overSocket(connection, seed, cases)
+    ? await overSocket(connection, server!.path, seed, cases)
     : await run(connection, engineFake(lua, seed), seed, cases)
   const seconds = (performance.now() - started) / 1000
   connection.close()

@@ -4,14 +4,18 @@ import type { Connection } from "./resp.ts"
 import { open } from "./resp.ts"
 import type { Outcome } from "./runner.ts"
 import { run, socketFake } from "./runner.ts"
+import { openTrackers } from "./trackers.ts"
 
 /** A batch reaches the fake after the real server has answered it. */
 const behind = 1000
 
-export const overSocket = async (real: Connection, seed: number, cases: number): Promise<Outcome> => {
+/** `path`: where the real server listens. */
+export const overSocket = async (real: Connection, path: string, seed: number, cases: number): Promise<Outcome> => {
   const server = await createFakeRedis({ seed: String(seed), expiryDelay: [0, 0] })
   const fake = await open(server.port)
-  const outcome = await run(real, socketFake(fake), seed, cases, behind)
+  const trackers = await openTrackers({ path }, { port: server.port })
+  const outcome = await run(real, socketFake(fake), seed, cases, { tolerance: behind, trackers })
+  trackers.close()
   fake.close()
   await server.close()
   return outcome

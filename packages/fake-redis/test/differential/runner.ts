@@ -12,6 +12,8 @@ import { generate } from "./generator.ts"
 import { known } from "./known.ts"
 import type { Answer, Connection } from "./resp.ts"
 import { Refusal } from "./resp.ts"
+import { scansOf, walk } from "./scans.ts"
+import type { Trackers } from "./trackers.ts"
 
 type Args = ReadonlyArray<string>
 
@@ -96,13 +98,16 @@ export const socketFake = (connection: Connection): Fake => ({
   send: (commands) => connection.send(commands.map(([args]) => args))
 })
 
-/** `tolerance`: by how many ms times may differ, beside the pauses of the real server. */
+/**
+ * `tolerance`: by how many ms times may differ, beside the pauses of the real server. `trackers`: clients of both servers
+ * that are sent invalidations.
+ */
 export const run = async (
   connection: Connection,
   server: Fake,
   seed: number,
   cases: number,
-  tolerance = 2
+  { tolerance = 2, trackers }: { readonly tolerance?: number; readonly trackers?: Trackers } = {}
 ): Promise<Outcome> => {
   let micros = 0
   const draw = makeDraw(seed)
@@ -112,6 +117,7 @@ export const run = async (
   const queued: Array<Args> = []
   let comparisons = 0
   let step = 0
+  let encoding: Normal = null
   /** The longest pause of the server within a batch, in ms: times may differ by as much. */
   let slack = 0
 
@@ -131,9 +137,13 @@ export const run = async (
     return commands.map((_, index) => [real[index * 2 + 1]!, fake[index]!])
   }
 
+  const sendNow = async (commands: ReadonlyArray<Args>) => await server.send(commands.map((args) => [args, undefined]))
+
   const agree = (args: Args, real: Normal, fake: Normal): boolean => {
+    const before = encoding
+    if (args[0] === "OBJECT" && args[1] === "ENCODING") encoding = real
     if (same(real, fake, tolerance + slack)) return true
-    const reason = known.find((item) => item.matches(args, real, fake))
+    const reason = known.find((item) => item.matches(args, real, fake, before))
     if (reason === undefined) return false
     accepted.set(reason.name, (accepted.get(reason.name) ?? 0) + 1)
     return true
@@ -155,7 +165,7 @@ export const run = async (
     const ok = name === "EXEC" && isList(real) && isList(fake)
       ? agreeOnAll(commands, real, fake)
       : agree(args, normalise(name, real), normalise(name, fake))
-    if (!ok) differences.push({ seed, step, args, real: show(real), fake: show(fake), context: history.slice(-60) })
+    if (!ok) differences.push({ seed, step, args, real: show(real), fake: show(fake), context: history.slice(-260) })
     return ok
   }
 
@@ -168,6 +178,10 @@ export const run = async (
   ])
   while (comparisons < cases && differences.length < 20) {
     const before = differences.length
+    if (trackers !== undefined) {
+      const [real, fake] = await trackers.begin(draw)
+      compare(trackers.command, real, fake)
+    }
     const commands: Array<Args> = []
     while (commands.length < BATCH) commands.push(...generate(draw))
     // No transaction is left open, so that what follows is run at once.
@@ -188,6 +202,14 @@ export const run = async (
       const probes = names.flatMap((key, index) => [readers[String(types[index]![0])]!(key), ["PTTL", key]])
       const values = await both(probes)
       probes.forEach((args, index) => compare(args, values[index]![0], values[index]![1]))
+      for (const args of scansOf(draw, names.map((key, index) => [key, String(types[index]![0])]))) {
+        const [theirs, ours] = [await walk(connection.send, args), await walk(sendNow, args)]
+        compare(args, theirs, ours)
+      }
+    }
+    if (trackers !== undefined) {
+      const [real, fake] = await trackers.end(commands)
+      compare(trackers.command, real, fake)
     }
     await both([["SELECT", "0"]])
     // State that differs would only repeat the difference.

@@ -49,8 +49,9 @@ PERSIST {k}
 RENAME {k} {k}
 RENAMENX {k} {k}
 KEYS {glob}
-SCAN 0 COUNT 1000 MATCH {glob}
+SCAN <0|0|0|1|abc|-1> COUNT <1000|1000|1|0|abc> <MATCH {glob}|TYPE string|TYPE foo|MATCH {glob} TYPE hash|>
 SCAN 0 COUNT 1000 TYPE <string|list|zset|foo>
+SCAN 0 <MATCH|COUNT|TYPE|FOO 1|>
 DBSIZE
 COPY {k} {k} <REPLACE|DB 1|DB 1 REPLACE|>
 MOVE {k} <1|0|99|abc>
@@ -71,7 +72,7 @@ HSTRLEN {h} {f}
 HINCRBY {h} {f} {int}
 HINCRBYFLOAT {h} {f} {float}
 HSETNX {h} {f} {v}
-HSCAN {h} 0 COUNT <1000|1>
+HSCAN {h} 0 <COUNT 1000|COUNT 1|COUNT 0|COUNT abc|MATCH {glob}|MATCH {glob} COUNT 2|NOVALUES|>
 LPUSH {l} {m} {m}|2
 RPUSH {l} {m} {m}|2
 LPUSHX {l} {m}
@@ -106,7 +107,7 @@ SINTERSTORE {t} {t} {t}
 SUNIONSTORE {k} {t} {t}
 SDIFFSTORE {t} {t} {t}
 SINTERCARD 2 {t} {t} <LIMIT {i}|>
-SSCAN {t} 0 COUNT <1000|1> <MATCH {glob}|>
+SSCAN {t} 0 <COUNT 1000|COUNT 1|COUNT 2 MATCH {glob}|MATCH {glob}|>
 ZADD {z} {sc} {m}|3
 ZADD {z} {sc} {m} {sc} {m}
 ZADD {z} <NX|XX|GT|LT|CH|NX CH|XX GT|GT LT|NX XX|XX LT CH> {sc} {m}
@@ -142,7 +143,7 @@ ZUNIONSTORE {z} <0|3|abc> {z} {t}
 ZINTERSTORE {z} 2 {z} <{z}|{t}> <WEIGHTS 2 abc|AGGREGATE foo|AGGREGATE SUM|>
 ZUNION 2 {z} {z} <WITHSCORES|>
 ZDIFF 2 {z} {z} <WITHSCORES|>
-ZSCAN {z} 0 COUNT <1000|1>
+ZSCAN {z} 0 <COUNT 1000|COUNT 1|MATCH {glob}|COUNT 2 MATCH {glob}|>
 XADD {x} <NOMKSTREAM|MAXLEN 3|MAXLEN = 2|MINID 3|MAXLEN ~ 2|MAXLEN 5 LIMIT 3|MAXLEN ~ 5 LIMIT 3|> {newid} a {v}|4
 XADD {x} {id} a
 XADD {x} {id} {f} {v}
@@ -220,9 +221,11 @@ CLIENT <PAUSE abc|PAUSE -1|REPLY foo|GETREDIR|TRACKINGINFO|CACHING YES|NO-EVICT 
 CONFIG SET maxmemory 0 maxmemory 0
 CONFIG SET stream-node-max-entries <2|3|100|-1|abc|0>
 CONFIG SET stream-node-max-bytes <40|60|100|4096|4kb|abc>
-CONFIG SET hash-max-<listpack|ziplist>-entries <64|512|-1>
-CONFIG SET set-max-intset-entries <64|512|x>
-CONFIG SET zset-max-listpack-entries <64|128>
+CONFIG SET hash-max-<listpack|ziplist>-<entries|value> <2|4|64|512|-1>
+CONFIG SET set-max-intset-entries <1|2|64|512|x>
+CONFIG SET zset-max-<listpack|ziplist>-<entries|value> <2|3|64|128|abc>
+CONFIG SET tracking-table-max-keys <1000000|0|abc>
+CONFIG SET list-max-listpack-size <-2|128|0|abc>
 CONFIG SET min-replicas-to-write <0|0|0|-1|abc>
 CONFIG SET <save|timeout|tcp-keepalive|maxclients|hz|activerehashing|appendonly|list-max-ziplist-size|foo> <foo|-1>
 CONFIG GET <stream-node-max-entries|hash-max-ziplist-entries|*max-intset*|min-slaves-to-write|timeout>

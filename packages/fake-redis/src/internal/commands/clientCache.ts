@@ -107,6 +107,6 @@ export const trackingInfo = ({ tracking }: Client): Value => {
     "redirect",
     tracking.redirect,
     "prefixes",
-    tracking.prefixes?.filter((text) => text !== "").sort() ?? []
+    tracking.prefixes?.slice().sort() ?? []
   ]
 }

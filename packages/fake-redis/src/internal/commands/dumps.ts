@@ -7,6 +7,7 @@ import type { Context } from "../context.ts"
 import { SortedSet } from "../data/sortedSet.ts"
 import type { Stream } from "../data/stream.ts"
 import { cloneStream } from "../data/stream.ts"
+import { isTable, toTable } from "../data/tables.ts"
 import type { Entry, TypeName, ValueTypes } from "../data/values.ts"
 import { integer } from "../numbers.ts"
 import { fail, OK, syntaxError } from "../reply.ts"
@@ -43,7 +44,8 @@ const reviver = (_key: string, value: unknown): unknown => {
 const dump: Handler = (context, args) => {
   const entry = context.db.read(args[1]!)
   if (entry === undefined) return null
-  const body = MARK + JSON.stringify([entry.type, entry.value], replacer)
+  const body = MARK +
+    JSON.stringify([entry.type, entry.value, typeof entry.value !== "string" && isTable(entry.value)], replacer)
   return body + sha1(body)
 }
 
@@ -52,7 +54,12 @@ const read = (payload: string): readonly [TypeName, ValueTypes[TypeName]] => {
   if (!body.startsWith(MARK) || sha1(body) !== payload.slice(-SUM)) {
     return fail("ERR DUMP payload version or checksum are wrong")
   }
-  const [type, value] = JSON.parse(body.slice(MARK.length), reviver) as [TypeName, ValueTypes[TypeName]]
+  const [type, value, isOfTable] = JSON.parse(body.slice(MARK.length), reviver) as [
+    TypeName,
+    ValueTypes[TypeName],
+    boolean
+  ]
+  if (isOfTable && typeof value !== "string") toTable(value)
   return [type, type === "stream" ? cloneStream(value as Stream) : value]
 }
 

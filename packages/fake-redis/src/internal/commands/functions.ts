@@ -126,7 +126,10 @@ const functionCommand: Handler = ({ server }, args) => {
     case "delete":
       return libraries.delete(args[2]!) ? OK : fail("ERR Library not found")
     case "flush":
-      if (args.length > 3 || (args[2] !== undefined && !/^(?:sync|async)$/i.test(args[2]))) {
+      if (args.length > 3) {
+        return fail(`ERR unknown subcommand or wrong number of arguments for '${args[1]!}'. Try FUNCTION HELP.`)
+      }
+      if (args[2] !== undefined && !/^(?:sync|async)$/i.test(args[2])) {
         return fail("ERR FUNCTION FLUSH only supports SYNC|ASYNC option")
       }
       libraries.clear()

@@ -4,7 +4,8 @@
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"
-import { isHashListpack } from "../data/encoding.ts"
+import { growHash } from "../data/encoding.ts"
+import { isTable } from "../data/tables.ts"
 import { addFloats, bigInteger, double, drawCount, MAX_INT64, MIN_INT64, parseBigInt } from "../numbers.ts"
 import type { Value } from "../reply.ts"
 import { fail, NOT_FLOAT, OK, syntaxError } from "../reply.ts"
@@ -15,6 +16,11 @@ const read = (context: Context, key: string): Map<string, string> | undefined =>
 const forWrite = (context: Context, key: string): Map<string, string> =>
   (context.db.writeAs(key, "hash") ?? context.db.put(key, "hash", new Map())).value
 
+const setField = (context: Context, key: string, field: string, value: string): void => {
+  const hash = forWrite(context, key).set(field, value)
+  growHash(hash, context.server.config, [field, value])
+}
+
 const hset = (name: string, status: boolean) => (context: Context, args: ReadonlyArray<string>): Value => {
   if (args.length % 2 === 1) return fail(`ERR wrong number of arguments for '${name}' command`)
   const hash = forWrite(context, args[1]!)
@@ -23,6 +29,7 @@ const hset = (name: string, status: boolean) => (context: Context, args: Readonl
     if (!hash.has(args[i]!)) created++
     hash.set(args[i]!, args[i + 1]!)
   }
+  growHash(hash, context.server.config, args.slice(2))
   context.changed(args[1]!, "h", "hset")
   return status ? OK : created
 }
@@ -30,7 +37,7 @@ const hset = (name: string, status: boolean) => (context: Context, args: Readonl
 const hsetnx: Handler = (context, args) => {
   const hash = context.db.writeAs(args[1]!, "hash")?.value
   if (hash?.has(args[2]!) === true) return 0
-  forWrite(context, args[1]!).set(args[2]!, args[3]!)
+  setField(context, args[1]!, args[2]!, args[3]!)
   context.changed(args[1]!, "h", "hset")
   return 1
 }
@@ -66,7 +73,7 @@ const hincrby: Handler = (context, args) => {
   const current = old === undefined ? 0n : parseBigInt(old) ?? fail("ERR hash value is not an integer")
   const next = current + by
   if (next > MAX_INT64 || next < MIN_INT64) return fail("ERR increment or decrement would overflow")
-  forWrite(context, key).set(field, next.toString())
+  setField(context, key, field, next.toString())
   context.changed(key, "h", "hincrby")
   return next
 }
@@ -77,7 +84,7 @@ const hincrbyfloat: Handler = (context, args) => {
   if (!Number.isFinite(size)) return fail("ERR value is NaN or Infinity")
   const old = context.db.writeAs(key, "hash")?.value.get(field)
   const next = addFloats(old ?? "0", by, ["ERR hash value is not a float", NOT_FLOAT])
-  forWrite(context, key).set(field, next)
+  setField(context, key, field, next)
   context.changed(key, "h", "hincrbyfloat")
   return next
 }
@@ -86,7 +93,7 @@ const hscan: Handler = (context, args) => {
   if (!/^[+-]?[0-9]{1,20}$/.test(args[2]!)) return fail("ERR invalid cursor")
   const hash = read(context, args[1]!)
   if (hash === undefined) return ["0", []]
-  const [cursor, page] = scanPage(Array.from(hash.keys()), args, 2, isHashListpack(hash, context.server.config))
+  const [cursor, page] = scanPage(Array.from(hash.keys()), args, 2, !isTable(hash))
   return [cursor, page.flatMap((field) => [field, hash.get(field)!])]
 }
 

@@ -216,7 +216,7 @@ const object: Handler = (context, args) => {
   const entry = context.db.inspect(args[2]!)
   if (entry === undefined) return null
   if (what === "idletime") return Math.floor((context.now - entry.accessedAt) / 1000)
-  if (what === "encoding") return encodingOf(entry.type, entry.value, context.server.config)
+  if (what === "encoding") return encodingOf(entry.type, entry.value)
   if (what === "freq") {
     return fail(
       "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching " +

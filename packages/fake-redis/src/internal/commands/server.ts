@@ -6,6 +6,7 @@ import { define } from "../command.ts"
 import { DATABASES } from "../keyspace.ts"
 import { integer, smallInteger } from "../numbers.ts"
 import { fail, OK } from "../reply.ts"
+import { touchWatchers } from "../watches.ts"
 import { info } from "./info.ts"
 
 const wait: Handler = (_context, args) => {
@@ -20,10 +21,10 @@ const swapdb: Handler = ({ server }, args) => {
   if (a < 0 || b < 0 || a >= DATABASES || b >= DATABASES) return fail("ERR DB index is out of range")
   if (a === b) return OK
   const [first, second] = [server.dbs[a]!, server.dbs[b]!]
-  // A key that is in either database changes for those who watch it in the other.
+  // A key that is in either database changes for those who watch it in the other. Who tracks it is sent nothing
   for (const key of [...first.entries.keys(), ...second.entries.keys()]) {
-    server.touch(first, key)
-    server.touch(second, key)
+    touchWatchers(server, a, key, false)
+    touchWatchers(server, b, key, false)
   }
   server.dbs[a] = second
   server.dbs[b] = first

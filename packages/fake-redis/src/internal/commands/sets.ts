@@ -4,7 +4,8 @@
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"
-import { isIntset } from "../data/encoding.ts"
+import { growSet } from "../data/encoding.ts"
+import { isTable } from "../data/tables.ts"
 import type { Entry } from "../data/values.ts"
 import { drawCount, integer } from "../numbers.ts"
 import { fail, syntaxError } from "../reply.ts"
@@ -17,7 +18,10 @@ const sadd: Handler = (context, args) => {
   const before = set.size
   for (let i = 2; i < args.length; i++) set.add(args[i]!)
   const added = set.size - before
-  if (added > 0) context.changed(args[1]!, "s", "sadd")
+  if (added > 0) {
+    growSet(set, context.server.config, args.slice(2))
+    context.changed(args[1]!, "s", "sadd")
+  }
   return added
 }
 
@@ -85,6 +89,7 @@ const smove: Handler = (context, args) => {
   const set = (target ?? context.db.put(to, "set", new Set())).value
   if (!set.has(member)) {
     set.add(member)
+    growSet(set, context.server.config, [member])
     context.changed(to, "s", "sadd")
   }
   return 1
@@ -113,6 +118,7 @@ const storeCombined = (how: Combine): Handler => (context, args) => {
     }
     return 0
   }
+  growSet(result, context.server.config, result)
   context.db.put(key, "set", result)
   context.changed(key, "s", `s${how}store`)
   return result.size
@@ -136,7 +142,7 @@ const sscan: Handler = (context, args) => {
   if (!/^[+-]?[0-9]{1,20}$/.test(args[2]!)) return fail("ERR invalid cursor")
   const set = read(context, args[1]!)
   if (set === undefined) return ["0", []]
-  return scanPage(Array.from(set), args, 2, isIntset(set, context.server.config))
+  return scanPage(Array.from(set), args, 2, !isTable(set))
 }
 
 export const setCommands: ReadonlyArray<Command> = [

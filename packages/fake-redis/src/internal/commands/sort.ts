@@ -5,6 +5,7 @@ import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"
 import { SortedSet } from "../data/sortedSet.ts"
+import { toTable } from "../data/tables.ts"
 import { integer, parseDouble, parseInteger } from "../numbers.ts"
 import type { Value } from "../reply.ts"
 import { fail, syntaxError, WRONGTYPE } from "../reply.ts"
@@ -66,7 +67,7 @@ const elementsOf = (context: Context, key: string): ReadonlyArray<string> => {
   if (value === undefined) return []
   if (Array.isArray(value)) return value.slice()
   if (value instanceof SortedSet) {
-    value.isUnpacked = true
+    toTable(value)
     return value.order.map(({ member }) => member)
   }
   if (!(value instanceof Set)) return fail(WRONGTYPE)

@@ -6,6 +6,7 @@ import { define } from "../command.ts"
 import type { Context } from "../context.ts"
 import type { Scored } from "../data/sortedSet.ts"
 import { SortedSet } from "../data/sortedSet.ts"
+import { toTable } from "../data/tables.ts"
 import { integer, parseDouble } from "../numbers.ts"
 import { fail, syntaxError, WRONGTYPE } from "../reply.ts"
 import { itemsReply, storeSorted } from "./sortedSets.ts"
@@ -58,6 +59,7 @@ const combine = (
     return Number.isNaN(sum) ? 0 : sum
   }
   const result = new SortedSet()
+  toTable(result)
   if (how === "union") {
     const sums = new Map<string, number>()
     sources.forEach((source, index) => {

@@ -4,9 +4,10 @@
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"
-import { isSortedSetListpack } from "../data/encoding.ts"
+import { growSortedSet } from "../data/encoding.ts"
 import type { Scored } from "../data/sortedSet.ts"
 import { SortedSet } from "../data/sortedSet.ts"
+import { isTable } from "../data/tables.ts"
 import type { Entry } from "../data/values.ts"
 import { double, drawCount, formatDouble } from "../numbers.ts"
 import type { Value } from "../reply.ts"
@@ -30,6 +31,7 @@ export const storeSorted = (context: Context, key: string, items: ReadonlyArray<
     return 0
   }
   const zset = new SortedSet()
+  growSortedSet(zset, context.server.config, items.map(({ member }) => member))
   for (const { member, score } of items) zset.set(member, score)
   context.db.put(key, "zset", zset)
   context.changed(key, "z", event)
@@ -45,7 +47,7 @@ export const zadd = (context: Context, args: ReadonlyArray<string>, increments: 
   let ch = false
   let incr = increments
   let at = 2
-  for (; !increments && at < args.length; at++) {
+  for (; at < args.length; at++) {
     const option = args[at]!.toLowerCase()
     if (option === "nx") nx = true
     else if (option === "xx") xx = true
@@ -99,6 +101,7 @@ export const zadd = (context: Context, args: ReadonlyArray<string>, increments: 
       }
     } else if (xx) skipped = true
     else {
+      growSortedSet(zset, context.server.config, [member])
       zset.set(member, score)
       added++
     }
@@ -147,7 +150,7 @@ const zscan: Handler = (context, args) => {
     zset.order.map((item) => item.member),
     args,
     2,
-    isSortedSetListpack(zset, context.server.config)
+    !isTable(zset)
   )
   return [cursor, page.flatMap((member) => [member, formatDouble(zset.scores.get(member)!)])]
 }

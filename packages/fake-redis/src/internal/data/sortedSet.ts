@@ -1,6 +1,8 @@
 /**
  * A sorted set: scores by member, and the members in order of score and then of bytes.
  */
+import { isTable } from "./tables.ts"
+
 export interface Scored {
   readonly member: string
   readonly score: number
@@ -9,8 +11,6 @@ export interface Scored {
 export class SortedSet {
   readonly scores = new Map<string, number>()
   readonly order: Array<Scored> = []
-  /** SORT unpacks a small set for good. */
-  isUnpacked = false
 
   get size(): number {
     return this.order.length
@@ -18,7 +18,6 @@ export class SortedSet {
 
   clone(): SortedSet {
     const copy = new SortedSet()
-    copy.isUnpacked = this.isUnpacked
     for (const item of this.order) {
       copy.scores.set(item.member, item.score)
       copy.order.push(item)
@@ -42,7 +41,7 @@ export class SortedSet {
 
   set(member: string, given: number): void {
     // A packed set keeps scores as integers where it can, and so has no negative zero.
-    const score = given === 0 && !this.isUnpacked ? 0 : given
+    const score = given === 0 && !isTable(this) ? 0 : given
     const old = this.scores.get(member)
     if (old !== undefined) this.order.splice(this.position(old, member), 1)
     this.scores.set(member, score)

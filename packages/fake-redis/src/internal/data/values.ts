@@ -4,6 +4,7 @@
 import { SortedSet } from "./sortedSet.ts"
 import type { Stream } from "./stream.ts"
 import { cloneStream } from "./stream.ts"
+import { isTable, toTable } from "./tables.ts"
 
 export interface ValueTypes {
   readonly string: string
@@ -28,9 +29,15 @@ export interface Entry<T extends TypeName = TypeName> {
   accessedAt: number
 }
 
-export const cloneValue = (entry: Entry): ValueTypes[TypeName] => {
-  const value = entry.value
+/** A copy of a table is a table. */
+export const cloneValue = ({ value }: Entry): ValueTypes[TypeName] => {
   if (typeof value === "string") return value
+  const copy = copyOf(value)
+  if (isTable(value)) toTable(copy)
+  return copy
+}
+
+const copyOf = (value: Exclude<ValueTypes[TypeName], string>) => {
   if (Array.isArray(value)) return value.slice()
   if (value instanceof Map) return new Map(value)
   if (value instanceof Set) return new Set(value)
