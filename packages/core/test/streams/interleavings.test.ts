@@ -28,10 +28,10 @@ const newTable = Effect.gen(function*() {
   return new StreamTable(yield* Clock.Clock, config, recorder)
 })
 
-const ownedBy = (table: StreamTable, stream: string, token: number) =>
+const ownedBy = (table: StreamTable, stream: string, token: number, entry = "1-0") =>
   new OwnedStream({
     stream: StreamName.StreamName.make(stream),
-    entry: StreamName.EntryId.make("1-0"),
+    entry: StreamName.EntryId.make(entry),
     consumer: StreamName.ConsumerName.make("simba-consumer-a"),
     epoch: StreamStore.Epoch.make(`session00000.${token}`),
     token: token as FencingToken,
@@ -189,6 +189,29 @@ describe("an end that failed", () => {
 })
 
 describe("the owned data streams of a client", () => {
+  it.effect("end together when one of them is used, before a timer fires", () =>
+    Effect.gen(function*() {
+      const { clock, stall } = yield* stalling
+      const table = yield* Effect.provideService(newTable, Clock.Clock, clock)
+      const lost: Array<string> = []
+      table.onLost = ({ stream }) => lost.push(stream)
+      const [first, second] = [ownedBy(table, "s1", 1, "1-0"), ownedBy(table, "s2", 2, "2-0")]
+      table.add(first)
+      table.add(second)
+      let isSecondOpen: boolean | undefined
+      first.onLoss.add(() => isSecondOpen = second.isOpen())
+      stall.millis = 1000
+      const third = ownedBy(table, "s3", 3, "3-0")
+      table.add(third)
+      assert.isTrue(table.isHeld(third))
+      assert.deepStrictEqual(lost, [])
+      stall.millis = 2000
+      assert.isTrue(table.isHeld(third))
+      assert.deepStrictEqual(lost, ["s1", "s2"])
+      // All are interrupted before anybody is notified
+      assert.isFalse(isSecondOpen)
+    }))
+
   it.effect("are those whose deadline has not passed, also in a process that is too busy for its timers", () =>
     fleet.test(Effect.gen(function*() {
       const { clock, stall } = yield* stalling

@@ -143,14 +143,16 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
     return this.loss === undefined && this.outcome === undefined
   }
 
-  /** Interrupts the handler and protected work, and notifies all listeners. */
-  lose(reason: LossReason["_tag"]): LeaseLost {
-    const loss = this.loss = this.lossOf(reason)
+  /** Interrupts the handler and protected work. `notifyLoss` follows. */
+  lose(reason: LossReason["_tag"]): void {
+    this.loss = this.lossOf(reason)
     this.handler?.interruptUnsafe()
     for (const work of this.works) work.interruptUnsafe()
-    this.onLoss.tell(loss)
+  }
+
+  notifyLoss(): void {
+    if (this.loss !== undefined) this.onLoss.tell(this.loss)
     this.onEnd.tell()
-    return loss
   }
 
   /** Ends it in order. */

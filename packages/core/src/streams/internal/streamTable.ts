@@ -58,11 +58,7 @@ export class StreamTable {
   onLost: (owned: OwnedStream, reason: Lost) => void = () => {}
 
   constructor(clock: Clock.Clock, config: StreamConfig, metrics: Recorder) {
-    this.leases = new LeaseDeadlines<OwnedStream>(clock, (ended, now) => {
-      for (const owned of ended) {
-        if (this.isHeld(owned, now) && owned.stallsAt() <= now.monotonic) this.lose(owned, "Stalled")
-      }
-    })
+    this.leases = new LeaseDeadlines<OwnedStream>(clock, (ended, now) => this.endOverdue(ended, now))
     this.config = config
     this.metrics = metrics
     this.terms = termsOf(config)
@@ -204,12 +200,30 @@ export class StreamTable {
   }
 
   lose(owned: OwnedStream, reason: Lost): void {
-    if (!this.drop(owned)) return
-    const loss = owned.lose(reason)
+    if (this.interrupt(owned, reason)) this.reportLoss(owned, reason)
+  }
+
+  /** Interrupts the handlers of all before it notifies anybody: what one costs would delay the last. */
+  private endOverdue(ended: ReadonlyArray<OwnedStream>, now: Instant): void {
+    const lost = ended.flatMap((owned): ReadonlyArray<readonly [OwnedStream, Lost]> => {
+      const reason = owned.left(now) <= 0 ? owned.expiry() : owned.stallsAt() <= now.monotonic ? "Stalled" : undefined
+      return reason !== undefined && this.interrupt(owned, reason) ? [[owned, reason]] : []
+    })
+    for (const [owned, reason] of lost) this.reportLoss(owned, reason)
+  }
+
+  private interrupt(owned: OwnedStream, reason: Lost): boolean {
+    if (!this.drop(owned)) return false
+    owned.lose(reason)
+    return true
+  }
+
+  private reportLoss(owned: OwnedStream, reason: Lost): void {
     this.roomChanged()
     this.metrics.update(StreamMetrics.losses[reason], 1)
-    this.losses.push(loss)
+    this.losses.push(owned.over)
     if (this.losses.length === 1) this.metrics.run(this.logLosses)
+    owned.notifyLoss()
     this.onLost(owned, reason)
   }
 
@@ -246,8 +260,9 @@ export class StreamTable {
     this.roomChanged()
   }
 
-  /** Whether it is owned at this instant. Loses it if its deadline has passed by the clock, even if no timer has fired. */
+  /** Whether it is owned at this instant. Loses all whose deadlines have passed by the clock, even if no timer has fired. */
   isHeld(owned: OwnedStream, now = this.now()): boolean {
+    this.leases.sweep(now)
     if (owned.isOpen() && owned.left(now) <= 0) this.lose(owned, owned.expiry())
     return owned.isOpen()
   }
