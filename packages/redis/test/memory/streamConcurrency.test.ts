@@ -3,7 +3,7 @@ import { StreamClient, StreamMessages } from "@effect-simba/core/streams"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { TestStreams } from "@effect-simba/testkit/streams"
 import { assert, it } from "@effect/vitest"
-import { Effect, Schema } from "effect"
+import { Effect, Schedule, Schema } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
 
@@ -38,5 +38,25 @@ it.effect("a message that hangs is no progress, although the reader waits for ot
         gracePeriod: 0,
         progressTimeout: "5 seconds"
       })
+    )
+  ))
+
+it.effect("a message that always fails makes its announcement a dead letter, although those behind it are processed", () =>
+  Effect.gen(function*() {
+    yield* StreamClient.announce("orders:eu")
+    yield* add(1, 2, 3)
+    yield* Effect.forkChild(StreamClient.run(
+      StreamMessages.process(
+        Step,
+        ({ value }) => value.n === 1 ? Effect.andThen(Effect.sleep("100 millis"), Effect.fail("poison")) : Effect.void,
+        { concurrency: 4, attempts: Infinity }
+      ),
+      { retry: Schedule.spaced("1 second"), onError: () => Effect.void }
+    ))
+    yield* TestClock.adjust("10 seconds")
+    assert.lengthOf(yield* StreamClient.deadLetters(), 1)
+  }).pipe(
+    Effect.provide(
+      TestStreams.layerFakeRedis(RedisStreams.layerStore, { service: "orders", maxFailures: 3, deadLetterAfter: 0 })
     )
   ))

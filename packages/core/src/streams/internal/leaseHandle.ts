@@ -129,6 +129,11 @@ export class LeaseImpl extends Handle implements StreamLease {
     })
   }
 
+  /** Work goes on, so it does not stall. Nothing is committed, so a streak of failures goes on too. */
+  get advance() {
+    return Effect.sync(() => this.progressed())
+  }
+
   get checkpoint() {
     return Effect.suspend(() => this.client.store.checkpoint(this.owned.stream))
   }

@@ -7,6 +7,7 @@ import { instant } from "../../internal/lease/instant.ts"
 import * as log from "../../internal/log.ts"
 import type { StreamLease } from "../StreamLease.ts"
 import type { EntryId } from "../StreamName.ts"
+import { LeaseImpl } from "./leaseHandle.ts"
 import { type LeaseError, retryOutages } from "./leaseRequests.ts"
 
 /** What a commit says about the last message that it covers. */
@@ -60,12 +61,16 @@ export class MessageCommits {
     this.uncommitted = undefined
   }
 
-  /** Commits if there are enough of them, or they are old enough. Reports progress otherwise. */
+  /**
+   * Commits if there are enough of them, or they are old enough. Otherwise the handler does not stall, but a message before
+   * them may fail again and again: only a commit ends a streak of failures.
+   */
   get afterMessage(): Effect.Effect<void, LeaseError> {
     return Effect.suspend(() => {
       const isDue = this.uncommitted !== undefined &&
         (this.uncommitted.count >= this.every || this.now() - this.uncommitted.since >= this.within)
-      return isDue ? retryOutages(this.flush) : this.lease.progress
+      if (isDue) return retryOutages(this.flush)
+      return this.lease instanceof LeaseImpl ? this.lease.advance : this.lease.progress
     })
   }
 
