@@ -6,8 +6,8 @@ import * as StockSimba from "@effect-simba/testkit/StockSimba"
 import { Duration, Effect, Layer } from "effect"
 import * as lockModel from "../../src/internal/mutex/lockModel.ts"
 import { mixedLock, oursOnly } from "../simulate/mixedFleetPlan.ts"
-import type { Ailment, Settings } from "../simulate/streamBehaviour.ts"
-import { loadOf, planOf } from "../simulate/streamPlan.ts"
+import { plainLoadOf, planOf } from "../simulate/streamPlan.ts"
+import type { Ailment, Settings } from "../simulate/streamSettings.ts"
 
 type Client = Simulation.Client
 type Program = Simulation.Plan<never>["program"]
@@ -65,7 +65,7 @@ const consumers = (
     losses: false,
     mild: false,
     settings: {
-      ...loadOf("explored").settings,
+      ...plainLoadOf("explored").settings,
       streams: new Map(streams),
       stock: 0,
       consumers: 2,

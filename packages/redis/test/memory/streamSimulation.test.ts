@@ -6,13 +6,16 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Layer, Option } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import * as StreamKeys from "../../src/streams/internal/keys.ts"
-import type { Settings } from "../simulate/streamBehaviour.ts"
-import { loadOf, planOf, program, streamCrowdPlan, streamPlan } from "../simulate/streamPlan.ts"
+import { plainLoadOf, planOf, program, streamCrowdPlan, streamPlan } from "../simulate/streamPlan.ts"
+import type { Settings } from "../simulate/streamSettings.ts"
 
 const clean = (result: Simulation.Result) => assert.deepStrictEqual(result.violations, [], Simulation.report(result))
 
-/** As before processes had processors: with them these seeds have other histories. */
-const asBefore = (plan: ReturnType<typeof streamPlan>) => {
+/** As before operators and what else users of other systems do: with them these seeds have other histories. */
+const plainPlan = (seed: number) => planOf(seed, plainLoadOf(seed))
+
+/** As before processes had processors, too. */
+const asBefore = (plan: ReturnType<typeof plainPlan>) => {
   const { processor: _, ...faults } = plan.faults as Simulation.Faults
   return { ...plan, faults }
 }
@@ -32,7 +35,7 @@ const mistaken = (wrong: (service: Service, redis: Redis["Service"]) => Partial<
   ).pipe(Layer.provide(RedisStreams.layerStore))
 
 const calm: Settings = {
-  ...loadOf(1).settings,
+  ...plainLoadOf(1).settings,
   streams: new Map([["s1", "none"], ["s2", "slow"], ["s3", "none"], ["s4", "slow"]]),
   stock: 0,
   consumers: 3,
@@ -88,7 +91,7 @@ describe("Stream ownership on a simulated Redis", () => {
       // forward has ended (1184), and what was handed over may be handed on at its time, when shares are others (400148,
       // 401424).
       [14, 26, 27, 32, 82, 1184, 1460, 400148, 401095, 401424, 401478],
-      (seed) => Effect.map(Simulation.run(asBefore(streamPlan(seed))), clean),
+      (seed) => Effect.map(Simulation.run(asBefore(plainPlan(seed))), clean),
       { discard: true }
     ))
 
@@ -109,7 +112,7 @@ describe("Stream ownership on a simulated Redis", () => {
       // checkers: work that computed in the turn in which its process went on; and of the plan: a data stream deleted by the
       // checkpoint of one before it (84000867)
       [8200054, 8200133, 8200155, 84000867, 84000970, 84001172],
-      (seed) => Effect.map(Simulation.run(streamPlan(seed)), clean),
+      (seed) => Effect.map(Simulation.run(plainPlan(seed)), clean),
       { discard: true }
     ), { tags: ["long"] })
 

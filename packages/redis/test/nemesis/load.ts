@@ -1,7 +1,7 @@
 /** How much the processes of the fleet do, and of what. */
 import * as StreamKeys from "../../src/streams/internal/keys.ts"
 import type { Settings } from "../simulate/behaviour.ts"
-import type { Ailment, Settings as StreamSettings } from "../simulate/streamBehaviour.ts"
+import type { Ailment, Settings as StreamSettings } from "../simulate/streamSettings.ts"
 
 export const mutexes = ["a", "b", "c"]
 

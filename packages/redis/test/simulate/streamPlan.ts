@@ -9,7 +9,18 @@ import { StreamChecker } from "@effect-simba/testkit/streams"
 import { Duration, Effect } from "effect"
 import * as StreamKeys from "../../src/streams/internal/keys.ts"
 import { draws } from "./draws.ts"
-import { type Ailment, busy, maxFailures, type Pace, service as serviceName, type Settings } from "./streamBehaviour.ts"
+import { busy } from "./streamBehaviour.ts"
+import {
+  type Ailment,
+  isDraft,
+  keyOf,
+  maxFailures,
+  type Pace,
+  service as serviceName,
+  type Settings,
+  type Uses,
+  usesOf
+} from "./streamSettings.ts"
 
 type ServiceName = Parameters<typeof StreamKeys.input>[0]
 type StreamName = Parameters<typeof StreamKeys.streamLease>[0]
@@ -55,10 +66,26 @@ export const lockOf = (
   tokenKey: (stream) => StreamKeys.fence(name(stream)),
   identify,
   released: readOnce(releasedOf(service as ServiceName)),
+  forced: forcedBy(streams),
   keep: (key, expires) =>
     key === StreamKeys.input(service as ServiceName) || streams.has(key) ||
-    (expires && /^simba:(fence|checkpoint|dead|dead-ids|failures|announced):/.test(key))
+    (expires && /^(simba:(fence|checkpoint|dead|dead-ids|failures|announced)|drafts-over):/.test(key))
 })
+
+const isScript = (args: ReadonlyArray<string>, length: number) =>
+  (args[0] === "EVALSHA" || args[0] === "EVAL") && args[2] === "2" && args.length === length
+
+const isMoved = (reply: unknown): reply is ReadonlyArray<unknown> => Array.isArray(reply) && reply[0] === "Moved"
+
+/** The owner from whom an operator takes a data stream: the reply of a seek names it. */
+const forcedBy = (streams: ReadonlyMap<string, unknown>): NonNullable<Simulation.LockModel["forced"]> => {
+  const byLease = new Map([...streams.keys()].map((stream) => [StreamKeys.streamLease(name(stream)), stream]))
+  return (args, reply) => {
+    const stream = byLease.get(args[3] ?? "")
+    if (stream === undefined || !isScript(args, 11) || !isMoved(reply) || reply[1] === "") return undefined
+    return { resource: stream, id: identify(stream, String(reply[1])) }
+  }
+}
 
 const fieldOf = (fields: ReadonlyArray<string>, name: string) => {
   for (let i = 0; i < fields.length; i += 2) if (fields[i] === name) return fields[i + 1]
@@ -67,6 +94,7 @@ const fieldOf = (fields: ReadonlyArray<string>, name: string) => {
 
 export const modelOf = ({ service: called, stock, streams }: Settings): StreamChecker.Model => {
   const service = (called ?? serviceName) as ServiceName
+  const byCheckpoint = new Map([...streams.keys()].map((stream) => [StreamKeys.checkpoint(name(stream)), stream]))
   const stockClients = Array.from({ length: stock }, (_, index) => `c${index + 1}`)
   return {
     streams: [...streams.keys()],
@@ -82,7 +110,16 @@ export const modelOf = ({ service: called, stock, streams }: Settings): StreamCh
     deadId: (fields) => fieldOf(fields, "simba-id"),
     holder: (value) => value.split("@@")[0],
     isStock: (text) => stockClients.includes(text) || text.startsWith("redis-consumer-"),
-    isMark: (text) => text.startsWith("simba:given-after:")
+    isMark: (text) => text.startsWith("simba:given-after:"),
+    paused: StreamKeys.paused(service),
+    isDraft,
+    keyOf,
+    // KEYS streamLease, checkpoint; ARGV held and six more. An operator has no lease
+    sought: (args, reply) =>
+      isScript(args, 11) && args[5] === "" && isMoved(reply) ? byCheckpoint.get(args[4]!) : undefined,
+    // KEYS stream, checkpoint; ARGV keep
+    trimmed: (args) => isScript(args, 6) && byCheckpoint.get(args[4]!) === args[3] ? args[3] : undefined,
+    isUndecodable: (fields) => fieldOf(fields, "n") === undefined
   }
 }
 
@@ -118,7 +155,8 @@ const settle = ({ confirmTimeout: confirm, heartbeatInterval: heartbeat, leaseDu
 const stay = ({ confirmTimeout: confirm, heartbeatInterval: heartbeat }: Pace) =>
   Duration.millis(10 * (confirm + 4 * heartbeat) / (1 + Simulation.allFaults.clockRate!))
 
-export const loadOf = (seed: number | string) => {
+/** Without what users of other systems do. */
+export const plainLoadOf = (seed: number | string) => {
   const draw = draws(`streams/${seed}`)
   const pick = <A>(name: string, items: ReadonlyArray<A>) => items[Math.floor(draw(name) * items.length)]!
   const isCrowd = draw("crowd") < 0.004
@@ -180,6 +218,32 @@ export const loadOf = (seed: number | string) => {
   }
 }
 
+/** Half of the fleets: one or two of the uses together. */
+const usesIn = (seed: number | string, { losses, settings }: ReturnType<typeof plainLoadOf>): Uses | undefined => {
+  const draw = draws(`uses/${seed}`)
+  const { capacity, consumers, ownOffsets, rounds, stock, streams } = settings
+  if (draw("none") < 0.5 || losses || stock > 0 || rounds > 1 || ownOffsets || streams.size > 20) return undefined
+  const has = (name: string) => draw(name) < 0.3
+  const after = has("after")
+  const drafts = !after && has("drafts")
+  return {
+    handling: after ? "one" : (["one", "several", "batches"] as const)[Math.floor(draw("handling") * 3)]!,
+    attempts: has("attempts") ? 3 : Infinity,
+    after,
+    // An announcement that came too often takes up room until the data stream is deleted
+    seeks: !after && !drafts && capacity * consumers > streams.size && has("seeks"),
+    pauses: has("pauses"),
+    trims: has("trims"),
+    deletes: has("deletes") ? 0.1 : 0,
+    drafts
+  }
+}
+
+export const loadOf = (seed: number | string): ReturnType<typeof plainLoadOf> & { readonly settings: Settings } => {
+  const load = plainLoadOf(seed)
+  return { ...load, settings: { ...load.settings, uses: usesIn(seed, load) } }
+}
+
 const { evict: _evict, failOver: _failOver, ...harmless } = Simulation.allFaults
 const lossless: Simulation.Faults = { ...harmless, restart: { every: 15_000, loseData: 0 } }
 
@@ -233,7 +297,8 @@ export const planOf = (
         settle: settle(pace),
         stay: stay(pace),
         reaped: Duration.millis(3 * reapAfter),
-        maxFailures
+        maxFailures,
+        attempts: usesOf(settings).attempts
       })
     ],
     duration: "16 seconds",
@@ -251,7 +316,7 @@ export const streamCrowdPlan = (seed: number | string, overrides?: Overrides) =>
   const draw = draws(`stream crowd/${seed}`)
   const size = [40, 80, 150][Math.floor(draw("size") * 3)]!
   const crowded: Settings = {
-    ...loadOf(seed).settings,
+    ...plainLoadOf(seed).settings,
     streams: new Map(Array.from({ length: size }, (_, index) => [`s${index + 1}`, "none"] as const)),
     stock: 0,
     consumers: 2 + Math.floor(draw("consumers") * 2),

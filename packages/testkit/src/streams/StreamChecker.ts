@@ -10,7 +10,9 @@
  * - `expects`: `message` is the id of a last message of the data stream, after which it may be announced anew.
  *   `announced`: it was announced.
  * - `begin`, `step`, `stopped`, `end`: the work of a handler, with the `entry` that announced the data stream.
- * - `processed`: the handler is through with the `message` of that id. `failed`: it failed, with its `entry`.
+ * - `processed`: the handler is through with the `message` of that id; of several at once with its `key`. `failed`: it
+ *   failed, with its `entry`. `tried`: it failed with one `message`.
+ * - `gap`: the handler was told of messages that are missing, with the fields of `StreamMessages.Gap`.
  * - `kept`: a system outside has that `message` as the last processed one, for handlers that commit nothing.
  *
  * **Example** (For a fleet without rebalancing)
@@ -28,6 +30,7 @@ import * as Duration from "effect/Duration"
 import type { Checker } from "../Checker.ts"
 import * as fleet from "./internal/checkers/fleet.ts"
 import type { StreamModel } from "./internal/checkers/model.ts"
+import * as operations from "./internal/checkers/operations.ts"
 import * as ownership from "./internal/checkers/ownership.ts"
 import * as progress from "./internal/checkers/progress.ts"
 
@@ -45,6 +48,16 @@ import * as progress from "./internal/checkers/progress.ts"
  * - `holder`: the consumer that the value of a stream's lease names.
  * - `isStock`: whether this is the name of a stock consumer, or of a client that runs one.
  * - `isMark`: whether this consumer of the group is none, but a mark that its group is the one that was.
+ *
+ * Needed only where operators or producers do such things:
+ *
+ * - `paused`: a hash with a field for each paused data stream, and an empty one where the service is paused.
+ * - `isDraft`: whether a message is of a data stream that was deleted and written again. Drafts have larger ids than what
+ *   follows, and no notes.
+ * - `keyOf`: the key of a message, by its id, where several are processed at once.
+ * - `sought`: the data stream whose checkpoint this command of an operator has moved. `trimmed`: the data stream of which
+ *   this command removes what is read.
+ * - `isUndecodable`: whether a message with these fields cannot be decoded.
  *
  * @see {@link all}
  * @category models
@@ -79,6 +92,11 @@ const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUn
  * - `dead letters are earned`: failures of handlers, and leases that ran out under one, are counted no more often than
  *   they happen, and only `maxFailures` of them make a dead letter. A commit leaves none. Malformed announcements become a
  *   dead letter at once.
+ * - `dead messages are earned`: a message is a dead letter once, after `attempts` of one handler or if it cannot be decoded.
+ * - `gaps are told`: what is deleted unread, and passed by the checkpoint, lies in a gap, and no gap has more messages
+ *   than were deleted.
+ * - `paused data streams rest`: no handler begins on what has been paused since `recovery` before.
+ * - `only what is read is trimmed`: trimming removes nothing after the checkpoint.
  * - `consumers are reaped`: once faults are over, consumers of the group whose name nobody uses are removed within
  *   `reaped`.
  *
@@ -119,6 +137,8 @@ export const all = (model: Model, options: {
   readonly reaped: Duration.Input
   /** The option of the clients. */
   readonly maxFailures: number
+  /** How often a handler tries a message before it is a dead letter. Default: `Infinity`. */
+  readonly attempts?: number | undefined
 }): ReadonlyArray<Checker> => [
   progress.checkpointsGrow(model),
   progress.messagesInOrder(model),
@@ -132,5 +152,9 @@ export const all = (model: Model, options: {
   ownership.livingAreLeftAlone(model),
   ownership.stockHaveTime(model),
   fleet.deadLettersAreEarned(model, options.maxFailures),
+  operations.deadMessagesAreEarned(model, options.attempts ?? Infinity),
+  operations.gapsAreTold(model),
+  operations.pausedRest(model, millis(options.recovery)),
+  operations.onlyReadIsTrimmed(model),
   fleet.consumersAreReaped(model, millis(options.reaped))
 ]

@@ -16,6 +16,10 @@ import * as scripts from "./scripts.ts"
 import type { ServiceContext } from "./service.ts"
 
 const Moved = Schema.Literals(["Committed", "Behind", "Beyond", "NotOwner"])
+const SeekReply = Schema.Union([
+  Schema.Tuple([Schema.Literal("Moved"), Schema.String]),
+  Schema.Literals(["NotOwner", "Owned"])
+])
 const readCheckpoint = reader("a checkpoint", Schema.NullOr(StreamWire.Checkpoint))
 const readMessages = reader("messages of a data stream", StreamWire.Entries)
 
@@ -48,7 +52,7 @@ export const make = (context: ServiceContext): Part => {
   const commitAll = context.run("commit", scripts.commitCheckpoints, eachOf(Moved))
   const readEnd = context.run("look for the end", scripts.readEnd, Schema.Literals(["Open", "Reopened", "Ended"]))
   const readExtents = context.run("read extents", scripts.readExtents, eachOf(ExtentReply))
-  const seek = context.run("seek", scripts.seekCheckpoint, Schema.Literals(["Moved", "NotOwner", "Owned"]))
+  const seek = context.run("seek", scripts.seekCheckpoint, SeekReply)
   const keep = context.run("keep checkpoints", scripts.keepCheckpoints, Schema.Literal("1"))
 
   const { retention } = context
@@ -113,16 +117,19 @@ export const make = (context: ServiceContext): Part => {
     seek: (stream, { id, offset }, { force, held } = {}) =>
       Effect.andThen(
         context.admit("seek", stream),
-        seek(
-          [keys.streamLease(stream), keys.checkpoint(stream)],
-          [
-            held === undefined ? "" : keys.streamValue(held),
-            held?.entry ?? "",
-            force === true ? "1" : "",
-            id,
-            offset ?? "",
-            retention
-          ]
+        Effect.map(
+          seek(
+            [keys.streamLease(stream), keys.checkpoint(stream)],
+            [
+              held === undefined ? "" : keys.streamValue(held),
+              held?.entry ?? "",
+              force === true ? "1" : "",
+              id,
+              offset ?? "",
+              retention
+            ]
+          ),
+          (reply) => typeof reply === "string" ? reply : reply[0]
         )
       ),
     checkpoint: (stream) =>

@@ -11,7 +11,8 @@
 --- ARGV[4] id         of the message
 --- ARGV[5] offset     how many messages were added up to it, or ''
 --- ARGV[6] retention  ms for which a checkpoint is kept
---- Reply: 'Moved', 'NotOwner', or 'Owned' where an operator does not force it.
+--- Reply: { 'Moved', the value of the lease that was ended, or '' }, 'NotOwner', or 'Owned' where an operator does not
+---   force it.
 
 local streamLease, checkpoint = KEYS[1], KEYS[2]
 local held, entry, force, id, offset, retention = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
@@ -32,4 +33,4 @@ elseif held == '' and owner then
 end
 local _, endedBy = checkpointOf()
 writeCheckpoint(id, entry ~= '' and endedBy and endedBy ~= entry and endedBy or '', offset, retention)
-return 'Moved'
+return { 'Moved', held == '' and owner or '' }

@@ -18,6 +18,12 @@ export interface StreamModel {
   readonly holder: (value: string) => string | undefined
   readonly isStock: (client: string) => boolean
   readonly isMark: (consumer: string) => boolean
+  readonly paused?: string | undefined
+  readonly isDraft?: ((message: string) => boolean) | undefined
+  readonly keyOf?: ((message: string) => string) | undefined
+  readonly sought?: ((args: ReadonlyArray<string>, reply: unknown) => string | undefined) | undefined
+  readonly trimmed?: ((args: ReadonlyArray<string>) => string | undefined) | undefined
+  readonly isUndecodable?: ((fields: ReadonlyArray<string>) => boolean) | undefined
 }
 
 export type Parts = ReturnType<Checker["start"]>
@@ -32,9 +38,19 @@ export const compareIds = (a: string, b: string): number => {
 /** The smallest id. */
 export const beginning = "0-0"
 
-/** The last committed message. */
-export const checkpointOf = (view: View, model: StreamModel, stream: string): string | undefined =>
-  view.read(model.checkpoint(stream))?.split("@@")[0]
+/** The last committed message. Nothing is read yet of what follows a draft. */
+export const checkpointOf = (view: View, model: StreamModel, stream: string): string | undefined => {
+  const id = view.read(model.checkpoint(stream))?.split("@@")[0]
+  return id !== undefined && model.isDraft?.(id) === true ? beginning : id
+}
+
+/** The data stream whose checkpoint an operator moves by this command. */
+export const soughtBy = (model: StreamModel, event: Event): string | undefined =>
+  event._tag === "Command" ? model.sought?.(event.command.args, event.command.reply) : undefined
+
+/** Whether operators have paused a data stream. */
+export const isPaused = (view: View, { paused }: StreamModel, stream: string): boolean =>
+  paused !== undefined && (view.field(paused, "") !== undefined || view.field(paused, stream) !== undefined)
 
 /** How far data streams were processed: by the checkpoint, or by what a system outside has kept. */
 export const positions = (view: View, model: StreamModel) => {

@@ -4,7 +4,7 @@ import { seconds } from "../../../internal/checkers/fields.ts"
 import type { Event } from "../../../internal/simulation/history.ts"
 import { all } from "../../../internal/simulation/ownershipTracker.ts"
 import type { Checker, View } from "../../../internal/simulation/setup.ts"
-import { checker, fallen, field, isFinished, named, type StreamModel, touches } from "./model.ts"
+import { checker, fallen, field, isFinished, isPaused, named, type StreamModel, touches } from "./model.ts"
 
 /** How often orphans are looked for, in milliseconds. */
 const interval = 100
@@ -84,7 +84,7 @@ export const noOrphans = (model: StreamModel, bounds: { ours: number; stock: num
       }
       const group = view.stream(model.input)?.group(model.group)
       for (const [entry, { leases, name }] of announced) {
-        if (leases.some(isLive) || isFinished(view, model, entry)) {
+        if (leases.some(isLive) || isFinished(view, model, entry) || isPaused(view, model, name)) {
           orphans.delete(entry)
           continue
         }

@@ -11,6 +11,7 @@ import {
   messagesBetween,
   named,
   positions,
+  soughtBy,
   type StreamModel,
   streamsOf,
   touches
@@ -25,10 +26,13 @@ export const checkpointsGrow = (model: StreamModel): Checker =>
     const highest = new Map<string, string>()
     const processed = new Map<string, Set<string>>()
     const committed = streamsOf(model, model.checkpoint)
-    const look = (stream: string, at: number, id = checkpointOf(view, model, stream)) => {
-      const before = last.get(stream)
+    /** A system outside may be ahead of the checkpoint. */
+    const look = (stream: string, at: number, kept?: string) => {
+      const id = kept ?? checkpointOf(view, model, stream)
+      const place = kept === undefined ? stream : `${stream} outside`
+      const before = last.get(place)
       if (id === undefined || id === before?.id) return
-      last.set(stream, { id, at })
+      last.set(place, { id, at })
       // A commit that the server lost may still be known to the next owner
       const from = highest.get(stream) ?? beginning
       if (compareIds(id, from) > 0) highest.set(stream, id)
@@ -42,8 +46,19 @@ export const checkpointsGrow = (model: StreamModel): Checker =>
       )
       if (passed !== undefined) view.violated(`${stream} is committed up to ${id}, and ${passed} was not processed`)
     }
+    /** What is processed before an operator moves the checkpoint back is processed again. */
+    const moved = (stream: string, at: number) => {
+      const id = checkpointOf(view, model, stream) ?? beginning
+      last.set(stream, { id, at })
+      highest.set(stream, id)
+      for (const message of processed.get(stream) ?? []) {
+        if (compareIds(message, id) > 0) processed.get(stream)!.delete(message)
+      }
+    }
     return {
       onEvent: (event) => {
+        const sought = soughtBy(model, event)
+        if (sought !== undefined) moved(sought, event.at)
         for (const stream of committed(event)) look(stream, event.at)
         const note = named(event, "processed", "kept")
         if (note === undefined) return
@@ -58,17 +73,29 @@ export const messagesInOrder = (model: StreamModel): Checker =>
   checker("messages come in order", (view) => {
     const runs = new Map<
       string,
-      { readonly at: number; readonly stream: string; from: string; last: string | undefined }
+      {
+        readonly at: number
+        readonly stream: string
+        from: string
+        last: string | undefined
+        /** Of several at once, each key has an order of its own. */
+        readonly byKey: Map<string, string>
+      }
     >()
+    const soughtAt = new Map<string, number>()
     const position = positions(view, model)
     const committed = streamsOf(model, model.checkpoint)
     return {
       onEvent: (event) => {
         position.onEvent(event)
+        const sought = soughtBy(model, event)
+        if (sought !== undefined) soughtAt.set(sought, event.at)
         for (const stream of committed(event)) {
           if (!isReadAgain(view, checkpointOf(view, model, stream))) continue
           for (const run of runs.values()) {
-            if (run.stream === stream) Object.assign(run, { from: beginning, last: undefined })
+            if (run.stream !== stream) continue
+            Object.assign(run, { from: beginning, last: undefined })
+            run.byKey.clear()
           }
         }
         const note = named(event, "begin", "processed")
@@ -77,22 +104,26 @@ export const messagesInOrder = (model: StreamModel): Checker =>
         const stream = field(note.fields, "resource")
         const checkpoint = position.of(stream) ?? beginning
         if (note.kind === "begin") {
-          runs.set(id, { at: note.at, stream, from: checkpoint, last: undefined })
+          runs.set(id, { at: note.at, stream, from: checkpoint, last: undefined, byKey: new Map() })
           return
         }
         const message = field(note.fields, "message")
         const run = runs.get(id)
         if (run === undefined) return view.violated(`${id} processed ${message} before it began`)
-        const first = run.last === undefined
-        const from = run.last ?? run.from
+        const key = "key" in note.fields ? field(note.fields, "key") : undefined
+        const last = key === undefined ? run.last : run.byKey.get(key)
+        const first = last === undefined
+        const from = last ?? run.from
         run.last = message
-        if (view.lossAt() >= run.at) return
+        if (key !== undefined) run.byKey.set(key, message)
+        if (view.lossAt() >= run.at || (soughtAt.get(stream) ?? -1) >= run.at) return
         if (compareIds(message, from) <= 0) {
           return view.violated(`${id} processed ${message} again, after ${from}`)
         }
         const dead = deadMessages(view, model, stream)
         const skipped = messagesBetween(view, stream, from, message).find((other) =>
-          other !== message && !dead.has(other) && !(first && compareIds(other, checkpoint) <= 0)
+          other !== message && !dead.has(other) && !(first && compareIds(other, checkpoint) <= 0) &&
+          (key === undefined || model.keyOf?.(other) === key)
         )
         if (skipped !== undefined) view.violated(`${id} processed ${message}, and left out ${skipped}`)
       }

@@ -1,0 +1,251 @@
+/** What operators and producers do to data streams: each checker sees what it is there for, and nothing in what is right. */
+import type { Subscriber } from "@effect-simba/core/Subscriber"
+import { type Checker, Simulation } from "@effect-simba/testkit"
+import type { StreamChecker } from "@effect-simba/testkit/streams"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, type Scope } from "effect"
+import { Redis } from "effect/persistence/Redis"
+import * as operations from "../../src/streams/internal/checkers/operations.ts"
+import * as ownership from "../../src/streams/internal/checkers/ownership.ts"
+import * as progress from "../../src/streams/internal/checkers/progress.ts"
+
+type Program = Effect.Effect<void, unknown, Redis | Subscriber | Scope.Scope>
+type Client = Simulation.Client
+
+const send = (...args: readonly [command: string, ...args: ReadonlyArray<string>]) =>
+  Effect.asVoid(Redis.use((redis) => redis.send(...args)))
+
+const valueOf = (fields: ReadonlyArray<string>, name: string) => {
+  const at = fields.indexOf(name)
+  return at === -1 ? undefined : fields[at + 1]
+}
+
+const model: StreamChecker.Model = {
+  streams: ["s"],
+  input: "input",
+  group: "group",
+  deadLetters: "dead",
+  failures: "failures",
+  members: "members",
+  checkpoint: (stream) => `checkpoint:${stream}`,
+  deadMessages: (stream) => `dead:${stream}`,
+  entryLease: (stream, entry) => `entry:${stream}:${entry}`,
+  announcement: (fields) => valueOf(fields, "stream"),
+  deadId: (fields) => valueOf(fields, "id"),
+  holder: (value) => value,
+  isStock: () => false,
+  isMark: () => false,
+  paused: "paused",
+  isDraft: (id) => id.startsWith("100"),
+  keyOf: (id) => String(Number.parseInt(id) % 2),
+  sought: (args) => args[0] === "SET" && args[3] === "XX" ? "s" : undefined,
+  trimmed: (args) => args[0] === "XTRIM" ? args[1] : undefined,
+  isUndecodable: (fields) => fields.includes("rubbish")
+}
+
+const said = (checker: Checker.Checker, program: (client: Client) => Program) =>
+  Effect.map(
+    Simulation.run({
+      seed: 1,
+      clients: 1,
+      faults: {},
+      enabled: [],
+      program: (client) => Effect.andThen(Effect.orDie(program(client)), Effect.never),
+      lock: {
+        resources: ["s"],
+        ownerKey: (stream) => `owner:${stream}`,
+        identify: (stream, value) => `${stream}#${value}`
+      },
+      checkers: [checker],
+      duration: "60 seconds",
+      liveness: "10 seconds"
+    }),
+    ({ violations }) => violations.map(({ message }) => message).join()
+  )
+
+const finds = (checker: Checker.Checker, what: RegExp, program: (client: Client) => Program) =>
+  Effect.map(said(checker, program), (text) => assert.match(text, what))
+
+const accepts = (checker: Checker.Checker, program: (client: Client) => Program) =>
+  Effect.map(said(checker, program), (text) => assert.strictEqual(text, ""))
+
+const all = (...commands: ReadonlyArray<Effect.Effect<void, unknown, Redis>>) => Effect.all(commands, { discard: true })
+const message = (id: string) => send("XADD", "s", id, "n", id)
+const messages = all(message("1-0"), message("2-0"), message("3-0"))
+const commit = (id: string) => send("SET", "checkpoint:s", id)
+/** As an operator does. */
+const seek = (id: string) => send("SET", "checkpoint:s", id, "XX")
+const noted = ({ note }: Client, kind: string, fields: NonNullable<Parameters<Client["note"]>[1]>) =>
+  Effect.sync(() => note(kind, { resource: "s", id: "s#1", ...fields }))
+const processed = (client: Client, id: string) => noted(client, "processed", { message: id })
+
+describe("Operators and drafts", () => {
+  const grow = progress.checkpointsGrow(model)
+  const upTo = (client: Client, id: string) =>
+    all(messages, processed(client, "1-0"), processed(client, "2-0"), commit(id))
+
+  it.effect("accepts a checkpoint that an operator moves, back and forward", () =>
+    accepts(grow, (client) => all(upTo(client, "2-0"), seek("1-0"), seek("3-0"))))
+
+  it.effect("finds what is not processed again after an operator has moved the checkpoint back", () =>
+    finds(
+      grow,
+      /^s is committed up to 2-0, and 1-0 was not processed/,
+      (client) => all(upTo(client, "2-0"), seek("0-0"), processed(client, "2-0"), commit("2-0"))
+    ))
+
+  it.effect("takes the checkpoint of a draft for the beginning", () =>
+    Effect.gen(function*() {
+      const rewritten = all(message("1001-0"), commit("1001-0"), send("DEL", "s"))
+      yield* accepts(grow, (client) => all(rewritten, commit("0-0"), upTo(client, "2-0")))
+      yield* finds(grow, /committed up to 2-0, and 1-0 was not processed/, (client) =>
+        all(rewritten, commit("0-0"), messages, processed(client, "2-0"), commit("2-0")))
+    }))
+
+  it.effect("judges no owner from before the seek by the checkpoint", () =>
+    accepts(progress.messagesInOrder(model), (client) =>
+      all(
+        messages,
+        commit("2-0"),
+        noted(client, "begin", {}),
+        seek("0-0"),
+        processed(client, "1-0")
+      )))
+})
+
+describe("Several messages at once", () => {
+  const checker = progress.messagesInOrder(model)
+  const run = (...ids: ReadonlyArray<string>) => (client: Client) =>
+    all(
+      messages,
+      message("4-0"),
+      noted(client, "begin", {}),
+      ...ids.map((id) => noted(client, "processed", { message: id, key: String(Number.parseInt(id) % 2) }))
+    )
+
+  it.effect("accepts the order of each key", () => accepts(checker, run("2-0", "4-0", "1-0", "3-0")))
+
+  it.effect("finds what is left out of a key", () => finds(checker, /^s#1 processed 3-0, and left out 1-0/, run("3-0")))
+
+  it.effect("finds what comes twice", () => finds(checker, /^s#1 processed 2-0 again/, run("2-0", "2-0")))
+})
+
+describe("deadMessagesAreEarned", () => {
+  const checker = operations.deadMessagesAreEarned(model, 2)
+  const die = (id: string, ...fields: ReadonlyArray<string>) => send("XADD", "dead:s", "*", "id", id, ...fields)
+  const tried = (client: Client, id: string) => noted(client, "tried", { message: id })
+
+  it.effect("finds one that came too soon, another owner's attempts aside", () =>
+    finds(
+      checker,
+      /^1-0 of s is a dead letter after 1 attempts/,
+      (client) => all(tried(client, "1-0"), noted(client, "tried", { id: "s#2", message: "1-0" }), die("1-0"))
+    ))
+
+  it.effect("finds one that is there twice", () =>
+    finds(
+      checker,
+      /^1-0 of s is a dead letter twice/,
+      (client) => all(tried(client, "1-0"), tried(client, "1-0"), die("1-0"), die("1-0"))
+    ))
+
+  it.effect("accepts all attempts, and rubbish", () =>
+    accepts(
+      checker,
+      (client) => all(tried(client, "1-0"), tried(client, "1-0"), die("1-0"), die("2-0", "rubbish", "1"))
+    ))
+})
+
+describe("gapsAreTold", () => {
+  const checker = operations.gapsAreTold(model)
+  const gap = (client: Client, missed: number) =>
+    noted(client, "gap", { after: "0-0", until: "3-0", reason: "Deleted", missed })
+  const trimmed = all(messages, send("XDEL", "s", "1-0", "2-0"))
+
+  it.effect("finds what is deleted unread, and nobody is told", () =>
+    finds(checker, /^1-0 of s was deleted unread, and no gap is told,2-0 of s/, () => all(trimmed, commit("3-0"))))
+
+  it.effect("finds a gap with more messages than were deleted", () =>
+    finds(
+      checker,
+      /^3 messages of s are told as missing, and 2 were deleted/,
+      (client) => all(trimmed, gap(client, 3))
+    ))
+
+  it.effect.each(
+    [
+      ["what lies in a gap", (client: Client) => all(trimmed, gap(client, 2), commit("3-0"))],
+      ["what is not passed", () => trimmed],
+      ["what was committed", () => all(messages, commit("2-0"), send("XDEL", "s", "1-0", "2-0"), commit("3-0"))],
+      [
+        "what was processed before",
+        (client: Client) =>
+          all(
+            messages,
+            processed(client, "1-0"),
+            processed(client, "2-0"),
+            send("XDEL", "s", "1-0", "2-0"),
+            commit("3-0")
+          )
+      ],
+      [
+        "what is processed, although it was deleted",
+        (client: Client) => all(trimmed, processed(client, "1-0"), processed(client, "2-0"), commit("3-0"))
+      ],
+      ["what an operator leaves out", () => all(trimmed, commit("0-0"), seek("2-0"), commit("3-0"))],
+      ["drafts", () => all(message("1001-0"), send("DEL", "s"), message("1-0"), commit("1-0"))]
+    ] as const
+  )("accepts %s", ([, program]) => accepts(checker, program))
+})
+
+describe("pausedRest", () => {
+  const checker = operations.pausedRest(model, 1000)
+  const begin =
+    (pause: ReadonlyArray<string>, millis: number, last: Effect.Effect<void, unknown, Redis> = Effect.void) =>
+    (client: Client) =>
+      all(
+        send("HSET", "paused", ...pause, "1"),
+        Effect.sleep(millis),
+        last,
+        noted(client, "begin", {})
+      )
+
+  it.effect("finds work on what is paused, by name or with the service", () =>
+    Effect.gen(function*() {
+      yield* finds(checker, /^s#1 began though s is paused/, begin(["s"], 1500))
+      yield* finds(checker, /^s#1 began though s is paused/, begin([""], 1500))
+    }))
+
+  it.effect("accepts what began at once, or after the end of the pause, and others", () =>
+    Effect.gen(function*() {
+      yield* accepts(checker, begin(["s"], 500))
+      yield* accepts(checker, begin(["s"], 1500, send("HDEL", "paused", "s")))
+      yield* accepts(checker, begin(["t"], 1500))
+    }))
+
+  it.effect("expects nobody to take what is paused", () =>
+    accepts(ownership.noOrphans(model, { ours: 1000, stock: 1000 }, 0), ({ note }) =>
+      all(
+        send("HSET", "paused", "s", "1"),
+        send("XGROUP", "CREATE", "input", "group", "0", "MKSTREAM"),
+        send("XADD", "input", "1-0", "stream", "s"),
+        Effect.sync(() => note("joined", { consumer: "a", capacity: 1 })),
+        Effect.sleep("3 seconds")
+      )))
+})
+
+describe("onlyReadIsTrimmed", () => {
+  const checker = operations.onlyReadIsTrimmed(model)
+
+  it.effect("finds what is trimmed beyond the checkpoint", () =>
+    Effect.gen(function*() {
+      const trim = send("XTRIM", "s", "MINID", "3-0")
+      yield* finds(checker, /^2-0 of s was trimmed, which is committed up to 1-0/, () =>
+        all(messages, commit("1-0"), trim))
+      yield* finds(checker, /^1-0 of s was trimmed, which is committed up to nothing/, () =>
+        all(messages, trim))
+    }))
+
+  it.effect("accepts what was read", () =>
+    accepts(checker, () => all(messages, commit("2-0"), send("XTRIM", "s", "MINID", "3-0"))))
+})
