@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs"
 
 const page = readFileSync(new URL("../../../../docs/operations.md", import.meta.url), "utf8")
 
-/** The rules in the block of text behind the nth heading of that name: 1 for mutexes, 2 for what data streams add. */
+/** The rules in the block of text below the nth heading about permissions: 1 for mutexes, 2 for what data streams add. */
 export const rulesOf = (nth: number): ReadonlyArray<string> => {
-  const block = page.split(/^#+ Permissions$/m)[nth]!.split("```text\n")[1]!.split("```")[0]!
+  const block = page.split(/^#+ Permissions(?: for data streams)?$/m)[nth]!.split("```text\n")[1]!.split("```")[0]!
   return block.replace("ACL SETUSER locks", "").split(/\s+/).filter((rule) => rule !== "")
 }
