@@ -37,7 +37,7 @@ import type { InvalidConfig, InvalidName, StoreError } from "./SimbaError.ts"
  * @category options
  * @since 0.1.0
  */
-export interface Options extends LeaseOptions {
+export interface Options<R = never> extends LeaseOptions<R> {
   /**
    * How long after the end of its ttl the owner is looked at while nothing is announced. Owners of another implementation,
    * and a mutex that nobody owns, are looked at this often. Default: 1 second.
@@ -284,16 +284,16 @@ export const Service = <Self>() =>
 ):
   & Context.ServiceClass<Self, Key, Contender>
   & {
-    readonly layer: (
+    readonly layer: <R = never>(
       mutex: string,
-      options?: Options
-    ) => Layer.Layer<Self, InvalidName | InvalidConfig, Mutex>
+      options?: Options<R>
+    ) => Layer.Layer<Self, InvalidName | InvalidConfig, Mutex | R>
     readonly layerConfig: (
       options: Config.Wrap<Options & { readonly mutex: string }>
     ) => Layer.Layer<Self, InvalidName | InvalidConfig | Config.ConfigError, Mutex>
   } =>
   class extends Context.Service<Self, Contender>()(key) {
-    static readonly layer = (name: string, options?: Options) =>
+    static readonly layer = <R = never>(name: string, options?: Options<R>) =>
       Layer.effect(this, Mutex.use((mutex) => mutex.contend(name, options)))
     static readonly layerConfig = (wrapped: Config.Wrap<Options & { readonly mutex: string }>) =>
       Layer.effect(

@@ -332,11 +332,11 @@ export const runJobs = <const Jobs extends ReadonlyArray<Job>, CE = never, CR = 
  * @category layers
  * @since 0.1.0
  */
-export const layerJobs = <const Jobs extends ReadonlyArray<Job>>(
+export const layerJobs = <const Jobs extends ReadonlyArray<Job>, R = never>(
   name: string,
   jobs: Jobs,
-  options?: ContenderOptions
-): Layer.Layer<never, InvalidName | InvalidConfig, Mutex | JobServices<Jobs[number]>> =>
+  options?: ContenderOptions<R>
+): Layer.Layer<never, InvalidName | InvalidConfig, Mutex | JobServices<Jobs[number]> | R> =>
   Layer.effectDiscard(Effect.gen(function*() {
     const prepared = yield* prepare(jobs as ReadonlyArray<Job<unknown, JobServices<Jobs[number]>>>)
     yield* Effect.forkScoped(jobRunner.run(yield* contend(name, options), prepared))

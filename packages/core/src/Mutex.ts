@@ -76,27 +76,30 @@ import type {
  * @since 0.1.0
  */
 export class Mutex extends Context.Service<Mutex, {
-  readonly acquire: (name: string, options?: AcquireOptions) => Effect.Effect<Lease, AcquireError, Scope.Scope>
-  readonly acquireIfAvailable: (
+  readonly acquire: <RA = never>(
     name: string,
-    options?: LeaseOptions
-  ) => Effect.Effect<Option.Option<Lease>, RequestError, Scope.Scope>
-  readonly withLock: (
+    options?: AcquireOptions<RA>
+  ) => Effect.Effect<Lease, AcquireError, RA | Scope.Scope>
+  readonly acquireIfAvailable: <RA = never>(
     name: string,
-    options?: AcquireOptions
-  ) => <A, E, R>(body: Body<A, E, R>) => Effect.Effect<A, E | AcquireError | LeaseLost, R>
-  readonly withLockIfAvailable: (
+    options?: LeaseOptions<RA>
+  ) => Effect.Effect<Option.Option<Lease>, RequestError, RA | Scope.Scope>
+  readonly withLock: <RA = never>(
     name: string,
-    options?: LeaseOptions
-  ) => <A, E, R>(body: Body<A, E, R>) => Effect.Effect<Option.Option<A>, E | RequestError | LeaseLost, R>
-  readonly acquireAll: (
+    options?: AcquireOptions<RA>
+  ) => <A, E, R>(body: Body<A, E, R>) => Effect.Effect<A, E | AcquireError | LeaseLost, R | RA>
+  readonly withLockIfAvailable: <RA = never>(
+    name: string,
+    options?: LeaseOptions<RA>
+  ) => <A, E, R>(body: Body<A, E, R>) => Effect.Effect<Option.Option<A>, E | RequestError | LeaseLost, R | RA>
+  readonly acquireAll: <RA = never>(
     names: ReadonlyArray<string>,
-    options?: AcquireOptions
-  ) => Effect.Effect<LeaseGroup, AcquireError | LeaseLost, Scope.Scope>
-  readonly contend: (
+    options?: AcquireOptions<RA>
+  ) => Effect.Effect<LeaseGroup, AcquireError | LeaseLost, RA | Scope.Scope>
+  readonly contend: <RA = never>(
     name: string,
-    options?: ContenderOptions
-  ) => Effect.Effect<Contender, InvalidName | InvalidConfig, Scope.Scope>
+    options?: ContenderOptions<RA>
+  ) => Effect.Effect<Contender, InvalidName | InvalidConfig, RA | Scope.Scope>
   readonly events: (
     name: string,
     options?: EventsOptions
@@ -141,7 +144,7 @@ export class Mutex extends Context.Service<Mutex, {
  * @category options
  * @since 0.1.0
  */
-export interface Options {
+export interface Options<R = never> {
   /** How long an owner works before it renews, up to an eighth less together with other leases. Default: 10 seconds. */
   readonly ttl?: Duration.Input | undefined
   /**
@@ -164,9 +167,10 @@ export interface Options {
    * overlap with the next holder. Nothing inside a process can stop them, but the process itself can end.
    *
    * It runs once for each such lease: at the end of the server's lease if the lease ran out, otherwise a margin after the
-   * loss was noticed. It does not run after the layer has closed. A failure of it is logged. Default: log an error.
+   * loss was noticed. It does not run after the layer has closed. It has the services of the layer. A failure of it is logged. Default: log
+   * an error.
    */
-  readonly onOverrun?: ((loss: LeaseLost) => Effect.Effect<void>) | undefined
+  readonly onOverrun?: ((loss: LeaseLost) => Effect.Effect<void, never, R>) | undefined
   /**
    * When owners renew. Default: `MutexSchedule.guard`, which renews `ttl` after a renewal, and soon after an attempt that
    * failed.
@@ -200,8 +204,9 @@ export interface Options {
  * @category layers
  * @since 0.1.0
  */
-export const layer = (options?: Options): Layer.Layer<Mutex, InvalidConfig | BackendError, MutexStore> =>
-  Layer.effect(Mutex, make(options))
+export const layer = <R = never>(
+  options?: Options<R>
+): Layer.Layer<Mutex, InvalidConfig | BackendError, MutexStore | R> => Layer.effect(Mutex, make(options))
 
 /**
  * Provides `Mutex` in the memory of this process.
@@ -228,7 +233,7 @@ export const layer = (options?: Options): Layer.Layer<Mutex, InvalidConfig | Bac
  * @category layers
  * @since 0.1.0
  */
-export const layerMemory = (options?: Options): Layer.Layer<Mutex, InvalidConfig | BackendError> =>
+export const layerMemory = <R = never>(options?: Options<R>): Layer.Layer<Mutex, InvalidConfig | BackendError, R> =>
   Layer.provide(layer(options), storeInMemory)
 
 /**
@@ -294,10 +299,10 @@ export const layerConfig = (
  * @category combinators
  * @since 0.1.0
  */
-export const acquire = (
+export const acquire = <R = never>(
   name: string,
-  options?: AcquireOptions
-): Effect.Effect<Lease, AcquireError, Mutex | Scope.Scope> => Mutex.use((mutex) => mutex.acquire(name, options))
+  options?: AcquireOptions<R>
+): Effect.Effect<Lease, AcquireError, Mutex | Scope.Scope | R> => Mutex.use((mutex) => mutex.acquire(name, options))
 
 /**
  * Waits for several mutexes and holds them all, or none.
@@ -325,10 +330,10 @@ export const acquire = (
  * @category combinators
  * @since 0.1.0
  */
-export const acquireAll = (
+export const acquireAll = <R = never>(
   names: ReadonlyArray<string>,
-  options?: AcquireOptions
-): Effect.Effect<LeaseGroup, AcquireError | LeaseLost, Mutex | Scope.Scope> =>
+  options?: AcquireOptions<R>
+): Effect.Effect<LeaseGroup, AcquireError | LeaseLost, Mutex | Scope.Scope | R> =>
   Mutex.use((mutex) => mutex.acquireAll(names, options))
 
 /**
@@ -353,10 +358,10 @@ export const acquireAll = (
  * @category combinators
  * @since 0.1.0
  */
-export const acquireIfAvailable = (
+export const acquireIfAvailable = <R = never>(
   name: string,
-  options?: LeaseOptions
-): Effect.Effect<Option.Option<Lease>, RequestError, Mutex | Scope.Scope> =>
+  options?: LeaseOptions<R>
+): Effect.Effect<Option.Option<Lease>, RequestError, Mutex | Scope.Scope | R> =>
   Mutex.use((mutex) => mutex.acquireIfAvailable(name, options))
 
 /**
@@ -384,10 +389,10 @@ export const acquireIfAvailable = (
  * @category combinators
  * @since 0.1.0
  */
-export const withLock = (name: string, options?: AcquireOptions) =>
+export const withLock = <RA = never>(name: string, options?: AcquireOptions<RA>) =>
 <A, E, R>(
   body: Body<A, E, R>
-): Effect.Effect<A, E | AcquireError | LeaseLost, R | Mutex> =>
+): Effect.Effect<A, E | AcquireError | LeaseLost, R | RA | Mutex> =>
   Mutex.use((mutex) => mutex.withLock(name, options)(body))
 
 /**
@@ -408,15 +413,18 @@ export const withLock = (name: string, options?: AcquireOptions) =>
  * @category combinators
  * @since 0.1.0
  */
-export const withLockIfAvailable = (name: string, options?: LeaseOptions) =>
+export const withLockIfAvailable = <RA = never>(name: string, options?: LeaseOptions<RA>) =>
 <A, E, R>(
   body: Body<A, E, R>
-): Effect.Effect<Option.Option<A>, E | RequestError | LeaseLost, R | Mutex> =>
+): Effect.Effect<Option.Option<A>, E | RequestError | LeaseLost, R | RA | Mutex> =>
   Mutex.use((mutex) => mutex.withLockIfAvailable(name, options)(body))
 
 type Failure<O> =
   | StoreError
   | (O extends { readonly ttl: {} } | { readonly transition: {} } | { readonly isAlive: {} } ? InvalidConfig : never)
+
+/** What the hooks of these options need. */
+type Needs<O> = O extends { readonly isAlive: Effect.Effect<boolean, unknown, infer R> } ? R : never
 
 type WaitFailure<O> = Failure<O> | AlreadyHeld | (O extends { readonly timeout: {} } ? AcquireTimeout : never)
 
@@ -432,18 +440,20 @@ type WaitFailure<O> = Failure<O> | AlreadyHeld | (O extends { readonly timeout: 
  * @category models
  * @since 0.1.0
  */
-export interface NamedMutex<O extends AcquireOptions> {
+export interface NamedMutex<O extends AcquireOptions<unknown>> {
   readonly name: MutexName
   /** See `acquire`. */
-  readonly acquire: Effect.Effect<Lease, WaitFailure<O>, Mutex | Scope.Scope>
+  readonly acquire: Effect.Effect<Lease, WaitFailure<O>, Mutex | Scope.Scope | Needs<O>>
   /** See `acquireIfAvailable`. */
-  readonly acquireIfAvailable: Effect.Effect<Option.Option<Lease>, Failure<O>, Mutex | Scope.Scope>
+  readonly acquireIfAvailable: Effect.Effect<Option.Option<Lease>, Failure<O>, Mutex | Scope.Scope | Needs<O>>
   /** See `withLock`. */
-  readonly withLock: <A, E, R>(body: Body<A, E, R>) => Effect.Effect<A, E | WaitFailure<O> | LeaseLost, R | Mutex>
+  readonly withLock: <A, E, R>(
+    body: Body<A, E, R>
+  ) => Effect.Effect<A, E | WaitFailure<O> | LeaseLost, R | Mutex | Needs<O>>
   /** See `withLockIfAvailable`. */
   readonly withLockIfAvailable: <A, E, R>(
     body: Body<A, E, R>
-  ) => Effect.Effect<Option.Option<A>, E | Failure<O> | LeaseLost, R | Mutex>
+  ) => Effect.Effect<Option.Option<A>, E | Failure<O> | LeaseLost, R | Mutex | Needs<O>>
   /** See `owner`. */
   readonly owner: Effect.Effect<Ownership, StoreError, Mutex>
   /** See `inspect`. */
@@ -481,7 +491,10 @@ export interface NamedMutex<O extends AcquireOptions> {
  * @category constructors
  * @since 0.1.0
  */
-export const named = <const O extends AcquireOptions = {}>(name: string, options?: O): NamedMutex<O> => {
+export const named = <const O extends AcquireOptions<unknown> = {}>(
+  name: string,
+  options?: O & { readonly [Unknown in Exclude<keyof O, keyof AcquireOptions>]: never }
+): NamedMutex<O> => {
   const mutex = checkName(name, options)
   return {
     name: mutex,
@@ -521,10 +534,10 @@ export const named = <const O extends AcquireOptions = {}>(name: string, options
  * @category combinators
  * @since 0.1.0
  */
-export const contend = (
+export const contend = <R = never>(
   name: string,
-  options?: ContenderOptions
-): Effect.Effect<Contender, InvalidName | InvalidConfig, Mutex | Scope.Scope> =>
+  options?: ContenderOptions<R>
+): Effect.Effect<Contender, InvalidName | InvalidConfig, Mutex | Scope.Scope | R> =>
   Mutex.use((mutex) => mutex.contend(name, options))
 
 /**
@@ -670,7 +683,7 @@ export const forceRelease = (name: string): Effect.Effect<Ownership, StoreError 
  * @category options
  * @since 0.1.0
  */
-export interface LeaseOptions {
+export interface LeaseOptions<R = never> {
   /** How long an owner works before it renews. Default: as for the layer. */
   readonly ttl?: Duration.Input | undefined
   /** Grace after `ttl`, in which the owner may still renew. Default: as for the layer. */
@@ -685,9 +698,9 @@ export interface LeaseOptions {
    * Runs before each renewal, and tells whether the holder still does its work. While it returns `false`, fails, or takes
    * longer than `commandTimeout`, the lease is not renewed and ends at its deadline (`Expired`), at most `ttl` plus
    * `transition` after the last renewal. It runs again at the pace of failed renewals. It needs a `transition` that exceeds
-   * the safety margin plus twice `commandTimeout`. Default: none.
+   * the safety margin plus twice `commandTimeout`. It has the services of the call that takes it. Default: none.
    */
-  readonly isAlive?: Effect.Effect<boolean, unknown> | undefined
+  readonly isAlive?: Effect.Effect<boolean, unknown, R> | undefined
   /**
    * Throughput before order. The attempt takes a free mutex even if others wait for it. The release frees the mutex and wakes
    * the first waiter, so that others can use the mutex meanwhile. Waiters behind unfair holders have neither an order of
@@ -711,7 +724,7 @@ export interface LeaseOptions {
  * @category options
  * @since 0.1.0
  */
-export interface AcquireOptions extends LeaseOptions {
+export interface AcquireOptions<R = never> extends LeaseOptions<R> {
   /**
    * How long to wait for the mutex, zero or more. Zero is one request that never queues, and its reply is awaited: a free
    * mutex is acquired, however far away the backend is. Default: without end.

@@ -13,7 +13,6 @@ import { checkOptions, checkPeriods, handOffs, positive, refuse } from "./intern
 import { processName } from "./internal/processIdentity.ts"
 import type * as MutexName from "./MutexName.ts"
 import * as MutexSchedule from "./MutexSchedule.ts"
-import type { LeaseLost } from "./SimbaError.ts"
 
 /**
  * Checked options, with their defaults.
@@ -29,7 +28,6 @@ export interface MutexConfig {
   readonly commandTimeout: Duration.Duration
   readonly releaseTimeout: Duration.Duration
   readonly processName: MutexName.ProcessName
-  readonly onOverrun: ((loss: LeaseLost) => Effect.Effect<void>) | undefined
   readonly guard: MutexSchedule.MutexSchedule
   readonly metricsByMutex: boolean
   readonly maxLocalHandOffs: number
@@ -86,7 +84,6 @@ export const make = Effect.fnUntraced(function*(options: Given = {}) {
     processName: yield* checkProcessName(options.processName ?? processName()).pipe(
       Effect.catch(({ problem }) => refuse("processName", problem))
     ),
-    onOverrun: options.onOverrun,
     guard,
     metricsByMutex: options.metricsByMutex === true,
     maxLocalHandOffs

@@ -40,7 +40,7 @@ import * as IoRedis from "./IoRedis.ts"
  * @category options
  * @since 0.1.0
  */
-export interface Options extends Mutex.Options {
+export interface Options<R = never> extends Mutex.Options<R> {
   /** The connection. Default: as for `IoRedis.layer`. */
   readonly redis?: IoRedis.Options | undefined
 }
@@ -69,7 +69,9 @@ export interface Options extends Mutex.Options {
  * @category layers
  * @since 0.1.0
  */
-export const layer = (options?: Options): Layer.Layer<Mutex.Mutex | IoRedis.Provided, BackendError | InvalidConfig> =>
+export const layer = <R = never>(
+  options?: Options<R>
+): Layer.Layer<Mutex.Mutex | IoRedis.Provided, BackendError | InvalidConfig, R> =>
   // First: a mistake in the options is not hidden by a server that is down
   Layer.unwrap(Effect.as(
     MutexConfig.make(options),
@@ -104,9 +106,9 @@ export const layer = (options?: Options): Layer.Layer<Mutex.Mutex | IoRedis.Prov
  * @category layers
  * @since 0.1.0
  */
-export const layerRedis = (
-  options?: Mutex.Options
-): Layer.Layer<Mutex.Mutex, BackendError | InvalidConfig, Redis> => Layer.provide(Mutex.layer(options), layerStore)
+export const layerRedis = <R = never>(
+  options?: Mutex.Options<R>
+): Layer.Layer<Mutex.Mutex, BackendError | InvalidConfig, Redis | R> => Layer.provide(Mutex.layer(options), layerStore)
 
 /**
  * Provides `MutexStore` using the current `Redis`.
@@ -191,9 +193,9 @@ const switchedOn = (name: string) =>
  * @category layers
  * @since 0.1.0
  */
-export const layerFromEnv = (
-  options?: Options
-): Layer.Layer<Mutex.Mutex | IoRedis.Provided, BackendError | InvalidConfig | Config.ConfigError> =>
+export const layerFromEnv = <R = never>(
+  options?: Options<R>
+): Layer.Layer<Mutex.Mutex | IoRedis.Provided, BackendError | InvalidConfig | Config.ConfigError, R> =>
   Layer.unwrap(Effect.gen(function*() {
     yield* switchedOn("SIMBA_ENABLED")
     yield* switchedOn("SIMBA_REDIS_ENABLED")

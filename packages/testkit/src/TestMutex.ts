@@ -71,10 +71,10 @@ type StoreLayer<E> = Layer.Layer<MutexStore.MutexStore, E, Redis | Subscriber>
  * @category layers
  * @since 0.1.0
  */
-export const layerClient = <E>(
+export const layerClient = <E, R = never>(
   store: StoreLayer<E>,
-  options?: Mutex.Options & FakeRedis.ClientOptions
-): Layer.Layer<Mutex.Mutex | Redis, E | BackendError | InvalidConfig, FakeRedis.FakeRedis> =>
+  options?: Mutex.Options<R> & FakeRedis.ClientOptions
+): Layer.Layer<Mutex.Mutex | Redis, E | BackendError | InvalidConfig, FakeRedis.FakeRedis | R> =>
   Mutex.layer({ ...options, processName: options?.processName ?? options?.name }).pipe(
     Layer.provide(store),
     Layer.provideMerge(FakeRedis.layerClient(options))
@@ -108,10 +108,10 @@ export const layerClient = <E>(
  * @category layers
  * @since 0.1.0
  */
-export const layerFakeRedis = <E>(
+export const layerFakeRedis = <E, R = never>(
   store: StoreLayer<E>,
-  options?: Mutex.Options & FakeRedis.ClientOptions & FakeRedis.Options
-): Layer.Layer<Mutex.Mutex | Redis | FakeRedis.FakeRedis, E | BackendError | InvalidConfig> =>
+  options?: Mutex.Options<R> & FakeRedis.ClientOptions & FakeRedis.Options
+): Layer.Layer<Mutex.Mutex | Redis | FakeRedis.FakeRedis, E | BackendError | InvalidConfig, R> =>
   layerClient(store, options).pipe(Layer.provideMerge(FakeRedis.layer(options)))
 
 /**

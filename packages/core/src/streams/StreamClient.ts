@@ -83,10 +83,10 @@ type PageOptions = {
 export class StreamClient extends Context.Service<StreamClient, {
   /** The name of the consumer in the consumer group. */
   readonly id: string
-  readonly run: <A, E, R, R2 = never>(
+  readonly run: <A, E, R, RS = never, RH = never>(
     handler: Handler<A, E, R>,
-    options?: RunOptions<R2>
-  ) => Effect.Effect<never, InvalidConfig | StoreError, Exclude<R, StreamLease> | R2>
+    options?: RunOptions<RS, RH>
+  ) => Effect.Effect<never, InvalidConfig | StoreError, Exclude<R | RS | RH, StreamLease>>
   readonly notifications: Stream.Stream<StreamNotification, InvalidConfig>
   readonly announceAll: (
     announcements: ReadonlyArray<Announcing>
@@ -350,10 +350,10 @@ export const Service = <Self>() =>
  * @category running
  * @since 0.1.0
  */
-export const run = <A, E, R, R2 = never>(
+export const run = <A, E, R, RS = never, RH = never>(
   handler: Handler<A, E, R>,
-  options?: RunOptions<R2>
-): Effect.Effect<never, InvalidConfig | StoreError, StreamClient | Exclude<R, StreamLease> | R2> =>
+  options?: RunOptions<RS, RH>
+): Effect.Effect<never, InvalidConfig | StoreError, StreamClient | Exclude<R | RS | RH, StreamLease>> =>
   StreamClient.use((client) => client.run(handler, options))
 
 /**
@@ -846,16 +846,16 @@ export interface HandlerFailure {
  * @category options
  * @since 0.1.0
  */
-export interface RunOptions<R = never> {
+export interface RunOptions<RS = never, RH = never> {
   /**
    * When a failed handler runs again. The data stream stays owned meanwhile. When the schedule ends, or after `maxFailures`
    * failures in a row that last for `deadLetterAfter`, the announcement goes to the dead letters with the cause as its reason.
    * Default: a second after the first failure, doubling up to half a minute, without end. With the other defaults it is given
    * up after an hour, and some 125 failures.
    */
-  readonly retry?: Schedule.Schedule<unknown, HandlerFailure, never, R> | undefined
-  /** Runs at each failure. Default: log an error. */
-  readonly onError?: ((failure: HandlerFailure) => Effect.Effect<void>) | undefined
+  readonly retry?: Schedule.Schedule<unknown, HandlerFailure, never, RS> | undefined
+  /** Runs at each failure, with the services of the program. Default: log an error. */
+  readonly onError?: ((failure: HandlerFailure) => Effect.Effect<void, never, RH>) | undefined
 }
 
 /**

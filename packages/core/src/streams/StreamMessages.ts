@@ -78,7 +78,7 @@ export interface Message<out A> extends RawMessage {
  * @category options
  * @since 0.1.0
  */
-export interface ReadOptions<in A> {
+export interface ReadOptions<in A, out R = never> {
   /**
    * The field with the whole message as JSON, which the schema describes. Default: the schema describes a record of all
    * fields, whose values are strings. Of a field that occurs twice, the last counts.
@@ -101,7 +101,7 @@ export interface ReadOptions<in A> {
    * the server lost messages that were read. The reader compares its position with the counters of the data stream at the start, at the end, once a second at most while
    * messages come, and within half a minute while none come. Default: log a warning.
    */
-  readonly onGap?: ((gap: Gap) => Effect.Effect<void>) | undefined
+  readonly onGap?: ((gap: Gap) => Effect.Effect<void, never, R>) | undefined
   /**
    * Where to begin in a data stream without a checkpoint: at the first message, at the next one to come, at the message
    * with this id, or at the first message since a time (ids are times of the server). Deleted messages before it are no gap.
@@ -150,7 +150,7 @@ export interface Gap {
  * @category options
  * @since 0.1.0
  */
-export interface ProcessOptions<in A> extends ReadOptions<A> {
+export interface ProcessOptions<in A, out R = never> extends ReadOptions<A, R> {
   /** Commits after so many messages. A larger number is faster, and lets as many be processed again. Default: 1. */
   readonly commitEvery?: number | undefined
   /**
@@ -182,7 +182,7 @@ export interface ProcessOptions<in A> extends ReadOptions<A> {
 }
 
 /** Options of `processBatches`. Each batch has one commit, and one batch is processed at a time. */
-interface BatchOptions<in A> extends ReadOptions<A>, Pick<ProcessOptions<A>, "attempts" | "backoff"> {
+interface BatchOptions<in A, out R = never> extends ReadOptions<A, R>, Pick<ProcessOptions<A>, "attempts" | "backoff"> {
   /** How long a batch waits after its first message to be full. Default: not at all, so that it is what one read found. */
   readonly batchWithin?: Duration.Input | undefined
 }
@@ -214,7 +214,7 @@ type Fields<I> = object & { readonly [Field in keyof I]: string | undefined }
 export type MessagesError = LeaseLost | StreamYielded | StoreError | InvalidConfig
 
 const check = (
-  options: ProcessOptions<never> & BatchOptions<never> | undefined
+  options: ProcessOptions<never, unknown> & BatchOptions<never, unknown> | undefined
 ): Effect.Effect<void, InvalidConfig> => {
   for (const option of ["batch", "batchBytes", "commitEvery", "concurrency"] as const) {
     const value = options?.[option] ?? 1
@@ -281,21 +281,21 @@ const check = (
  * @since 0.1.0
  */
 export const messages: {
-  <A, I extends Fields<I>, RD = never>(
+  <A, I extends Fields<I>, RD = never, RG = never>(
     schema: Schema.Codec<A, I, RD, unknown>,
-    options?: ReadOptions<A>
-  ): Stream.Stream<Message<A>, MessagesError, StreamLease | RD>
-  <A, I, RD = never>(
+    options?: ReadOptions<A, RG>
+  ): Stream.Stream<Message<A>, MessagesError, StreamLease | RD | RG>
+  <A, I, RD = never, RG = never>(
     schema: Schema.Codec<A, I, RD, unknown>,
-    options: ReadOptions<A> & { readonly field: string }
-  ): Stream.Stream<Message<A>, MessagesError, StreamLease | RD>
-} = <A, RD = never>(
+    options: ReadOptions<A, RG> & { readonly field: string }
+  ): Stream.Stream<Message<A>, MessagesError, StreamLease | RD | RG>
+} = <A, RD = never, RG = never>(
   schema: Schema.Codec<A, unknown, RD, unknown>,
-  options?: ReadOptions<A>
-): Stream.Stream<Message<A>, MessagesError, StreamLease | RD> =>
+  options?: ReadOptions<A, RG>
+): Stream.Stream<Message<A>, MessagesError, StreamLease | RD | RG> =>
   Stream.unwrap(Effect.gen(function*() {
     yield* check(options)
-    const reading = new MessageReader(yield* StreamLease, schema, options)
+    const reading = new MessageReader<A, RD | RG>(yield* StreamLease, schema, options)
     return Stream.fromPull(Effect.succeed(
       Effect.flatMap(
         reading.nextMessage,
@@ -346,21 +346,21 @@ export const messages: {
  * @since 0.1.0
  */
 export const process: {
-  <A, I extends Fields<I>, X, E, R, RD = never>(
+  <A, I extends Fields<I>, X, E, R, RD = never, RG = never>(
     schema: Schema.Codec<A, I, RD, unknown>,
     handler: (message: Message<A>) => Effect.Effect<X, E, R>,
-    options?: ProcessOptions<A>
-  ): Effect.Effect<void, E | MessagesError, R | RD | StreamLease>
-  <A, I, X, E, R, RD = never>(
+    options?: ProcessOptions<A, RG>
+  ): Effect.Effect<void, E | MessagesError, R | RD | RG | StreamLease>
+  <A, I, X, E, R, RD = never, RG = never>(
     schema: Schema.Codec<A, I, RD, unknown>,
     handler: (message: Message<A>) => Effect.Effect<X, E, R>,
-    options: ProcessOptions<A> & { readonly field: string }
-  ): Effect.Effect<void, E | MessagesError, R | RD | StreamLease>
-} = <A, X, E, R, RD = never>(
+    options: ProcessOptions<A, RG> & { readonly field: string }
+  ): Effect.Effect<void, E | MessagesError, R | RD | RG | StreamLease>
+} = <A, X, E, R, RD = never, RG = never>(
   schema: Schema.Codec<A, unknown, RD, unknown>,
   handler: (message: Message<A>) => Effect.Effect<X, E, R>,
-  options?: ProcessOptions<A>
-): Effect.Effect<void, E | MessagesError, R | RD | StreamLease> =>
+  options?: ProcessOptions<A, RG>
+): Effect.Effect<void, E | MessagesError, R | RD | RG | StreamLease> =>
   Effect.gen(function*() {
     yield* check(options)
     const { concurrency = 1, key = ({ id }: Message<A>): string => id } = options ?? {}
@@ -371,17 +371,17 @@ export const process: {
     yield* Effect.onError(run, () => loop.commits.atLast)
   })
 
-const loopOf = <A, RD>(
+const loopOf = <A, RD, RG>(
   schema: Schema.Codec<A, unknown, RD, unknown>,
-  options: ProcessOptions<A> | undefined
-): Effect.Effect<messageLoop.Loop<A, RD>, never, StreamLease> =>
+  options: ProcessOptions<A, RG> | undefined
+): Effect.Effect<messageLoop.Loop<A, RD | RG>, never, StreamLease> =>
   Effect.gen(function*() {
     const lease = yield* StreamLease
     const commits = new MessageCommits(lease, yield* Clock.Clock, options)
     const isOne = (options?.concurrency ?? 1) === 1
     return {
       lease,
-      reading: new MessageReader(lease, schema, options),
+      reading: new MessageReader<A, RD | RG>(lease, schema, options),
       commits,
       // Several at once have timers
       attempt: messageAttempts.make(lease, options ?? {}, isOne ? commits.whenDue : Effect.never)
@@ -422,21 +422,21 @@ const loopOf = <A, RD>(
  * @since 0.1.0
  */
 export const processBatches: {
-  <A, I extends Fields<I>, X, E, R, RD = never>(
+  <A, I extends Fields<I>, X, E, R, RD = never, RG = never>(
     schema: Schema.Codec<A, I, RD, unknown>,
     handler: (messages: Arr.NonEmptyReadonlyArray<Message<A>>) => Effect.Effect<X, E, R>,
-    options?: BatchOptions<A>
-  ): Effect.Effect<void, E | MessagesError, R | RD | StreamLease>
-  <A, I, X, E, R, RD = never>(
+    options?: BatchOptions<A, RG>
+  ): Effect.Effect<void, E | MessagesError, R | RD | RG | StreamLease>
+  <A, I, X, E, R, RD = never, RG = never>(
     schema: Schema.Codec<A, I, RD, unknown>,
     handler: (messages: Arr.NonEmptyReadonlyArray<Message<A>>) => Effect.Effect<X, E, R>,
-    options: BatchOptions<A> & { readonly field: string }
-  ): Effect.Effect<void, E | MessagesError, R | RD | StreamLease>
-} = <A, X, E, R, RD = never>(
+    options: BatchOptions<A, RG> & { readonly field: string }
+  ): Effect.Effect<void, E | MessagesError, R | RD | RG | StreamLease>
+} = <A, X, E, R, RD = never, RG = never>(
   schema: Schema.Codec<A, unknown, RD, unknown>,
   handler: (messages: Arr.NonEmptyReadonlyArray<Message<A>>) => Effect.Effect<X, E, R>,
-  options?: BatchOptions<A>
-): Effect.Effect<void, E | MessagesError, R | RD | StreamLease> =>
+  options?: BatchOptions<A, RG>
+): Effect.Effect<void, E | MessagesError, R | RD | RG | StreamLease> =>
   Effect.gen(function*() {
     yield* check(options)
     const loop = yield* loopOf(schema, options)

@@ -158,6 +158,10 @@ describe("an option that does not exist, or has no such value, is refused where 
       Mutex.acquire("m", { timeout: "1 secnod" }),
       // @ts-expect-error -- ttl: a boolean is no duration
       Mutex.acquireAll(["a"], { ttl: true }),
+      // @ts-expect-error -- 'tiemout' does not exist in the options of a named mutex
+      Mutex.named("m", { ttl: "1 second", tiemout: "1 second" }),
+      // @ts-expect-error -- isAlive: a text is no answer
+      Mutex.withLock("m", { isAlive: Effect.succeed("yes") }),
       // @ts-expect-error -- 'waiters' does not exist: it is 'limit'
       Mutex.inspect("m", { waiters: 1 }),
       // @ts-expect-error -- 'contender' does not exist: it is 'processName'

@@ -102,7 +102,7 @@ const runs: ReadonlyArray<readonly [name: string, run: Run]> = [
     return [
       input,
       Effect.provide(
-        Effect.scoped(Effect.suspend(() => Mutex.acquire("jobs", untyped(input)))),
+        Effect.scoped(Effect.suspend(() => Mutex.acquire("jobs", untyped<Mutex.AcquireOptions>(input)))),
         Mutex.layerMemory()
       )
     ]

@@ -69,7 +69,7 @@ describe("what was found", () => {
     ["arrays deeper than a stack for a ttl", MutexConfig.make({ ttl: untyped(nested(20_000)) })],
     [
       "null for the options of an acquire",
-      Effect.provide(Effect.scoped(Mutex.acquire("a", untyped(null))), Mutex.layerMemory())
+      Effect.provide(Effect.scoped(Mutex.acquire("a", untyped<Mutex.AcquireOptions>(null))), Mutex.layerMemory())
     ],
     [
       "an object without a prototype for a name",

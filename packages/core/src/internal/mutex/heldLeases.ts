@@ -50,10 +50,11 @@ export interface HeldLeases {
 
 type LossTag = keyof typeof MutexMetrics.losses
 
-export const make = Effect.fnUntraced(function*(
+export const make = Effect.fnUntraced(function*<R = never>(
   store: MutexStore["Service"],
-  config: MutexConfig
-): Effect.fn.Return<HeldLeases, never, Scope.Scope> {
+  config: MutexConfig,
+  onOverrun?: overrunMonitor.OnOverrun<R>
+): Effect.fn.Return<HeldLeases, never, R | Scope.Scope> {
   const releases = yield* releaseSender.make(store, config)
   const context = yield* Effect.context<never>()
   const clock = yield* Clock.Clock
@@ -145,7 +146,7 @@ export const make = Effect.fnUntraced(function*(
   const fibers = yield* FiberSet.make()
   yield* Effect.addFinalizer(() => close)
   const timers = yield* timerQueue.make
-  const watchOverrun = overrunMonitor.make(config.onOverrun, recorder, timers)
+  const watchOverrun = yield* overrunMonitor.make(onOverrun, recorder, timers)
 
   /** A holder that is not alive is asked again, like a backend that does not answer, until the deadline. */
   const probe = (lease: HeldLease) => {

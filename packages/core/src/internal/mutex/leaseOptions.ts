@@ -50,11 +50,11 @@ export const termsOf = (options: {
 }
 
 /** As callers give them: `LeaseOptions` of `Mutex`. */
-interface Options {
+interface Options<R = never> {
   readonly ttl?: Duration.Input | undefined
   readonly transition?: Duration.Input | undefined
   readonly maxHold?: Duration.Input | undefined
-  readonly isAlive?: Effect.Effect<boolean, unknown> | undefined
+  readonly isAlive?: Effect.Effect<boolean, unknown, R> | undefined
   readonly unfair?: boolean | undefined
   readonly maxLocalHandOffs?: number | undefined
 }
@@ -75,7 +75,7 @@ export const checkTimeout = (
 
 /** Checks what does not depend on the layer. */
 export const checkAlone = Effect.fnUntraced(
-  function*(options: Options & { readonly timeout?: Duration.Input | undefined } = {}) {
+  function*(options: Options<unknown> & { readonly timeout?: Duration.Input | undefined } = {}) {
     const { isAlive, maxHold, maxLocalHandOffs, timeout, transition, ttl, unfair } = options
     if (unfair !== undefined && typeof unfair !== "boolean") return yield* refuse("unfair", "it must be true or false")
     if (isAlive !== undefined && !Effect.isEffect(isAlive)) return yield* refuse("isAlive", "it must be an Effect")
@@ -94,7 +94,7 @@ export const checkName = (name: string, options: Parameters<typeof checkAlone>[0
   Effect.runSync(Effect.andThen(checkAlone(options), mutexName(name)))
 
 /** `usual` are the terms of the layer. */
-export const check = Effect.fnUntraced(function*(config: MutexConfig, usual: Terms, options: Options = {}) {
+export const check = Effect.fnUntraced(function*<R>(config: MutexConfig, usual: Terms, options: Options<R> = {}) {
   yield* checkOptions(options)
   const { isAlive, maxHold, maxLocalHandOffs = config.maxLocalHandOffs, transition, ttl, unfair = false } = options
   yield* checkAlone(options)
@@ -107,7 +107,8 @@ export const check = Effect.fnUntraced(function*(config: MutexConfig, usual: Ter
   })
   return termsOf({
     ...periods,
-    isAlive,
+    // It runs later, with the services of this moment
+    isAlive: isAlive === undefined ? undefined : Effect.provideContext(isAlive, yield* Effect.context<R>()),
     unfair,
     maxLocalHandOffs,
     maxHold: maxHold === undefined ? undefined : yield* positive("maxHold", maxHold)

@@ -1,6 +1,5 @@
 /** Tells of work that was interrupted and is still running when somebody else may have begun. */
 import * as Effect from "effect/Effect"
-import type { MutexConfig } from "../../MutexConfig.ts"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import type { LeaseLost } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
@@ -15,25 +14,30 @@ const report = (loss: LeaseLost) =>
       "else may own the mutex now. It is uninterruptible, or its finalizers take long: see onOverrun of Mutex.Options"
   )
 
-/** Watches a lease that was just lost. */
-export const make = (onOverrun: MutexConfig["onOverrun"] = report, recorder: Recorder, timers: TimerQueue) =>
-(
-  lease: HeldLease,
-  loss: LeaseLost,
-  now: Instant
-): void => {
-  if (!lease.hasWork()) return
-  const ranOut = loss.reason._tag === "Expired" || loss.reason._tag === "BackendGone"
-  // Work that was interrupted this moment has the margin to end, even if the loss was noticed late
-  const grace = Math.max(lease.terms.margin, ranOut ? lease.serverLeft(now) : 0)
-  timers.at(now.monotonic + grace, () => {
-    if (timers.isClosed() || !lease.hasWork()) return
-    recorder.update(MutexMetrics.overruns, 1, lease.mutex)
-    recorder.run(
-      Effect.suspend(() => onOverrun(loss)).pipe(
-        Effect.catchCause((cause) => log.error("onOverrun failed", cause)),
-        Effect.annotateLogs(lease.annotations)
+export type OnOverrun<R> = ((loss: LeaseLost) => Effect.Effect<void, never, R>) | undefined
+
+/** Makes what watches a lease that was just lost. */
+export const make = Effect.fnUntraced(function*<R = never>(
+  onOverrun: OnOverrun<R> = report,
+  recorder: Recorder,
+  timers: TimerQueue
+) {
+  const services = yield* Effect.context<R>()
+  return (lease: HeldLease, loss: LeaseLost, now: Instant): void => {
+    if (!lease.hasWork()) return
+    const ranOut = loss.reason._tag === "Expired" || loss.reason._tag === "BackendGone"
+    // Work that was interrupted this moment has the margin to end, even if the loss was noticed late
+    const grace = Math.max(lease.terms.margin, ranOut ? lease.serverLeft(now) : 0)
+    timers.at(now.monotonic + grace, () => {
+      if (timers.isClosed() || !lease.hasWork()) return
+      recorder.update(MutexMetrics.overruns, 1, lease.mutex)
+      recorder.run(
+        Effect.suspend(() => onOverrun(loss)).pipe(
+          Effect.catchCause((cause) => log.error("onOverrun failed", cause)),
+          Effect.annotateLogs(lease.annotations),
+          Effect.provideContext(services)
+        )
       )
-    )
-  })
-}
+    })
+  }
+})

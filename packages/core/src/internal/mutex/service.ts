@@ -30,7 +30,7 @@ import * as ownerWatch from "./ownerWatch.ts"
 
 const mutexName = checked<MutexName>("mutex", mutexProblem)
 
-export const make = Effect.fnUntraced(function*(options: Options = {}) {
+export const make = Effect.fnUntraced(function*<R = never>(options: Options<R> = {}) {
   const store = yield* MutexStore
   const config = yield* MutexConfig.make(options)
   if (Duration.toMillis(config.ttl) < 100) {
@@ -42,7 +42,7 @@ export const make = Effect.fnUntraced(function*(options: Options = {}) {
     )
   }
   const { confirmTimeout } = config
-  const leases = yield* heldLeases.make(store, config)
+  const leases = yield* heldLeases.make(store, config, options.onOverrun)
   const key = yield* randomKey
   let counter = 0
   const nextId = () => `${++counter}-${key}:${config.processName}` as LeaseId
@@ -63,21 +63,21 @@ export const make = Effect.fnUntraced(function*(options: Options = {}) {
   })
   const usual = leaseOptions.termsOf(config)
 
-  const attempt = (
+  const attempt = <R>(
     name: string,
-    options: LeaseOptions | undefined
-  ): Effect.Effect<Attempt, InvalidName | InvalidConfig> =>
+    options: LeaseOptions<R> | undefined
+  ): Effect.Effect<Attempt, InvalidName | InvalidConfig, R> =>
     Effect.flatMap(
       mutexName(name),
       (mutex) => Effect.map(leaseOptions.check(config, usual, options), (terms) => ({ mutex, id: nextId(), terms }))
     )
 
-  const obtain = (
+  const obtain = <R>(
     name: string,
-    options: AcquireOptions | undefined,
+    options: AcquireOptions<R> | undefined,
     restore: Restore
-  ): Effect.Effect<HeldLease, AcquireError> =>
-    Effect.withFiber<HeldLease, AcquireError>((fiber) => {
+  ): Effect.Effect<HeldLease, AcquireError, R> =>
+    Effect.withFiber<HeldLease, AcquireError, R>((fiber) => {
       const held = nestedLocks.find(fiber, leases, name)
       if (options === undefined && mutexProblem(name) === undefined) {
         const plain = { mutex: name as MutexName, id: nextId(), terms: usual }
@@ -91,7 +91,7 @@ export const make = Effect.fnUntraced(function*(options: Options = {}) {
     })
 
   /** All or none: the leases are given back in the background when one of them cannot be had. */
-  const obtainAll = (names: ReadonlyArray<string>, options: AcquireOptions | undefined, restore: Restore) =>
+  const obtainAll = <R>(names: ReadonlyArray<string>, options: AcquireOptions<R> | undefined, restore: Restore) =>
     Effect.suspend(() => {
       const obtained: Array<HeldLease> = []
       const obtaining = Effect.gen(function*() {
@@ -128,7 +128,7 @@ export const make = Effect.fnUntraced(function*(options: Options = {}) {
       )
     })
 
-  const obtainIfAvailable = (name: string, options: LeaseOptions | undefined, restore: Restore) =>
+  const obtainIfAvailable = <R>(name: string, options: LeaseOptions<R> | undefined, restore: Restore) =>
     Effect.flatMap(attempt(name, options), (attempt) => acquireIfAvailable(queues, attempt, restore))
 
   const inScope = (lease: HeldLease) =>
@@ -199,7 +199,9 @@ export const make = Effect.fnUntraced(function*(options: Options = {}) {
       ),
     contend: (name, options = {}) =>
       Effect.gen(function*() {
-        const { mutex, terms: { lease, ttl } } = yield* attempt(name, options)
+        const { mutex, terms: { isAlive, lease, ttl } } = yield* attempt(name, options)
+        // Of these terms, with the services of this moment
+        const own = { ...options, isAlive }
         const pollInterval = yield* positive("pollInterval", options.pollInterval ?? "1 second")
         const drainTimeout = yield* notNegative("drainTimeout", options.drainTimeout ?? "1 minute")
         return yield* contender.make({
@@ -212,8 +214,8 @@ export const make = Effect.fnUntraced(function*(options: Options = {}) {
           drainTimeout,
           logLevel: options.logLevel ?? "Info",
           recorder: leases.recorder,
-          acquire: service.acquire(mutex, options),
-          acquireIfAvailable: service.acquireIfAvailable(mutex, options)
+          acquire: service.acquire(mutex, own),
+          acquireIfAvailable: service.acquireIfAvailable(mutex, own)
         })
       }),
     events: (name, options = {}) =>

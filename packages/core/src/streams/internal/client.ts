@@ -174,11 +174,14 @@ export const make = Effect.fnUntraced(function*(
     }
   )
 
-  const run: StreamClient["Service"]["run"] = <A, E, R, R2>(handler: Handler<A, E, R>, options?: RunOptions<R2>) =>
+  const run: StreamClient["Service"]["run"] = <A, E, R, RS, RH>(
+    handler: Handler<A, E, R>,
+    options?: RunOptions<RS, RH>
+  ) =>
     Effect.scoped(Effect.gen(function*() {
       const body = Effect.isEffect(handler) ? () => handler : handler
       const fibers = yield* FiberSet.make<void>()
-      const start = yield* FiberSet.runtime(fibers)<Exclude<R, StreamLease> | R2>()
+      const start = yield* FiberSet.runtime(fibers)<Exclude<R | RS | RH, StreamLease>>()
       return yield* consumption.start({
         operation: "run",
         onStarted: () => {

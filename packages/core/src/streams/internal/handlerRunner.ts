@@ -30,13 +30,13 @@ const isYielded = (cause: Cause.Cause<unknown>) =>
   cause.reasons.every((reason) => isYield(reason) || Cause.isInterruptReason(reason))
 
 /** Only the handler and the pauses between its runs are interruptible. */
-export const runHandler = <A, E, R, R2>(
+export const runHandler = <A, E, R, RS, RH>(
   client: ClientContext,
   taking: LeaseTaker,
   owned: OwnedStream,
   body: (lease: StreamLease) => Effect.Effect<A, E, R>,
-  options: RunOptions<R2>
-): Effect.Effect<void, never, Exclude<R, StreamLease> | R2> => {
+  options: RunOptions<RS, RH>
+): Effect.Effect<void, never, Exclude<R | RS | RH, StreamLease>> => {
   const { config, ends, metrics, table } = client
   const lease = new LeaseImpl(client, owned)
   const { onError = logFailure, retry = defaultBackoff } = options
@@ -98,7 +98,7 @@ export const runHandler = <A, E, R, R2>(
 
   const runUntilEnd = (restore: Restore) =>
     Effect.gen(function*() {
-      let step: Effect.Success<ReturnType<typeof Schedule.toStep<unknown, HandlerFailure, never, R2>>> | undefined
+      let step: Effect.Success<ReturnType<typeof Schedule.toStep<unknown, HandlerFailure, never, RS>>> | undefined
       let last = 0
       let attempts = 0
       while (table.isHeld(owned)) {

@@ -68,11 +68,11 @@ export type Delivery<A> =
 export const sizeOf = ({ fields }: RawMessage): number =>
   fields.reduce((sum, [name, value]) => sum + name.length + value.length, 0)
 
-/** The position in a data stream, and the messages that are read ahead. */
-export class MessageReader<A, RD> {
+/** The position in a data stream, and the messages that are read ahead. `R` is what decoding and the hook for gaps need. */
+export class MessageReader<A, R> {
   private readonly lease: StreamLease
-  private readonly options: ReadOptions<A>
-  private readonly decode: (message: RawMessage) => Effect.Effect<A, string, RD>
+  private readonly options: ReadOptions<A, R>
+  private readonly decode: (message: RawMessage) => Effect.Effect<A, string, R>
   /** After all messages that were read ahead. */
   private position: readPosition.ReadPosition | undefined
   private origin: readPosition.Origin | undefined
@@ -92,8 +92,8 @@ export class MessageReader<A, RD> {
 
   constructor(
     lease: StreamLease,
-    schema: Schema.Codec<A, unknown, RD, unknown>,
-    options: ReadOptions<A> = {}
+    schema: Schema.Codec<A, unknown, R, unknown>,
+    options: ReadOptions<A, R> = {}
   ) {
     this.lease = lease
     this.options = options
@@ -107,7 +107,7 @@ export class MessageReader<A, RD> {
   next(meanwhile: Effect.Effect<void, LeaseError> = Effect.never): Effect.Effect<
     Delivery<A> | undefined,
     LeaseError | StreamYielded,
-    RD
+    R
   > {
     return Effect.gen({ self: this }, function*() {
       for (;;) {
@@ -138,7 +138,7 @@ export class MessageReader<A, RD> {
   }
 
   /** The next message that can be decoded; undefined after the last one. */
-  get nextMessage(): Effect.Effect<Message<A> | undefined, LeaseError | StreamYielded, RD> {
+  get nextMessage(): Effect.Effect<Message<A> | undefined, LeaseError | StreamYielded, R> {
     return Effect.gen({ self: this }, function*() {
       for (;;) {
         const delivery = yield* this.next()
@@ -151,7 +151,7 @@ export class MessageReader<A, RD> {
   /** Returns a turn back. */
   private refill(
     meanwhile: Effect.Effect<void, LeaseError>
-  ): Effect.Effect<Delivery<never> | undefined, LeaseError | StreamYielded, RD> {
+  ): Effect.Effect<Delivery<never> | undefined, LeaseError | StreamYielded, R> {
     return Effect.gen({ self: this }, function*() {
       if (this.position === undefined) yield* this.begin
       if (this.isOver) return undefined
@@ -199,7 +199,7 @@ export class MessageReader<A, RD> {
   }
 
   /** Compares the position with the extent, while no read is under way. Returns a turn back. */
-  private get check(): Effect.Effect<Delivery<never> | undefined, LeaseError> {
+  private get check(): Effect.Effect<Delivery<never> | undefined, LeaseError, R> {
     return Effect.gen({ self: this }, function*() {
       const extent = Option.getOrUndefined(yield* retryOutages(this.lease.extent))
       this.checkedAt = yield* Clock.currentTimeMillis
@@ -274,7 +274,7 @@ export class MessageReader<A, RD> {
    * Reads the extent during a wait. Messages beyond the position may be on their way, so it judges only where there are none,
    * and ends the wait where none can come.
    */
-  private get watch(): Effect.Effect<ReadonlyArray<RawMessage>, LeaseError> {
+  private get watch(): Effect.Effect<ReadonlyArray<RawMessage>, LeaseError, R> {
     return Effect.gen({ self: this }, function*() {
       for (;;) {
         yield* Effect.sleep(this.isUnchecked ? Duration.millis(checkAfter) : idleCheck)
