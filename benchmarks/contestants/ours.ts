@@ -19,13 +19,13 @@ import {
 type Service = Mutex.Mutex["Service"]
 
 /** The lease that was asked for, as ttl and transition in about their usual proportion. */
-const periods = ({ handover, leaseMillis }: Connect) => {
+const periods = ({ leaseMillis, localTurn }: Connect) => {
   const transition = Math.max(Math.round(leaseMillis * 0.375), Math.min(600, leaseMillis - 100))
   return {
     ttl: leaseMillis - transition,
     transition,
     commandTimeout: Math.min(1000, Math.round(transition / 2)),
-    ...(handover > 0 ? { maxLocalHandOffs: handover } : {})
+    ...(localTurn === undefined ? {} : { localTurn })
   }
 }
 

@@ -15,10 +15,10 @@ export const open = async ({ leaseMillis, url }: Connect): Promise<Locks> => {
   await client.script("LOAD", acquireAndRelease)
 
   /** By id, what a grant calls with its token. */
-  const waiting = new Map<string, (token: string) => void>()
+  const waiting = new Map<string, (token: string, period: number) => void>()
   subscriber.on("message", (_channel: string, message: string) => {
-    const [id, kind, , token] = message.split("@@") as [string, string, string, string]
-    if (kind === "released") waiting.get(id)?.(token)
+    const [id, kind, , token, , period] = message.split("@@") as [string, ...Array<string>]
+    if (kind === "released") waiting.get(id)?.(token!, Number(period))
   })
   /** Layers that keep their channel, as ours do. */
   const unused: Array<string> = []
@@ -45,11 +45,11 @@ export const open = async ({ leaseMillis, url }: Connect): Promise<Locks> => {
         ...operands
       ) as Promise<[string | ReadonlyArray<string>]>
     await new Promise<void>((granted) => {
-      waiting.set(id, (token) => {
-        void call("c", id, token, leaseMillis, 0)
+      waiting.set(id, (token, period) => {
+        if (period !== leaseMillis) void call("c", id, token, leaseMillis)
         granted()
       })
-      void call("a", id, "wait", leaseMillis, confirmMillis, "", 0, 0).then(([reply]) => {
+      void call("a", id, "wait", leaseMillis, confirmMillis, "", 0).then(([reply]) => {
         if (typeof reply === "string") granted()
       })
     })

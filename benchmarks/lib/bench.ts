@@ -17,7 +17,7 @@ export interface Entrant {
   readonly setting: Connect["setting"]
   /** A way of doing it besides the usual. */
   readonly variant: string
-  readonly handover: number
+  readonly localTurn?: number | undefined
   readonly protocol: Connect["protocol"]
   /** The repository of another commit, where that is measured. */
   readonly root?: string
@@ -29,7 +29,6 @@ const entrant = (name: string, role: Entrant["role"], contestant: string, rest: 
   contestant,
   setting: "default",
   variant: "usual",
-  handover: 0,
   protocol: "direct",
   ...rest
 })
@@ -208,12 +207,12 @@ export const open = Effect.fnUntraced(function*(pace: Pace, earlier: ReadonlyArr
   }
   const scope = yield* Effect.scope
   const agents = new Map<string, Agent>()
-  const connection = ({ handover, protocol, setting }: Entrant, connect: Partial<Connect>): Connect => ({
+  const connection = ({ localTurn, protocol, setting }: Entrant, connect: Partial<Connect>): Connect => ({
     url: server.url,
     isCluster: false,
     leaseMillis: 16_000,
     setting,
-    handover,
+    localTurn,
     protocol,
     ...connect
   })

@@ -10,8 +10,8 @@ export interface Connect {
   readonly leaseMillis: number
   /** Peers only: as they come, or at their fastest sensible setting. */
   readonly setting: "default" | "fast"
-  /** Ours only: how often a lease may go from fiber to fiber before other processes have their turn. */
-  readonly handover: number
+  /** Ours only, in milliseconds: how long a turn serves fiber after fiber of a process; the default where there is none. */
+  readonly localTurn?: number | undefined
   /**
    * Raw only. `direct`: a waiter believes the message of its grant. `confirmed`: it asks the server, and believes the
    * reply. `ours`: raw sends the scripts of ours, and believes its messages.

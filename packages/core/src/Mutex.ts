@@ -181,8 +181,8 @@ export interface Options<R = never> {
    * the process. Default: false.
    */
   readonly metricsByMutex?: boolean | undefined
-  /** How often in a row a lease may stay within this layer, see `LeaseOptions`. From 0 to 10,000. Default: 0. */
-  readonly maxLocalHandOffs?: number | undefined
+  /** For how long one turn may serve fiber after fiber of this layer, see `LeaseOptions`. Default: 10 milliseconds. */
+  readonly localTurn?: Duration.Input | undefined
 }
 
 /**
@@ -709,12 +709,14 @@ export interface LeaseOptions<R = never> {
    */
   readonly unfair?: boolean | undefined
   /**
-   * Throughput inside one process before order between processes. So many times in a row, from 0 to 10,000, a release hands
-   * the lease to the longest waiting fiber of this layer, without the backend. Each holder has a larger token than the one
-   * before. The owner stays the same for others, and nothing is announced. A lease that is due for renewal, or that the next
-   * holder wants with other periods, goes through the backend. Default: as for the layer, which is 0.
+   * A turn of this layer begins when the backend grants it the mutex. While the turn is younger than this, a release hands
+   * the lease to the longest waiting fiber of this layer, without the backend. Then other processes have their turns. Each
+   * holder has a larger token than the one before. The owner stays the same for others, and nothing is announced. A lease
+   * that is due for renewal, or that the next holder wants with other periods, goes through the backend, and so does one
+   * after 99 hand-offs. With 0 each turn has one holder: strict order between processes. Default: as for the layer, which is
+   * 10 milliseconds.
    */
-  readonly maxLocalHandOffs?: number | undefined
+  readonly localTurn?: Duration.Input | undefined
 }
 
 /**

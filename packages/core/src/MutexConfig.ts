@@ -9,7 +9,7 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import * as names from "./internal/nameRules.ts"
-import { checkOptions, checkPeriods, handOffs, positive, refuse } from "./internal/optionChecks.ts"
+import { checkOptions, checkPeriods, notNegative, positive, refuse } from "./internal/optionChecks.ts"
 import { processName } from "./internal/processIdentity.ts"
 import type * as MutexName from "./MutexName.ts"
 import * as MutexSchedule from "./MutexSchedule.ts"
@@ -30,7 +30,7 @@ export interface MutexConfig {
   readonly processName: MutexName.ProcessName
   readonly guard: MutexSchedule.MutexSchedule
   readonly metricsByMutex: boolean
-  readonly maxLocalHandOffs: number
+  readonly localTurn: Duration.Duration
 }
 
 /** As callers give them: `Mutex.Options` documents them. */
@@ -41,7 +41,7 @@ type Given =
 
 type Periods = Pick<
   MutexConfig,
-  "ttl" | "transition" | "confirmTimeout" | "commandTimeout" | "releaseTimeout"
+  "ttl" | "transition" | "confirmTimeout" | "commandTimeout" | "releaseTimeout" | "localTurn"
 >
 
 /**
@@ -71,7 +71,6 @@ export const make = Effect.fnUntraced(function*(options: Given = {}) {
   const commandTimeout = yield* positive("commandTimeout", options.commandTimeout ?? "1 second")
   const guard = options.guard ?? MutexSchedule.guard
   if (!Schedule.isSchedule(guard)) return yield* refuse("guard", "it is not a Schedule")
-  const maxLocalHandOffs = yield* handOffs(options.maxLocalHandOffs ?? 0)
   const config: MutexConfig = {
     ...yield* checkPeriods({
       ttl: options.ttl ?? "10 seconds",
@@ -86,7 +85,7 @@ export const make = Effect.fnUntraced(function*(options: Given = {}) {
     ),
     guard,
     metricsByMutex: options.metricsByMutex === true,
-    maxLocalHandOffs
+    localTurn: yield* notNegative("localTurn", options.localTurn ?? "10 millis")
   }
   return config
 })

@@ -182,7 +182,7 @@ export const losses = counters(
 export const handOffs: Metric.Counter<number> = counter("simba_mutex_hand_offs", "Grants that a release passed on")
 
 /**
- * Counts grants that a release passed on within the process, without the backend. See `maxLocalHandOffs`.
+ * Counts grants that a release passed on within the process, without the backend. See `localTurn`.
  *
  * **Example** (How many holders share one turn in the fleet's queue)
  *

@@ -20,6 +20,7 @@ import * as Stream from "effect/Stream"
 import type { FencingToken } from "./FencingToken.ts"
 import { instant } from "./internal/lease/instant.ts"
 import { type Last, MemoryMutex } from "./internal/mutex/memoryStore.ts"
+import * as stride from "./internal/mutex/tokenStride.ts"
 import type { JobStore } from "./JobStore.ts"
 import type { LeaseId, MutexName } from "./MutexName.ts"
 import type { MutexState, Ownership } from "./MutexState.ts"
@@ -46,11 +47,6 @@ export interface AcquireRequest {
   readonly ticket?: Ticket | undefined
   /** Takes the mutex where nobody owns it, even if others wait for it. */
   readonly unfair?: boolean | undefined
-  /**
-   * How many further fencing tokens this grant takes, for holders within the caller's process. An owner that asks again
-   * with a larger number has that many. Default: 0.
-   */
-  readonly reserve?: number | undefined
 }
 
 /**
@@ -58,8 +54,9 @@ export interface AcquireRequest {
  *
  * **Details**
  *
- * - `Granted`: the caller owns the mutex for the whole lease. `token` is the first of `reserve + 1` consecutive ones. An
- *   owner that asks again keeps its token.
+ * - `Granted`: the caller owns the mutex for the whole lease. A `token` that is a multiple of `tokenStride` comes with those
+ *   up to the next multiple, for owners within the caller's process; any other comes alone. An owner that asks again keeps
+ *   its token.
  * - `Refused`: the caller does not own it. `ticket` is its place if it queues. `position` is how many contenders of ours are
  *   known to be ahead of it. `foreign` says that contenders of another implementation own it or wait for it: they wake one
  *   waiter only, alive or not.
@@ -95,7 +92,7 @@ export interface Stamp {
 
 /**
  * A grant of which a wake-up tells: its token, the backend's time of the grant in microseconds, and how many milliseconds
- * it lasts unless the waiter confirms it.
+ * it lasts. Where that is not the lease that the waiter wants, the waiter confirms it.
  *
  * @see {@link MutexStore}
  * @category models
@@ -107,8 +104,8 @@ export interface Grant extends Stamp {
 }
 
 /**
- * Confirms the grant of a wake-up: extends it to the whole `lease`, with `reserve` further tokens. It never makes a grant,
- * and touches none with another token.
+ * Confirms the grant of a wake-up: extends it to the whole `lease`. It never makes a grant, and touches none with another
+ * token.
  *
  * @see {@link MutexStore}
  * @category models
@@ -119,7 +116,6 @@ export interface ConfirmRequest {
   readonly id: LeaseId
   readonly token: FencingToken
   readonly lease: Duration.Duration
-  readonly reserve: number
 }
 
 /**
@@ -158,7 +154,9 @@ export type GuardResult =
  *
  * **Details**
  *
- * The owner hands the mutex to the first live waiter. An `unfair` owner frees it instead: the first live waiter is told that
+ * The owner hands the mutex to the first live waiter. A waiter is fresh if it queued no longer than `confirm` ago, by the
+ * backend's clock, and the backend knows that it listens: it is granted a whole `lease`. Any other is granted `confirm`, and
+ * the waiter behind it is told to look after that. An `unfair` owner frees it instead: the first live waiter is told that
  * it is its turn and keeps its place, and the second is told to look after the confirm period.
  *
  * @see {@link MutexStore}
@@ -169,17 +167,16 @@ export interface ReleaseRequest {
   readonly mutex: MutexName
   readonly id: LeaseId
   readonly confirm: Duration.Duration
+  /** How long the grant of a fresh waiter lasts: the usual lease of the caller's layer. */
+  readonly lease: Duration.Duration
   readonly unfair?: boolean | undefined
-  /** The last token that holders within the caller's process had. The store may give those after it to the next grant. */
-  readonly lastToken?: FencingToken | undefined
   /**
    * Another attempt, which is queued first, behind all who wait. It is queued even if the caller no longer owned the mutex.
-   * Its `id` is new and should listen already. `lease` and `reserve` are for a grant at once.
+   * Its `id` is new and should listen already. `lease` is for a grant at once.
    */
   readonly requeue?: {
     readonly id: LeaseId
     readonly lease: Duration.Duration
-    readonly reserve: number
   } | undefined
 }
 
@@ -195,11 +192,12 @@ export interface Released {
   readonly ownership: Ownership
   /**
    * The place of the attempt that was queued. With a `token` nobody was ahead of it, and it owns the mutex for its whole
-   * lease. Otherwise it waits, and `stamp` has the time and the last token, as in a refusal.
+   * lease. Otherwise it waits: `position` and `stamp` are as in a refusal.
    */
   readonly requeued: {
     readonly ticket: Ticket
     readonly token: FencingToken | undefined
+    readonly position?: number | undefined
     readonly stamp?: Stamp | undefined
   } | undefined
 }
@@ -350,6 +348,38 @@ export const Ticket = Schema.String.check(Schema.isPattern(/^\d+\.\d{6}$/)).pipe
  */
 export type Ticket = typeof Ticket.Type
 
+/**
+ * A grant whose token is a multiple of this has all tokens up to the next multiple.
+ *
+ * **Details**
+ *
+ * Owners that follow one another within a process, without the backend, take them one by one. A store grants such a token
+ * unless its last grant was a moment ago, so that tokens stay near the clock.
+ *
+ * @see {@link spareTokens}
+ * @category constants
+ * @since 0.1.0
+ */
+export const tokenStride: number = stride.tokenStride
+
+/**
+ * How many tokens a grant with this token has besides it.
+ *
+ * **Example** (The last token of a grant)
+ *
+ * ```ts
+ * import * as MutexStore from "@effect-simba/core/MutexStore"
+ *
+ * const last = (token: number) => token + MutexStore.spareTokens(token)
+ * last(500) // => 599
+ * last(501) // => 501
+ * ```
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const spareTokens: (token: number) => number = stride.spareTokens
+
 /** An unbounded queue that a subscription fills from outside until its scope closes. */
 const subscription = <A>(
   subscribe: (offer: (value: A) => void) => Effect.Effect<Effect.Effect<void>>
@@ -412,7 +442,7 @@ const make = Effect.sync((): MutexStore["Service"] => {
     ),
     forceRelease: (name, confirm) =>
       Effect.tap(
-        withMutex(name, (mutex) => mutex.force(Duration.toMillis(confirm))),
+        withMutex(name, (mutex) => mutex.force(confirm)),
         (before) =>
           Effect.sync(() => {
             if (before._tag === "Held") inboxes.get(inboxOf(before.owner))?.({ id: before.owner })

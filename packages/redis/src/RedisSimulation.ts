@@ -62,8 +62,8 @@ export interface Options<E> extends Omit<Simulation.Options<E>, "program" | "loc
   /** The names of all mutexes that the program uses. */
   readonly mutexes: ReadonlyArray<string>
   /**
-   * Options of the mutexes of each process. A `ttl`, `transition` or `maxLocalHandOffs` of a single lease should not
-   * exceed them.
+   * Options of the mutexes of each process. A `ttl` or `transition` of a single lease should not exceed
+   * them.
    */
   readonly config?: Mutex.Options | undefined
   /** Default: `Checker.all`, with the bounds that follow from `config`. */
@@ -102,7 +102,7 @@ export const make = <E>(
   const { checkers, config, mutexes, program, ...rest } = options
   return Effect.map(lockModel.bounds(config), (bounds) => ({
     ...rest,
-    lock: lockModel.make(mutexes, config),
+    lock: lockModel.make(mutexes),
     checkers: checkers ?? Checker.all(bounds),
     program: (client) =>
       Effect.provide(

@@ -252,7 +252,7 @@ const ofTry: Names<Omit<LockOptions, "timeout">> = {
   transition: true,
   maxHold: true,
   unfair: true,
-  maxLocalHandOffs: true,
+  localTurn: true,
   signal: true
 }
 const ofLock: Names<LockOptions> = { ...ofTry, timeout: true }
@@ -261,7 +261,7 @@ const ofLead: Names<LeadOptions> = {
   transition: true,
   maxHold: true,
   unfair: true,
-  maxLocalHandOffs: true,
+  localTurn: true,
   pollInterval: true,
   drainTimeout: true,
   logLevel: true,
@@ -280,7 +280,7 @@ const ofSimba: Names<Options> = {
   releaseTimeout: true,
   processName: true,
   metricsByMutex: true,
-  maxLocalHandOffs: true
+  localTurn: true
 }
 
 const ofRedis: Names<NonNullable<Options["redis"]>> = {

@@ -23,6 +23,7 @@
  */
 import type { SimbaError } from "@effect-simba/core"
 import * as Mutex from "@effect-simba/core/Mutex"
+import { tokenStride } from "@effect-simba/core/MutexStore"
 import type { LeaseLost } from "@effect-simba/core/SimbaError"
 import type * as Arbitrary from "effect/Arbitrary"
 import * as Clock from "effect/Clock"
@@ -313,11 +314,19 @@ const placeOf = (history: History, { asked, mutex, order, worker }: Holding) => 
   return { since: Math.max(last, Math.min(asked, ...before)), latest: Math.max(last, asked) }
 }
 
+/** Whether a holding follows another one in the same turn of its process: their tokens are of one stride. */
+const sharesTurn = ({ holdings }: History, { mutex, token, worker }: Holding) =>
+  holdings.some((other) =>
+    other.mutex === mutex && other.worker === worker && other.token < token &&
+    Math.floor(other.token / tokenStride) === Math.floor(token / tokenStride)
+  )
+
 const overtaken = (history: History) =>
   pairs(history, (earlier, later) => {
     if (history.isOneProcess === true || earlier.worker === later.worker) {
       return later.asked < earlier.asked ? `asked at ${later.asked} ms, before` : undefined
     }
+    if (sharesTurn(history, earlier)) return undefined
     const { latest } = placeOf(history, later)
     return latest < placeOf(history, earlier).since ? `had its place since ${latest} ms, before` : undefined
   })
@@ -341,13 +350,13 @@ type Rule = keyof typeof rules
  * - `neverTwo`: no mutex is held twice at a time.
  * - `tokensGrow`: each holding has a larger token than all before it, mutex by mutex.
  * - `inOrder`: earlier attempts hold the mutex earlier. Among workers counts when each came to its place, at which it asks
- *   again for itself after each holding.
+ *   again for itself after each turn. Holdings that share a turn (`localTurn`) share its place.
  * - `nobodyFailed`: no step got an error.
  * - `everybodyServed`: no step waits at the end.
  *
  * **Gotchas**
  *
- * `inOrder` needs a network without delays, where the first request arrives first, and `maxLocalHandOffs` of 0.
+ * `inOrder` needs a network without delays, where the first request arrives first.
  *
  * **Example** (What must hold under faults too)
  *

@@ -21,8 +21,8 @@ import { scheduling } from "./internal/suite/jobs.ts"
 import { naming } from "./internal/suite/names.ts"
 import { guarding } from "./internal/suite/renewals.ts"
 import { requeueing } from "./internal/suite/requeue.ts"
-import { reserving } from "./internal/suite/reservations.ts"
 import { uncounted } from "./internal/suite/silentWaiters.ts"
+import { striding } from "./internal/suite/strides.ts"
 import { unfairness } from "./internal/suite/unfair.ts"
 
 type Options = {
@@ -82,7 +82,7 @@ export const suite = <E>(name: string, layer: Layer.Layer<MutexStore, E>, option
     forcing(cases)
     scheduling(cases)
     unfairness(cases)
-    reserving(cases)
+    striding(cases)
     requeueing(cases)
     if (countsSubscribers) counting(cases)
     else uncounted(cases)

@@ -36,11 +36,6 @@ export const positive = (option: string, input: Duration.Input): Effect.Effect<D
 export const notNegative = (option: string, input: Duration.Input): Effect.Effect<Duration.Duration, InvalidConfig> =>
   finite(option, input, 0, "it must not be negative")
 
-export const handOffs = (input: number): Effect.Effect<number, InvalidConfig> =>
-  Number.isInteger(input) && input >= 0 && input <= 10_000
-    ? Effect.succeed(input)
-    : refuse("maxLocalHandOffs", "it must be a whole number from 0 to 10,000")
-
 /** A ttl and a transition that leave time to renew. */
 export const checkPeriods = Effect.fnUntraced(function*(options: {
   readonly ttl: Duration.Input

@@ -232,7 +232,7 @@ describe("the state of a contender over time", () => {
           MutexName.MutexName.make("m"),
           "1-aaaaaaaaaaaa:us" as MutexName.LeaseId,
           1 as FencingToken.FencingToken,
-          termsOf({ ttl: Duration.seconds(10), transition: Duration.seconds(6), maxLocalHandOffs: 0 }),
+          termsOf({ ttl: Duration.seconds(10), transition: Duration.seconds(6), localTurn: Duration.zero }),
           { monotonic: 0, wall: 0 }
         )
         const work = yield* start(Effect.uninterruptible(Effect.sleep("1 minute")))

@@ -12,8 +12,10 @@ const settle = Effect.repeat(TestClock.adjust(0), { times: 5 })
 
 const token = (value: number) => FencingToken.FencingToken.make(value)
 
-const last = 40
-const next = token(41)
+const last = 400
+const next = token(500)
+
+const long = { localTurn: "1 minute" } as const
 
 /** A waiter whose request took 200 ms there, 100 ms back, and was refused. */
 const queued = Effect.fnUntraced(
@@ -245,28 +247,12 @@ describe("the confirmation of a grant by message", () => {
       assert.deepStrictEqual([calls, confirmations], [["try", "wait", "release"], []])
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("reserves tokens for local hand-offs, which its answer allows", () =>
+  it.effect("lets nobody have the lease from hand to hand before its answer", () =>
     Effect.gen(function*() {
-      const options = { maxLocalHandOffs: 2 }
       const { releases } = yield* Backend
       const release = Latch.makeUnsafe(false)
-      const { done, fiber, request } = yield* granted(Mutex.withLock("m", options)(release.await))
-      assert.strictEqual(request.reserve, 2)
-      const behind = yield* start(Mutex.withLock("m", options)((lease) => Effect.succeed(lease.token)))
-      done(Exit.succeed({ _tag: "Granted", token: next }))
-      yield* release.open
-      yield* Fiber.join(fiber)
-      assert.strictEqual(yield* Fiber.join(behind), next + 1)
-      assert.strictEqual(releases.length, 1)
-    }).pipe(Effect.provide(GrantingLive)))
-
-  it.effect("lets nobody have the lease from hand to hand before its answer: no tokens are reserved yet", () =>
-    Effect.gen(function*() {
-      const options = { maxLocalHandOffs: 2 }
-      const { releases } = yield* Backend
-      const release = Latch.makeUnsafe(false)
-      const { fiber } = yield* granted(Mutex.withLock("m", options)(release.await))
-      const behind = yield* start(Mutex.withLock("m", options)(Effect.void))
+      const { fiber } = yield* granted(Mutex.withLock("m", long)(release.await))
+      const behind = yield* start(Mutex.withLock("m", long)(Effect.void))
       yield* release.open
       yield* Fiber.join(fiber)
       yield* settle
@@ -274,12 +260,72 @@ describe("the confirmation of a grant by message", () => {
       assert.deepStrictEqual(releases.map(({ requeue }) => requeue !== undefined), [true])
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("comes first where others of the process wait for local hand-offs: the message is a hint", () =>
+  it.effect("lets the next fiber have the lease after its answer", () =>
     Effect.gen(function*() {
-      const options = { maxLocalHandOffs: 2 }
-      const waiter = yield* queued(Mutex.acquire("m", options))
-      yield* start(Mutex.acquire("m", options))
-      yield* tellAfter(10, turn(yield* grantAfter(10)))
-      yield* isWaiting(waiter)
+      const { releases } = yield* Backend
+      const release = Latch.makeUnsafe(false)
+      const { done, fiber } = yield* granted(Mutex.withLock("m", long)(release.await))
+      const behind = yield* start(Mutex.withLock("m", long)((lease) => Effect.succeed(lease.token)))
+      done(Exit.succeed({ _tag: "Granted", token: next }))
+      yield* release.open
+      yield* Fiber.join(fiber)
+      assert.strictEqual(yield* Fiber.join(behind), next + 1)
+      assert.strictEqual(releases.length, 1)
+    }).pipe(Effect.provide(GrantingLive)))
+})
+
+describe("a grant by message for a whole lease", () => {
+  const whole = 16_000
+  const fresh = Effect.fnUntraced(function*<A, E, R>(waiter: Effect.Effect<A, E, R>, millis = whole) {
+    const fiber = yield* queued(waiter)
+    yield* tellAfter(100, turn(yield* grantAfter(100), millis))
+    return fiber
+  })
+
+  it.effect("is not confirmed: queue and release are all", () =>
+    Effect.gen(function*() {
+      const { calls } = yield* Backend
+      yield* Fiber.join(yield* fresh(Mutex.withLock("m")(Effect.sync(() => void calls.push("work")))))
+      assert.deepStrictEqual(calls, ["try", "wait", "work", "release"])
+    }).pipe(Effect.provide(GrantingLive)))
+
+  it.effect("counts like any grant by message, and is renewed like any lease", () =>
+    Effect.gen(function*() {
+      const { calls } = yield* Backend
+      const lease = yield* Fiber.join(yield* fresh(Mutex.acquire("m")))
+      // 100 ms after the request was sent at the earliest, 300 ms ago; the margin is 5 % of 16.1 s
+      assert.strictEqual(yield* timeLeft(lease), whole - 300 - 805)
+      yield* TestClock.adjust(9699)
+      assert.notInclude(calls, "renew")
+      yield* TestClock.adjust(1)
+      assert.include(calls, "renew")
+      assert.strictEqual(yield* timeLeft(lease), whole * 0.95)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
+
+  it.effect.each([[1500, "shorter"], [20_000, "longer"]] as const)(
+    "is confirmed at once where it is for %s ms: the waiter has a lease that is %s",
+    ([millis]) =>
+      Effect.gen(function*() {
+        const { calls } = yield* Backend
+        const lease = yield* Fiber.join(yield* fresh(Mutex.acquire("m"), millis))
+        assert.strictEqual(calls.at(-1), "confirm")
+        assert.isAtMost(yield* timeLeft(lease), Math.min(millis, whole) - 300)
+      }).pipe(Effect.scoped, Effect.provide(GrantingLive))
+  )
+
+  it.effect("may go to the next fiber of the process, with the stride of its token", () =>
+    Effect.gen(function*() {
+      const { releases } = yield* Backend
+      const release = Latch.makeUnsafe(false)
+      const fiber = yield* fresh(Mutex.withLock("m", long)(release.await))
+      const behind = yield* start(
+        Mutex.withLock("m", long)((lease) => Effect.all([timeLeft(lease), Effect.succeed(lease)]))
+      )
+      yield* TestClock.adjust(1000)
+      yield* release.open
+      yield* Fiber.join(fiber)
+      const [left, lease] = yield* Fiber.join(behind)
+      assert.deepStrictEqual([left, lease.token], [whole - 300 - 805 - 1000, next + 1])
+      assert.strictEqual(releases.length, 1)
+    }).pipe(Effect.provide(GrantingLive)))
 })

@@ -37,7 +37,12 @@ describe("leases of one name", () => {
         const scope = yield* Scope.make()
         const old = yield* Scope.provide(Mutex.acquire("m"), scope)
         // Gone at the server, which the renewal is told, and tells late
-        yield* store.release({ mutex: old.mutex, id: old.id, confirm: Duration.seconds(1) })
+        yield* store.release({
+          mutex: old.mutex,
+          id: old.id,
+          confirm: Duration.seconds(1),
+          lease: Duration.seconds(16)
+        })
         faults.guard = { late: "900 millis" }
         yield* TestClock.adjust("10 seconds")
         assert.strictEqual(yield* calls("guard"), 1)

@@ -8,6 +8,9 @@ import { another, start, TestLive, timeLeft } from "../support/setup.ts"
 import { stalling } from "../support/stalling.ts"
 import { grows, hold, makeLine, ownerId, queue, settle } from "../support/waiters.ts"
 
+/** One holder a turn. */
+const strict = { localTurn: 0 }
+
 describe("one place in the queue for all waiters of a layer", () => {
   it.effect("a thousand waiters behind a holder cost one subscription, and nothing else", () =>
     Effect.gen(function*() {
@@ -86,7 +89,7 @@ describe("one place in the queue for all waiters of a layer", () => {
     () =>
       Effect.gen(function*() {
         const faults = yield* Faults
-        const line = makeLine()
+        const line = makeLine(strict)
         const names = Array.from({ length: 20 }, (_, n) => `${n}`)
         for (const name of names) yield* line.wait(name)
         yield* settle
@@ -132,7 +135,7 @@ describe("one place in the queue for all waiters of a layer", () => {
       Effect.gen(function*() {
         const faults = yield* Faults
         const them = yield* another("them")
-        const line = makeLine()
+        const line = makeLine(strict)
         for (let i = 0; i < 6; i++) {
           yield* line.wait(`us ${i}`)
           yield* Effect.provide(line.wait(`them ${i}`), them)
@@ -156,7 +159,7 @@ describe("one place in the queue for all waiters of a layer", () => {
       Effect.gen(function*() {
         const faults = yield* Faults
         const them = yield* another("them")
-        const line = makeLine()
+        const line = makeLine(strict)
         yield* line.wait("us 0")
         yield* Effect.provide(line.wait("them"), them)
         faults.subscribe = { late: "1 second" }

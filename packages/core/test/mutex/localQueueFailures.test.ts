@@ -76,7 +76,7 @@ describe("a waiter that leaves", () => {
     Effect.gen(function*() {
       const faults = yield* Faults
       for (const rest of [[], ["next"]]) {
-        const holder = yield* hold()
+        const holder = yield* hold({ localTurn: 0 })
         const line = makeLine()
         const leaving = yield* line.wait("leaving")
         for (const name of rest) yield* line.wait(name, { ttl: "20 seconds" })
@@ -200,15 +200,14 @@ describe("waiters of one place when things go wrong", () => {
   it.effect("an outage: each waiter gives up by itself, after what its lease would last", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
-      const period = { ttl: "5 minutes", transition: "1 minute" } as const
-      const holder = yield* Effect.provide(hold(period), yield* another("them"))
+      const holder = yield* Effect.provide(hold(), yield* another("them"))
       const line = makeLine()
       yield* line.wait("short", { ttl: "2 seconds" })
       yield* line.wait("long", { ttl: "40 seconds" })
       yield* settle
       faults.acquire = "fail"
       // Nobody has to ask before the lease that is known of could have ended
-      yield* TestClock.adjust("6 minutes")
+      yield* TestClock.adjust("16 seconds")
       const failedAfter = Effect.fnUntraced(function*(millis: number) {
         yield* TestClock.adjust(millis)
         return line.failed.map(([name]) => name)

@@ -38,7 +38,7 @@ describe("a named mutex", () => {
     assert.deepInclude(refused({ timeout: -1 }), { _tag: "InvalidConfig", option: "timeout" })
     assert.deepInclude(refused({ ttl: 0 }), { _tag: "InvalidConfig", option: "ttl" })
     assert.deepInclude(refused({ maxHold: "0 millis" }), { _tag: "InvalidConfig", option: "maxHold" })
-    assert.deepInclude(refused({ maxLocalHandOffs: -1 }), { _tag: "InvalidConfig", option: "maxLocalHandOffs" })
+    assert.deepInclude(refused({ localTurn: -1 }), { _tag: "InvalidConfig", option: "localTurn" })
   })
 
   it("lacks the errors that cannot happen", () => {

@@ -74,7 +74,10 @@ describe("onOverrun", { tags: ["B26"] }, () => {
       const store = yield* MutexStore.MutexStore
       const mutex = MutexName.MutexName.make("m")
       const body = (id: MutexName.LeaseId) =>
-        Effect.andThen(store.release({ mutex, id, confirm: Duration.seconds(1) }), stubborn("1 minute"))
+        Effect.andThen(
+          store.release({ mutex, id, confirm: Duration.seconds(1), lease: Duration.seconds(16) }),
+          stubborn("1 minute")
+        )
       yield* start(Effect.flip(Mutex.withLock("m")((lease) => body(lease.id))))
       yield* TestClock.adjust("10799 millis")
       assert.strictEqual(overruns.length, 0)

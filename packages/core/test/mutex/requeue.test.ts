@@ -7,7 +7,7 @@ import { TestClock } from "effect/testing"
 import { Faults } from "../support/faultyStore.ts"
 import { another, start, TestLive, timeLeft } from "../support/setup.ts"
 
-const turns = { maxLocalHandOffs: 0 }
+const turns = { localTurn: 0 }
 
 const hold = (millis: number, options?: Mutex.AcquireOptions) =>
   start(Mutex.withLock("m", { ...turns, ...options })(Effect.sleep(millis)))
@@ -108,6 +108,8 @@ describe("a release that grants the mutex to another layer", () => {
       assert.isTrue(yield* (yield* Fiber.join(waiting)).isHeld)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
+  const ours = "1-bbbbbbbbbbbb:them"
+
   /** A store whose releases reply so, to a waiter with this ticket. */
   const replying = (ownership: MutexStore.Released["ownership"]) => {
     const asked: Array<MutexStore.AcquireRequest> = []
@@ -119,7 +121,7 @@ describe("a release that grants the mutex to another layer", () => {
           ...store,
           acquire: (request) => Effect.andThen(Effect.sync(() => asked.push(request)), store.acquire(request)),
           release: ({ requeue }) =>
-            Effect.succeed({ ownership, requeued: requeue && { ticket, token: undefined, stamp: undefined } })
+            Effect.succeed({ ownership, requeued: requeue && { ticket, token: undefined, position: 1 } })
         }))
       )),
       Layer.provide(MutexStore.layerMemory),
@@ -134,15 +136,14 @@ describe("a release that grants the mutex to another layer", () => {
     return { asked: Effect.scoped(Effect.provide(queued, layer)), ticket }
   }
 
-  it.effect("is believed where the owner has the confirm period: its waiter sleeps", () =>
+  it.effect("is believed where the owner is of effect-simba: its waiter sleeps", () =>
     Effect.gen(function*() {
-      const { asked } = replying({ _tag: "Held", owner: "them", timeLeft: Duration.millis(1500) })
+      const { asked } = replying({ _tag: "Held", owner: ours, timeLeft: Duration.seconds(16) })
       assert.deepStrictEqual(yield* asked, [])
     }))
 
   it.effect.each<readonly [string, MutexStore.Released["ownership"]]>([
-    ["an owner that the release did not choose", { _tag: "Held", owner: "them", timeLeft: Duration.millis(1501) }],
-    ["an owner without an end", { _tag: "Held", owner: "them" }],
+    ["a stock owner", { _tag: "Held", owner: "1:1@stock", timeLeft: Duration.millis(1500) }],
     ["no owner", { _tag: "Free" }]
   ])("is asked after, under the ticket of its waiter, where it names %s", ([, ownership]) =>
     Effect.gen(function*() {

@@ -84,6 +84,7 @@ describe("unfair", () => {
           mutex,
           id: lease.id,
           confirm: Duration.seconds(1),
+          lease: Duration.seconds(16),
           unfair: true
         })
         assert.strictEqual(owner._tag, "Free")
@@ -162,7 +163,7 @@ describe("unfair", () => {
       yield* store.acquire({ mutex, id, mode: "wait", lease: Duration.seconds(16), confirm })
       const behind = yield* start(Effect.scoped(Mutex.acquire("m")))
       yield* Scope.close(scope, Exit.void)
-      yield* store.release({ mutex, id, confirm })
+      yield* store.release({ mutex, id, confirm, lease: Duration.seconds(16) })
       yield* TestClock.adjust("1 millis")
       yield* Fiber.join(behind)
     }).pipe(Effect.provide(MemoryLive)), { tags: ["H4"] })

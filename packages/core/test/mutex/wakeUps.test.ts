@@ -32,11 +32,11 @@ const stalling = Effect.map(Clock.Clock, (base) => {
 describe("waking waiters", () => {
   it.effect("an observer that throws when a waiter is served keeps nobody else waiting", () =>
     Effect.gen(function*() {
-      const letGo = yield* hold("m", { maxLocalHandOffs: 8 })
+      const letGo = yield* hold("m", { localTurn: "1 second" })
       const other = yield* Effect.provide(hold("other"), yield* another("them"))
       const context = yield* Effect.context<Mutex.Mutex>()
       const thrown = yield* uncaught
-      Effect.runCallbackWith(context)(Mutex.withLock("m", { maxLocalHandOffs: 8 })(Effect.void), {
+      Effect.runCallbackWith(context)(Mutex.withLock("m", { localTurn: "1 second" })(Effect.void), {
         onExit: () => {
           throw new Error("observer")
         }
@@ -58,11 +58,11 @@ describe("waking waiters", () => {
     Effect.gen(function*() {
       const { clock, state } = yield* stalling
       yield* Effect.gen(function*() {
-        const letGo = yield* hold("m", { maxLocalHandOffs: 8 })
+        const letGo = yield* hold("m", { localTurn: "1 second" })
         const ran: Array<number> = []
         for (let i = 0; i < 4; i++) {
           yield* start(
-            Mutex.withLock("m", { maxLocalHandOffs: 8 })(Effect.sync(() => {
+            Mutex.withLock("m", { localTurn: "1 second" })(Effect.sync(() => {
               state.millis += 4
               ran.push(i)
             }))

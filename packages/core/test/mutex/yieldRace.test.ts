@@ -62,7 +62,7 @@ it.effect("work that is set aside while its protection begins does not begin aft
 
 it.effect("work under two leases does not begin where the check of the second ends the first", () =>
   Effect.gen(function*() {
-    const terms = termsOf({ ttl: Duration.seconds(10), transition: Duration.seconds(6), maxLocalHandOffs: 0 })
+    const terms = termsOf({ ttl: Duration.seconds(10), transition: Duration.seconds(6), localTurn: Duration.zero })
     const [first, second] = ["a", "b"].map((name) => {
       const id = `1-aaaaaaaaaaaa:${name}` as MutexName.LeaseId
       return new HeldLease(MutexName.MutexName.make(name), id, 1 as FencingToken.FencingToken, terms, {

@@ -41,11 +41,11 @@ export class Backend extends Context.Service<Backend, {
   readonly micros: (millis: number) => number
 }>()("test/Backend") {}
 
-/** The message of a grant that lasts 1.5 seconds. */
-export const turn = (grant: Omit<Grant, "millis">): WakeUp => ({
+/** The message of a grant, which lasts for the confirm period by default. */
+export const turn = (grant: Omit<Grant, "millis">, millis = 1500): WakeUp => ({
   _tag: "YourTurn",
   from: "them",
-  grant: { ...grant, millis: 1500 }
+  grant: { ...grant, millis }
 })
 
 const store = Layer.effectContext(Effect.gen(function*() {

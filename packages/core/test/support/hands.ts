@@ -74,9 +74,9 @@ export const takeFrom = Effect.fnUntraced(function*(victim: MutexName.LeaseId) {
   const store = yield* MutexStore
   const mutex = MutexName.MutexName.make("m")
   const id = "1-aaaaaaaaaaaa:stranger" as MutexName.LeaseId
-  const confirm = Duration.millis(1500)
-  yield* store.release({ mutex, id: victim, confirm })
-  const result = yield* store.acquire({ mutex, id, mode: "try", lease: Duration.minutes(10), confirm })
+  const periods = { lease: Duration.minutes(10), confirm: Duration.millis(1500) }
+  yield* store.release({ mutex, id: victim, ...periods })
+  const result = yield* store.acquire({ mutex, id, mode: "try", ...periods })
   assert.strictEqual(result._tag, "Granted")
   return id
 })

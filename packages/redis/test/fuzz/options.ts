@@ -30,7 +30,7 @@ const mutexOptions = [
   "commandTimeout",
   "confirmTimeout",
   "processName",
-  "maxLocalHandOffs",
+  "localTurn",
   "guard"
 ]
 const streamOptions = [
@@ -98,7 +98,7 @@ const runs: ReadonlyArray<readonly [name: string, run: Run]> = [
     ]
   }],
   ["options of an acquire", (draw) => {
-    const input = anyOptions(draw, ["timeout", "ttl", "unfair", "maxLocalHandOffs"])
+    const input = anyOptions(draw, ["timeout", "ttl", "unfair", "localTurn"])
     return [
       input,
       Effect.provide(

@@ -70,20 +70,18 @@ const argumentsOf = (
         "9000",
         "1500",
         ticket,
-        value === 3 ? "1" : "0",
-        value === 2 ? "2" : "0"
+        value === 3 ? "1" : "0"
       ]
     case "c":
-      return [mine, id === 0 ? "5" : token, "9000", value === 2 ? "2" : "0"]
+      return [mine, id === 0 ? "5" : token, "9000"]
     case "d":
       return [
         mine,
         "1500",
+        "9000",
         value === 3 ? "1" : "0",
         value > 1 ? `9-${layers[id % 3]}:host-1` : "",
-        "9000",
-        "1",
-        ["", "8", "2750000000000003"][id % 3]!
+        "9000"
       ]
     case "i":
       return [String(value)]
@@ -142,7 +140,7 @@ const commandOf = (step: Step): ReadonlyArray<string> => {
     case "stock owns":
       return ["SET", owner, "1:1@stock", "NX", "PX", "4000"]
     default:
-      return ["SET", fence, ["9007199254740000", "7/2", "12", "2750000000000000/9"][step.value]!]
+      return ["SET", fence, ["9007199254740000", "700", "12", "2750000000000005"][step.value]!]
   }
 }
 
@@ -166,7 +164,7 @@ const open = Effect.fnUntraced(function*(script: string, skipDead: string) {
       const held = yield* Effect.forEach(mutexes, (mutex) =>
         Effect.all({
           owner: read(keysOf(mutex)[0]!),
-          token: Effect.map(read(keysOf(mutex)[2]!), (fence) => fence?.split("/")[0] ?? "")
+          token: Effect.map(read(keysOf(mutex)[2]!), (fence) => fence ?? "")
         }))
       const [command, ...args] = isOperation(group[0]!)
         ? callOf(script, group, skipDead, held)

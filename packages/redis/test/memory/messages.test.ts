@@ -433,7 +433,7 @@ describe("the store says what it could not read", () => {
 
   it.effect.each(badReleases.map((reply) => ({ reply })))(
     "release: $reply",
-    ({ reply }) => readingFails(reply, (store) => store.release({ mutex, id, confirm: period }), [reply])
+    ({ reply }) => readingFails(reply, (store) => store.release({ mutex, id, confirm: period, lease: period }), [reply])
   )
 
   it.effect.each(badAcquires.map((reply) => ({ reply })))(

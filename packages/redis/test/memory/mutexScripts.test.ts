@@ -27,40 +27,9 @@ const operateWith = (skipDead: string, code: string, ...operands: ReadonlyArray<
 const operate = (code: string, ...operands: ReadonlyArray<string>) => operateWith("1", code, ...operands)
 
 const tryIt = (by: string) => Effect.map(operate("t", by), String)
-const confirm = (by: string, token: string, lease: number, spare: number) =>
-  operate("c", by, token, String(lease), String(spare))
+const confirm = (by: string, token: string, lease: number) => operate("c", by, token, String(lease))
 const wait = (by: string, lease: number, ticket = "") =>
-  Effect.map(operate("a", by, "wait", String(lease), "1500", ticket, "0", "0"), (reply) => reply as Array<string>)
-
-describe("A confirmation that reserves tokens", () => {
-  const reserves = Effect.gen(function*() {
-    const token = yield* tryIt(id(1))
-    assert.strictEqual(yield* confirm(id(1), token, 4000, 2), token)
-    assert.strictEqual(yield* send("GET", fence), `${token}/2`)
-    assert.strictEqual(yield* send("PTTL", owner), 4000)
-    return token
-  })
-
-  it.effect("extends the grant to the lease that it asks for, and reserves", () => Effect.provide(reserves, server))
-
-  it.effect("takes nothing of what is reserved already", () =>
-    Effect.gen(function*() {
-      const token = yield* reserves
-      assert.strictEqual(yield* confirm(id(1), token, 5000, 1), token)
-      assert.strictEqual(yield* send("GET", fence), `${token}/2`)
-      assert.strictEqual(yield* send("PTTL", owner), 5000)
-    }).pipe(Effect.provide(server)))
-
-  it.effect("is refused for the token of another grant, and to others than the owner", () =>
-    Effect.gen(function*() {
-      const token = yield* reserves
-      const refused = [`${id(1)}@@4000`, "", "0", "0"]
-      assert.deepStrictEqual(yield* confirm(id(1), String(Number(token) - 1), 9000, 5), refused)
-      assert.deepStrictEqual(yield* confirm(id(2), token, 9000, 5), refused)
-      assert.strictEqual(yield* send("GET", fence), `${token}/2`)
-      assert.strictEqual(yield* send("PTTL", owner), 4000)
-    }).pipe(Effect.provide(server)))
-})
+  Effect.map(operate("a", by, "wait", String(lease), "1500", ticket, "0"), (reply) => reply as Array<string>)
 
 describe("A waiter", () => {
   it.effect("keeps the queue for longer than it sleeps, and never shortens it", () =>
@@ -159,28 +128,104 @@ describe("A plain confirmation", () => {
     Effect.gen(function*() {
       const token = yield* tryIt(id(1))
       const other = String(Number(token) - 1)
-      assert.deepStrictEqual(yield* confirm(id(1), other, 4000, 0), [`${id(1)}@@9000`, "", "0", "0"])
+      assert.deepStrictEqual(yield* confirm(id(1), other, 4000), [`${id(1)}@@9000`, "", "0", "0"])
       assert.strictEqual(yield* send("PTTL", owner), 9000)
-      assert.strictEqual(yield* confirm(id(1), token, 4000, 0), token)
+      assert.strictEqual(yield* confirm(id(1), token, 4000), token)
       assert.strictEqual(yield* send("PTTL", owner), 4000)
-      assert.deepStrictEqual(yield* confirm(id(2), token, 9000, 0), [`${id(1)}@@4000`, "", "0", "0"])
+      assert.deepStrictEqual(yield* confirm(id(2), token, 9000), [`${id(1)}@@4000`, "", "0", "0"])
     }).pipe(Effect.provide(server)))
 })
 
-describe("Reserved tokens", () => {
-  const reserve = (spare: number) =>
-    Effect.map(operate("a", id(1), "try", "9000", "1500", "", "0", String(spare)), Number)
-  const release = (last: number) => operate("d", id(1), "1500", "0", "", "9000", "0", String(last))
+describe("Tokens", () => {
+  /** The fake server begins at a whole second, and its clock stands still. */
+  const began = 1_750_000_000_000_000
 
-  for (const [spare, used, left] of [[0, 0, ""], [1, 0, ""], [2, 0, ""], [2, 2, ""], [2, 3, "/2"]] as const) {
-    it.effect(`are given back by an owner of ${spare} that names its token plus ${used} as the last`, () =>
+  const grants = (count: number) =>
+    Effect.forEach(Array.from({ length: count }, (_, n) => id(n + 1)), (by) =>
       Effect.gen(function*() {
-        const token = yield* reserve(spare)
-        assert.strictEqual(yield* send("GET", fence), spare === 0 ? `${token}` : `${token}/${spare}`)
-        yield* release(token + used)
-        assert.strictEqual(yield* send("GET", fence), `${used > spare ? token : token + used}${left}`)
-      }).pipe(Effect.provide(server)))
-  }
+        const token = Number(yield* tryIt(by))
+        assert.strictEqual(yield* send("GET", fence), String(token))
+        yield* operate("r", by)
+        return token
+      }))
+
+  it.effect("have a stride each where they are apart, and none where they follow at once", () =>
+    Effect.gen(function*() {
+      const [now] = (yield* send("TIME")) as [string]
+      const at = Number(now) * 1_000_000
+      assert.deepStrictEqual((yield* grants(4)).map((token) => token - at), [100, 201, 202, 203])
+      yield* TestClock.adjust(1)
+      assert.deepStrictEqual((yield* grants(2)).map((token) => token - at), [1100, 1201])
+    }).pipe(Effect.provide(server)))
+
+  it.effect("grow past a fence that is ahead of the clock, by its stride if it has one", () =>
+    Effect.gen(function*() {
+      for (const [last, next] of [[8e15, 8e15 + 101], [8e15 + 5, 8e15 + 6], [8e15 + 99, 8e15 + 101]] as const) {
+        yield* send("SET", fence, String(last))
+        assert.deepStrictEqual(yield* grants(1), [next])
+      }
+    }).pipe(Effect.provide(server)))
+
+  it.effect("begin anew over a fence that is no number", () =>
+    Effect.gen(function*() {
+      yield* send("SET", fence, "x")
+      assert.isAbove((yield* grants(1))[0]!, began)
+    }).pipe(Effect.provide(server)))
+})
+
+describe("A fresh waiter", () => {
+  const waiter = id(2, "bbbbbbbbbbbb")
+
+  /** Of that age in milliseconds, behind an owner that releases. Its grant lasts so long. */
+  const grantedAt = (age: number, skipDead = "1", by: ReadonlyArray<string> = ["r", id(1)]) =>
+    Effect.scoped(Effect.gen(function*() {
+      const { subscribe } = yield* Subscriber
+      yield* subscribe("simba:inbox:bbbbbbbbbbbb")
+      yield* tryIt(id(1))
+      const [seconds, micros] = (yield* send("TIME")) as [string, string]
+      const at = Number(seconds) + Number(micros) / 1e6 - age / 1000
+      yield* send("ZADD", queue, at.toFixed(6), waiter)
+      yield* operateWith(skipDead, by[0]!, ...by.slice(1))
+      assert.strictEqual(yield* send("GET", owner), waiter)
+      return yield* send("PTTL", owner)
+    })).pipe(Effect.provide(Layer.fresh(server)))
+
+  it.effect("is one that queued no longer than a confirm period ago, and not in the future", () =>
+    Effect.gen(function*() {
+      const ages = [-1, 0, 1, 1400, 1499, 1501, 60_000]
+      const periods = [1500, 9000, 9000, 9000, 9000, 1500, 1500]
+      assert.deepStrictEqual(yield* Effect.forEach(ages, (age) => grantedAt(age)), periods)
+      const any = ["d", id(1), "1500", "9000", "0", "", "0"]
+      assert.deepStrictEqual(yield* Effect.forEach(ages, (age) => grantedAt(age, "1", any)), periods)
+    }))
+
+  it.effect("is one whose subscription the server counts", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(yield* Effect.forEach(["1", "ours", "0"], (skip) => grantedAt(1, skip)), [
+        9000,
+        9000,
+        1500
+      ])
+    }))
+
+  it.effect("has the confirm period after a forced release: no layer releases", () =>
+    Effect.scoped(Effect.gen(function*() {
+      yield* (yield* Subscriber).subscribe("simba:inbox:bbbbbbbbbbbb")
+      yield* tryIt(id(1))
+      yield* wait(waiter, 9000)
+      yield* send("EVAL", scripts.forceRelease.lua, "4", ...keys, "1500", "1")
+      assert.deepStrictEqual([yield* send("GET", owner), yield* send("PTTL", owner)], [waiter, 1500])
+    })).pipe(Effect.provide(server)))
+
+  it.effect("that is of stock Simba has the reservation of a confirm period, however fresh", () =>
+    Effect.scoped(Effect.gen(function*() {
+      yield* (yield* Subscriber).subscribe(`${owner}:${stock}`)
+      yield* tryIt(id(1))
+      const [seconds] = (yield* send("TIME")) as [string]
+      yield* send("ZADD", queue, seconds, stock)
+      yield* operate("r", id(1))
+      assert.deepStrictEqual([yield* send("GET", owner), yield* send("PTTL", reserved)], [null, 1500])
+    })).pipe(Effect.provide(server)))
 })
 
 describe("A release", () => {
@@ -285,7 +330,7 @@ describe("An unfair acquire", () => {
   it.effect("ends the reservation of a free mutex for a stock contender", () =>
     Effect.gen(function*() {
       yield* send("SET", reserved, stock, "PX", "1500")
-      assert.isString(yield* operate("a", id(1), "try", "9000", "1500", "", "1", "0"))
+      assert.isString(yield* operate("a", id(1), "try", "9000", "1500", "", "1"))
       assert.strictEqual(yield* send("GET", reserved), null)
     }).pipe(Effect.provide(server)))
 })

@@ -82,8 +82,7 @@ describe("requests of one turn on a fake server", () => {
       let sent = 0
       state.answer = () => void sent++
       const confirmed = yield* Effect.callback<Exit.Exit<unknown, unknown>>((resume) => {
-        store.confirm!({ mutex, id, lease, token: FencingToken.make(1), reserve: 0 }, (exit) =>
-          resume(Effect.succeed(exit)))
+        store.confirm!({ mutex, id, lease, token: FencingToken.make(1) }, (exit) => resume(Effect.succeed(exit)))
         assert.strictEqual(sent, 1)
       })
       assert.isTrue(Exit.isSuccess(confirmed))
@@ -114,9 +113,15 @@ describe("requests of one turn on a fake server", () => {
         yield* store.wakeUps(request.mutex, waiter.id)
         yield* waiter.wait
       }
-      yield* Effect.forEach(pairs, ([{ id, mutex }, confirm]) => store.release({ mutex, id, confirm }), {
-        concurrency: "unbounded"
-      })
+      // Nobody is fresh any more
+      yield* TestClock.adjust("3 seconds")
+      yield* Effect.forEach(
+        pairs,
+        ([{ id, mutex }, confirm]) => store.release({ mutex, id, confirm, lease: Duration.seconds(16) }),
+        {
+          concurrency: "unbounded"
+        }
+      )
       const left = yield* Effect.forEach(pairs, ([{ mutex }]) => store.owner(mutex))
       assert.deepStrictEqual(
         left.map((ownership) => ownership._tag === "Held" && ownership.timeLeft),

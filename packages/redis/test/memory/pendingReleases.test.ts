@@ -7,7 +7,8 @@ const mutex = MutexName.make("jobs")
 const request = (n: number) => ({
   mutex,
   id: LeaseId.make(`${n}-abcdef012345:4711@host`),
-  confirm: Duration.seconds(1)
+  confirm: Duration.seconds(1),
+  lease: Duration.seconds(16)
 })
 
 describe("PendingReleases", () => {

@@ -44,7 +44,12 @@ describe("replies of the script of acquires and releases", () => {
 
   it("a reply to a release is read completely, or refused", () => {
     const queued = owners.flatMap((owner) => tickets.flatMap((ticket) => tokens.map((token) => [owner, ticket, token])))
-    const others = [null, 5, [], ["@@"], ["@@", "1.000001"], ["@@", "1.000001", "5", "0"], ["@@", "1.000001", "5", ""]]
+    const others = [null, 5, [], ["@@"], ["@@", "1.000001"], ["@@", "1.000001", "7", "5", "0"], [
+      "@@",
+      "1.000001",
+      "7",
+      "5"
+    ]]
     let count = 0
     for (const reply of [...owners, ...queued, ...others]) {
       const text = JSON.stringify(reply)
@@ -56,7 +61,7 @@ describe("replies of the script of acquires and releases", () => {
         requeued === undefined ? write(ownership) : [
           write(ownership),
           requeued.ticket,
-          ...(requeued.token === undefined ? [] : [String(requeued.token)]),
+          ...(requeued.token === undefined ? [String(requeued.position)] : [String(requeued.token)]),
           ...(requeued.stamp === undefined ? [] : [String(requeued.stamp.micros), String(requeued.stamp.token)])
         ],
         reply,

@@ -38,7 +38,8 @@ const stage = Effect.fnUntraced(function*({ countable = true }: { readonly count
       mutex,
       id,
       confirm: Duration.millis(1500),
-      ...(requeue === undefined ? {} : { requeue: { id: requeue, lease: Duration.seconds(16), reserve: 0 } })
+      lease: Duration.seconds(16),
+      ...(requeue === undefined ? {} : { requeue: { id: requeue, lease: Duration.seconds(16) } })
     })
   return {
     ...{ heard, mutex, owner, queue, release, store },

@@ -28,7 +28,7 @@ export const mutexSettings: Settings = {
   unfair: 0,
   forces: 0,
   writes: "fenced",
-  handovers: 0,
+  localTurn: 10,
   countsSubscribers: true,
   coalescing: false,
   crowd: 0,

@@ -20,7 +20,7 @@ export const confirm = 500
  * - `forces`: how many acts are forced releases instead, between 0 and 1; some come right after a grant.
  * - `writes`: whether work writes to resources that check tokens, one in the same Redis and one outside; `careless` ones
  *   do not check.
- * - `handovers`: how often in a row a lease goes from fiber to fiber of one process.
+ * - `localTurn`: for how long a turn serves fiber after fiber of one process, in milliseconds.
  * - `countsSubscribers`: whether the dead can be skipped; on a Cluster they cannot.
  * - `coalescing`: whether what is asked for in one turn goes out in one call.
  * - `crowd`: how many mutexes besides, each of which every process wants for long work that uses its processor.
@@ -37,7 +37,7 @@ export interface Settings {
   readonly unfair: number
   readonly forces: number
   readonly writes: "none" | "fenced" | "careless"
-  readonly handovers: number
+  readonly localTurn: number
   readonly countsSubscribers: boolean
   readonly coalescing: boolean
   readonly crowd: number

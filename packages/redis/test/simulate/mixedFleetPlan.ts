@@ -103,8 +103,8 @@ const barges = 2 * stockClients + 8
 /** The slowest message, the request that answers it, and the delays of the network itself. */
 const notice = Duration.millis(200 + 30 + 5)
 
-/** The longest work, of each who has the lease in turn, and as long as it may take until somebody sees that it is over. */
-const turnOf = ({ handovers }: Settings) => Duration.millis((1 + handovers) * 4 * ttl + sleepBound)
+/** The longest turn of a process, its last work, and as long as it may take until somebody sees that it is over. */
+const turnOf = ({ localTurn }: Settings) => Duration.millis(localTurn + 4 * ttl + sleepBound)
 
 export const mixedFleetPlan = (
   seed: number | string,
@@ -122,7 +122,7 @@ export const mixedFleetPlan = (
     clients: 4,
     program: (client: Simulation.Client) =>
       client.index < stockClients ? stock(client, settings.resources, stocks) : ours(client),
-    lock: { ...mixedLock, reserve: settings.handovers },
+    lock: mixedLock,
     checkers: [
       Checker.oneOwner,
       oursOnly(Checker.tokensGrow),

@@ -16,6 +16,7 @@ import { coalescing } from "../support/commandSink.ts"
 import { busy, confirm, crowdOf, fencedKey, type Settings, transition, ttl } from "./behaviour.ts"
 import { draws } from "./draws.ts"
 import { forcedReleasesAreHeard } from "./forcedReleases.ts"
+import { turnsEnd } from "./localTurns.ts"
 
 const resources = ["a", "b", "c"]
 
@@ -77,7 +78,7 @@ export const program = (
     transition,
     confirmTimeout: confirm,
     processName,
-    maxLocalHandOffs: settings.handovers
+    localTurn: settings.localTurn
   })
   const everything = Layer.provide(mutex, store)
   return Effect.provide(
@@ -110,7 +111,7 @@ export const loadOf = (seed: number | string) => {
       unfair: pick("unfair", [0, 0, 0.1, 0.4]),
       forces: pick("forces", [0, 0, 0.05, 0.2]),
       writes: pick<Settings["writes"]>("writes", ["none", "fenced"]),
-      handovers: pick("handovers", [0, 0, 1, 8]),
+      localTurn: pick("localTurn", [0, 10, 10, 200, 2000]),
       countsSubscribers: pick("counts", [true, true, true, true, false]),
       coalescing: pick("coalescing", [true, true, false]),
       crowd: 0,
@@ -133,11 +134,12 @@ const plan = (seed: number | string, clients: number, settings: Settings) =>
     seed,
     clients,
     program: program(settings),
-    lock: { ...lockOf([...resources, ...crowdOf(settings)]), reserve: settings.handovers },
+    lock: lockOf([...resources, ...crowdOf(settings)]),
     faults: { ...allFaults, hang, suspend: { ...allFaults.suspend, lasts: [1000, 20_000] } },
     checkers: [
       Checker.inOrderWithinLines,
       forcedReleasesAreHeard({ within: 300, recovery: Duration.toMillis(bounds.recovery) }),
+      turnsEnd(settings),
       ...Checker.all({
         ...bounds,
         // Behind unfair holders, a waiter that was woken and says nothing costs the next one two confirm periods
@@ -166,7 +168,7 @@ export const plainPlan = (seed: number | string, overrides?: Overrides) => {
     contenders: 0,
     unfair: 0,
     forces: 0,
-    handovers: 0,
+    localTurn: 0,
     writes: "none" as const,
     countsSubscribers: true,
     coalescing: true,
@@ -185,7 +187,7 @@ export const crowdPlan = (seed: number | string, overrides?: Overrides) => {
     contenders: 0,
     unfair: 0,
     forces: 0,
-    handovers: 0,
+    localTurn: 0,
     writes: "none" as const,
     crowd: [40, 60, 100, 200][Math.floor(draw("crowd") * 4)]!,
     countsSubscribers: true,

@@ -124,7 +124,7 @@ export const contender = (
     wait: Effect.map(ask("wait"), refused),
     confirm: Effect.map(ask("wait"), granted),
     subscribe: store.wakeUps(mutex, id),
-    release: Effect.map(store.release({ mutex, id, confirm }), ({ ownership }) => ownership),
+    release: Effect.map(store.release({ mutex, id, confirm, lease }), ({ ownership }) => ownership),
     guard: Effect.map(store.guard([{ mutex, id, lease }]), (results) => results[0]!)
   }
 }

@@ -364,7 +364,7 @@ describe("tokensGrow", () => {
 
   it.effect("knows how many tokens a grant has", () =>
     Effect.gen(function*() {
-      const reserving = { ...model, reserve: 2 }
+      const reserving = { ...model, spareTokens: () => 2 }
       yield* accepts(Checker.tokensGrow, holders(10, 11, 12), reserving)
       yield* finds(Checker.tokensGrow, /id10 was told token 11, the server had 10/, holders(10, 11), model)
       yield* finds(Checker.tokensGrow, /id10 was told token 13/, holders(10, 13), reserving)

@@ -10,9 +10,7 @@ it.effect("tokens grow while the clock stands still, also of a mutex that nobody
   Effect.gen(function*() {
     let last = 0
     for (let i = 0; i < 100; i++) {
-      const token = yield* Mutex.withLock(`m${i % 3}`, { maxLocalHandOffs: i % 5 })((lease) =>
-        Effect.succeed(lease.token)
-      )
+      const token = yield* Mutex.withLock(`m${i % 3}`, { localTurn: i % 5 })((lease) => Effect.succeed(lease.token))
       assert.isAbove(token, last)
       last = token
     }

@@ -83,12 +83,12 @@ export abstract class TrackedLease<P extends Periods> implements Item {
     return this.isFailing ? 0 : Math.max(0, Math.min(2 * turn, (this.nextRenewal - this.renewed.monotonic) / 2))
   }
 
-  /** Ends it sooner, after so many milliseconds, unless a request extends it. A renewal goes out before that. */
-  protected shorten(usable: number): void {
+  /** Ends it sooner, after so many milliseconds, unless a request extends it. A renewal goes out after `renewAfter`. */
+  protected shorten(usable: number, renewAfter: number): void {
     const { monotonic, wall } = this.renewed
     this.monotonicDeadline = Math.min(this.monotonicDeadline, monotonic + usable)
     this.wallDeadline = Math.min(this.wallDeadline, wall + usable)
-    this.nextRenewal = Math.min(this.nextRenewal, monotonic + usable * 0.75)
+    this.nextRenewal = Math.min(this.nextRenewal, monotonic + renewAfter)
   }
 
   /** Milliseconds until the deadline, by the clock that says less. A clock that is set back prolongs nothing. */

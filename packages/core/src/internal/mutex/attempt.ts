@@ -25,6 +25,8 @@ export interface Attempt {
 export interface AttemptContext {
   readonly store: MutexStore["Service"]
   readonly confirmTimeout: Duration.Duration
+  /** Ttl plus transition of the layer. */
+  readonly lease: Duration.Duration
   readonly now: () => Instant
   readonly recorder: Recorder
   readonly timers: TimerQueue
@@ -60,10 +62,10 @@ export const send = (
 ): Effect.Effect<HeldLease | Refused, StoreError> =>
   Effect.suspend(() => {
     const { confirmTimeout: confirm, now, recorder, store, timers } = context
-    const { lease, maxLocalHandOffs: reserve, unfair } = terms
+    const { lease, unfair } = terms
     const sent = now()
     return Effect.flatMap(
-      store.acquire({ mutex, id, confirm, lease, mode: request.mode, ticket: request.ticket, unfair, reserve }),
+      store.acquire({ mutex, id, confirm, lease, mode: request.mode, ticket: request.ticket, unfair }),
       (result): Effect.Effect<HeldLease | Refused, StoreError> => {
         const answered = now()
         recorder.update(MutexMetrics.acquireLatency, answered.monotonic - sent.monotonic, mutex)

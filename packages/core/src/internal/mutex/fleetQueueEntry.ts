@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import type { LeaseId } from "../../MutexName.ts"
-import type { Grant, Released, Ticket, WakeUp } from "../../MutexStore.ts"
+import { type Grant, inboxOf, type Released, type Ticket, type WakeUp } from "../../MutexStore.ts"
 import type { BackendError, StoreError } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
 import { isRefused, type Refused, retryOutages, send, withAnswer } from "./attempt.ts"
@@ -38,9 +38,6 @@ export interface QueueContext extends GrantOwner {
  * - `over`: granted, or given up.
  */
 export type State = "prepared" | "requeueing" | "contending" | "over"
-
-/** After a release that did not say how many are ahead: not among the first who look one after the other. */
-const unknownPosition = 8
 
 /** Plain callbacks: a fiber runs for a request alone, since each turn of a contended mutex begins one entry. */
 export class FleetQueueEntry {
@@ -131,9 +128,8 @@ export class FleetQueueEntry {
     this.wasFree = false
     this.state = "requeueing"
     const isListening = this.isSubscribed
-    const { lease, maxLocalHandOffs } = waiter.attempt.terms
     return {
-      requeue: { id: this.id, lease, reserve: maxLocalHandOffs },
+      requeue: { id: this.id, lease: waiter.attempt.terms.lease },
       settled: (released) => {
         if (this.state === "requeueing") this.settled(waiter, sent, isListening, released)
       }
@@ -151,12 +147,11 @@ export class FleetQueueEntry {
         if (lease.left(queue.context.now()) > 0) return queue.won(this, lease, true)
       }
       const { ownership } = released!
-      // Longer than a waiter has to confirm: this release did not choose the owner, or it is of another implementation
-      const isChosen = ownership._tag === "Held" && ownership.timeLeft !== undefined &&
-        Duration.isLessThanOrEqualTo(ownership.timeLeft, queue.context.confirmTimeout)
-      if (requeued.token === undefined && isListening && isChosen) {
-        const { stamp, ticket } = requeued
-        this.refused = { _tag: "Refused", ownership, ticket, position: unknownPosition, foreign: false, stamp, sent }
+      const { position, stamp, ticket } = requeued
+      // Another implementation may own the mutex, or take it while it is free: a request finds out
+      const isOurs = ownership._tag === "Held" && inboxOf(ownership.owner) !== ""
+      if (requeued.token === undefined && position !== undefined && isListening && isOurs) {
+        this.refused = { _tag: "Refused", ownership, ticket, position, foreign: false, stamp, sent }
       }
     }
     this.contend()
@@ -213,8 +208,7 @@ export class FleetQueueEntry {
     const { queue } = this
     this.refused = refused
     if (this.call !== undefined) return this.wake()
-    const { confirmTimeout: confirm, now, random } = queue.context
-    const { lease } = queue.first()!.attempt.terms
+    const { confirmTimeout: confirm, lease, now, random } = queue.context
     const delay = lookDelay(refused, { confirm, lease, random: random() })
     this.isAsleep = true
     this.lookBy(now().monotonic + Math.min(delay, this.bound))

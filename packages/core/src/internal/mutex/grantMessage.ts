@@ -1,4 +1,4 @@
-/** When a message that tells of a grant is believed: its lease begins at once, while a request confirms it. */
+/** When a message that tells of a grant is believed: its lease begins at once. */
 import type { LeaseId, MutexName } from "../../MutexName.ts"
 import type { Grant } from "../../MutexStore.ts"
 import { marginMillis } from "../optionChecks.ts"
@@ -29,8 +29,6 @@ export const leaseOfGrant = (
   const after = (grant.micros - stamp.micros) / 1000
   if (after < 0) return undefined
   const { terms } = waiter.attempt
-  // Tokens for those behind it come with a reply
-  if (terms.maxLocalHandOffs > 0 && waiter.next !== undefined) return undefined
   const now = queue.context.now()
   // Only the wall clock shows a suspension, unless it was set back since
   if (now.wall - sent.wall < now.monotonic - sent.monotonic - rounding) return undefined
@@ -39,6 +37,6 @@ export const leaseOfGrant = (
     wall: Math.min(sent.wall + after, now.wall)
   }, queue)
   // The rates of the clocks may differ for as long as it waited
-  lease.confirmWithin(grant.millis - marginMillis(after + grant.millis))
+  lease.grantedFor(grant.millis, grant.millis - marginMillis(after + grant.millis))
   return lease.left(now) < grant.millis / 2 ? undefined : lease
 }

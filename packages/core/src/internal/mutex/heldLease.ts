@@ -10,6 +10,7 @@ import type { Instant } from "../lease/instant.ts"
 import { awaitExit, isolate, Listeners } from "../lease/observers.ts"
 import { TrackedLease } from "../lease/trackedLease.ts"
 import type { Terms } from "./leaseOptions.ts"
+import { spareTokens } from "./tokenStride.ts"
 
 /** What else a release does, for the fibers that wait for the same mutex. */
 export interface Parting {
@@ -20,7 +21,6 @@ export interface Parting {
 
 /** Hears of the end of a lease. */
 export interface LeaseOwner {
-  readonly confirmed: (lease: HeldLease) => void
   readonly lost: (lease: HeldLease) => void
   /** Answers nothing where the lease stays in this process. */
   readonly released: (lease: HeldLease, now: Instant) => Parting | undefined
@@ -41,9 +41,9 @@ export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
   dead = false
   /** When it was last reported taken by force: the reply to the next request decides. */
   forcedAt: number | undefined
-  /** Reserved tokens after its own: for those that it is handed to within this process. */
+  /** Tokens of its grant after its own: for those that it is handed to within this process. */
   private spare: number
-  /** It counts from the message of its grant, and no reply has extended it yet. */
+  /** Its grant is not for its whole lease, and no reply has extended it yet. */
   isUnconfirmed = false
   private works: Set<Fiber.Fiber<unknown, unknown>> | undefined
   private starting = 0
@@ -62,7 +62,7 @@ export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
     this.id = id
     this.token = token
     this.owner = owner
-    this.spare = terms.maxLocalHandOffs
+    this.spare = spareTokens(token)
   }
 
   /** For the renewing request. */
@@ -74,9 +74,10 @@ export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
     return { mutex: this.mutex, lease: this.id, token: this.token }
   }
 
-  confirmWithin(usable: number): void {
-    this.shorten(usable)
-    this.isUnconfirmed = true
+  /** It counts from the message of its grant, which lasts `period`, of which so much is usable. Milliseconds. */
+  grantedFor(period: number, usable: number): void {
+    this.isUnconfirmed = period !== this.terms.leaseMillis
+    this.shorten(usable, this.isUnconfirmed ? usable * 0.75 : Infinity)
   }
 
   override extend(sent: Instant): void {
@@ -91,10 +92,11 @@ export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
     return this.dead ? "Expired" : this.isUnconfirmed ? "BackendGone" : super.expiry()
   }
 
-  /** Renewed in time, and not due yet: so much is left as the next holder may expect. */
+  /** Whether it can go to the next holder as it is: granted or renewed in time, and not due yet. */
   isFresh(now: Instant): boolean {
     const { margin, renewAfter } = this.terms
-    return !this.renewing && !this.isFailing && !this.dead && this.forcedAt === undefined && this.probe === "unasked" &&
+    return this.spare > 0 && !this.isUnconfirmed && !this.renewing && !this.isFailing && !this.dead &&
+      this.forcedAt === undefined && this.probe === "unasked" &&
       now.monotonic < this.renewed.monotonic + renewAfter && this.left(now) > margin
   }
 
@@ -106,11 +108,6 @@ export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
   inherit(previous: HeldLease): void {
     this.spare = previous.spare - 1
     this.extend(previous.adjustedRenewal)
-  }
-
-  /** For its release: the tokens after it are given back, if there are any. */
-  get lastToken(): FencingToken | undefined {
-    return this.spare > 0 ? this.token : undefined
   }
 
   /** Milliseconds until the server's lease ends, if nothing renews it any more. */

@@ -45,7 +45,7 @@ export interface HeldLeases {
   /** Gives back a lease that nobody waits for any more, without waiting. */
   readonly giveUp: (lease: HeldLease) => Effect.Effect<void>
   /** Undoes an attempt of unknown outcome, without waiting. */
-  readonly undo: (request: Omit<ReleaseRequest, "confirm">) => Effect.Effect<void>
+  readonly undo: (request: Omit<ReleaseRequest, "confirm" | "lease">) => Effect.Effect<void>
 }
 
 type LossTag = keyof typeof MutexMetrics.losses
@@ -194,9 +194,9 @@ export const make = Effect.fnUntraced(function*<R = never>(
     report(lease, now)
     if (lease.isOpen()) drop(lease, now)
     lease.state = "released"
-    const { id, lastToken, mutex, owner, terms: { unfair } } = lease
+    const { id, mutex, owner, terms: { unfair } } = lease
     const parting = owner === undefined ? {} : owner.released(lease, now)
-    return parting === undefined ? undefined : { mutex, id, unfair, lastToken, ...parting }
+    return parting === undefined ? undefined : { mutex, id, unfair, ...parting }
   }
 
   const giveUp: HeldLeases["giveUp"] = (lease) =>
@@ -249,14 +249,13 @@ export const make = Effect.fnUntraced(function*<R = never>(
     confirm: (lease) => {
       const { id, mutex, terms, token } = lease
       const sent = deadlines.now()
-      store.confirm!({ mutex, id, token, lease: terms.lease, reserve: terms.maxLocalHandOffs }, (exit) => {
+      store.confirm!({ mutex, id, token, lease: terms.lease }, (exit) => {
         if (!lease.isOpen()) return
         if (Exit.isSuccess(exit) && exit.value._tag === "Refused") return loseTo(lease, exit.value.ownership)
         // Unless a renewal has extended it further
         if (Exit.isSuccess(exit)) { if (lease.isUnconfirmed) lease.extend(sent) }
         else if (!lease.renewing) lease.nextRenewal = deadlines.now().monotonic
         deadlines.place(lease)
-        if (Exit.isSuccess(exit)) lease.owner?.confirmed(lease)
       })
     },
     suspect: (id) => {

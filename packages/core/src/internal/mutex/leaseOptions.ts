@@ -8,7 +8,7 @@ import type { InvalidConfig } from "../../SimbaError.ts"
 import { excerpt } from "../excerpt.ts"
 import type { Periods } from "../lease/trackedLease.ts"
 import { checked, mutexProblem } from "../nameRules.ts"
-import { checkOptions, checkPeriods, handOffs, marginMillis, positive, refuse } from "../optionChecks.ts"
+import { checkOptions, checkPeriods, marginMillis, notNegative, positive, refuse } from "../optionChecks.ts"
 
 /** The options of a lease, checked, and what follows from them. */
 export interface Terms extends Periods {
@@ -18,18 +18,19 @@ export interface Terms extends Periods {
   readonly leaseMillis: number
   readonly unfair: boolean
   readonly isAlive: Effect.Effect<boolean, unknown> | undefined
-  readonly maxLocalHandOffs: number
+  /** How old a turn may be for its lease to go to the next fiber of the process. Milliseconds. */
+  readonly localTurn: number
 }
 
 export const termsOf = (options: {
   readonly ttl: Duration.Duration
   readonly transition: Duration.Duration
-  readonly maxLocalHandOffs: number
+  readonly localTurn: Duration.Duration
   readonly maxHold?: Duration.Duration | undefined
   readonly isAlive?: Effect.Effect<boolean, unknown> | undefined
   readonly unfair?: boolean | undefined
 }): Terms => {
-  const { isAlive, maxHold, maxLocalHandOffs, transition, ttl, unfair } = options
+  const { isAlive, localTurn, maxHold, transition, ttl, unfair } = options
   const lease = Duration.sum(ttl, transition)
   const leaseMillis = Duration.toMillis(lease)
   const margin = marginMillis(leaseMillis)
@@ -40,7 +41,7 @@ export const termsOf = (options: {
     leaseMillis,
     unfair: unfair === true,
     isAlive,
-    maxLocalHandOffs,
+    localTurn: Duration.toMillis(localTurn),
     margin,
     usable: leaseMillis - margin,
     renewAfter,
@@ -56,7 +57,7 @@ interface Options<R = never> {
   readonly maxHold?: Duration.Input | undefined
   readonly isAlive?: Effect.Effect<boolean, unknown, R> | undefined
   readonly unfair?: boolean | undefined
-  readonly maxLocalHandOffs?: number | undefined
+  readonly localTurn?: Duration.Input | undefined
 }
 
 /** How long to wait; nothing where there is no end. */
@@ -76,10 +77,10 @@ export const checkTimeout = (
 /** Checks what does not depend on the layer. */
 export const checkAlone = Effect.fnUntraced(
   function*(options: Options<unknown> & { readonly timeout?: Duration.Input | undefined } = {}) {
-    const { isAlive, maxHold, maxLocalHandOffs, timeout, transition, ttl, unfair } = options
+    const { isAlive, localTurn, maxHold, timeout, transition, ttl, unfair } = options
     if (unfair !== undefined && typeof unfair !== "boolean") return yield* refuse("unfair", "it must be true or false")
     if (isAlive !== undefined && !Effect.isEffect(isAlive)) return yield* refuse("isAlive", "it must be an Effect")
-    if (maxLocalHandOffs !== undefined) yield* handOffs(maxLocalHandOffs)
+    if (localTurn !== undefined) yield* notNegative("localTurn", localTurn)
     if (ttl !== undefined) yield* positive("ttl", ttl)
     if (transition !== undefined) yield* positive("transition", transition)
     if (maxHold !== undefined) yield* positive("maxHold", maxHold)
@@ -96,9 +97,14 @@ export const checkName = (name: string, options: Parameters<typeof checkAlone>[0
 /** `usual` are the terms of the layer. */
 export const check = Effect.fnUntraced(function*<R>(config: MutexConfig, usual: Terms, options: Options<R> = {}) {
   yield* checkOptions(options)
-  const { isAlive, maxHold, maxLocalHandOffs = config.maxLocalHandOffs, transition, ttl, unfair = false } = options
+  const { isAlive, maxHold, transition, ttl, unfair = false } = options
   yield* checkAlone(options)
-  if ((ttl ?? transition ?? maxHold ?? isAlive) === undefined) return { ...usual, unfair, maxLocalHandOffs }
+  const localTurn = options.localTurn === undefined
+    ? config.localTurn
+    : yield* notNegative("localTurn", options.localTurn)
+  if ((ttl ?? transition ?? maxHold ?? isAlive) === undefined) {
+    return { ...usual, unfair, localTurn: Duration.toMillis(localTurn) }
+  }
   const periods = yield* checkPeriods({
     commandTimeout: config.commandTimeout,
     probed: isAlive !== undefined,
@@ -110,7 +116,7 @@ export const check = Effect.fnUntraced(function*<R>(config: MutexConfig, usual: 
     // It runs later, with the services of this moment
     isAlive: isAlive === undefined ? undefined : Effect.provideContext(isAlive, yield* Effect.context<R>()),
     unfair,
-    maxLocalHandOffs,
+    localTurn,
     maxHold: maxHold === undefined ? undefined : yield* positive("maxHold", maxHold)
   })
 })

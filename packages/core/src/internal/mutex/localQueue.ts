@@ -43,8 +43,8 @@ export class LocalQueue implements QueueContext {
   private asking = 0
   /** The lease that one fiber of this layer holds while the others wait for it. */
   held: HeldLease | undefined
-  /** How often the lease may still be handed on within this process. */
-  private handOffs = 0
+  /** When the backend granted it to this process. Monotonic milliseconds. */
+  private turnBegan = 0
   private entry: FleetQueueEntry | undefined
   readonly silence = new Silence()
   /** The least lease of those that joined since the line was empty. */
@@ -102,7 +102,7 @@ export class LocalQueue implements QueueContext {
     this.asking--
     this.reached()
     this.layer.contended.delete(this.mutex)
-    this.hold(lease, lease.terms.maxLocalHandOffs)
+    this.hold(lease, this.context.now().monotonic)
   }
 
   refused({ ownership }: Refused): void {
@@ -143,11 +143,6 @@ export class LocalQueue implements QueueContext {
     return Effect.void
   }
 
-  /** Its tokens for those behind it are reserved. */
-  confirmed(lease: HeldLease): void {
-    if (this.held === lease) this.handOffs = lease.terms.maxLocalHandOffs
-  }
-
   lost(lease: HeldLease): void {
     if (this.held !== lease) return
     this.held = undefined
@@ -167,14 +162,17 @@ export class LocalQueue implements QueueContext {
     return entry.state === "over" ? {} : entry.requeue(waiter, now)
   }
 
-  /** Serves the next in line without the backend. The work of the last holder has ended. */
+  /** Serves the next in line without the backend, in the same turn. The work of the last holder has ended. */
   private handOn(lease: HeldLease, waiter: LocalWaiter, now: Instant): boolean {
     const { terms } = waiter.attempt
-    if (this.handOffs <= 0 || !lease.isFresh(now) || !lease.fits(terms)) return false
+    const age = now.monotonic - this.turnBegan
+    if (age >= Math.min(lease.terms.localTurn, terms.localTurn) || !lease.isFresh(now) || !lease.fits(terms)) {
+      return false
+    }
     const heir = new HeldLease(this.mutex, lease.id, lease.token + 1 as FencingToken, terms, now, this)
     heir.inherit(lease)
     this.context.recorder.update(MutexMetrics.localHandOffs, 1, this.mutex)
-    this.serve(waiter, heir, Math.min(this.handOffs - 1, terms.maxLocalHandOffs))
+    this.serve(waiter, heir, this.turnBegan)
     return true
   }
 
@@ -183,7 +181,7 @@ export class LocalQueue implements QueueContext {
     this.reached()
     if (entry.wasFree) this.layer.contended.delete(this.mutex)
     if (isHandOff) this.context.recorder.update(MutexMetrics.handOffs, 1, this.mutex)
-    this.serve(this.line.first!, lease, lease.isUnconfirmed ? 0 : lease.terms.maxLocalHandOffs)
+    this.serve(this.line.first!, lease, this.context.now().monotonic)
   }
 
   asked(now: number): void {
@@ -242,17 +240,17 @@ export class LocalQueue implements QueueContext {
     return fibers
   }
 
-  private hold(lease: HeldLease, handOffs: number): void {
+  private hold(lease: HeldLease, turnBegan: number): void {
     this.held = lease
-    this.handOffs = handOffs
+    this.turnBegan = turnBegan
     this.layer.leases.add(lease)
     this.advance()
   }
 
-  private serve(waiter: LocalWaiter, lease: HeldLease, handOffs: number): void {
+  private serve(waiter: LocalWaiter, lease: HeldLease, turnBegan: number): void {
     waiter.granted = lease
     this.take(waiter)
-    this.hold(lease, handOffs)
+    this.hold(lease, turnBegan)
     // Work that blocks the event loop is to have its whole lease
     if (lease.isUnconfirmed) this.layer.leases.confirm(lease)
     waiter.conclude(Exit.succeed(lease))
@@ -276,8 +274,8 @@ export class LocalQueue implements QueueContext {
     const { entry, layer: { queues } } = this
     if (this.held !== undefined) {
       if (waiter !== undefined) (this.selfWait ??= new SelfWaitWarning(this, this.layer.selfWaits)).watch()
-      // H4: a waiter that cannot have the lease from hand to hand is queued by its release, and must listen by then
-      if (waiter !== undefined && entry === undefined && this.handOffs === 0) this.begin("prepared")
+      // H4: when the turn is over, a release queues the next waiter, which must listen by then
+      if (waiter !== undefined && entry === undefined) this.begin("prepared")
     } else if (waiter === undefined) {
       if (entry !== undefined) this.abandon(entry)
       if (this.asking === 0 && queues.get(this.key) === this) {

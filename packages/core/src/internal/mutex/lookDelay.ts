@@ -1,6 +1,7 @@
 /**
  * When a waiter looks again if nothing wakes it. The first looks right after the owner's key expires, the next seven 30
- * milliseconds apart, the rest spread over one confirm period. A mutex held without end is looked at once per `lease`.
+ * milliseconds apart, the rest spread over one confirm period. Each looks at least once per `lease`: an owner may be followed by one with less
+ * time, whose grant wakes nobody else.
  */
 import * as Duration from "effect/Duration"
 import type { Refused } from "./attempt.ts"
@@ -18,7 +19,7 @@ export const lookDelay = (
   options: {
     /** How long a waiter that was handed the mutex has to confirm it. */
     readonly confirm: Duration.Duration
-    /** Ttl plus transition. */
+    /** Ttl plus transition of the layer. */
     readonly lease: Duration.Duration
     /** From 0 to 1. */
     readonly random: number
@@ -30,7 +31,7 @@ export const lookDelay = (
     : ownership.timeLeft === undefined
     ? Duration.toMillis(options.lease)
     // A key is gone one millisecond after its remaining time has reached zero
-    : Duration.toMillis(ownership.timeLeft) + 1
+    : Math.min(Duration.toMillis(ownership.timeLeft), Duration.toMillis(options.lease)) + 1
   const apart = position < staggered
     ? position * stagger
     : staggered * stagger + options.random * Math.max(0, confirm - staggered * stagger)

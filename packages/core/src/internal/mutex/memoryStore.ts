@@ -15,6 +15,7 @@ import type {
 } from "../../MutexStore.ts"
 import { MemoryJobs } from "../leadership/memoryJobs.ts"
 import type { Instant } from "../lease/instant.ts"
+import { spareTokens, tokenStride } from "./tokenStride.ts"
 
 interface Waiter {
   readonly id: LeaseId
@@ -27,7 +28,7 @@ type Listener = (wakeUp: WakeUp) => void
 const toTicket = (micros: number) => (micros / 1e6).toFixed(6) as Ticket
 const fromTicket = (ticket: Ticket) => Math.round(Number(ticket) * 1e6)
 
-/** The largest token, reserved ones included, and ticket of mutexes that were idle, and are not kept for their sake. */
+/** The last token and ticket of mutexes that were idle, and are not kept for their sake. */
 export interface Last {
   readonly token: number
   /** Microseconds. */
@@ -41,8 +42,6 @@ export class MemoryMutex {
   /** Monotonic milliseconds. */
   private deadline = 0
   private token: number
-  /** So many further tokens are the owner's too. */
-  private reserved = 0
   private ticket: number
   private readonly queue: Array<Waiter> = []
   private readonly listeners = new Map<LeaseId, Listener>()
@@ -62,7 +61,7 @@ export class MemoryMutex {
 
   /** What is to be remembered when it is idle. */
   lastOf({ ticket, token }: Last): Last {
-    return { token: Math.max(token, this.token + this.reserved), ticket: Math.max(ticket, this.ticket) }
+    return { token: Math.max(token, this.token + spareTokens(this.token)), ticket: Math.max(ticket, this.ticket) }
   }
 
   isIdle(): boolean {
@@ -81,11 +80,9 @@ export class MemoryMutex {
 
   acquire(request: AcquireRequest): AcquireResult {
     const { id } = request
-    if (this.owner === undefined && request.unfair !== true) {
-      this.handOver("", Duration.toMillis(request.confirm), request)
-    }
+    if (this.owner === undefined && request.unfair !== true) this.handOver("", request, request)
     if (this.owner === undefined || this.owner === id) {
-      return { _tag: "Granted", token: this.take(id, request.lease, request.reserve ?? 0) }
+      return { _tag: "Granted", token: this.take(id, request.lease) }
     }
     const queued = request.mode === "wait" ? this.enter(id, request.ticket) : undefined
     return {
@@ -103,28 +100,26 @@ export class MemoryMutex {
     return { _tag: "Renewed" }
   }
 
-  release({ confirm, id, lastToken, requeue, unfair }: ReleaseRequest): Released {
-    const millis = Duration.toMillis(confirm)
-    if (this.owner === id && lastToken !== undefined && lastToken >= this.token) {
-      this.reserved = Math.min(this.reserved, lastToken - this.token)
-    }
+  release({ confirm, id, lease, requeue, unfair }: ReleaseRequest): Released {
+    const periods = { confirm, lease }
     const place = this.leave(id)
     const queued = requeue === undefined ? undefined : this.enter(requeue.id, undefined)
     // Whether somebody was ahead of the entry that is queued
     let isTaken = true
     if (this.owner === id) {
       this.owner = undefined
-      isTaken = unfair === true ? this.callFirst(id, millis, requeue) : this.handOver(id, millis, requeue)
+      isTaken = unfair === true ? this.callFirst(id, confirm, requeue) : this.handOver(id, periods, requeue)
     } else if (this.owner === undefined && (requeue !== undefined || place !== -1)) {
-      isTaken = this.handOver(id, millis, requeue)
+      isTaken = this.handOver(id, periods, requeue)
     } else if (place === 0) {
       this.tellToLook(this.first(), this.deadline - this.now)
     }
     if (requeue === undefined || queued === undefined) return { ownership: this.ownership(), requeued: undefined }
     const token = !isTaken || this.owner === requeue.id
-      ? this.take(requeue.id, requeue.lease, requeue.reserve)
+      ? this.take(requeue.id, requeue.lease)
       : undefined
-    return { ownership: this.ownership(), requeued: { ticket: toTicket(queued.ticket), token } }
+    const position = Math.max(0, this.queue.indexOf(queued))
+    return { ownership: this.ownership(), requeued: { ticket: toTicket(queued.ticket), token, position } }
   }
 
   inspect(limit: number): MutexState {
@@ -140,12 +135,12 @@ export class MemoryMutex {
   }
 
   /** The fence moves even if nobody is granted: late writes of the old owner carry an older token. */
-  force(confirm: number): Ownership {
+  force(confirm: Duration.Duration): Ownership {
     const before = this.ownership()
     const owner = this.owner
     this.owner = undefined
     this.mint()
-    this.handOver(owner ?? "", confirm)
+    this.handOver(owner ?? "", { confirm })
     return before
   }
 
@@ -198,8 +193,10 @@ export class MemoryMutex {
   }
 
   private mint(): void {
-    this.token = Math.max(this.token + this.reserved + 1, this.micros)
-    this.reserved = 0
+    const next = (Math.floor(this.micros / tokenStride) + 1) * tokenStride
+    const least = this.token + spareTokens(this.token) + 1
+    // The last grant was a moment ago: one token more, without a stride
+    this.token = next >= least ? next : least % tokenStride === 0 ? least + 1 : least
   }
 
   private grant(id: LeaseId): void {
@@ -208,9 +205,8 @@ export class MemoryMutex {
   }
 
   /** Becomes the owner, or is it already and keeps its token. */
-  private take(id: LeaseId, lease: Duration.Duration, reserve: number): FencingToken {
+  private take(id: LeaseId, lease: Duration.Duration): FencingToken {
     if (this.owner !== id) this.grant(id)
-    this.reserved = Math.max(this.reserved, reserve)
     this.deadline = this.now + Duration.toMillis(lease)
     this.leave(id)
     this.observers.forEach((observer) => observer(id))
@@ -229,24 +225,35 @@ export class MemoryMutex {
   }
 
   /** Tells the first live waiter that the mutex is free, and the next one to look after the confirm period. */
-  private callFirst(from: string, confirm: number, last: ReleaseRequest["requeue"]): boolean {
+  private callFirst(from: string, confirm: Duration.Duration, last: ReleaseRequest["requeue"]): boolean {
     const first = this.first()
     if (first === undefined || first.id === last?.id) return false
     this.listeners.get(first.id)!({ _tag: "YourTurn", from })
-    this.tellToLook(this.queue.find((waiter) => waiter !== first && this.listeners.has(waiter.id)), confirm)
+    const behind = this.queue.find((waiter) => waiter !== first && this.listeners.has(waiter.id))
+    this.tellToLook(behind, Duration.toMillis(confirm))
     return true
   }
 
-  /** Grants the first live waiter for the confirm period, unless `newcomer` comes before it. Answers whether it did. */
-  private handOver(from: string, confirm: number, newcomer?: Pick<AcquireRequest, "id" | "ticket">): boolean {
+  /**
+   * Grants the first live waiter, unless `newcomer` comes before it: for the lease if it is fresh, else for the confirm
+   * period. Returns whether it did.
+   */
+  private handOver(
+    from: string,
+    { confirm, lease }: { readonly confirm: Duration.Duration; readonly lease?: Duration.Duration },
+    newcomer?: Pick<AcquireRequest, "id" | "ticket">
+  ): boolean {
     const next = this.first()
     if (next === undefined || next.id === newcomer?.id) return false
     if (newcomer?.ticket !== undefined && fromTicket(newcomer.ticket) < next.ticket) return false
     this.leave(next.id)
     this.grant(next.id)
-    this.deadline = this.now + confirm
+    const confirmMillis = Duration.toMillis(confirm)
+    const age = (this.micros - next.ticket) / 1000
+    const isWhole = lease !== undefined && age >= 0 && age <= confirmMillis
+    this.deadline = this.now + (isWhole ? Duration.toMillis(lease) : confirmMillis)
     this.listeners.get(next.id)!({ _tag: "YourTurn", from })
-    this.tellToLook(this.first(), confirm)
+    if (!isWhole) this.tellToLook(this.first(), confirmMillis)
     return true
   }
 }

@@ -16,7 +16,7 @@ import { isTransient } from "../lease/storeFailure.ts"
 import * as log from "../log.ts"
 import type { Parting } from "./heldLease.ts"
 
-export interface Request extends Omit<ReleaseRequest, "confirm" | "requeue">, Parting {}
+export interface Request extends Omit<ReleaseRequest, "confirm" | "lease" | "requeue">, Parting {}
 
 type Failure = Cause.Cause<StoreError | Cause.TimeoutError>
 
@@ -39,6 +39,7 @@ export const make = Effect.fnUntraced(function*(
   const whileOpen = yield* FiberSet.runtime(background)()
   const afterwards = Effect.runForkWith(yield* Effect.context<never>())
   const releaseMillis = Duration.toMillis(config.releaseTimeout)
+  const lease = Duration.sum(config.ttl, config.transition)
   const closing = Latch.makeUnsafe(false)
   let closed = false
   /** Closing has ended: a release has one try more, since the store may outlive the layer. */
@@ -55,8 +56,8 @@ export const make = Effect.fnUntraced(function*(
   }
 
   const requestOf = (request: Request): ReleaseRequest => {
-    const { id, lastToken, mutex, requeue, unfair } = request
-    return { mutex, id, unfair, lastToken, requeue, confirm: config.confirmTimeout }
+    const { id, mutex, requeue, unfair } = request
+    return { mutex, id, unfair, requeue, lease, confirm: config.confirmTimeout }
   }
 
   const attempt = (request: Request, within: Duration.Duration) =>

@@ -48,9 +48,11 @@ export const make = Effect.fnUntraced(function*<R = never>(options: Options<R> =
   const nextId = () => `${++counter}-${key}:${config.processName}` as LeaseId
   const services = yield* Effect.context<never>()
   const random = Context.get(services, Random.Random)
+  const usual = leaseOptions.termsOf(config)
   const context = {
     store,
     confirmTimeout,
+    lease: usual.lease,
     ...leases,
     fork: Effect.runForkWith(services),
     random: () => random.nextDoubleUnsafe()
@@ -61,7 +63,6 @@ export const make = Effect.fnUntraced(function*<R = never>(options: Options<R> =
     if (lease !== undefined) leases.check(lease, leases.now())
     return lease
   })
-  const usual = leaseOptions.termsOf(config)
 
   const attempt = <R>(
     name: string,

@@ -2,7 +2,7 @@
 import type * as Mutex from "@effect-simba/core/Mutex"
 import * as MutexConfig from "@effect-simba/core/MutexConfig"
 import type { MutexName } from "@effect-simba/core/MutexName"
-import { inboxOf } from "@effect-simba/core/MutexStore"
+import { inboxOf, spareTokens } from "@effect-simba/core/MutexStore"
 import type { InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -17,14 +17,8 @@ const placeOf = ({ kind, reply }: Call): number | undefined => {
   return ticket === "" || (kind === "release" && reply.length === 3) ? undefined : Number(ticket)
 }
 
-/**
- * `maxLocalHandOffs` is the greatest of the layers and leases of the program. The waiters of one process are one line.
- * `keep` names the keys of mutexes, which may remain.
- */
-export const make = (
-  resources: ReadonlyArray<string>,
-  options?: { readonly maxLocalHandOffs?: number | undefined }
-) => {
+/** The waiters of one process are one line. `keep` names the keys of mutexes, which may remain. */
+export const make = (resources: ReadonlyArray<string>) => {
   const name = (resource: string) => resource as MutexName
   const ownerKeys = new Map(resources.map((resource) => [RedisKeys.owner(name(resource)), resource]))
   const keys = new Set(
@@ -72,7 +66,7 @@ export const make = (
     },
     keep: (key: string, expires: boolean) => expires && keys.has(key),
     line: (id: string) => inboxOf(id) || id,
-    reserve: options?.maxLocalHandOffs ?? 0
+    spareTokens
   }
 }
 

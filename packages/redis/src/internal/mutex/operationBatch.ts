@@ -32,8 +32,8 @@ class Call {
   private readonly rest: Array<string> = []
   /** The mutex of the last keys: the next operation on it repeats no key. */
   private last: MutexName | undefined
-  private lease: Duration.Duration | undefined
-  private confirm: Duration.Duration | undefined
+  private lease = ""
+  private confirm = ""
 
   add(code: string, mutex: MutexName, ...args: ReadonlyArray<string>): void {
     if (mutex === this.last) {
@@ -47,19 +47,21 @@ class Call {
   }
 
   /** Usual operations have the durations of the layer, which a call names once. */
-  shares(name: "lease" | "confirm", duration: Duration.Duration): boolean {
-    this[name] ??= duration
-    return this[name] === duration
+  shares(lease: string, confirm: string): boolean {
+    if (this.lease === "") {
+      this.lease = lease
+      this.confirm = confirm
+    }
+    return this.lease === lease && this.confirm === confirm
   }
 
   args(script: string, skipDead: SkipDead): ReadonlyArray<string> {
-    const header = [this.codes, skipDead, millis(this.lease), millis(this.confirm)]
+    const header = [this.codes, skipDead, this.lease, this.confirm]
     return [script, String(this.keys.length), ...this.keys, ...header, ...this.rest]
   }
 }
 
-const millis = (duration: Duration.Duration | undefined) =>
-  duration === undefined ? "" : String(Duration.toMillis(duration))
+const millis = (duration: Duration.Duration) => String(Duration.toMillis(duration))
 
 interface Operation {
   readonly mutex: MutexName
@@ -76,29 +78,27 @@ const failureOf = (reply: unknown): string | undefined =>
 
 const writeAcquire = (
   call: Call,
-  { confirm, id, lease, mode, mutex, reserve = 0, ticket, unfair = false }: AcquireRequest
+  { confirm, id, lease, mode, mutex, ticket, unfair = false }: AcquireRequest
 ) => {
-  const isPlain = mode === "try" && !unfair && ticket === undefined && reserve === 0
-  if (isPlain && call.shares("lease", lease) && call.shares("confirm", confirm)) call.add("t", mutex, id)
+  const isPlain = mode === "try" && !unfair && ticket === undefined
+  if (isPlain && call.shares(millis(lease), millis(confirm))) call.add("t", mutex, id)
   else {
-    call.add("a", mutex, id, mode, millis(lease), millis(confirm), ticket ?? "", unfair ? "1" : "0", String(reserve))
+    call.add("a", mutex, id, mode, millis(lease), millis(confirm), ticket ?? "", unfair ? "1" : "0")
   }
 }
 
-const writeRelease = (call: Call, { confirm, id, lastToken, mutex, requeue, unfair = false }: ReleaseRequest) => {
-  if (requeue === undefined && lastToken === undefined && !unfair && call.shares("confirm", confirm)) {
-    return call.add("r", mutex, id)
-  }
+const writeRelease = (call: Call, request: ReleaseRequest) => {
+  const { confirm, id, lease, mutex, requeue, unfair = false } = request
+  if (requeue === undefined && !unfair && call.shares(millis(lease), millis(confirm))) return call.add("r", mutex, id)
   call.add(
     "d",
     mutex,
     id,
     millis(confirm),
+    millis(lease),
     unfair ? "1" : "0",
     requeue?.id ?? "",
-    requeue === undefined ? "0" : millis(requeue.lease),
-    String(requeue?.reserve ?? 0),
-    String(lastToken ?? "")
+    requeue === undefined ? "0" : millis(requeue.lease)
   )
 }
 
@@ -192,8 +192,8 @@ export const make = (
         operation.isAbandoned = true
       }
     },
-    confirm: ({ id, lease, mutex, reserve, token }, settle) => {
-      const write = (call: Call) => call.add("c", mutex, id, String(token), millis(lease), String(reserve))
+    confirm: ({ id, lease, mutex, token }, settle) => {
+      const write = (call: Call) => call.add("c", mutex, id, String(token), millis(lease))
       submit("confirm", mutex, write, readAcquire, settle)
       flush()
     },

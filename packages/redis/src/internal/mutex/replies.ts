@@ -26,11 +26,11 @@ export const AcquireReply = Schema.Union([
 
 /**
  * The ownership; and the ticket of an attempt that was queued with the release, with its token if it was granted, else
- * with the server's time in microseconds and the last token.
+ * with how many are ahead, the server's time in microseconds, and the last token.
  */
 export const ReleaseReply = Schema.Union([
   OwnershipText,
-  Schema.Tuple([OwnershipText, Schema.toType(Ticket), Count, Count]),
+  Schema.Tuple([OwnershipText, Schema.toType(Ticket), Count, Count, Count]),
   Schema.Tuple([OwnershipText, Schema.toType(Ticket), Token])
 ])
 
@@ -72,10 +72,10 @@ export const readRelease = (reply: unknown) =>
     if ("_tag" in decoded) return { ownership: decoded, requeued: undefined }
     if (decoded.length === 3) {
       const [ownership, ticket, token] = decoded
-      return { ownership, requeued: { ticket, token, stamp: undefined } }
+      return { ownership, requeued: { ticket, token } }
     }
-    const [ownership, ticket, micros, token] = decoded
-    return { ownership, requeued: { ticket, token: undefined, stamp: { micros, token } } }
+    const [ownership, ticket, position, micros, token] = decoded
+    return { ownership, requeued: { ticket, token: undefined, position, stamp: { micros, token } } }
   })
 
 export const readInspect = (reply: unknown) =>

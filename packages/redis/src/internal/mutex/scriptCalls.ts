@@ -11,7 +11,7 @@ export interface Call {
   readonly reply: unknown
 }
 
-const widths: Record<string, number> = { t: 1, a: 7, c: 4, r: 1, d: 7, i: 1 }
+const widths: Record<string, number> = { t: 1, a: 6, c: 3, r: 1, d: 6, i: 1 }
 
 /** Of any command; none if it is not that script. */
 export const callsOf = (args: ReadonlyArray<string>, reply: unknown): ReadonlyArray<Call> => {
@@ -31,8 +31,8 @@ export const callsOf = (args: ReadonlyArray<string>, reply: unknown): ReadonlyAr
       ownerKey: args[key]!,
       id: own[0]!,
       mode: code === "a" ? own[1]! : "try",
-      unfair: code === "a" ? own[5] === "1" : code === "d" && own[2] === "1",
-      requeue: code === "d" ? own[3]! : "",
+      unfair: code === "a" ? own[5] === "1" : code === "d" && own[3] === "1",
+      requeue: code === "d" ? own[4]! : "",
       reply: Array.isArray(reply) ? reply[index] : reply
     }]
   })

@@ -1,4 +1,5 @@
 /** Waiters of one process share one place: random scripts on the fake Redis, and what it costs on a real one. */
+import { tokenStride } from "@effect-simba/core/MutexStore"
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import {
@@ -18,7 +19,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("places on a real server
     Effect.gen(function*() {
       const server = yield* RedisServer
       const stats = commandStats(server)
-      const [holder, mutex] = yield* Effect.all([openMutex(server, patient), openMutex(server, patient)])
+      const strict = { ...patient, localTurn: 0 }
+      const [holder, mutex] = yield* Effect.all([openMutex(server, patient), openMutex(server, strict)])
       const m = freshName("a thousand")
       const letGo = yield* Deferred.make<void>()
       const holding = yield* Effect.forkScoped(holder.withLock(m)(Deferred.await(letGo)))
@@ -48,19 +50,18 @@ layer(RedisServer.layer, { excludeTestServices: true })("places on a real server
       assert.deepStrictEqual(tokens, [...new Set(tokens)].sort((a, b) => a - b))
       yield* until("free", Effect.map(server.send("EXISTS", keysOf(m).owner, keysOf(m).queue), (n) => n === 0))
       const handing = yield* stats.calls
-      // The holder's release, the confirmation of the first, a release each
+      // The holder's release, the confirmation of the first if it waited for long, a release each
       assert.isAtMost(handing.get("evalsha")!, 1 + 1 + 1000)
       assert.deepStrictEqual([handing.has("subscribe"), handing.has("unsubscribe")], [false, false])
     }))
 
-  it.effect("with maxLocalHandOffs they share turns, and another process has its own between two of them", () =>
+  it.effect("they share turns, and another process has its own between two of them", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const stats = commandStats(server)
-      const maxLocalHandOffs = 63
       const [us, them] = yield* Effect.all([
-        openMutex(server, { ...patient, maxLocalHandOffs }),
-        openMutex(server, patient)
+        openMutex(server, { ...patient, localTurn: "1 minute" }),
+        openMutex(server, { ...patient, localTurn: 0 })
       ])
       const m = freshName("turns")
       const letGo = yield* Deferred.make<void>()
@@ -88,15 +89,15 @@ layer(RedisServer.layer, { excludeTestServices: true })("places on a real server
       yield* Fiber.joinAll([holding, ...waiters, ...others])
       assert.deepStrictEqual(tokens, [...new Set(tokens)].sort((a, b) => a - b))
       const runs = served.join(" ").split(/ ?them ?/).map((run) => run === "" ? 0 : run.split(" ").length)
-      assert.strictEqual(runs[0], maxLocalHandOffs, "behind the holder, who was the first of that turn")
-      for (const run of runs.slice(0, -1)) assert.isAtMost(run, maxLocalHandOffs + 1)
+      assert.strictEqual(runs[0], tokenStride - 1, "behind the holder, who was the first of that turn")
+      for (const run of runs.slice(0, -1)) assert.isAtMost(run, tokenStride)
       assert.isAtMost((yield* stats.calls).get("evalsha")!, 40)
     }))
 
   it.effect("waiters go on after the server was flushed", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
-      const mutex = yield* openMutex(server, { ttl: "300 millis", transition: "2 seconds", maxLocalHandOffs: 5 })
+      const mutex = yield* openMutex(server, { ttl: "300 millis", transition: "2 seconds", localTurn: "200 millis" })
       const m = freshName("flushed")
       let served = 0
       let lost = 0

@@ -52,48 +52,43 @@ layer(RedisServer.layer, { excludeTestServices: true })("grants by message", (it
       const { a, b, grant, m, store } = yield* handOver("grant stamp")
       const again = contender(store, m)
       assert.strictEqual((yield* again.wait).stamp!.token, grant.token)
-      const requeue = { id: freshId(), lease, reserve: 0 }
-      const { requeued } = yield* store.release({ mutex: m, id: a.id, confirm: Duration.seconds(30), requeue })
+      const requeue = { id: freshId(), lease }
+      const { requeued } = yield* store.release({ mutex: m, id: a.id, confirm: Duration.seconds(30), lease, requeue })
       assert.strictEqual(requeued!.stamp!.token, grant.token)
       assert.isAbove(requeued!.stamp!.micros, grant.micros)
       assert.strictEqual(ownerOf(yield* store.owner(m)), b.id)
     }))
 
-  it.effect("a confirmation extends its grant to a full lease, and reserves tokens", () =>
+  it.effect("a confirmation extends its grant to a full lease", () =>
     Effect.gen(function*() {
       const { b, grant, m, server, store } = yield* handOver("confirmed")
-      for (const reserve of [0, 3, 0]) {
+      for (let i = 0; i < 2; i++) {
         yield* server.send("PEXPIRE", keysOf(m).owner, "20000")
-        const result = yield* confirmed(store, { mutex: m, id: b.id, token: grant.token, reserve })
+        const result = yield* confirmed(store, { mutex: m, id: b.id, token: grant.token })
         assert.strictEqual(granted(result).token, grant.token)
         assert.isAbove(Number(yield* server.send("PTTL", keysOf(m).owner)), 50_000)
       }
-      assert.strictEqual(yield* server.send("GET", keysOf(m).fence), `${grant.token}/3`)
+      assert.strictEqual(yield* server.send("GET", keysOf(m).fence), String(grant.token))
     }))
 
   it.effect("a confirmation touches no other grant, and makes none", () =>
     Effect.gen(function*() {
       const { b, grant, m, server, store } = yield* handOver("not confirmed")
       const { owner } = keysOf(m)
-      for (const reserve of [0, 3]) {
-        const attempts = [
-          { id: b.id, token: FencingToken.make(grant.token - 1) },
-          { id: b.id, token: FencingToken.make(grant.token + 1) },
-          { id: freshId(), token: grant.token }
-        ]
-        for (const attempt of attempts) {
-          const { ownership } = refused(yield* confirmed(store, { ...attempt, mutex: m, reserve }))
-          assert.strictEqual(ownerOf(ownership), b.id)
-        }
-        assert.isBelow(Number(yield* server.send("PTTL", owner)), 30_001)
+      yield* server.send("PEXPIRE", owner, "20000")
+      const attempts = [
+        { id: b.id, token: FencingToken.make(grant.token - 1) },
+        { id: b.id, token: FencingToken.make(grant.token + 1) },
+        { id: freshId(), token: grant.token }
+      ]
+      for (const attempt of attempts) {
+        const { ownership } = refused(yield* confirmed(store, { ...attempt, mutex: m }))
+        assert.strictEqual(ownerOf(ownership), b.id)
       }
+      assert.isBelow(Number(yield* server.send("PTTL", owner)), 20_001)
       yield* server.send("DEL", owner)
-      for (const reserve of [0, 3]) {
-        const { ownership } = refused(
-          yield* confirmed(store, { mutex: m, id: b.id, token: grant.token, reserve })
-        )
-        assert.deepStrictEqual(ownership, { _tag: "Free" })
-      }
+      const { ownership } = refused(yield* confirmed(store, { mutex: m, id: b.id, token: grant.token }))
+      assert.deepStrictEqual(ownership, { _tag: "Free" })
       assert.strictEqual(yield* server.send("EXISTS", owner), 0)
     }))
 
@@ -108,7 +103,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("grants by message", (it
       yield* b.wait
       yield* a.release
       const { token } = yield* store.inspect(m, 0)
-      yield* confirmed(store, { mutex: m, id: b.id, token: token!, reserve: 0 })
+      yield* confirmed(store, { mutex: m, id: b.id, token: token! })
       yield* b.confirm
       yield* server.send("PUBLISH", channel, "the end")
       yield* until("all messages", Effect.sync(() => messages.at(-1)?.[1] === "the end"))

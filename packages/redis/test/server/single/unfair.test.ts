@@ -96,10 +96,19 @@ layer(RedisServer.layer, { excludeTestServices: true })("unfair", (it) => {
       yield* c.wait
       const stats = commandStats(server)
       yield* stats.reset
-      assert.deepStrictEqual(yield* store.release({ mutex: m, id: a.id, confirm: Duration.seconds(3), ...unfair }), {
-        ownership: { _tag: "Free" },
-        requeued: undefined
-      })
+      assert.deepStrictEqual(
+        yield* store.release({
+          mutex: m,
+          id: a.id,
+          confirm: Duration.seconds(3),
+          lease: Duration.seconds(60),
+          ...unfair
+        }),
+        {
+          ownership: { _tag: "Free" },
+          requeued: undefined
+        }
+      )
       assert.strictEqual((yield* stats.calls).get("publish"), 2)
       assert.deepStrictEqual(yield* first.next, { _tag: "YourTurn", from: a.id })
       assert.deepStrictEqual(yield* second.next, { _tag: "LookIn", delay: Duration.seconds(3) })
@@ -126,10 +135,22 @@ layer(RedisServer.layer, { excludeTestServices: true })("unfair", (it) => {
         yield* a.own
         yield* b.subscribe
         yield* b.wait
-        yield* store.release({ mutex: m, id: a.id, confirm: Duration.seconds(30), ...unfair })
+        yield* store.release({
+          mutex: m,
+          id: a.id,
+          confirm: Duration.seconds(30),
+          lease: Duration.seconds(60),
+          ...unfair
+        })
         granted(yield* ask(c.id, true))
         assert.strictEqual(ownerOf(refused(yield* b.ask("wait")).ownership), c.id)
-        yield* store.release({ mutex: m, id: c.id, confirm: Duration.seconds(30), ...unfair })
+        yield* store.release({
+          mutex: m,
+          id: c.id,
+          confirm: Duration.seconds(30),
+          lease: Duration.seconds(60),
+          ...unfair
+        })
         assert.strictEqual(ownerOf(refused(yield* ask(d.id, false)).ownership), b.id)
         yield* b.confirm
       }),
@@ -185,7 +206,13 @@ layer(RedisServer.layer, { excludeTestServices: true })("unfair", (it) => {
       yield* a.own
       const told = yield* messagesOn(server, `simba:{${m}}:${stock}`)
       yield* server.send("ZADD", keysOf(m).queue, "1700000000", stock)
-      yield* store.release({ mutex: m, id: a.id, confirm: Duration.seconds(30), ...unfair })
+      yield* store.release({
+        mutex: m,
+        id: a.id,
+        confirm: Duration.seconds(30),
+        lease: Duration.seconds(60),
+        ...unfair
+      })
       yield* until("the stock waiter is told", Effect.sync(() => told.length > 0))
       assert.deepStrictEqual(told, [[`simba:{${m}}:${stock}`, `released@@${a.id}`]])
       assert.strictEqual(yield* server.send("GET", keysOf(m).reserved), stock)

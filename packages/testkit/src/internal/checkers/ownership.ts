@@ -54,17 +54,17 @@ export const tokensGrow: Checker = {
           const token = minted.get(id)
           const given = Number(event.fields["token"])
           const next = told.get(id) ?? token ?? 0
-          const reserve = view.lock.reserve ?? 0
+          const spare = (token: number) => view.lock.spareTokens?.(token) ?? 0
           // It may believe an earlier grant to the same id, where a clock that was set back hid its end
           const isEarlier = granted.has(`${id} ${given}`) && isExcused(event.client, resource, id, false)
-          const isRight = given >= next && given <= (token ?? NaN) + reserve
+          const isRight = token !== undefined && given >= next && given <= token + spare(token)
           if (!isRight && !isEarlier && view.lossAt() < 0) {
             view.violated(`${id} was told token ${given}, the server had ${token ?? "none"}`)
           }
           told.set(id, given)
           const before = largest.get(resource)
           // Not by one from before a loss, that does not know of it yet, or whose id was granted anew
-          if (before?.id === id && before.token < given && given <= before.token + reserve) {
+          if (before?.id === id && token !== undefined && before.token < given && given <= token + spare(token)) {
             largest.set(resource, { ...before, token: given })
           }
         }

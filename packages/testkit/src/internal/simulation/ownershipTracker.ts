@@ -14,8 +14,8 @@ import type { Event } from "../simulation/history.ts"
  * - `channel`: the channel of a waiter. `keep`: keys that may remain when all scopes are closed.
  * - `line` (default: the id): ids of one line, such as those of one process, may pass each other.
  * - `identify` (default: the value): the id of the owner that the value of an owner key stands for.
- * - `reserve` (default 0): how many tokens a grant may have besides its first, for holders that follow one another
- *   under the same id.
+ * - `spareTokens` (default: none): how many tokens a grant with this token has besides it, for holders that follow one
+ *   another under the same id.
  * - `fencedKey`: a string key into which holders write their tokens, in a way that refuses stale ones.
  */
 export interface LockModel {
@@ -30,7 +30,7 @@ export interface LockModel {
   readonly keep?: (key: string, expires: boolean) => boolean
   readonly line?: (id: string) => string
   readonly identify?: (resource: string, value: string) => string
-  readonly reserve?: number
+  readonly spareTokens?: (token: number) => number
   readonly fencedKey?: (resource: string) => string
 }
 

@@ -1,5 +1,4 @@
 /** One mutex under test, and the attempts at it. */
-import type { FencingToken } from "@effect-simba/core/FencingToken"
 import { LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import type { Ownership } from "@effect-simba/core/MutexState"
 import {
@@ -12,6 +11,7 @@ import {
 } from "@effect-simba/core/MutexStore"
 import type { Subscription } from "@effect-simba/core/Subscriber"
 import { assert, type Vitest } from "@effect/vitest"
+import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -67,10 +67,10 @@ export class Party {
     this.id = id
   }
 
-  ask(mode: "try" | "wait", ticket: Ticket | undefined = this.ticket, unfair?: boolean, reserve?: number) {
+  ask(mode: "try" | "wait", ticket: Ticket | undefined = this.ticket, unfair?: boolean) {
     const { confirm, lease, mutex, store } = this.bench
     return Effect.tap(
-      store.acquire({ mutex, id: this.id, mode, lease, confirm, ticket, unfair, reserve }),
+      store.acquire({ mutex, id: this.id, mode, lease, confirm, ticket, unfair }),
       (result) =>
         Effect.sync(() => {
           if (result._tag === "Refused") this.ticket = result.ticket ?? this.ticket
@@ -83,29 +83,32 @@ export class Party {
   /** Subscribes and queues, as a waiter does. */
   readonly queue = Effect.suspend(() => Effect.andThen(this.subscribe, Effect.map(this.ask("wait"), refused)))
 
+  /** Waits for longer than a fresh waiter has, which is a confirm period. */
+  readonly growStale = Effect.suspend(() => this.bench.pass(this.bench.confirm))
+
   readonly own = Effect.suspend(() => Effect.map(this.ask("try"), granted))
 
   readonly confirm = Effect.suspend(() => Effect.map(this.ask("wait"), granted))
 
   readonly release = Effect.suspend(() => this.leave())
 
-  leave(unfair?: boolean, lastToken?: number) {
-    const { confirm, mutex, store } = this.bench
+  leave(unfair?: boolean) {
+    const { confirm, lease, mutex, store } = this.bench
     return Effect.map(
-      store.release({ mutex, id: this.id, confirm, unfair, lastToken: lastToken as FencingToken | undefined }),
+      store.release({ mutex, id: this.id, confirm, lease, unfair }),
       ({ ownership }) => ownership
     )
   }
 
   /** Releases, and queues `next` with the same request. */
-  requeue(next: Party, { reserve = 0, unfair }: { readonly reserve?: number; readonly unfair?: boolean } = {}) {
+  requeue(next: Party, { unfair }: { readonly unfair?: boolean } = {}) {
     const { confirm, lease, mutex, store } = this.bench
     return Effect.map(
-      store.release({ mutex, id: this.id, confirm, unfair, requeue: { id: next.id, lease, reserve } }),
+      store.release({ mutex, id: this.id, confirm, lease, unfair, requeue: { id: next.id, lease } }),
       ({ ownership, requeued }) => {
         assert.isDefined(requeued)
         next.ticket = requeued!.ticket
-        return { ownership, token: requeued!.token }
+        return { ownership, token: requeued!.token, position: requeued!.position }
       }
     )
   }
@@ -197,6 +200,8 @@ export interface Bench extends Periods, suiteTime.SuiteTime {
   readonly parties: (count: number) => ReadonlyArray<Party>
   /** Parties of one layer. */
   readonly siblings: (count: number) => ReadonlyArray<Party>
+  /** Time that passes, in microseconds. */
+  readonly micros: Effect.Effect<number>
   readonly owner: Effect.Effect<Ownership, Effect.Error<ReturnType<MutexStore["Service"]["owner"]>>>
 }
 
@@ -230,6 +235,7 @@ export const makeBench = Effect.fnUntraced(function*(
       const first = party()
       return [first, ...Array.from({ length: count - 1 }, () => new Party(bench, newId(first.id)))]
     },
+    micros: Effect.map(Clock.currentTimeMillis, (millis) => millis * 1000),
     owner: store.owner(mutex)
   }
   return bench

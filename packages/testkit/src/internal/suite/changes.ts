@@ -66,7 +66,7 @@ export const observing = ({ bench, it }: Cases): void => {
 
   it.effect("B59: a look shows owner, time left and token", () =>
     Effect.gen(function*() {
-      const { confirm, lease, mutex, parties, store } = yield* bench("inspect")
+      const { lease, mutex, parties, store } = yield* bench("inspect")
       const nobody = { ownership: { _tag: "Free" }, token: undefined, waiting: 0, waiters: [] } as const
       assert.deepStrictEqual(yield* store.inspect(mutex, 10), nobody)
       const [a, b] = parties(2) as [Party, Party]
@@ -80,7 +80,7 @@ export const observing = ({ bench, it }: Cases): void => {
       yield* a.release
       const handed = yield* store.inspect(mutex, 10)
       assert.strictEqual(ownerOf(handed.ownership), b.id)
-      assert.isAtMost(timeLeftOf(handed.ownership), Duration.toMillis(confirm))
+      assert.isAtMost(timeLeftOf(handed.ownership), Duration.toMillis(lease))
       assert.isAbove(handed.token!, token)
       assert.strictEqual((yield* b.confirm).token, handed.token)
       yield* b.release
@@ -147,7 +147,7 @@ export const observing = ({ bench, it }: Cases): void => {
       const freed = MutexName.make(`${mutex} freed`)
       const id = newId()
       granted(yield* store.acquire({ mutex: freed, id, mode: "try", lease, confirm }))
-      yield* store.release({ mutex: freed, id, confirm })
+      yield* store.release({ mutex: freed, id, confirm, lease })
       for (const job of ["job", "{job}", "}:contender"]) {
         const named = [{ name: job, schedule: "every 1000", keep: lease }]
         yield* store.jobs.look({ mutex: MutexName.make(`${mutex} with jobs`), jobs: named })

@@ -119,6 +119,7 @@ export const granting = ({ bench, it }: Cases): void => {
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
       yield* a.own
       const { ticket } = yield* b.queue
+      yield* b.growStale
       yield* a.release
       yield* pass(confirm)
       yield* c.own
@@ -135,6 +136,7 @@ export const granting = ({ bench, it }: Cases): void => {
       yield* a.own
       yield* b.queue
       yield* c.queue
+      yield* c.growStale
       yield* a.release
       yield* pass(confirm)
       yield* b.confirm

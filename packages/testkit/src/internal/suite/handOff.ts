@@ -25,13 +25,14 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
 
   it.effect("H1: waiters of one layer are told each what is for it, and nothing else", () =>
     Effect.gen(function*() {
-      const { confirm, party, siblings } = yield* bench("siblings")
+      const { confirm, party, siblings } = yield* bench("siblings", shortConfirm)
       const a = party()
       const [b, c, d] = siblings(3) as [Party, Party, Party]
       yield* a.own
       yield* b.queue
       yield* c.queue
       yield* d.queue
+      yield* d.growStale
       assert.strictEqual(ownerOf(yield* a.release), b.id)
       assert.strictEqual(yield* b.expectTurn, a.id)
       assert.strictEqual(yield* c.expectLook, Duration.toMillis(confirm))
@@ -44,13 +45,14 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* c.release), d.id)
     }))
 
-  it.effect("H1: a release hands the mutex to the oldest waiter, for the confirm period, and tells it", () =>
+  it.effect("H1: a release hands the mutex to the oldest waiter, for the confirm period if it waits for longer, and tells it", () =>
     Effect.gen(function*() {
-      const { confirm, owner, parties } = yield* bench("hand-off")
+      const { confirm, owner, parties } = yield* bench("hand-off", shortConfirm)
       const [a, b, c] = parties(3) as [Party, Party, Party]
       yield* a.own
       yield* b.queue
       yield* c.queue
+      yield* c.growStale
       assert.strictEqual(ownerOf(yield* a.release), b.id)
       assert.strictEqual(yield* b.expectTurn, a.id)
       const ownership = yield* owner
@@ -71,7 +73,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       }
       assert.strictEqual(ownerOf(yield* a.release), b.id)
       assert.strictEqual(yield* b.expectTurn, a.id)
-      yield* c.expectLook
+      if (!countsSubscribers) yield* c.expectLook
       yield* b.confirm
       yield* c.unsubscribe
       yield* b.release
@@ -110,10 +112,11 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
 
   it.effect("H3: with a grant for the confirm period, the first that remains learns when to look", () =>
     Effect.gen(function*() {
-      const { confirm, parties } = yield* bench("look after a grant")
+      const { confirm, parties } = yield* bench("look after a grant", shortConfirm)
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
       yield* a.own
       for (const party of [b, c, d]) yield* party.queue
+      yield* d.growStale
       yield* a.release
       yield* b.expectTurn
       assert.strictEqual(yield* c.expectLook, Duration.toMillis(confirm))
@@ -145,6 +148,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* a.own
       yield* b.queue
       yield* c.queue
+      yield* c.growStale
       yield* a.release
       assert.isAtMost(timeLeftOf(yield* owner), Duration.toMillis(confirm))
       assert.isAtMost(yield* c.expectLook, Duration.toMillis(confirm))
@@ -176,7 +180,56 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* c.queue
       yield* a.release
       assert.strictEqual(ownerOf(yield* b.release), c.id)
-      yield* c.expectLook
+      if (!countsSubscribers) yield* c.expectLook
       assert.strictEqual(yield* c.expectTurn, b.id)
     }))
+
+  it.effect("H5: a fresh waiter is granted a whole lease, of the releasing layer, and nobody is told to look", () =>
+    Effect.gen(function*() {
+      const { confirm, lease, mutex, owner, parties, pass, store } = yield* bench("fresh waiter")
+      const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
+      yield* a.own
+      for (const party of [b, c, d]) yield* party.queue
+      yield* pass(Duration.millis(1))
+      const other = Duration.times(lease, 3)
+      yield* store.release({ mutex, id: a.id, confirm, lease: other })
+      assert.strictEqual(yield* b.expectTurn, a.id)
+      const granted = yield* owner
+      assert.strictEqual(ownerOf(granted), b.id)
+      assert.isAtMost(timeLeftOf(granted), Duration.toMillis(countsSubscribers ? other : confirm))
+      if (!countsSubscribers) return
+      assert.isAbove(timeLeftOf(granted), Duration.toMillis(other) - Duration.toMillis(lease))
+      for (const party of [c, d]) yield* party.noWakeUp
+      // It is the owner of a plain lease: it confirms nothing
+      assert.deepStrictEqual(yield* b.guard, { _tag: "Renewed" })
+      assert.strictEqual(ownerOf(yield* b.release), c.id)
+    }))
+
+  if (countsSubscribers) {
+    it.effect("H5: the age of a waiter counts from its ticket, however often it asks", () =>
+      Effect.gen(function*() {
+        const { confirm, owner, parties } = yield* bench("stale waiter", shortConfirm)
+        const [a, b, c] = parties(3) as [Party, Party, Party]
+        yield* a.own
+        yield* b.queue
+        yield* b.growStale
+        refused(yield* b.ask("wait"))
+        yield* c.queue
+        assert.strictEqual(ownerOf(yield* a.release), b.id)
+        assert.isAtMost(timeLeftOf(yield* owner), Duration.toMillis(confirm))
+        assert.strictEqual(yield* c.expectLook, Duration.toMillis(confirm))
+      }))
+
+    it.effect("H5: so is a waiter that an acquire grants after an expiry", () =>
+      Effect.gen(function*() {
+        const { lease, owner, parties } = yield* bench("fresh after expiry")
+        const [a, b, c] = parties(3) as [Party, Party, Party]
+        yield* a.own
+        yield* b.queue
+        yield* a.lapse
+        assert.strictEqual(ownerOf(refused(yield* c.tryIt).ownership), b.id)
+        yield* b.expectTurn
+        assert.isAbove(timeLeftOf(yield* owner), Duration.toMillis(lease) / 2)
+      }))
+  }
 }

@@ -1,4 +1,5 @@
 /** Random histories, compared with a small model. */
+import { spareTokens } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -12,10 +13,7 @@ export const Command = Schema.TaggedUnion({
   Wait: { who: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4 })) },
   Release: { who: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4 })) },
   ReleaseOwner: {},
-  Requeue: {
-    who: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4 })),
-    reserve: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 3 }))
-  },
+  Requeue: { who: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4 })) },
   Guard: { who: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4 })) },
   Die: { who: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4 })) },
   Pass: { millis: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 2000 })) }
@@ -29,8 +27,6 @@ interface Model {
   /** Virtual milliseconds at which the lease ends; only where the suite moves the clock. */
   until: number
   token: number
-  /** How many further tokens are reserved for the owner. */
-  reserved: number
   /** Whether the owner has been told its token. */
   confirmed: boolean
   readonly queue: Array<Party>
@@ -50,8 +46,10 @@ export const runHistory = Effect.fnUntraced(function*(
   const leaseMillis = Duration.toMillis(lease)
   const confirmMillis = Duration.toMillis(confirm)
   const parties = [...bench.parties(5)]
-  const model: Model = { owner: undefined, until: 0, token: 0, reserved: 0, confirmed: false, queue: [] }
+  const model: Model = { owner: undefined, until: 0, token: 0, confirmed: false, queue: [] }
   let now = 0
+  /** When a party got its ticket. */
+  const queuedAt = new Map<Party, number>()
 
   const tick = (millis: number) =>
     live ? Effect.void : Effect.map(TestClock.adjust(Duration.millis(millis)), () => {
@@ -64,10 +62,9 @@ export const runHistory = Effect.fnUntraced(function*(
     if (index !== -1) model.queue.splice(index, 1)
   }
 
-  const mint = (token: number, reserve = 0) => {
-    assert.isAbove(token, model.token + model.reserved, "tokens grow with every grant, past those that were reserved")
+  const mint = (token: number) => {
+    assert.isAbove(token, model.token + spareTokens(model.token), "tokens grow with every grant, by strides")
     model.token = token
-    model.reserved = reserve
     model.confirmed = true
   }
 
@@ -81,7 +78,8 @@ export const runHistory = Effect.fnUntraced(function*(
   const handOver = Effect.fnUntraced(function*(next: Party) {
     leave(next)
     model.owner = next
-    model.until = now + confirmMillis
+    const isFresh = countsSubscribers && now - queuedAt.get(next)! <= confirmMillis
+    model.until = now + (isFresh ? leaseMillis : confirmMillis)
     model.confirmed = false
     while (next.subscribed) if ((yield* next.wakeUp)._tag === "YourTurn") break
   })
@@ -105,6 +103,7 @@ export const runHistory = Effect.fnUntraced(function*(
     const { ownership, position, ticket } = refused(result)
     assert.strictEqual(ownerOf(ownership), model.owner.id)
     if (mode === "try") return assert.isUndefined(ticket, "a try has no place")
+    if (!queuedAt.has(party)) queuedAt.set(party, now)
     const ahead = model.queue.filter((other) => other !== party && Number(other.ticket) < Number(ticket))
     leave(party)
     model.queue.splice(ahead.length, 0, party)
@@ -132,11 +131,12 @@ export const runHistory = Effect.fnUntraced(function*(
     parties[who] = bench.party()
   })
 
-  const requeue = Effect.fnUntraced(function*(who: number, reserve: number) {
+  const requeue = Effect.fnUntraced(function*(who: number) {
     const party = parties[who]!
     const next = parties[who] = bench.party()
     yield* next.subscribe
-    const { ownership, token } = yield* party.requeue(next, { reserve })
+    const { ownership, token } = yield* party.requeue(next)
+    queuedAt.set(next, now)
     leave(party)
     if (model.owner === party) model.owner = undefined
     const isFree = model.owner === undefined
@@ -144,7 +144,7 @@ export const runHistory = Effect.fnUntraced(function*(
     if (head !== undefined) yield* handOver(head)
     if (isFree && head === undefined) {
       assert.isDefined(token, "nobody is ahead")
-      mint(token!, reserve)
+      mint(token!)
       model.owner = next
       model.until = now + leaseMillis
     } else {
@@ -175,7 +175,7 @@ export const runHistory = Effect.fnUntraced(function*(
         break
       }
       case "Requeue":
-        yield* requeue(command.who, command.reserve)
+        yield* requeue(command.who)
         break
       case "Guard": {
         const party = parties[command.who]!

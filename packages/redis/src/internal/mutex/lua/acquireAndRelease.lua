@@ -20,11 +20,10 @@
 --- Operands by letter:
 ---
 ---   t  a plain try: lease id
----   a  any acquire: lease id, 'try' or 'wait', lease ms, confirm ms, ticket or '', unfair, how many tokens to reserve
----   c  a confirmation of a grant: lease id, token, lease ms, how many tokens to reserve
+---   a  any acquire: lease id, 'try' or 'wait', lease ms, confirm ms, ticket or '', unfair
+---   c  a confirmation of a grant: lease id, token, lease ms
 ---   r  a plain release: lease id
----   d  any release: lease id, confirm ms, unfair, lease id to queue or '', its lease ms, how many tokens it reserves,
----      the last token that was used or ''
+---   d  any release: lease id, confirm ms, lease ms of a fresh waiter, unfair, lease id to queue or '', its lease ms
 ---   i  an inspection: how many waiters to name
 
 local codes, skipDead, plainLease, plainConfirm = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
@@ -59,20 +58,19 @@ for i = 1, #codes do
       operate = function(code, at)
         local id = ARGV[at]
         if code == 't' then
-          return acquire(id, 'try', plainLease, plainConfirm, nil, false, 0)
+          return acquire(id, 'try', plainLease, plainConfirm, nil, false)
         elseif code == 'a' then
           local mode, lease, confirm, ticket = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], tonumber(ARGV[at + 4])
-          return acquire(id, mode, lease, confirm, ticket, ARGV[at + 5] == '1', tonumber(ARGV[at + 6]))
+          return acquire(id, mode, lease, confirm, ticket, ARGV[at + 5] == '1')
         elseif code == 'c' then
-          return confirmGrant(id, ARGV[at + 1], ARGV[at + 2], tonumber(ARGV[at + 3]))
+          return confirmGrant(id, ARGV[at + 1], ARGV[at + 2])
         elseif code == 'r' then
-          return release(id, plainConfirm, false, '')
+          return release(id, plainConfirm, plainLease, false, '')
         elseif code == 'i' then
           return inspect(tonumber(id))
         end
-        local confirm, unfair, nextId = ARGV[at + 1], ARGV[at + 2] == '1', ARGV[at + 3]
-        local lease, spare, last = ARGV[at + 4], tonumber(ARGV[at + 5]), tonumber(ARGV[at + 6])
-        return release(id, confirm, unfair, nextId, lease, spare, last)
+        local confirm, lease, unfair, nextId = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3] == '1', ARGV[at + 4]
+        return release(id, confirm, lease, unfair, nextId, ARGV[at + 5])
       end
     end
     done, reply = pcall(operate, code, at)
@@ -86,6 +84,6 @@ for i = 1, #codes do
     reply = { 'error', text }
   end
   replies[i] = reply
-  at = at + ((code == 'a' or code == 'd') and 7 or code == 'c' and 4 or 1)
+  at = at + ((code == 'a' or code == 'd') and 6 or code == 'c' and 3 or 1)
 end
 return replies

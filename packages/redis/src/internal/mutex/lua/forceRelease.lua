@@ -1,6 +1,7 @@
 --- Takes a mutex from its owner and hands it over as a release does.
 ---
---- Moves the fence on, and tells the old owner: one of ours through its layer, a stock one to look.
+--- Moves the fence on, and tells the old owner: one of ours through its layer, a stock one to look. The next owner is
+--- granted the confirm period: no layer releases whose lease it could have.
 ---
 --- KEYS[1] owner
 --- KEYS[2] queue
@@ -21,7 +22,7 @@ skipDead = skipDead ~= '0' and skipDead
 local current = redis.call('GET', owner)
 local before = ownershipOf(current)
 -- First, so that a fence of the wrong type takes nothing from anybody
-mint(0)
+mint()
 redis.call('DEL', owner, reserved)
 handOver(current or 'nobody', confirm)
 if current then

@@ -2,7 +2,7 @@
 ---
 --- - Nobody owns it: the first live waiter ahead of the caller is granted the mutex, else the caller. An unfair caller
 ---   goes before all.
---- - The caller owns it: a full lease again, the same token, at least as many tokens reserved.
+--- - The caller owns it: a full lease again, the same token.
 --- - Otherwise the caller is refused, and in mode 'wait' queued under its ticket.
 ---
 --- Replies the token, or { ownership, ticket or '', position among ours, '1' if stock contenders take part }, in mode
@@ -34,15 +34,15 @@ local function positionOf(id, current)
   return string.format('%.0f', ahead), foreign
 end
 
-local function acquire(id, mode, lease, confirm, ticket, unfair, spare)
+local function acquire(id, mode, lease, confirm, ticket, unfair)
   local current = redis.call('GET', owner)
   if current == id or (unfair and not current) then
-    return grant(id, lease, spare, current)
+    return grant(id, lease, current)
   end
   local heldBack = false
   if not current then
     if redis.call('EXISTS', queue, reserved) == 0 then
-      return take(id, lease, spare)
+      return take(id, lease)
     end
     local score = redis.call('ZSCORE', queue, id)
     local awaited = redis.call('GET', reserved)
@@ -51,11 +51,11 @@ local function acquire(id, mode, lease, confirm, ticket, unfair, spare)
       heldBack = score or not ticket
     else
       local told
-      told, current = handOver(id, confirm, id, tonumber(score or '') or ticket)
+      told, current = handOver(id, confirm, lease, id, tonumber(score or '') or ticket)
       heldBack = told and not current
     end
     if not current and not heldBack then
-      return grant(id, lease, spare)
+      return grant(id, lease)
     end
   elseif not inboxOf(current) and redis.call('GET', reserved) == current then
     -- The stock waiter that was told to come has come

@@ -3,17 +3,12 @@
 --- The token tells this grant from an earlier or a later one to the same id.
 --- Replies the token, or what a refused try replies.
 --- Needs owner, fence.
---- @include fence.lua
 --- @include ownership.lua
 
-local function confirmGrant(id, token, lease, spare)
+local function confirmGrant(id, token, lease)
   local current = redis.call('GET', owner)
-  local last, had = parseFence(redis.call('GET', fence))
-  if current ~= id or last ~= token then
+  if current ~= id or redis.call('GET', fence) ~= token then
     return { ownershipOf(current), '', '0', '0' }
-  end
-  if spare > had then
-    writeFence(token, spare)
   end
   redis.call('PEXPIRE', owner, lease)
   return token

@@ -25,7 +25,7 @@ if code == 'a' and ARGV[at + 1] == 'wait' and ARGV[at + 4] == '' then
         redis.call('PEXPIRE', queue, string.format('%.0f', keep))
       end
       local ahead = redis.call('ZRANK', queue, id)
-      local token = string.match(minted or '', '^(%d+)/?%d*$') or '0'
+      local token = string.match(minted or '', '^%d+') or '0'
       local ownership = current .. '@@' .. string.format('%.0f', left)
       reply = { ownership, ticket, tostring(ahead), '0', string.format('%.0f', micros()), token }
     end

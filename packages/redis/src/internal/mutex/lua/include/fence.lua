@@ -1,44 +1,29 @@
---- Makes fencing tokens. Each grant takes a token larger than all before, and not below the clock.
+--- Makes fencing tokens. Each grant takes a token larger than all before, and above the clock.
 ---
---- The fence holds the token `T`, or `T/b` where the `b` tokens after it are reserved for the same grant.
+--- A token that is a multiple of 100 comes with the 99 after it, for owners that follow one another in its process. Any
+--- other comes alone: where grants follow one another faster, tokens stay within a millisecond of the clock.
+--- The fence holds the token of the last grant.
 --- Needs fence.
 --- @include clock.lua
 --- @include retention.lua
 
-local function parseFence(text)
-  local token, spare = string.match(text or '', '^(%d+)/?(%d*)$')
-  return token, tonumber(spare) or 0
+local function writeFence(token)
+  return redis.call('SET', fence, string.format('%.0f', token), 'PX', fenceMillis, 'GET')
 end
 
--- Returns the text before
-local function writeFence(token, spare)
-  local text = spare > 0 and token .. '/' .. string.format('%.0f', spare) or token
-  return redis.call('SET', fence, text, 'PX', fenceMillis, 'GET')
-end
-
--- The reserved tokens after `last` were not used, so tokens do not run ahead of the clock
-local function giveBack(last)
-  local text = redis.pcall('GET', fence)
-  local token, spare = parseFence(type(text) == 'string' and text or '')
-  local first = tonumber(token)
-  if spare > 0 and last >= first and last <= first + spare then
-    writeFence(string.format('%.0f', last), 0)
+local function mint()
+  local token = math.floor(micros() / 100) * 100 + 100
+  local last = tonumber(writeFence(token) or '') or 0
+  local least = last % 100 == 0 and last + 100 or last + 1
+  if least > token then
+    -- The last grant was a moment ago, or the clock is behind
+    token = least % 100 == 0 and least + 1 or least
+    writeFence(token)
   end
+  return string.format('%.0f', token)
 end
 
 -- The time, and the token of the last grant: a later one has a larger token, whatever the clock does
 local function stampNow()
-  return string.format('%.0f', micros()), parseFence(redis.call('GET', fence)) or '0'
-end
-
-local function mint(spare)
-  local token = string.format('%.0f', micros())
-  local last, reserve = parseFence(writeFence(token, spare))
-  local least = last and tonumber(last) + reserve + 1
-  if least and least > micros() then
-    -- The clock is behind
-    token = string.format('%.0f', least)
-    writeFence(token, spare)
-  end
-  return token
+  return string.format('%.0f', micros()), string.match(redis.call('GET', fence) or '', '^%d+') or '0'
 end

@@ -1,6 +1,9 @@
---- Gives a mutex that nobody owns to the first live waiter, and tells the one behind it when to look.
+--- Gives a mutex that nobody owns to the first live waiter.
 ---
+--- A fresh waiter is granted a whole lease. It queued within the last confirm period, and its layer listens, so it is
+--- hardly silent. Any other is granted the confirm period, and the waiter behind it is notified when to look.
 --- The message of a grant carries what lets its waiter begin at once: token, time and period of the grant.
+--- Without a lease nobody is fresh.
 --- Unfair: the first is only told that the mutex is free, and keeps its place. The next to ask gets the mutex.
 --- Needs owner, queue, fence, reserved, skipDead.
 --- @include own.lua
@@ -26,10 +29,17 @@ local function warnOfStock(confirm)
   end
 end
 
+-- By the clock of the server alone. One that was set back makes nobody fresh
+local function isFresh(ticket, confirm)
+  local age = micros() - math.floor(ticket * 1000000 + 0.5)
+  return age >= 0 and age <= confirm * 1000
+end
+
 -- Waiters of one layer fall silent together, so the one that is to look is of another layer where one is near.
--- Returns the id that was told, and the owner
-local function handOver(from, confirm, caller, ticket, unfair)
+-- Returns the id that was notified, the owner, and the period of its grant
+local function handOver(from, confirm, lease, caller, ticket, unfair)
   local told, toldInbox, granted, behind, behindInbox
+  local period, isWhole = confirm, false
   local passed = 0
   walk(function(id, inbox, score)
     if told then
@@ -63,22 +73,25 @@ local function handOver(from, confirm, caller, ticket, unfair)
       tell(id, inbox, message)
       return 'pass'
     else
-      local done, token = pcall(own, id, confirm, 0)
+      if lease and skipDead and isFresh(score, confirm) then
+        period, isWhole = lease, true
+      end
+      local done, token = pcall(own, id, period)
       if not done then
         -- A fence of the wrong type: the waiter asks, and hears of it too
         tell(id, inbox, message)
         error(token, 0)
       end
-      tell(id, inbox, message .. '@@' .. token .. '@@' .. string.format('%.0f', micros()) .. '@@' .. confirm)
+      tell(id, inbox, message .. '@@' .. token .. '@@' .. string.format('%.0f', micros()) .. '@@' .. period)
       redis.call('DEL', reserved)
       granted = id
     end
-    return 'take'
+    return isWhole and 'last' or 'take'
   end)
   if told and not toldInbox then
     warnOfStock(confirm)
   elseif behind then
     tell(behind, behindInbox, 'look@@' .. confirm)
   end
-  return told, granted
+  return told, granted, period
 end

@@ -2,8 +2,8 @@
 --- A stock waiter of a Cluster may subscribe at another node: where only ours are skipped, it counts as alive.
 ---
 --- It removes the dead on its way, in growing pages: each dead entry is paid for once.
---- `visit` is told the id, the channel of a layer of ours, and the ticket. It returns 'take' to remove a waiter, 'pass'
---- to go on, 'stop' to end.
+--- `visit` is told the id, the channel of a layer of ours, and the ticket. It returns 'take' to remove a waiter, 'last'
+--- to remove it and end at once, 'pass' to go on, 'stop' to end.
 --- Needs owner, queue, skipDead.
 --- @include stockSimba.lua
 
@@ -28,7 +28,11 @@ local function walk(visit)
         gone[#gone + 1] = id
       elseif not stopped then
         local verdict = visit(id, inboxes[i], tonumber(page[i + 1]))
-        if verdict == 'take' then
+        if verdict == 'last' then
+          gone[#gone + 1] = id
+          stopped = true
+          break
+        elseif verdict == 'take' then
           gone[#gone + 1] = id
         elseif verdict == 'stop' then
           stopped = true

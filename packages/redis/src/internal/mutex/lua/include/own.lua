@@ -2,8 +2,8 @@
 --- Needs owner, fence.
 --- @include fence.lua
 
-local function own(id, millis, spare)
-  local token = mint(spare)
+local function own(id, millis)
+  local token = mint()
   redis.call('SET', owner, id, 'PX', millis)
   redis.call('PUBLISH', owner, 'acquired@@' .. id)
   return token

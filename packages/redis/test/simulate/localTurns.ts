@@ -1,0 +1,35 @@
+/** The checker of turns that a process shares: each ends in time, and its tokens are its own. */
+import { spareTokens } from "@effect-simba/core/MutexStore"
+import type { Checker } from "@effect-simba/testkit"
+
+/**
+ * A lease goes to another fiber of its process only while its turn is younger than `localTurn`, in milliseconds. A turn
+ * begins at the latest when its first holder notes it, and no earlier than its process asked.
+ */
+export const turnsEnd = ({ localTurn }: { readonly localTurn: number }): Checker.Checker => ({
+  name: "turns end",
+  start: (view) => {
+    const turns = new Map<string, { readonly token: number; readonly since: number; last: number }>()
+    return {
+      onEvent: (event) => {
+        if (event._tag !== "Note" || event.kind !== "granted" || !("token" in event.fields)) return
+        const id = String(event.fields["id"])
+        const token = Number(event.fields["token"])
+        const turn = turns.get(id)
+        // An id that the server granted again has a turn of its own
+        if (turn === undefined || token > turn.token + 99) {
+          return void turns.set(id, { token, since: event.at, last: token })
+        }
+        if (token === turn.last) return
+        turn.last = token
+        const age = event.at - turn.since
+        if (localTurn === 0 || spareTokens(turn.token - turn.token % 100) === 0) {
+          view.violated(`${id} went to another fiber with token ${token}, though each turn has one holder`)
+        }
+        if (age > localTurn + view.lateness(event.client) + 1 && view.resumedAt(event.client) < turn.since) {
+          view.violated(`${id} went to another fiber ${Math.round(age)} ms after its turn began`)
+        }
+      }
+    }
+  }
+})

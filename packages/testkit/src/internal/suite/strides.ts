@@ -1,0 +1,80 @@
+/** How a grant takes several fencing tokens, for owners that follow one another in its process. */
+import { spareTokens, tokenStride } from "@effect-simba/core/MutexStore"
+import { assert } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { type Bench, type Cases, granted, type Party } from "./bench.ts"
+
+const lastOf = (token: number) => token + spareTokens(token)
+
+/** A grant that comes long enough after the last one to have a whole stride. */
+const withStride = Effect.fnUntraced(function*({ pass }: Bench, party: Party) {
+  yield* pass(Duration.millis(1))
+  const { token } = yield* party.own
+  assert.strictEqual(token % tokenStride, 0)
+  return token
+})
+
+export const striding = ({ bench, it }: Cases): void => {
+  it.effect("the next grant's token lies past the stride of the last, however soon it comes", () =>
+    Effect.gen(function*() {
+      const own = yield* bench("stride")
+      const [a, b, c, d] = own.parties(4) as [Party, Party, Party, Party]
+      let last = yield* withStride(own, a)
+      yield* a.release
+      for (const party of [b, c, d]) {
+        const { token } = yield* party.own
+        assert.isAbove(token, lastOf(last))
+        last = token
+        yield* party.release
+      }
+    }))
+
+  it.effect("an owner that asks again, or confirms, keeps its token", () =>
+    Effect.gen(function*() {
+      const own = yield* bench("stride again")
+      const { mutex, parties, store } = own
+      const [a, b] = parties(2) as [Party, Party]
+      const token = yield* withStride(own, a)
+      for (const mode of ["try", "wait", "try"] as const) {
+        assert.strictEqual(granted(yield* a.ask(mode)).token, token)
+      }
+      yield* b.queue
+      yield* a.release
+      yield* b.expectTurn
+      const second = granted(yield* b.ask("wait")).token
+      assert.isAbove(second, lastOf(token))
+      assert.strictEqual((yield* store.inspect(mutex, 0)).token, second)
+    }))
+
+  it.effect("a forced release, and the end of a lease, leave the stride behind too", () =>
+    Effect.gen(function*() {
+      const own = yield* bench("stride, forced")
+      const { confirm, mutex, parties, store } = own
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      const first = yield* withStride(own, a)
+      yield* store.forceRelease(mutex, confirm)
+      const second = (yield* b.own).token
+      assert.isAbove(second, lastOf(first))
+      yield* b.lapse
+      assert.isAbove((yield* c.own).token, lastOf(second))
+    }))
+
+  it.effect("grants that follow one another at once take few tokens: they do not run ahead of the clock", () =>
+    Effect.gen(function*() {
+      const own = yield* bench("stride, at once")
+      const count = 60
+      const [first, ...others] = own.parties(count + 1) as [Party, ...Array<Party>]
+      const began = yield* own.micros
+      const token = yield* withStride(own, first)
+      yield* first.release
+      let last = token
+      for (const party of others) {
+        last = (yield* party.own).token
+        yield* party.release
+      }
+      // Two strides at most for the same instant, and one for each grant
+      const elapsed = (yield* own.micros) - began
+      assert.isAtMost(last - token, elapsed + 2 * tokenStride + count)
+    }))
+}
