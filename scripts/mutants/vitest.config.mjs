@@ -37,6 +37,8 @@ export default defineConfig({
     include: work.tests,
     runner: here("runner.mjs"),
     setupFiles: [here("setup.mjs")],
+    // It knows nothing of mutants: it would bring back modules of an earlier run, without those of this one
+    fsModuleCache: false,
     pool: "forks",
     isolate: false,
     fileParallelism: work.workers > 1,
