@@ -70,9 +70,9 @@ const run = (config) =>
       if (now !== size) [size, since] = [now, Date.now()]
       else if (Date.now() - since > 180_000) process.kill(-child.pid, "SIGKILL")
     }, 2000)
-    child.on("close", () => {
+    child.on("close", (_, signal) => {
       clearInterval(watch)
-      resolve(output)
+      resolve({ output, wasIdle: signal === "SIGKILL" })
     })
   })
 
@@ -118,7 +118,7 @@ const investigate = async (area) => {
     for (;;) {
       writeFileSync(found, lines().map((line) => `${JSON.stringify(line)}\n`).join(""))
       const before = lines().length
-      const output = await run(join(root, "scripts/mutants/vitest.config.mjs"))
+      const { output, wasIdle } = await run(join(root, "scripts/mutants/vitest.config.mjs"))
       const begun = new Map()
       const now = read(found).split("\n").filter((line) => line !== "").slice(before).map((line) => JSON.parse(line))
       for (const { how, id, test } of now) {
@@ -133,8 +133,12 @@ const investigate = async (area) => {
       for (const [id, entry] of begun.values()) results.get(mutants[id]).killed = entry
       save()
       writeFileSync(join(values.out, `${area.name}.log`), output)
-      if (begun.size === 0) return
-      say(`  goes on after a mutant that does not end: ${count()} killed`)
+      if (begun.size === 0 && !wasIdle) return
+      say(
+        begun.size > 0
+          ? `  goes on after a mutant that does not end: ${count()} killed`
+          : "  nothing happened for three minutes: begins again"
+      )
     }
   }
   for (const longest of new Set([Number(values.quick), Number(values.longest)])) await investigated(longest)

@@ -471,6 +471,11 @@ export const shrink = <E>(options: Options<E>, result: Result): Effect.Effect<Re
  */
 export interface Plan<E> extends Omit<Options<E>, "seed" | "faults" | "enabled" | "network"> {
   readonly vary?: Partial<Deviations> | undefined
+  /**
+   * Whether the exploration may end before `duration`, since the program has done its work: it is asked every 50 ms.
+   * Default: never. Long-lived programs, such as consumers of streams, have far fewer schedules with it.
+   */
+  readonly isOver?: ((view: Parameters<engine.Checker["start"]>[0]) => boolean) | undefined
 }
 
 /**
@@ -507,7 +512,10 @@ const explorable = <E>(plan: Plan<E>) => {
   const options = { ...plan, seed: "explore", enabled: [] } as unknown as Options<never>
   const latency = [0.1, 0.1] as const
   return {
-    setup: setupOf<never>({ ...options, network: { requestDelay: latency, replyDelay: latency } }),
+    setup: {
+      ...setupOf<never>({ ...options, network: { requestDelay: latency, replyDelay: latency } }),
+      isOver: plan.isOver
+    },
     vary: { ...usual, ...plan.vary },
     resultOf: (schedule: ReadonlyArray<Deviation>, outcome: engine.Outcome): Result => ({
       ...resultOf(options, setupOf(options), outcome),
@@ -528,8 +536,9 @@ const explorable = <E>(plan: Plan<E>) => {
  * **Details**
  *
  * All that arrives, arrives in order and after 0.1 ms, unless a deviation says otherwise. The exploration begins when all
- * processes are at `Client.ready`, and ends with `duration`; what happens until then must follow in `liveness`. It ends
- * at the first violation, unless `all` is set. `within` runs only schedules that begin with the given one.
+ * processes are at `Client.ready`, and ends with `duration`, or sooner with `isOver`; what must follow has `liveness` for
+ * it. `explore` ends at the first violation, unless `all` is set. `within` runs only schedules that begin with the given
+ * one.
  *
  * **Gotchas**
  *

@@ -6,16 +6,11 @@ import * as StockSimba from "@effect-simba/testkit/StockSimba"
 import { Duration, Effect, Layer } from "effect"
 import * as lockModel from "../../src/internal/mutex/lockModel.ts"
 import { mixedLock, oursOnly } from "../simulate/mixedFleetPlan.ts"
-import { plainLoadOf, planOf } from "../simulate/streamPlan.ts"
-import type { Ailment, Settings } from "../simulate/streamSettings.ts"
+import type { Scope } from "./scope.ts"
+import { streamScopes } from "./streamScopes.ts"
 
 type Client = Simulation.Client
 type Program = Simulation.Plan<never>["program"]
-
-export interface Scope {
-  readonly what: string
-  readonly plan: Simulation.Plan<never>
-}
 
 const lease = { ttl: 2000, transition: 2500, confirmTimeout: 500 } as const
 
@@ -52,49 +47,10 @@ const plan = (
 
 const hold = (mutex: string, millis: number) => Mutex.withLock(mutex)(Effect.sleep(Duration.millis(millis)))
 
+const nothing = { delays: [], losses: false, cuts: false, kills: false, interruptions: false, setAside: [] } as const
+
 /** The first comes first. */
 const inTurn = (client: Client) => Effect.sleep(Duration.millis(client.index * 10))
-
-/** Two consumers of some data streams, as the plan of `pnpm simulate` has them. */
-const consumers = (
-  streams: ReadonlyArray<readonly [name: string, ailment: Ailment]>,
-  settings: Partial<Settings>,
-  vary: Simulation.Plan<never>["vary"]
-): Simulation.Plan<never> => {
-  const { faults: _faults, program, seed: _seed, ...rest } = planOf("explored", {
-    losses: false,
-    mild: false,
-    settings: {
-      ...plainLoadOf("explored").settings,
-      streams: new Map(streams),
-      stock: 0,
-      consumers: 2,
-      capacity: 8,
-      messages: 3,
-      rounds: 1,
-      late: 0,
-      balance: false,
-      enableEvents: false,
-      commitEvery: 1,
-      stays: 1e9,
-      freshIds: false,
-      repeats: false,
-      ownOffsets: false,
-      malformed: false,
-      duplicates: 0,
-      computes: 0,
-      rest: 50,
-      work: 20,
-      ...settings
-    }
-  })
-  return {
-    ...rest,
-    program: (client) => Effect.orDie(program(client)),
-    duration: settings.balance ? "13 seconds" : "5 seconds",
-    vary
-  }
-}
 
 export const scopes: Readonly<Record<string, Scope>> = {
   two: {
@@ -202,25 +158,18 @@ export const scopes: Readonly<Record<string, Scope>> = {
       { vary: { losses: false, cuts: false, interruptions: false } }
     )
   },
-  stream: {
-    what: "two consumers of a data stream with three messages",
-    plan: consumers([["s1", "none"]], {}, { delays: [], cuts: false, interruptions: false, setAside: [] })
-  },
-  poison: {
-    what: "two consumers of a data stream whose second message always fails",
-    plan: consumers([["s1", "poison"]], {}, { delays: [], cuts: false, interruptions: false, setAside: [] })
-  },
-  rebalance: {
-    what: "a consumer of two data streams, and one that comes later and is handed one",
-    plan: consumers([["s1", "slow"], ["s2", "slow"]], { balance: true, late: 5000, messages: 16 }, {
-      delays: [],
-      losses: false,
-      cuts: false,
-      interruptions: false,
-      setAside: []
+  paused: {
+    what: "two contenders for one mutex, paused past half of a confirm period, past all of it, or past a lease",
+    plan: plan(2, ["a"], process((client) => Effect.andThen(inTurn(client), hold("a", 600))), {
+      duration: "12 seconds",
+      vary: { ...nothing, delays: [300], pauses: [300, 600, 5000] }
     })
-  }
+  },
+  clocks: {
+    what: "two contenders for one mutex, a server whose clock is set, and a fail-over that loses the last write",
+    plan: plan(2, ["a"], process((client) => Effect.andThen(inTurn(client), hold("a", 600))), {
+      vary: { ...nothing, delays: [300, 600], serverSteps: [-1000, 1000], failOvers: true }
+    })
+  },
+  ...streamScopes
 }
-
-/** A run of them takes some ten times as long as one of a mutex. */
-export const isOfStreams = (name: string) => ["stream", "poison", "rebalance"].includes(name)

@@ -1,7 +1,8 @@
 import { Simulation } from "@effect-simba/testkit"
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { isOfStreams, scopes } from "../explore/scopes.ts"
+import { scopes } from "../explore/scopes.ts"
+import { streamScopes } from "../explore/streamScopes.ts"
 
 // Errors are values here, made by the thousand
 const { stackTraceLimit } = Error
@@ -15,7 +16,7 @@ const clean = (explored: Simulation.Explored) => {
 
 describe("Every schedule with one deviation", () => {
   for (const [name, { plan, what }] of Object.entries(scopes)) {
-    const tags = isOfStreams(name) ? ["long"] : []
+    const tags = name in streamScopes ? ["long"] : []
     it.effect(`${name}: ${what}`, () => Effect.map(Simulation.explore(plan), clean), { tags })
   }
 })

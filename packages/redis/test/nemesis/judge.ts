@@ -1,15 +1,16 @@
 /** Judges the history of a run by the checkers of the simulator. */
 import type { Checker, Simulation } from "@effect-simba/testkit"
 import { replyTo } from "../simulate/jobsChecker.ts"
+import { disturbancesOf } from "./disturbances.ts"
 import type { Fault } from "./faults.ts"
 import type { Line, Observed } from "./history.ts"
+import { Keyspace } from "./keyspace.ts"
 import type { Snapshot } from "./observer.ts"
 
 type Event = Simulation.Result["events"][number]
 type View = Parameters<Checker.Checker["start"]>[0]
 type Command = Extract<Event, { readonly _tag: "Command" }>["command"]
 type Owned = NonNullable<ReturnType<View["owner"]>>
-type Entry = readonly [id: string, fields: ReadonlyArray<string>]
 
 export interface History {
   readonly lines: ReadonlyArray<Line>
@@ -30,81 +31,6 @@ export interface Judgement {
   readonly violations: Simulation.Result["violations"]
 }
 
-/** The strings, streams and hashes of the servers, as far as checkers ask for them. */
-class Keyspace {
-  readonly strings = new Map<string, { value: string; until: number }>()
-  readonly streams = new Map<string, Array<Entry>>()
-  readonly hashes = new Map<string, Map<string, string>>()
-  private readonly known: ReadonlySet<string>
-  private readonly written = new Map<string, number>()
-
-  constructor(known: ReadonlySet<string>) {
-    this.known = known
-  }
-
-  restore({ since, streams, strings }: Snapshot) {
-    const isOlder = (key: string) => (this.written.get(key) ?? never) >= since
-    for (const [key, found] of strings) {
-      if (isOlder(key)) continue
-      if (found === undefined) this.strings.delete(key)
-      else this.strings.set(key, { ...found })
-    }
-    for (const [key, entries] of streams) if (!isOlder(key)) this.streams.set(key, [...entries])
-  }
-
-  apply(at: number, [name, key = "", ...rest]: ReadonlyArray<string>) {
-    const keys = name === "DEL" ? [key, ...rest] : ["SET", "PEXPIRE", "XADD"].includes(name ?? "") ? [key] : []
-    for (const one of keys) this.written.set(one, at)
-    switch (name) {
-      case "SET": {
-        if (!this.known.has(key)) return
-        const px = rest.findIndex((option) => option.toUpperCase() === "PX")
-        this.strings.set(key, { value: rest[0]!, until: px > 0 ? at + Number(rest[px + 1]) : Infinity })
-        return
-      }
-      case "PEXPIRE": {
-        const found = this.strings.get(key)
-        if (found !== undefined && found.until >= at) found.until = at + Number(rest[0])
-        return
-      }
-      case "DEL": {
-        for (const one of [key, ...rest]) {
-          this.strings.delete(one)
-          this.streams.delete(one)
-          this.hashes.delete(one)
-        }
-        return
-      }
-      case "HSET": {
-        if (!this.known.has(key)) return
-        const fields = this.hashes.get(key) ?? new Map<string, string>()
-        this.hashes.set(key, fields)
-        for (let i = 0; i < rest.length; i += 2) fields.set(rest[i]!, rest[i + 1]!)
-        return
-      }
-      case "HDEL": {
-        for (const field of rest) this.hashes.get(key)?.delete(field)
-        return
-      }
-      case "XADD": {
-        if (!this.known.has(key)) return
-        const start = rest.findIndex((text) => text === "*" || /^\d+-\d+$/.test(text))
-        const entries = this.streams.get(key) ?? []
-        const last = Number((entries.at(-1)?.[0] ?? "0-0").split("-")[0])
-        const id = rest[start] === "*" ? `${last + 1}-0` : rest[start]!
-        // The server refused it
-        if (Number(id.split("-")[0]) <= last) return
-        this.streams.set(key, [...entries, [id, rest.slice(start + 1)]])
-      }
-    }
-  }
-
-  live(at: number, key: string) {
-    const found = this.strings.get(key)
-    return found !== undefined && at < found.until + 1 ? found : undefined
-  }
-}
-
 interface Item {
   readonly at: number
   readonly run: () => void
@@ -114,12 +40,6 @@ const never = -Infinity
 
 /** A server reads its clock before it shows the command, and a busy machine may come in between. Milliseconds. */
 const jitter = 10
-
-/** How long clients take to connect and subscribe again. Milliseconds. */
-const restored = 3000
-
-/** How long after the end of a subscription its client may notice. Milliseconds. */
-const noticed = 5000
 
 /** Two events of one instant: the server's first, since what processes note follows from it. */
 const inOrder = (items: Array<Item>) => items.sort((a, b) => a.at - b.at)
@@ -149,55 +69,11 @@ export const judge = (
   const events: Array<Event> = []
   const violations: Array<Simulation.Result["violations"][number]> = []
   const owners = new Map<string, Owned>()
+  /** When their leases end at the earliest. */
+  const earliest = new Map<string, number>()
   const isLive = ({ until }: Owned) => now < until + 1
 
-  // What each process went through
-  const lateness = new Map<string, Array<readonly [from: number, to: number]>>()
-  for (const [at, client, , kind, fields] of history.lines) {
-    if (kind !== "late") continue
-    const turns = lateness.get(client) ?? []
-    lateness.set(client, turns)
-    turns.push([Number(fields["from"]), at])
-  }
-  const touching = (client: string | undefined) =>
-    history.faults.filter(({ target }) => target === "server" || target === client)
-  const byClient = new Map<string | undefined, ReadonlyArray<Fault>>()
-  const faultsOf = (client: string | undefined) => {
-    const known = byClient.get(client) ?? touching(client)
-    byClient.set(client, known)
-    return known
-  }
-  /** The last instant up to now that lies within one of them. */
-  const lastWithin = (spans: Iterable<readonly [from: number, to: number]>) => {
-    let last = never
-    for (const [from, to] of spans) if (from <= now) last = Math.max(last, Math.min(now, to))
-    return last
-  }
-  const span = ({ from, to }: Fault) => [from, to] as const
-  /** After a fault of a server, connections and subscriptions come back one by one. */
-  const disturbance = ({ from, target, to }: Fault) => [from, target === "server" ? to + restored : to] as const
-  /** Turns that are so long are a disturbance too, whoever causes them. */
-  const long = 150
-  /** A process that subscribes again was deaf before: it noticed late that its connection was gone. */
-  const deaf = new Map<string, Array<readonly [from: number, to: number]>>()
-  const inboxes = new Map<string, string>()
-  for (const [, client, , kind, { id }] of history.lines) {
-    const inbox = kind === "granted" ? /^\d+-([0-9a-z]{12}):/.exec(String(id))?.[1] : undefined
-    if (inbox !== undefined) inboxes.set(`simba:inbox:${inbox}`, client)
-  }
-  for (const { args: [name, ...channels], at } of history.observed) {
-    if (name !== "SUBSCRIBE") continue
-    const client = inboxes.get(channels.find((channel) => inboxes.has(channel)) ?? "")
-    if (client !== undefined) deaf.set(client, [...deaf.get(client) ?? [], [at - noticed, at]])
-  }
-  const losses = history.faults.filter(({ loses }) => loses).map(span)
-  const standing = new Map<string, ReadonlyArray<readonly [number, number]>>()
-  const standstills = (client: string) => {
-    const known = standing.get(client) ??
-      history.faults.filter(({ kind, target }) => target === client && kind !== "kill").map(span)
-    standing.set(client, known)
-    return known
-  }
+  const disturbances = disturbancesOf(history)
 
   const clients = [...new Set(history.lines.map(([, client]) => client))].filter(isMember)
   const timers: Array<{ readonly millis: number; at: number; readonly run: () => void }> = []
@@ -230,26 +106,14 @@ export const judge = (
     follow: () => () => ({ added: [], removed: [] }),
     expiresAt: (key) => keyspace.live(now, key)?.until,
     keys: () => history.left.keys,
-    disturbedAt: (client) =>
-      Math.max(
-        lastWithin(faultsOf(client).map(disturbance)),
-        client === undefined
-          ? never
-          : lastWithin((lateness.get(client) ?? []).filter(([from, to]) => to - from > long)),
-        client === undefined ? never : lastWithin(deaf.get(client) ?? [])
-      ),
-    lossAt: () => lastWithin(losses),
+    disturbedAt: (client) => disturbances.disturbedAt(client, now),
+    lossAt: () => disturbances.lossAt(now),
     serverStepAt: () => never,
     serverForwardAt: () => never,
     clockStepAt: () => never,
-    isRunning: (client) => !history.faults.some(({ from, target, to }) => target === client && from <= now && now < to),
-    resumedAt: (client) => standstills(client).reduce((last, [, to]) => to <= now ? Math.max(last, to) : last, never),
-    // Its turn that was under way: timers tell of it once it is over
-    lateness: (client) =>
-      (lateness.get(client) ?? []).reduce(
-        (late, [from, to]) => from <= now && now <= to + 20 ? Math.max(late, to - from) : late,
-        25
-      ),
+    isRunning: (client) => disturbances.isRunning(client, now),
+    resumedAt: (client) => disturbances.resumedAt(client, now),
+    lateness: (client) => disturbances.lateness(client, now),
     isOrdered: () => true,
     sleptUntil: () => never,
     wasSuspended: () => false,
@@ -271,6 +135,8 @@ export const judge = (
       const text = tokenKey === undefined ? undefined : keyspace.live(now, tokenKey(resource))?.value
       const token = text === undefined ? undefined : parseInt(text, 10)
       const until = found?.until ?? Infinity
+      const deadline = earliest.get(resource) ?? Infinity
+      if (found !== undefined) earliest.set(resource, found.earliest)
       if (id === before?.id && (before === undefined || token === before.token || isLive(before))) {
         if (before !== undefined && before.until !== until) owners.set(resource, { ...before, until })
         continue
@@ -283,7 +149,7 @@ export const judge = (
         resource,
         from: before?.id,
         since: before?.since ?? now,
-        deadline: (before?.until ?? Infinity) - jitter,
+        deadline: (before === undefined ? Infinity : deadline) - jitter,
         to: id,
         token,
         command
@@ -312,8 +178,8 @@ export const judge = (
     items.push({
       at: call.at,
       run: () => {
-        for (const { args } of isCall ? effects : [call]) {
-          keyspace.apply(now, args)
+        for (const { args, at } of isCall ? effects : [call]) {
+          keyspace.apply(at, args, now)
           const resource = args[0] === "ZADD" ? queueKeys.get(args[1]!) : undefined
           if (resource === undefined) continue
           const found = places.get(call.args) ?? []

@@ -5,7 +5,8 @@
  *
  * `--plan mutex|streams|jobs|all` chooses what they do (`jobs`: five processes, one with a wrong clock, whose leader is
  * killed at the instants of its jobs), `--plant unfenced|deaf` gives them a mistake that must be found,
- * and `--only stop,block` selects faults by the names of the table. Pictures and histories are kept in `--out`.
+ * and `--only stop,block` selects faults by the names of the table. Pictures and histories are kept in `--out`; `--judge` and
+ * such a folder judges a history again.
  */
 import { Effect } from "effect"
 import { cpSync, mkdirSync } from "node:fs"
@@ -14,7 +15,7 @@ import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { table as jobsTable } from "./jobs.ts"
 import { table } from "./picture.ts"
-import { plans, run } from "./run.ts"
+import { outcomeIn, plans, run } from "./run.ts"
 import { kinds } from "./topology.ts"
 import { plants } from "./worker.ts"
 
@@ -28,6 +29,7 @@ const { values } = parseArgs({
     plant: { type: "string" },
     only: { type: "string" },
     json: { type: "boolean", default: false },
+    judge: { type: "string" },
     out: { type: "string", default: join(tmpdir(), "effect-simba-nemesis") }
   }
 })
@@ -45,19 +47,18 @@ const plant = values.plant === undefined ? undefined : oneOf("plant", values.pla
 const seed = Number(values.seed)
 const seconds = Number(values.minutes) * 60
 
-const outcome = await Effect.runPromise(Effect.scoped(run({
-  topology,
-  plan,
-  seed,
-  seconds,
-  plant,
-  only: values.only?.split(",")
-})))
+const outcome = await Effect.runPromise(
+  values.judge === undefined
+    ? Effect.scoped(run({ topology, plan, seed, seconds, plant, only: values.only?.split(",") }))
+    : outcomeIn(values.judge)
+)
 const { faults, hasRates, holds, messages, violations } = outcome
 
-const name = `${topology}-${plan}-${seed}`
-mkdirSync(values.out, { recursive: true })
-cpSync(outcome.folder, join(values.out, name), { recursive: true })
+const folder = values.judge ?? join(values.out, `${topology}-${plan}-${seed}`)
+if (values.judge === undefined) {
+  mkdirSync(values.out, { recursive: true })
+  cpSync(outcome.folder, folder, { recursive: true })
+}
 
 console.log(table(outcome))
 if (plan === "jobs") console.log(`\n${jobsTable(outcome.lines, outcome.judgements[0]!.events)}\n`)
@@ -66,8 +67,8 @@ if (!hasRates) {
   console.log("libfaketime is not installed: all wall clocks had the same rate (Debian: apt-get install faketime)")
 }
 console.log(
-  `${topology}, ${plan}, seed ${seed}: ${seconds} s of faults, ${faults.length} faults, ${holds} holds, ` +
-    `${messages} messages, ${violations.length} violations; ${join(values.out, name)}`
+  `${outcome.name}: ${outcome.seconds} s of faults, ${faults.length} faults, ${holds} holds, ` +
+    `${messages} messages, ${violations.length} violations; ${folder}`
 )
 if (values.json) console.log(JSON.stringify({ violations: violations.length, holds, messages, faults: faults.length }))
 process.exitCode = violations.length === 0 ? 0 : 1

@@ -3,13 +3,14 @@ import { Effect, Schedule } from "effect"
 import { connect, type Socket } from "node:net"
 import type { Server } from "../support/redisServer.ts"
 import { type Observed, parseMonitor } from "./history.ts"
+import type { Text } from "./keyspace.ts"
 
 /** The state of keys at one instant. */
 export interface Snapshot {
   readonly at: number
   /** When the keys were begun to be read: what was written since is newer. */
   readonly since: number
-  readonly strings: ReadonlyMap<string, { readonly value: string; readonly until: number } | undefined>
+  readonly strings: ReadonlyMap<string, Readonly<Text> | undefined>
   readonly streams: ReadonlyMap<string, ReadonlyArray<readonly [id: string, fields: ReadonlyArray<string>]>>
 }
 
@@ -69,16 +70,19 @@ export const makeObserver = (now: () => number, keys: Keys) => {
   const read = (server: Server) =>
     Effect.gen(function*() {
       const since = now()
-      const strings = new Map<string, { readonly value: string; readonly until: number } | undefined>()
+      const strings = new Map<string, Readonly<Text> | undefined>()
       const streams = new Map<string, ReadonlyArray<readonly [string, ReadonlyArray<string>]>>()
       for (const key of keys.strings) {
         const value = yield* Effect.result(server.send("GET", key))
         if (value._tag === "Failure") continue
         const at = now()
         const left = Number(yield* server.send("PTTL", key))
+        // It may have expired in between
+        const isGone = value.success === null || left === -2
+        const millis = left < 0 ? Infinity : left
         strings.set(
           key,
-          value.success === null ? undefined : { value: String(value.success), until: left < 0 ? Infinity : at + left }
+          isGone ? undefined : { value: String(value.success), earliest: at + millis, until: now() + millis }
         )
       }
       for (const key of keys.streams) {
@@ -97,7 +101,9 @@ export const makeObserver = (now: () => number, keys: Keys) => {
     read,
     /** Follows a wall clock that is corrected. */
     follow: Effect.sync(() => {
-      wallEpoch = measure()
+      const next = measure()
+      // On a busy machine it is too small; a clock that is set back is far from it
+      if (next > wallEpoch || next < wallEpoch - 100) wallEpoch = next
     }).pipe(Effect.repeat(Schedule.spaced("5 seconds"))),
     close: Effect.sync(() => sockets.forEach((socket) => socket.removeAllListeners("close").destroy()))
   }

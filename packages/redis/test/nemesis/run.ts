@@ -1,26 +1,19 @@
 /** One run: a fleet on servers under faults, then time without them, then the end of all, and the judgement. */
-import { Checker, type Simulation } from "@effect-simba/testkit"
-import { StreamChecker } from "@effect-simba/testkit/streams"
-import { Duration, Effect, Fiber, type Scope } from "effect"
-import { mkdtempSync, statSync, writeFileSync } from "node:fs"
+import { Effect, Fiber, type Scope } from "effect"
+import { mkdtempSync, statSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import * as lockModel from "../../src/internal/mutex/lockModel.ts"
 import * as StreamKeys from "../../src/streams/internal/keys.ts"
-import { confirm, fencedKey, transition } from "../simulate/behaviour.ts"
-import { jobsKeepTheirWord } from "../simulate/jobsChecker.ts"
-import { lockOf, modelOf, recovery as streamRecovery } from "../simulate/streamPlan.ts"
-import { maxFailures } from "../simulate/streamSettings.ts"
 import { type RedisServerError } from "../support/redisServer.ts"
 import { type Fault, type FaultKind, faultsOf, type Stage } from "./faults.ts"
 import { fakeTime, makeFleet, type Place } from "./fleet.ts"
-import { clockSince, type Line, readFinished, readLines, writer } from "./history.ts"
+import { clockSince, type Line, readFinished, writer } from "./history.ts"
 import * as jobs from "./jobs.ts"
-import { judge, type Judgement } from "./judge.ts"
+import type { Judgement } from "./judge.ts"
 import * as load from "./load.ts"
 import { makeObserver } from "./observer.ts"
-import { reports } from "./picture.ts"
 import { startTopology, type Topology } from "./topology.ts"
+import { keepIn, streams, strings, verdictIn } from "./verdict.ts"
 import type { WorkerConfig } from "./worker.ts"
 
 export const plans = ["mutex", "streams", "jobs", "all"] as const
@@ -44,6 +37,8 @@ export interface Outcome {
   readonly lines: ReadonlyArray<Line>
   readonly judgements: ReadonlyArray<Judgement>
   readonly folder: string
+  readonly name: string
+  readonly seconds: number
   /** Whether some processes had a wall clock of another rate. */
   readonly hasRates: boolean
 }
@@ -71,67 +66,6 @@ const placesOf = (plan: Options["plan"]): ReadonlyArray<Place> => {
     }))
   ]
 }
-
-/** Both kinds of keys are on the same servers. */
-const keep = (key: string, expires: boolean) =>
-  expires || key.startsWith("fenced:") || load.streams.has(key) || key === `${load.service}-input`
-
-const mutexLock = {
-  ...lockModel.make([...load.mutexes, jobs.leadership]),
-  fencedKey,
-  keep
-} satisfies Simulation.LockModel
-
-const streamLock: Simulation.LockModel = { ...lockOf(load.streams, load.service), keep }
-
-/** How much later than in the simulator, where nothing else runs on the machine. */
-const slack = Duration.seconds(2)
-
-const mutexCheckers = Effect.map(
-  lockModel.bounds({ ttl: 4000, transition, confirmTimeout: confirm, commandTimeout: "500 millis" }),
-  ({ recovery, sleepBound, sleepBoundAfterLoss }) => [
-    Checker.inOrderWithinLines,
-    ...Checker.all({
-      recovery: Duration.sum(recovery, slack),
-      sleepBound: Duration.sum(sleepBound, slack),
-      sleepBoundAfterLoss: Duration.sum(sleepBoundAfterLoss, slack)
-    })
-  ]
-)
-
-const jobsChecker = jobsKeepTheirWord({ mutex: jobs.leadership, jobs: jobs.rules, recovery: 60_000 })
-
-/** Those that need no more of the server than MONITOR shows. */
-const streamChecks = ["checkpoints grow over what was processed", "messages come in order"]
-
-const streamCheckers = (settings: ReturnType<typeof load.streamSettings>) => [
-  Checker.oneOwner,
-  Checker.tokensGrow,
-  Checker.ensureTellsTheTruth,
-  Checker.workIsProtected,
-  Checker.workNeverOverlaps,
-  Checker.writesAreFenced,
-  Checker.releasedAfterWork,
-  Checker.nothingIsLeft,
-  ...StreamChecker.all(modelOf(settings), {
-    orphan: "10 seconds",
-    recovery: streamRecovery,
-    settle: "10 seconds",
-    stay: "10 seconds",
-    reaped: "10 minutes",
-    maxFailures
-  }).filter(({ name }) => streamChecks.includes(name))
-]
-
-const strings = [
-  ...mutexLock.resources.flatMap((name) => [mutexLock.ownerKey(name), mutexLock.tokenKey(name), fencedKey(name)]),
-  ...[...load.streams.keys()].flatMap((stream) => [
-    streamLock.ownerKey(stream),
-    streamLock.tokenKey!(stream),
-    StreamKeys.checkpoint(stream as never)
-  ])
-]
-const streams = [...load.streams.keys()].flatMap((stream) => [stream, StreamKeys.deadMessages(stream as never)])
 
 /** One fault after the other, for as long as there are to be faults. */
 const lane = (stage: Stage, kinds: ReadonlyArray<FaultKind>, seconds: number, gap: number) =>
@@ -168,12 +102,13 @@ const leftOn = (nodes: Topology["nodes"]) =>
     return { keys: [...keys.values()], subscriptions, connections }
   })
 
-/** Everything that was announced has come to its end, within a bound. */
+/** Everything that was announced comes to its end; `seconds`: how long nothing may move meanwhile. */
 const settled = (topology: Topology, seconds: number, rounds: number) =>
   Effect.gen(function*() {
     const input = `${load.service}-input`
     const last = `${rounds * load.messages}-0`
-    for (let i = 0; i < seconds * 2; i++) {
+    let [seen, since] = ["", performance.now()]
+    for (;;) {
       const { server } = yield* topology.primaryOf(input)
       const length = yield* Effect.orElseSucceed(server.send("XLEN", input), () => -1)
       const ends = yield* Effect.forEach(
@@ -190,16 +125,13 @@ const settled = (topology: Topology, seconds: number, rounds: number) =>
         String(ends[index]).split("@@")[0] !== last && !letters.includes(`${stream}\\"`)
       )
       if (length === 0 && rest.length === 0) return []
-      yield* Effect.sleep("500 millis")
-      if (i === seconds * 2 - 1) {
-        return [
-          `streams are not finished ${seconds} s after the last fault: ${length} announced, ${
-            rest.join(", ")
-          } not at the end: ${ends.join(", ")}`
-        ]
+      const state = `${length} announced, ${rest.join(", ")} not at the end: ${ends.join(", ")}`
+      if (state !== seen) [seen, since] = [state, performance.now()]
+      else if (performance.now() - since > seconds * 1000) {
+        return [`for ${seconds} s after the last fault nothing has moved: ${state}`]
       }
+      yield* Effect.sleep("500 millis")
     }
-    return []
   })
 
 const isServed = (histories: ReadonlyArray<string>, over: number): boolean => {
@@ -227,7 +159,20 @@ const runAgain = (histories: ReadonlyArray<string>, since: number, seconds: numb
     }
   })
 
-const jobsKey = `simba:{${jobs.leadership}}:jobs`
+/** What the run that is kept in a folder came to. */
+export const outcomeIn = (folder: string): Effect.Effect<Outcome> =>
+  Effect.map(verdictIn(folder), ({ judgements, kept, lines, violations }) => ({
+    violations,
+    holds: lines.filter(([, , , kind]) => kind === "granted").length,
+    messages: lines.filter(([, , , kind]) => kind === "processed").length,
+    faults: kept.faults,
+    lines,
+    judgements,
+    folder,
+    name: kept.name,
+    seconds: kept.seconds,
+    hasRates: kept.hasRates
+  }))
 
 export const run = (options: Options): Effect.Effect<Outcome, RedisServerError, Scope.Scope> =>
   Effect.gen(function*() {
@@ -274,60 +219,29 @@ export const run = (options: Options): Effect.Effect<Outcome, RedisServerError, 
     phases.push(["liveness", now()])
     yield* Effect.sleep("3 seconds")
     yield* served(fleet.histories, phases[0]![1], 60)
-    const hasJobs = places.some(({ role }) => role === "jobs")
-    if (hasJobs) yield* runAgain(fleet.histories, phases[0]![1], 60)
-    const unfinished = places.some(({ role }) => role === "producer") ? yield* settled(topology, 240, rounds) : []
+    if (places.some(({ role }) => role === "jobs")) yield* runAgain(fleet.histories, phases[0]![1], 60)
+    const unfinished = places.some(({ role }) => role === "producer") ? yield* settled(topology, 60, rounds) : []
     phases.push(["closing", now()])
     fleet.enter("closing")
-    yield* fleet.ended(30_000)
+    yield* fleet.ended(120_000)
     // A server notices the end of a connection in its next turn
     yield* Effect.sleep("500 millis")
     const left = yield* leftOn(topology.nodes)
     phases.push(["closed", now()])
 
-    const lines = [...fleet.histories, outside].flatMap(readLines).sort(([a], [b]) => a - b)
-    const history = { lines, observed: observer.observed, snapshots: observer.snapshots, faults, phases, left }
-    const roleOf = new Map(places.map(({ name, role }) => [name, role]))
-    const settings = load.streamSettings({ rounds })
-    const judgements = [
-      judge(history, mutexLock, [...yield* Effect.orDie(mutexCheckers), ...hasJobs ? [jobsChecker] : []], {
-        data: [jobsKey],
-        isMember: (client) => ["mutex", "jobs"].includes(roleOf.get(client) ?? "")
-      }),
-      judge(history, streamLock, streamCheckers(settings), {
-        data: [...streams, ...strings],
-        isMember: (client) => ["consumer", "producer"].includes(roleOf.get(client) ?? "")
-      })
-    ]
-    const seconds3 = (millis: number) => (millis / 1000).toFixed(3)
-    const violations = [
-      ...judgements.flatMap(({ violations }) =>
-        violations.map(({ at, checker, message }) => `${seconds3(at)} s, ${checker}: ${message}`)
-      ),
-      ...unfinished,
-      ...fleet.violations,
-      ...lines.flatMap(([at, client, , kind, { cause }]) =>
-        kind === "crashed" ? [`${seconds3(at)} s, ${client} crashed: ${cause}`] : []
-      ),
-      ...observer.gaps
-        .filter((at) => !faults.some(({ from, isRead, to }) => isRead && from <= at && at <= to))
-        .map((at) => `${seconds3(at)} s, MONITOR ended: the history cannot be judged`),
-      ...observer.unreadable.map((line) => `a line of MONITOR cannot be read: ${line}`)
-    ]
-    const name = `${options.topology}, ${plan}, seed ${seed}`
-    for (const [file, text] of reports(judgements, name)) writeFileSync(join(folder, file), text)
-    writeFileSync(
-      join(folder, "monitor.jsonl"),
-      observer.observed.map(({ args, at, node, source }) => `${JSON.stringify([at, node, source, ...args])}\n`).join("")
-    )
-    return {
-      violations,
-      holds: lines.filter(([, , , kind]) => kind === "granted").length,
-      messages: lines.filter(([, , , kind]) => kind === "processed").length,
+    keepIn(folder, {
+      name: `${options.topology}, ${plan}, seed ${seed}`,
+      seconds,
+      rounds,
+      places,
       faults,
-      lines,
-      judgements,
-      folder,
+      phases,
+      left,
+      snapshots: observer.snapshots,
+      gaps: observer.gaps,
+      unreadable: observer.unreadable,
+      violations: [...unfinished, ...fleet.violations],
       hasRates: fakeTime !== undefined
-    }
+    }, observer.observed)
+    return yield* outcomeIn(folder)
   })

@@ -32,6 +32,9 @@ export const offsets = (client: Simulation.Client) => {
   }
 }
 
+/** From now on handlers of what is curable do their work. */
+export const cure = (client: Simulation.Client) => client.outside(0.1, ({ state }) => void state.set("cured", true))
+
 export const handler = (client: Simulation.Client, settings: Settings) => {
   const { note } = client
   const { between, chance, pause } = tools(client)
@@ -109,6 +112,10 @@ export const handler = (client: Simulation.Client, settings: Settings) => {
         if (ailment === "slow") yield* Effect.andThen(lease.progress, pause(200, 1500))
         if (settings.fenced && chance(0.3)) yield* write(stream, id, token)
         if (ailment === "fails" && chance(0.1)) return yield* failed(messageId, "the work failed" as const)
+        if (ailment === "curable" && value.n === 2) {
+          const isCured = yield* client.outside(0.1, ({ state }) => state.has("cured"))
+          if (!isCured) return yield* failed(messageId, "not cured yet" as const)
+        }
         if (ailment === "poison" && value.n === 2) return yield* failed(messageId, "poison" as const)
         if (ailment === "hangs" && client.phase() === "safety" && chance(0.1)) return yield* Effect.never
         note("step", fields)

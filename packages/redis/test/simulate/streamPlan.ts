@@ -297,7 +297,7 @@ export const planOf = (
         settle: settle(pace),
         stay: stay(pace),
         reaped: Duration.millis(3 * reapAfter),
-        maxFailures,
+        maxFailures: settings.maxFailures ?? maxFailures,
         attempts: usesOf(settings).attempts
       })
     ],

@@ -14,8 +14,8 @@ export interface Pace {
   readonly confirmTimeout: number
 }
 
-/** What is wrong with the handler of a data stream: nothing, or one of these. */
-export type Ailment = "none" | "fails" | "hangs" | "slow" | "poison"
+/** What is wrong with the handler of a data stream: nothing, or one of these. What is curable fails until `cure`. */
+export type Ailment = "none" | "fails" | "hangs" | "slow" | "poison" | "curable"
 
 /**
  * What users of other systems do with data streams.
@@ -79,6 +79,8 @@ export const draftsOver = (stream: string) => `drafts-over:${stream}`
  * - `stockWork`: the longest time for one data stream of a stock consumer.
  */
 export interface Settings {
+  /** Default: that of this module. */
+  readonly maxFailures?: number
   readonly service?: string
   readonly streams: ReadonlyMap<string, Ailment>
   readonly messages: number
@@ -138,7 +140,7 @@ export const optionsOf = (client: Simulation.Client, settings: Settings, session
   capacity: settings.capacity,
   ...settings.pace,
   gracePeriod: settings.grace,
-  maxFailures,
+  maxFailures: settings.maxFailures ?? maxFailures,
   deadLetterAfter: settings.deadLetterAfter,
   rebalance: settings.balance,
   enableEvents: settings.enableEvents,

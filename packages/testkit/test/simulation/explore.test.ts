@@ -41,6 +41,18 @@ const histories = Effect.fnUntraced(function*(plan: Simulation.Plan<never>, devi
 })
 
 describe("An exploration", () => {
+  it.effect("ends when the plan says that it is over: what happens later has no deviations", () =>
+    Effect.gen(function*() {
+      const often = (client: Simulation.Client) =>
+        Effect.andThen(client.ready, Effect.forever(Effect.andThen(ping, Effect.sleep("100 millis"))))
+      const lost = plan(often, { losses: true })
+      const { schedules } = yield* histories(lost, 1)
+      const { schedules: early } = yield* histories({ ...lost, isOver: (view) => view.now() >= 250 }, 1)
+      // A request or a reply of each ping; without deviations
+      assert.strictEqual(early, 1 + 2 * 3)
+      assert.isAbove(schedules, 1 + 2 * 15)
+    }))
+
   it.effect("runs each schedule once: of two requests neither, one, the other, or both", () =>
     Effect.gen(function*() {
       const lost = plan(twice, { losses: true })

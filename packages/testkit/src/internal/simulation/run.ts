@@ -85,11 +85,15 @@ function* phases(
   let limit = -Infinity
 
   /** Returns whether no checker has found anything. */
-  const pass = function*(millis: number, done: () => boolean = () => false): Generator<void, boolean, number> {
+  const pass = function*(
+    millis: number,
+    done: () => boolean = () => false,
+    step = 250
+  ): Generator<void, boolean, number> {
     const until = world.now() + millis
     try {
       while (world.now() < until && violations.length === 0 && !done()) {
-        const end = Math.min(until, world.now() + 250)
+        const end = Math.min(until, world.now() + step)
         while (world.now() < end) {
           while (limit <= world.now()) {
             limit = yield
@@ -126,7 +130,12 @@ function* phases(
   }
 
   world.settle()
-  if (!(yield* pass(setup.duration))) return
+  const { explored, isOver } = setup
+  const view = viewOf(state, "program")
+  const exploration = explored === undefined || isOver === undefined
+    ? pass(setup.duration)
+    : pass(setup.duration, () => explored.choices.isOpen && isOver(view), 50)
+  if (!(yield* exploration)) return
   heal()
   if (!(yield* pass(setup.calm))) return
   if (!(yield* pass(setup.liveness, () => checks.every(({ isConverged }) => isConverged?.() ?? true)))) return

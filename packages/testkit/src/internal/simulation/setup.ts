@@ -147,6 +147,8 @@ export interface Setup<E> {
   readonly seed: string
   /** Of an exploration, which draws nothing else. */
   readonly explored?: { readonly choices: Choices; readonly deviations: Deviations } | undefined
+  /** Of an exploration: whether it may end before `duration`. */
+  readonly isOver?: ((view: View) => boolean) | undefined
   readonly clients: number
   readonly program: (client: Client) => Effect.Effect<void, E, Redis | Subscriber | Scope.Scope>
   readonly lock: LockModel

@@ -1,0 +1,194 @@
+/** What is kept of a run, and what the checkers say of it: now, or again by `--judge`. */
+import { Checker, type Simulation } from "@effect-simba/testkit"
+import { StreamChecker } from "@effect-simba/testkit/streams"
+import { Duration, Effect } from "effect"
+import { readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import * as lockModel from "../../src/internal/mutex/lockModel.ts"
+import * as StreamKeys from "../../src/streams/internal/keys.ts"
+import { confirm, fencedKey, transition } from "../simulate/behaviour.ts"
+import { jobsKeepTheirWord } from "../simulate/jobsChecker.ts"
+import { lockOf, modelOf, recovery as streamRecovery } from "../simulate/streamPlan.ts"
+import { maxFailures } from "../simulate/streamSettings.ts"
+import type { Fault } from "./faults.ts"
+import type { Place } from "./fleet.ts"
+import { type Line, type Observed, readLines } from "./history.ts"
+import * as jobs from "./jobs.ts"
+import { type History, judge, type Judgement } from "./judge.ts"
+import type { Text } from "./keyspace.ts"
+import * as load from "./load.ts"
+import type { Snapshot } from "./observer.ts"
+import { reports } from "./picture.ts"
+
+/** A run as it is kept, without what processes and servers wrote line by line. */
+export interface Kept {
+  readonly name: string
+  /** How long there were faults. */
+  readonly seconds: number
+  readonly rounds: number
+  readonly places: ReadonlyArray<Place>
+  readonly faults: ReadonlyArray<Fault>
+  readonly phases: History["phases"]
+  readonly left: History["left"]
+  readonly snapshots: ReadonlyArray<Snapshot>
+  /** When a server ended MONITOR. */
+  readonly gaps: ReadonlyArray<number>
+  /** Lines of MONITOR that could not be read. */
+  readonly unreadable: ReadonlyArray<string>
+  /** What the run itself found. */
+  readonly violations: ReadonlyArray<string>
+  /** Whether some processes had a wall clock of another rate. */
+  readonly hasRates: boolean
+}
+
+export interface Verdict {
+  readonly violations: ReadonlyArray<string>
+  readonly judgements: ReadonlyArray<Judgement>
+  readonly lines: ReadonlyArray<Line>
+}
+
+/** Both kinds of keys are on the same servers. */
+const keep = (key: string, expires: boolean) =>
+  expires || key.startsWith("fenced:") || load.streams.has(key) || key === `${load.service}-input`
+
+const mutexLock = {
+  ...lockModel.make([...load.mutexes, jobs.leadership]),
+  fencedKey,
+  keep
+} satisfies Simulation.LockModel
+
+const streamLock: Simulation.LockModel = { ...lockOf(load.streams, load.service), keep }
+
+/** How much later than in the simulator, where nothing else runs on the machine. */
+const slack = Duration.seconds(2)
+
+const mutexCheckers = Effect.map(
+  lockModel.bounds({ ttl: 4000, transition, confirmTimeout: confirm, commandTimeout: "500 millis" }),
+  ({ recovery, sleepBound, sleepBoundAfterLoss }) => [
+    Checker.inOrderWithinLines,
+    ...Checker.all({
+      recovery: Duration.sum(recovery, slack),
+      sleepBound: Duration.sum(sleepBound, slack),
+      sleepBoundAfterLoss: Duration.sum(sleepBoundAfterLoss, slack)
+    })
+  ]
+)
+
+/** Those that need no more of the server than MONITOR shows. */
+const streamChecks = ["checkpoints grow over what was processed", "messages come in order"]
+
+const streamCheckers = (settings: ReturnType<typeof load.streamSettings>) => [
+  Checker.oneOwner,
+  Checker.tokensGrow,
+  Checker.ensureTellsTheTruth,
+  Checker.workIsProtected,
+  Checker.workNeverOverlaps,
+  Checker.writesAreFenced,
+  Checker.releasedAfterWork,
+  Checker.nothingIsLeft,
+  ...StreamChecker.all(modelOf(settings), {
+    orphan: "10 seconds",
+    recovery: streamRecovery,
+    settle: "10 seconds",
+    stay: "10 seconds",
+    reaped: "10 minutes",
+    maxFailures
+  }).filter(({ name }) => streamChecks.includes(name))
+]
+
+/** The strings that the checkers read. */
+export const strings = [
+  ...mutexLock.resources.flatMap((name) => [mutexLock.ownerKey(name), mutexLock.tokenKey(name), fencedKey(name)]),
+  ...[...load.streams.keys()].flatMap((stream) => [
+    streamLock.ownerKey(stream),
+    streamLock.tokenKey!(stream),
+    StreamKeys.checkpoint(stream as never)
+  ])
+]
+
+/** The streams that the checkers read. */
+export const streams = [...load.streams.keys()].flatMap((
+  stream
+) => [stream, StreamKeys.deadMessages(stream as never)])
+
+const jobsChecker = jobsKeepTheirWord({ mutex: jobs.leadership, jobs: jobs.rules, recovery: 60_000 })
+
+const jobsKey = `simba:{${jobs.leadership}}:jobs`
+
+export const keepIn = (folder: string, kept: Kept, observed: ReadonlyArray<Observed>) => {
+  writeFileSync(
+    join(folder, "run.json"),
+    JSON.stringify(kept, (_, value) => value instanceof Map ? [...value] : value)
+  )
+  writeFileSync(
+    join(folder, "monitor.jsonl"),
+    observed.map(({ args, at, isScript, node, source }) =>
+      `${JSON.stringify([at, node, isScript ? "lua" : source, ...args])}\n`
+    ).join("")
+  )
+}
+
+const linesOf = (folder: string) =>
+  readdirSync(folder)
+    .filter((file) => file.endsWith(".jsonl") && file !== "monitor.jsonl")
+    .flatMap((file) => readLines(join(folder, file)))
+    .sort(([a], [b]) => a - b)
+
+const observedIn = (folder: string) =>
+  readFileSync(join(folder, "monitor.jsonl"), "utf8").split("\n").filter((line) => line !== "").map(
+    (line): Observed => {
+      const [at, node, source, ...args] = JSON.parse(line) as [number, string, string, ...Array<string>]
+      return { at, node, source, isScript: source === "lua", args }
+    }
+  )
+
+/** JSON has neither maps, nor undefined, nor infinity. */
+const revive = (key: string, value: ReadonlyArray<readonly [string, Text | null]>) =>
+  key === "strings"
+    ? new Map(value.map(([name, found]) => [name, found === null ? undefined : textOf(found)]))
+    : key === "streams"
+    ? new Map(value)
+    : value
+
+const textOf = (found: Text): Text => ({
+  value: found.value,
+  until: found.until ?? Infinity,
+  earliest: found.earliest ?? Infinity
+})
+
+/** Judges the run that is kept in a folder. */
+export const verdictIn = (folder: string): Effect.Effect<Verdict & { readonly kept: Kept }> =>
+  Effect.gen(function*() {
+    const kept = JSON.parse(readFileSync(join(folder, "run.json"), "utf8"), revive) as Kept
+    const lines = linesOf(folder)
+    const history = { ...kept, lines, observed: observedIn(folder) }
+    const roleOf = new Map(kept.places.map(({ name, role }) => [name, role]))
+    const hasJobs = kept.places.some(({ role }) => role === "jobs")
+    const settings = load.streamSettings({ rounds: kept.rounds })
+    const judgements = [
+      judge(history, mutexLock, [...yield* Effect.orDie(mutexCheckers), ...hasJobs ? [jobsChecker] : []], {
+        data: [jobsKey],
+        isMember: (client) => ["mutex", "jobs"].includes(roleOf.get(client) ?? "")
+      }),
+      judge(history, streamLock, streamCheckers(settings), {
+        data: [...streams, ...strings],
+        isMember: (client) => ["consumer", "producer"].includes(roleOf.get(client) ?? "")
+      })
+    ]
+    for (const [file, text] of reports(judgements, kept.name)) writeFileSync(join(folder, file), text)
+    const seconds = (millis: number) => (millis / 1000).toFixed(3)
+    const violations = [
+      ...judgements.flatMap(({ violations }) =>
+        violations.map(({ at, checker, message }) => `${seconds(at)} s, ${checker}: ${message}`)
+      ),
+      ...kept.violations,
+      ...lines.flatMap(([at, client, , kind, { cause }]) =>
+        kind === "crashed" ? [`${seconds(at)} s, ${client} crashed: ${cause}`] : []
+      ),
+      ...kept.gaps
+        .filter((at) => !kept.faults.some(({ from, isRead, to }) => isRead && from <= at && at <= to))
+        .map((at) => `${seconds(at)} s, MONITOR ended: the history cannot be judged`),
+      ...kept.unreadable.map((line) => `a line of MONITOR cannot be read: ${line}`)
+    ]
+    return { kept, violations, judgements, lines }
+  })
