@@ -1,7 +1,7 @@
 /**
  * Stream ownership: how fast data streams are taken, how soon they are taken over, and what it costs to own many.
  *
- *     pnpm bench:streams [--quick] [--json] [--only assignments,takeover,owning,close,burst,trickle] [--save]
+ *     pnpm bench:streams [--quick] [--json] [--only assignments,takeover,owning,close,burst,trickle,join] [--save]
  */
 import { Cause, Effect, Exit } from "effect"
 import { Redis } from "ioredis"
@@ -12,7 +12,7 @@ import { format } from "./lib/format.ts"
 import { circumstances } from "./lib/machine.ts"
 import { aligned } from "./lib/table.ts"
 import { assignments, owning, type StreamRow, takeover } from "./streams/rows.ts"
-import { burst, close, trickle } from "./streams/scale.ts"
+import { burst, close, join, trickle } from "./streams/scale.ts"
 
 const { values: options } = parseArgs({
   options: {
@@ -48,7 +48,8 @@ const program = Effect.gen(function*() {
     owning: alone((server) => owning(server, 10_000, quick ? 10 : 20, quick ? 1 : 3)),
     close: growing(close),
     burst: growing(burst),
-    trickle: growing((server, count) => trickle(server, count, quick ? 6 : 20))
+    trickle: growing((server, count) => trickle(server, count, quick ? 6 : 20)),
+    join: alone((server) => join(server, quick ? 5000 : 10_000))
   }
   const rows: Array<StreamRow> = []
   for (const [name, work] of Object.entries(works)) {

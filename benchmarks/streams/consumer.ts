@@ -22,6 +22,8 @@ export interface Usage {
 /** Since the last question. */
 export interface Tally {
   readonly messages: number
+  /** Handlers since it began. */
+  readonly began: number
   /** When it had the last one. */
   readonly at: number
   /** From the instant that the producer wrote into the message. */
@@ -95,9 +97,9 @@ const losses = Effect.map(
 )
 
 const tally = () => {
-  const { at, failures, latencies, longestStallMillis, messages } = count
+  const { at, began, failures, latencies, longestStallMillis, messages } = count
   const leasesLost = Effect.runSync(losses)
-  say({ _tag: "Tally", tally: { messages, at, latencies, longestStallMillis, leasesLost, failures } })
+  say({ _tag: "Tally", tally: { messages, began, at, latencies, longestStallMillis, leasesLost, failures } })
   Object.assign(count, { messages: 0, latencies: [], longestStallMillis: 0 })
 }
 

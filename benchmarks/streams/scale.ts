@@ -161,3 +161,36 @@ export const trickle = (server: Server, count: number, heartbeats: number) =>
       ])
     ]
   }))
+
+/** Two consumers own so many, and a third one joins: from then until it has its share. */
+export const join = (server: Server, count: number) =>
+  Effect.scoped(Effect.gen(function*() {
+    const service = freshService("join")
+    const capacity = count / 2
+    const member = (processName: string) =>
+      start(setup(server, service, "count", { ...options(capacity), processName }))
+    const members = yield* Effect.forEach(["first", "second"], member)
+    yield* announce(server, service, count)
+    yield* Effect.forEach(members, (consumer) => consumer.until("all are taken", began(capacity)))
+    yield* Effect.sleep("3 seconds")
+    yield* Effect.forEach(members, ({ tally }) => tally)
+    const before = now()
+    const third = yield* member("third")
+    const share = Math.floor(count / 3)
+    while ((yield* third.tally).began < share) {
+      if (now() - before > 300_000) return yield* Effect.die(new Error("no share within five minutes"))
+      yield* Effect.sleep("250 millis")
+    }
+    const seconds = (now() - before) / 1000
+    const tallies = yield* Effect.forEach([...members, third], ({ tally }) => tally)
+    return [scaleRow(
+      [`join-${count}`, `a third consumer joins two that own ${count}, until it has its share`, "s"],
+      seconds,
+      boundOf(count, 180),
+      {
+        seconds,
+        lost: tallies.reduce((sum, { failures, leasesLost }) => sum + leasesLost + failures, 0),
+        longestStallMillis: Math.max(...tallies.map(({ longestStallMillis }) => longestStallMillis))
+      }
+    )]
+  }))
