@@ -97,7 +97,7 @@ export const make = (client: ClientContext): LeaseTaker => {
       const owned = new OwnedStream(acquisition, table.terms)
       if (!table.add(owned)) {
         // No handler has begun, so nothing failed
-        owned.isStopped = true
+        owned.stop()
         return Effect.asVoid(
           ends.retry(owned, "Releasing a data stream", Effect.timeoutOption(store.release(owned), lease))
         )

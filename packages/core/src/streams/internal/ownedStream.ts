@@ -10,6 +10,7 @@ import type * as StreamMetrics from "../StreamMetrics.ts"
 import type { ConsumerName, EntryId, StreamName } from "../StreamName.ts"
 import type { Member } from "../StreamState.ts"
 import type { Announcement, Epoch, Held, RenewRequest } from "../StreamStore.ts"
+import { after, type OwnedState, transitions } from "./ownedState.ts"
 import type { Arrival } from "./rebalancePlan.ts"
 
 export const annotations = (
@@ -36,6 +37,9 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
   readonly info: Announcement["info"]
   readonly source: Source
   failures: number
+  private state: OwnedState = "owned"
+  /** It was asked back before its end. */
+  private wasRevoked = false
   loss: LeaseLost | undefined
   readonly onLoss = new Listeners<LeaseLost>()
   readonly onRevoked = new Listeners<void>()
@@ -47,9 +51,6 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
   endings = 0
   /** A request that ends it was sent at `at` and got no reply: it may have ended by its owner's own act. */
   attempted: { readonly how: EndOutcome; readonly at: number } | undefined
-  isRevoked = false
-  /** The grace period is over: the handler was interrupted, and nothing is tried again. */
-  isStopped = false
   /** Its user marks it as done: its handler is stopped first. */
   isMarkedDone = false
   /** The member that it was asked back for. */
@@ -140,11 +141,31 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
   }
 
   isOpen(): boolean {
-    return this.loss === undefined && this.outcome === undefined
+    return this.state !== "ended" && this.state !== "lost"
+  }
+
+  /** It was asked back. */
+  get isRevoked(): boolean {
+    return this.state === "revoked" || this.state === "stopped" || this.wasRevoked
+  }
+
+  /** The grace period is over: the handler was interrupted, and nothing is tried again. */
+  get isStopped(): boolean {
+    return this.state === "stopped"
+  }
+
+  /** Returns whether it happened. */
+  private move(transition: keyof typeof transitions): boolean {
+    const next = after(this.state, transition)
+    if (next === undefined) return false
+    this.wasRevoked = (next === "ended" || next === "lost") && this.isRevoked
+    this.state = next
+    return true
   }
 
   /** Interrupts the handler and protected work. `notifyLoss` follows. */
   lose(reason: LossReason["_tag"]): void {
+    this.move("lose")
     this.loss = this.lossOf(reason)
     this.handler?.interruptUnsafe()
     for (const work of this.works) work.interruptUnsafe()
@@ -157,6 +178,7 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
 
   /** Ends it in order. */
   end(how: EndOutcome): void {
+    this.move("end")
     this.outcome = how
     this.onEnd.tell()
   }
@@ -196,22 +218,18 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
   /** Takes the recall back. A handler that was interrupted cannot go on: its data stream is for any consumer. */
   keep(): void {
     this.receiver = undefined
-    if (this.isStopped) return
-    this.isRevoked = false
+    if (!this.move("keep")) return
     this.isKept = this.hasHeard
     this.hasHeard = false
   }
 
   revoke(): void {
-    if (this.isRevoked) return
-    this.isRevoked = true
-    this.onRevoked.tell()
+    if (this.move("revoke")) this.onRevoked.tell()
   }
 
   /** After the grace. */
   stop(): void {
     this.revoke()
-    this.isStopped = true
-    this.handler?.interruptUnsafe()
+    if (this.move("stop")) this.handler?.interruptUnsafe()
   }
 }

@@ -121,23 +121,23 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
   })
 
   const adopt = adopting.withPermit(Effect.uninterruptible(Effect.gen(function*() {
-    const given = (yield* store.handedOver(consumer, session)).filter(({ entry }) => !table.has(entry))
-    if (given.length === 0) return
+    const received = (yield* store.handedOver(consumer, session)).filter(({ entry }) => !table.has(entry))
+    if (received.length === 0) return
     const since = table.now()
     const exit = yield* Effect.exit(
-      replyTimeout(store.renew(given, config.leaseDuration), "renew", config.commandTimeout)
+      replyTimeout(store.renew(received, config.leaseDuration), "renew", config.commandTimeout)
     )
     if (Exit.isFailure(exit)) {
       const error = toFailure("renew", exit.cause)
-      yield* log.warning(`Cannot confirm ${given.length} data stream(s) that were handed over: ${error.message}`)
+      yield* log.warning(`Cannot confirm ${received.length} data stream(s) that were handed over: ${error.message}`)
       // No handler has begun, but an expired lease would count a failure
       return yield* Effect.forEach(
-        given,
+        received,
         (held) => Effect.exit(replyTimeout(store.release(held), "release", config.commandTimeout)),
         { concurrency: "unbounded", discard: true }
       )
     }
-    for (const [i, { info, ...held }] of given.entries()) {
+    for (const [i, { info, ...held }] of received.entries()) {
       if (exit.value[i]?._tag !== "Renewed") continue
       const arrival = { membership: state.membership, at: since.monotonic }
       yield* taking.add({ ...held, info, failures: 0, source: "handOver", since, arrival }, deliver)

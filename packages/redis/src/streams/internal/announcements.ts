@@ -131,7 +131,7 @@ export const make = (context: ServiceContext): Part => {
       }
       const unknown = rows.map(([entry]) => entry).filter((entry) => !found.has(entry))
       if (unknown.length > 0) {
-        const read = yield* contents([input, failures, announced], [group, ...unknown])
+        const read = yield* contents([input, failures], [group, ...unknown])
         for (const [entry, fields] of read) found.set(entry, parse(entry, fields))
       }
       const leases = yield* leasesOf(

@@ -84,15 +84,15 @@ export const make = (context: ServiceContext, expire: (key: string) => void): Pa
     deadLetter,
     deadLetterMalformed: (entry, consumer, reason) =>
       context.withGroup(
-        deadLetterMalformed([input, failures, announced, deadLetters], [group, entry, consumer, reason])
+        deadLetterMalformed([input, failures, deadLetters], [group, entry, consumer, reason])
       ),
     handOver: (held, { consumer, session }, confirm) => handOver(held, consumer, session, millis(confirm)),
     handedOver: Effect.fnUntraced(function*(consumer, session) {
-      const given = (yield* listHandOvers([handOvers], [session]))
+      const own = (yield* listHandOvers([handOvers], [session]))
         .filter((handOver) => handOver.consumer === consumer)
         .map(({ consumer, entry, epoch, stream, token }): Held => ({ stream, entry, consumer, epoch, token }))
-      const adopted = yield* Effect.forEach(given, (held) => adopt(held), { concurrency: "unbounded" })
-      return given.flatMap((held, i) => {
+      const adopted = yield* Effect.forEach(own, (held) => adopt(held), { concurrency: "unbounded" })
+      return own.flatMap((held, i) => {
         const reply = adopted[i]!
         const content = reply === "NotOwner" || reply[0] === undefined ? undefined : parse(...reply[0])
         return content?._tag === "Announced" ? [{ ...held, info: content.info }] : []

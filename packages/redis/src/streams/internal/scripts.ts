@@ -10,7 +10,7 @@ export type HeldKeys = readonly [
   failures: string,
   announced: string,
   deadLetters: string,
-  given: string,
+  handOvers: string,
   ...each: Each<LeaseKeys>
 ]
 type HeldSlots = [stream: string, entry: string, consumer: string, value: string, token: number]
@@ -44,7 +44,7 @@ export const readEntryState = script<
 
 /** Reads pending entries. Removes those that are deleted. */
 export const readPending = script<
-  readonly [input: string, failures: string, announced: string],
+  readonly [input: string, failures: string],
   readonly [group: string, ...each: Each<[entry: string]>]
 >(lua.readPending)
 
@@ -112,7 +112,7 @@ export const handOverLeases = script<
 
 /** Lists the hand-overs to a member that may be unconfirmed. */
 export const listHandOvers = script<
-  readonly [given: string],
+  readonly [handOvers: string],
   readonly [session: string]
 >(lua.listHandOvers)
 
@@ -176,7 +176,7 @@ export const deadLetterAnnouncements = script<
 
 /** Moves an entry that cannot be read to the dead letters. Replies `0` if it is not pending at that consumer. */
 export const deadLetterMalformed = script<
-  readonly [input: string, failures: string, announced: string, deadLetters: string],
+  readonly [input: string, failures: string, deadLetters: string],
   readonly [group: string, entry: string, consumer: string, reason: string]
 >(lua.deadLetterMalformed)
 

@@ -1,5 +1,7 @@
 --- Announces data streams.
 ---
+--- Transition: (none) -> announced
+---
 --- Where an announcement is unfinished, it is noted as repeated, unless nothing was written since.
 ---
 --- KEYS[1] input

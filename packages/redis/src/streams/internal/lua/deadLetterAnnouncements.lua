@@ -1,12 +1,14 @@
 --- Moves entries to the dead letters, and deletes both leases of each.
 ---
+--- Transition: owned -> dead
+---
 --- The checkpoint lasts as long as this letter would alone.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures
 --- KEYS[3] announced
 --- KEYS[4] deadLetters
---- KEYS[5] given       hand-overs that may be unconfirmed
+--- KEYS[5] handOvers   that may be unconfirmed
 --- KEYS[4n+2] entryLease
 --- KEYS[4n+3] streamLease
 --- KEYS[4n+4] checkpoint
@@ -22,17 +24,16 @@
 --- Reply: for each 'DeadLettered', 'NotOwner' or { 'error', message }.
 
 --- @include include/heldLeases.lua
---- @include include/removeEntry.lua
---- @include include/addDeadLetter.lua
+--- @include include/announcement.lua
 --- @include include/keepCheckpoint.lua
 
 return forEachOwned(function(reason)
   local found = redis.call('XRANGE', input, entry, entry)[1]
   if found then
-    addDead(deadLetters, found[2], reason, entry, token)
     keepCheckpoint(checkpoint, deadMillis)
   end
-  remove(stream, entry)
-  redis.call('DEL', entryLease, streamLease)
+  buryEntry(input, group, failures, deadLetters, entry, found and found[2], reason, token)
+  dropLeases(entryLease, streamLease)
+  forgetAnnouncement(stream, entry)
   return 'DeadLettered'
 end)

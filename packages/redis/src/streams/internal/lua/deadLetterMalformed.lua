@@ -1,28 +1,25 @@
 --- Moves an entry that cannot be read to the dead letters.
 ---
+--- Transition: announced -> dead
+---
 --- KEYS[1] input
 --- KEYS[2] failures
---- KEYS[3] announced
---- KEYS[4] deadLetters
+--- KEYS[3] deadLetters
 --- ARGV[1] group
 --- ARGV[2] entry
 --- ARGV[3] consumer
 --- ARGV[4] reason
 --- Reply: '1', or '0' if the entry is not pending at that consumer.
 
-local input, failures, announced, deadLetters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local input, failures, deadLetters = KEYS[1], KEYS[2], KEYS[3]
 local group, entry, consumer, reason = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
---- @include include/removeEntry.lua
---- @include include/addDeadLetter.lua
+--- @include include/entryStates.lua
 
 local pending = redis.call('XPENDING', input, group, entry, entry, 1)[1]
 if not pending or pending[2] ~= consumer then
   return '0'
 end
 local found = redis.call('XRANGE', input, entry, entry)[1]
-if found then
-  addDead(deadLetters, found[2], reason, entry, '')
-end
-remove('', entry)
+buryEntry(input, group, failures, deadLetters, entry, found and found[2], reason, '')
 return found and '1' or '0'

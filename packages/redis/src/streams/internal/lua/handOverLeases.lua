@@ -1,12 +1,14 @@
 --- Hands data streams over to other members.
 ---
+--- Transition: owned -> owned
+---
 --- The receiver gets a new epoch, made of the token and the entry. Epochs that a client counts itself have no hyphen.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures
 --- KEYS[3] announced
 --- KEYS[4] deadLetters
---- KEYS[5] given       hand-overs that may be unconfirmed
+--- KEYS[5] handOvers   that may be unconfirmed
 --- KEYS[4n+2] entryLease
 --- KEYS[4n+3] streamLease
 --- KEYS[4n+4] checkpoint
@@ -24,6 +26,7 @@
 --- Reply: for each 'HandedOver', 'NotOwner' or { 'error', message }.
 
 --- @include include/heldLeases.lua
+--- @include include/entryStates.lua
 --- @include include/claimEntry.lua
 --- @include include/markYielded.lua
 --- @include include/fence.lua
@@ -36,15 +39,14 @@ local replies = forEachOwned(function(receiver, session, confirm)
   local newValue = receiver .. '@@' .. epoch
   claimFor(receiver, '0')
   keepFence(fence, newToken)
-  redis.call('SET', entryLease, newValue, 'PX', confirm)
-  redis.call('SET', streamLease, newValue .. '@@' .. newToken, 'PX', confirm)
+  ownEntry(entryLease, streamLease, newValue, newToken, confirm)
   -- Until the receiver asks for it, no handler runs under its lease
   markYielded()
   local handOver = table.concat({ session, epoch, newToken, entry, receiver, stream }, '@@')
-  redis.call('ZREMRANGEBYSCORE', given, '-inf', string.format('%.0f', now - 1))
-  redis.call('ZADD', given, string.format('%.0f', now + tonumber(confirm)), handOver)
-  if redis.call('PTTL', given) < tonumber(confirm) then
-    redis.call('PEXPIRE', given, confirm)
+  redis.call('ZREMRANGEBYSCORE', handOvers, '-inf', string.format('%.0f', now - 1))
+  redis.call('ZADD', handOvers, string.format('%.0f', now + tonumber(confirm)), handOver)
+  if redis.call('PTTL', handOvers) < tonumber(confirm) then
+    redis.call('PEXPIRE', handOvers, confirm)
   end
   receivers[session] = true
   return 'HandedOver'

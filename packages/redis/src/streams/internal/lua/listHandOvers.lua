@@ -1,15 +1,15 @@
 --- Lists the hand-overs to a member that may be unconfirmed.
 ---
---- KEYS[1] given
+--- KEYS[1] handOvers
 --- ARGV[1] session  of the receiver
 --- Reply: session@@epoch@@token@@entry@@consumer@@stream of each.
 
-local given, session = KEYS[1], ARGV[1]
+local handOvers, session = KEYS[1], ARGV[1]
 
 --- @include include/clock.lua
 
 local found, prefix = {}, session .. '@@'
-for _, handOver in ipairs(redis.call('ZRANGEBYSCORE', given, string.format('%.0f', now), '+inf')) do
+for _, handOver in ipairs(redis.call('ZRANGEBYSCORE', handOvers, string.format('%.0f', now), '+inf')) do
   if string.sub(handOver, 1, #prefix) == prefix then
     found[#found + 1] = handOver
   end

@@ -1,5 +1,7 @@
 --- Marks data streams done: deletes their entries and leases, and notes the end beside the checkpoint.
 ---
+--- Transition: owned -> done, (none) -> announced
+---
 --- One becomes a new announcement where messages were announced that follow the end, or where it was repeated after the
 --- end was written.
 ---
@@ -7,7 +9,7 @@
 --- KEYS[2] failures
 --- KEYS[3] announced
 --- KEYS[4] deadLetters
---- KEYS[5] given       hand-overs that may be unconfirmed
+--- KEYS[5] handOvers   that may be unconfirmed
 --- KEYS[4n+2] entryLease
 --- KEYS[4n+3] streamLease
 --- KEYS[4n+4] checkpoint
@@ -22,15 +24,15 @@
 --- Reply: for each 'Done', 'AlreadyDone' if there is no such entry any more, 'NotOwner', or { 'error', message }.
 
 --- @include include/heldLeases.lua
---- @include include/removeEntry.lua
+--- @include include/announcement.lua
 --- @include include/checkpoint.lua
 --- @include include/compareIds.lua
 
 return forEachOwned(function()
   local committed, endedBy, offset = checkpointOf()
   local announcedBy, repeats, last, payload = announcementOf(stream)
-  local count = remove(stream, entry)
-  redis.call('DEL', entryLease, streamLease)
+  local wasThere = finishEntry(input, group, failures, entry, entryLease, streamLease)
+  forgetAnnouncement(stream, entry)
   if committed and endedBy ~= entry then
     writeCheckpoint(committed, entry, offset, keepMillis)
   end
@@ -41,7 +43,7 @@ return forEachOwned(function()
       announce(stream, payload, committed and math.max(0, repeats - 1) or 0, last)
     end
   end
-  return count > 0 and 'Done' or 'AlreadyDone'
+  return wasThere and 'Done' or 'AlreadyDone'
 end, function()
   return #redis.call('XRANGE', input, entry, entry) == 0 and 'AlreadyDone'
 end)

@@ -2,14 +2,13 @@
 ---
 --- KEYS[1] input
 --- KEYS[2] failures
---- KEYS[3] announced
 --- ARGV[1] group
 --- ARGV[n+1] entry
 --- Reply: { id, fields } for each that is there.
 
-local input, failures, announced, group = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
+local input, failures, group = KEYS[1], KEYS[2], ARGV[1]
 
---- @include include/removeEntry.lua
+--- @include include/entryStates.lua
 
 local found = {}
 for i = 2, #ARGV do
@@ -17,7 +16,7 @@ for i = 2, #ARGV do
   if entry then
     found[#found + 1] = entry
   else
-    remove('', ARGV[i])
+    deleteEntry(input, group, failures, ARGV[i])
   end
 end
 return found

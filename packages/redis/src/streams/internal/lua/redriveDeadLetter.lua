@@ -28,20 +28,20 @@ if present and isUnfinished(present) then
   redis.call('XDEL', deadLetters, letter)
   return '1'
 end
-local command, before = { 'XADD', input, '*' }, nil
+local fields, before = {}, nil
 if text ~= '' then
-  command[4], command[5] = 'lbs-input', text
+  fields = { 'lbs-input', text }
 end
 for i = 1, #found[2], 2 do
   local name = found[2][i]
   if name ~= 'simba-reason' and name ~= 'simba-id' and name ~= 'simba-token' then
-    command[#command + 1] = name
-    command[#command + 1] = found[2][i + 1]
+    fields[#fields + 1] = name
+    fields[#fields + 1] = found[2][i + 1]
   elseif name == 'simba-id' then
     before = found[2][i + 1]
   end
 end
-local entry = redis.call(unpack(command))
+local entry = announceEntry(input, fields)
 redis.call('XDEL', deadLetters, letter)
 if stream ~= '' then
   note(stream, entry, 0, '0-0', '')

@@ -1,5 +1,7 @@
 --- Moves the checkpoint of a data stream to any message, also back: by its owner, or by an operator.
 ---
+--- Transition: owned -> announced
+---
 --- An operator who forces it ends the lease of the owner, whose requests are refused from then on. An end is forgotten,
 --- but for the owner one under an earlier announcement: without further messages there is nothing to do.
 ---
@@ -17,6 +19,7 @@
 local streamLease, checkpoint = KEYS[1], KEYS[2]
 local held, entry, force, id, offset, retention = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 
+--- @include include/entryStates.lua
 --- @include include/checkpoint.lua
 --- @include include/idProblem.lua
 
@@ -29,7 +32,7 @@ elseif held == '' and owner then
   if force ~= '1' then
     return 'Owned'
   end
-  redis.call('DEL', streamLease)
+  disownEntry(streamLease)
 end
 local _, endedBy = checkpointOf()
 writeCheckpoint(id, entry ~= '' and endedBy and endedBy ~= entry and endedBy or '', offset, retention)

@@ -1,5 +1,7 @@
 --- Takes data streams whose entry is pending, old enough and leased by nobody: both leases first, then the entry.
 ---
+--- Transition: announced -> owned, announced -> dead
+---
 --- Taken already with the same value: extends, same token. A lease that ran out while a handler had something in hand
 --- counts as a failure.
 ---
@@ -31,8 +33,7 @@ local group = ARGV[1]
 --- @include include/entryState.lua
 --- @include include/failures.lua
 --- @include include/fence.lua
---- @include include/removeEntry.lua
---- @include include/addDeadLetter.lua
+--- @include include/announcement.lua
 --- @include include/keepCheckpoint.lua
 
 -- Yielded this very millisecond: it is left to expire, because others wait for the event
@@ -74,7 +75,7 @@ local function attempt(entryLease, streamLease, checkpoint, fence,
   local again = token and entryOwner == value
   local function drop()
     if again then
-      redis.call('DEL', entryLease, streamLease)
+      dropLeases(entryLease, streamLease)
     end
   end
   local pending = redis.call('XPENDING', input, group, entry, entry, 1)[1]
@@ -91,7 +92,8 @@ local function attempt(entryLease, streamLease, checkpoint, fence,
   local found = redis.call('XRANGE', input, entry, entry)[1]
   if not found then
     drop()
-    remove(stream, entry)
+    deleteEntry(input, group, failures, entry)
+    forgetAnnouncement(stream, entry)
     return { 'Gone' }
   end
   local busy, yielded = unpack(redis.call('HMGET', failures, entry .. ':busy', entry .. ':yielded'))
@@ -105,16 +107,16 @@ local function attempt(entryLease, streamLease, checkpoint, fence,
   end
   local last = redis.call('GET', fence)
   if not again and count >= tonumber(maxFailures) and age >= tonumber(period) then
-    addDead(deadLetters, found[2], 'too many failures: ' .. string.format('%.0f', count), entry, last or '')
+    local reason = 'too many failures: ' .. string.format('%.0f', count)
+    buryEntry(input, group, failures, deadLetters, entry, found[2], reason, last or '')
     keepCheckpoint(checkpoint, deadMillis)
-    remove(stream, entry)
+    forgetAnnouncement(stream, entry)
     return { 'DeadLettered', string.format('%.0f', count) }
   end
   token = token or nextToken(last)
-  redis.call('SET', entryLease, value, 'PX', lease)
-  redis.call('SET', streamLease, value .. '@@' .. token, 'PX', lease)
+  ownEntry(entryLease, streamLease, value, token, lease)
   if #redis.call('XCLAIM', input, group, consumer, minIdle, entry, 'JUSTID') == 0 then
-    redis.call('DEL', entryLease, streamLease)
+    dropLeases(entryLease, streamLease)
     return { 'Recent' }
   end
   keepFence(fence, token)

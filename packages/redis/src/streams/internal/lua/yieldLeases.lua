@@ -1,10 +1,12 @@
 --- Gives data streams back unfinished: anybody may take them at once.
 ---
+--- Transition: owned -> announced
+---
 --- KEYS[1] input
 --- KEYS[2] failures
 --- KEYS[3] announced
 --- KEYS[4] deadLetters
---- KEYS[5] given       hand-overs that may be unconfirmed
+--- KEYS[5] handOvers   that may be unconfirmed
 --- KEYS[4n+2] entryLease
 --- KEYS[4n+3] streamLease
 --- KEYS[4n+4] checkpoint
@@ -19,6 +21,7 @@
 --- Reply: for each 'Released', 'NotOwner' or { 'error', message }.
 
 --- @include include/heldLeases.lua
+--- @include include/entryStates.lua
 --- @include include/claimEntry.lua
 --- @include include/markYielded.lua
 
@@ -26,9 +29,7 @@ return forEachOwned(function()
   -- 60 s old: longer than any consumer waits before it claims, stock ones included
   claimFor(consumer, '60000')
   markYielded()
-  redis.call('DEL', streamLease)
-  -- Runs out with an expired event. A deletion has none, nor an expiry of 0
-  redis.call('PEXPIRE', entryLease, 1)
+  yieldEntry(entryLease, streamLease)
   redis.call('PUBLISH', signals, 'released@@' .. entry .. '@@' .. stream)
   return 'Released'
 end)

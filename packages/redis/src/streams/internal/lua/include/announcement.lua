@@ -2,6 +2,7 @@
 ---
 --- It has its entry, how often it was repeated, the last message at that time, and the payload of the last repetition.
 --- Needs input, announced.
+--- @include entryStates.lua
 --- @include infoField.lua
 --- @include retention.lua
 
@@ -17,9 +18,16 @@ local function note(stream, entry, repeats, last, payload)
 end
 
 local function announce(stream, payload, repeats, last)
-  local entry = redis.call('XADD', input, '*', 'lbs-input', payload)
+  local entry = announceEntry(input, { 'lbs-input', payload })
   note(stream, entry, repeats, last, payload)
   return entry
+end
+
+-- A later one of the same data stream stays
+local function forgetAnnouncement(stream, entry)
+  if announcementOf(stream) == entry then
+    redis.call('HDEL', announced, stream)
+  end
 end
 
 -- The greatest id that a data stream ever had

@@ -3,7 +3,7 @@
 --- It names the slots that all scripts of held leases share.
 --- @include forEach.lua
 
-local input, failures, announced, deadLetters, given = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local input, failures, announced, deadLetters, handOvers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local group, signals = ARGV[1], ARGV[2]
 local entryLease, streamLease, checkpoint, fence, stream, entry, consumer, value, token
 

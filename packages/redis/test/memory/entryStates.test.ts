@@ -1,0 +1,83 @@
+/** The diagrams of docs/protocol.md and the code say the same about the states of an entry, and of a data stream at its owner. */
+import { assert, describe, it } from "@effect/vitest"
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { transitions } from "../../../core/src/streams/internal/ownedState.ts"
+
+const root = join(import.meta.dirname, "../../../..")
+const folder = join(root, "packages/redis/src/streams/internal/lua")
+const read = (path: string) => readFileSync(path, "utf8")
+
+/** Arrows of a diagram: `from ── by ──▶ to`. */
+const arrows = (diagram: string) =>
+  diagram.split("\n").flatMap((line) => {
+    const [, from, by, to] = /^(.+) ── (.+) ──▶ (.+)$/.exec(line) ?? []
+    if (from === undefined) return []
+    return from.split(", ").flatMap((one) => by!.split(", ").map((name) => `${one} ${name} ${to}`))
+  })
+
+const [ofEntries, ofOwners] = read(join(root, "docs/protocol.md"))
+  .split("#### The states of an entry")[1]!.split("#### Taking")[0]!
+  .split("```").filter((_, index) => index % 2 === 1).map(arrows)
+
+const luaFiles = (path: string) => readdirSync(path).filter((name) => name.endsWith(".lua"))
+const scripts = luaFiles(folder).map((file) => ({ name: file.replace(".lua", ""), text: read(join(folder, file)) }))
+const includes = luaFiles(join(folder, "include")).map((file) => ({ file, text: read(join(folder, "include", file)) }))
+
+/** `(none) -> announced` of the head of a script. */
+const declared = (text: string) =>
+  /^--- Transition: (.+)$/m.exec(text)?.[1]!.split(", ").map((one) => one.split(" -> ") as [string, string]) ?? []
+
+/** What each function of entryStates.lua does, by its head. */
+const functions = new Map(
+  [...includes.find(({ file }) => file === "entryStates.lua")!.text.matchAll(/^--- (\w+) {2,}(.+) -> (\w+)$/gm)].map(
+    ([, name, from, to]) => [name!, { from: from!.split(", "), to: to! }]
+  )
+)
+
+describe("The states of an entry", () => {
+  it("are those of the diagram", () => {
+    const found = scripts.flatMap(({ name, text }) => declared(text).map(([from, to]) => `${from} ${name} ${to}`))
+    assert.deepStrictEqual(found.sort(), ofEntries!.sort())
+  })
+
+  it("change as the functions say that each script calls", () => {
+    assert.strictEqual(functions.size, 6)
+    for (const { name, text } of scripts) {
+      // The helper of announcements adds an entry, too
+      const calls = [...functions].filter(([called]) =>
+        new RegExp(`\\b${called}\\(`).test(called === "announceEntry" ? text.replace(/\bannounce\(/g, "announceEntry(") : text)
+      )
+      for (const [called, { from, to }] of calls) {
+        assert.isTrue(declared(text).some((one) => from.includes(one[0]) && to === one[1]), `${name} calls ${called}`)
+      }
+      for (const [from, to] of declared(text)) {
+        assert.isTrue(
+          calls.some(([, one]) => one.from.includes(from) && one.to === to),
+          `no function moves an entry from ${from} to ${to} in ${name}`
+        )
+      }
+    }
+  })
+
+  it("change nowhere else", () => {
+    const moves = /'(XADD|XACK|XDEL)', input\b|'(SET|DEL|PEXPIRE)', (entryLease|streamLease)\b/
+    const others = [...scripts, ...includes.filter(({ file }) => file !== "entryStates.lua")]
+      .flatMap((one) => one.text.split("\n").filter((line) => moves.test(line)).map((line) => line.trim()))
+    assert.deepStrictEqual(others, [
+      // What is finished is deleted, and what is owned stays so
+      "removed = removed + redis.call('XDEL', input, entry[1])",
+      "redis.call('PEXPIRE', entryLease, lease)",
+      "redis.call('PEXPIRE', streamLease, lease)"
+    ])
+  })
+})
+
+describe("The states of a data stream at its owner", () => {
+  it("are those of the diagram", () => {
+    const found = Object.entries(transitions).flatMap(([name, moves]) =>
+      Object.entries(moves).map(([from, to]) => `${from} ${name} ${to}`)
+    )
+    assert.deepStrictEqual(found.sort(), ofOwners!.sort())
+  })
+})
