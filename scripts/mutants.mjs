@@ -45,9 +45,9 @@ const keyOf = ({ file, hash, what }) => `${file} ${what} ${hash}`
 const sampled = (mutants) =>
   values.sample === undefined
     ? mutants
-    : [...mutants].sort((a, b) => rank(a) - rank(b)).slice(0, Number(values.sample))
+    : [...mutants].sort((a, b) => rank(a) < rank(b) ? -1 : 1).slice(0, Number(values.sample))
 
-const rank = ({ file, what }) => Number.parseInt(hash(`${values.seed} ${file} ${what}`).replace(/\W/g, ""), 36)
+const rank = ({ file, what }) => hash(`${values.seed} ${file} ${what}`)
 
 /** A run ends early when a mutant never ends; then the next goes on. */
 const run = (config) =>
