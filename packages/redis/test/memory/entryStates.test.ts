@@ -46,7 +46,9 @@ describe("The states of an entry", () => {
     for (const { name, text } of scripts) {
       // The helper of announcements adds an entry, too
       const calls = [...functions].filter(([called]) =>
-        new RegExp(`\\b${called}\\(`).test(called === "announceEntry" ? text.replace(/\bannounce\(/g, "announceEntry(") : text)
+        new RegExp(`\\b${called}\\(`).test(
+          called === "announceEntry" ? text.replace(/\bannounce\(/g, "announceEntry(") : text
+        )
       )
       for (const [called, { from, to }] of calls) {
         assert.isTrue(declared(text).some((one) => from.includes(one[0]) && to === one[1]), `${name} calls ${called}`)
