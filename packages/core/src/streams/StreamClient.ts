@@ -172,8 +172,8 @@ export interface Options {
    */
   readonly maxFailures?: number | undefined
   /**
-   * How long a row of failures lasts at least before it sends an announcement to the dead letters: longer than an outage of
-   * what its handlers need. A row ends after an hour without a failure, or after `deadLetterAfter` if that is longer.
+   * How long a streak of failures lasts at least before it sends an announcement to the dead letters: longer than an outage of
+   * what its handlers need. A streak ends after an hour without a failure, or after `deadLetterAfter` if that is longer.
    * Default: 1 hour.
    */
   readonly deadLetterAfter?: Duration.Input | undefined
@@ -821,7 +821,7 @@ export interface HandlerFailure {
   readonly cause: Cause.Cause<unknown>
   /**
    * How many handlers of this announcement have failed in a row, or had their lease run out. A commit and progress end a
-   * row. All consumers count.
+   * streak. All consumers count.
    */
   readonly failures: number
 }

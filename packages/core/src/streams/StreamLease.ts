@@ -62,7 +62,7 @@ export interface StreamLease extends Pipeable, Inspectable {
   readonly info: Readonly<Record<string, unknown>>
   /** Grows with every taking of this data stream. Give it to what the handler writes to. */
   readonly token: FencingToken
-  /** How often a handler of this entry failed in a row, or its lease ran out. A commit and progress end a row. */
+  /** How often a handler of this entry failed in a row, or its lease ran out. A commit and progress end a streak. */
   readonly failures: number
   /** How long its checkpoint is kept without an owner. */
   readonly checkpointRetention: Duration.Duration
@@ -99,7 +99,7 @@ export interface StreamLease extends Pipeable, Inspectable {
    * a lease that was over before `effect` succeeded. A failure of `effect` wins over the loss.
    */
   readonly protect: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | LeaseLost, R>
-  /** Reports progress to `progressTimeout`, and ends a row of failures, for a handler that commits nothing. */
+  /** Reports progress to `progressTimeout`, and ends a streak of failures, for a handler that commits nothing. */
   readonly progress: Effect.Effect<void>
   /** The last committed message of the data stream. */
   readonly checkpoint: Effect.Effect<Option.Option<Checkpoint>, StoreError>

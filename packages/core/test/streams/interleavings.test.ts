@@ -40,7 +40,7 @@ const ownedBy = (table: StreamTable, stream: string, token: number, entry = "1-0
     source: "sweep",
     since: table.now(),
     arrival: undefined
-  }, table.terms)
+  }, table.periods)
 
 describe("a claim under way while its client closes", () => {
   it.effect("fails, and the lease that it was granted goes back", () =>

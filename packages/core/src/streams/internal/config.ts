@@ -91,7 +91,7 @@ export const check = Effect.fnUntraced(function*(options: Given) {
     releaseTimeout: yield* positive("releaseTimeout", options.releaseTimeout ?? "2 seconds"),
     maxFailures: yield* positiveInt("maxFailures", options.maxFailures ?? 10),
     deadLetterAfter,
-    // A row of failures ends after so long without one: a small deadLetterAfter must not end it between two attempts
+    // A streak of failures ends after so long without one: a small deadLetterAfter must not end it between two attempts
     streakEndsAfter: Duration.max(deadLetterAfter, Duration.hours(1)),
     rebalance: yield* boolean("rebalance", options.rebalance ?? true),
     confirmTimeout: confirm,

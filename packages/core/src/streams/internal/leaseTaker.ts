@@ -94,7 +94,7 @@ export const make = (client: ClientContext): LeaseTaker => {
 
   const add: LeaseTaker["add"] = (acquisition, deliver) =>
     Effect.suspend(() => {
-      const owned = new OwnedStream(acquisition, table.terms)
+      const owned = new OwnedStream(acquisition, table.periods)
       if (!table.add(owned)) {
         // No handler has begun, so nothing failed
         owned.stop()

@@ -74,7 +74,7 @@ export const make = (
             `(attempt ${count} of ${attempts}); trying again in ${Duration.format(pause)}`,
           cause
         ).pipe(Effect.annotateLogs(subjectOf(messages)))
-        // Time in a pause is no lack of progress. A row of failures goes on: the next attempt may end this process
+        // Time in a pause is no lack of progress. A streak of failures goes on: the next attempt may end this process
         if (lease.failures === 0) yield* lease.progress
         yield* Effect.raceAllFirst([Effect.sleep(pause), Effect.andThen(lease.revoked, lease.yield), meanwhile])
         yield* lease.ensure

@@ -23,12 +23,12 @@ export type Source = keyof typeof StreamMetrics.acquisitions
 /** A lease that was taken or handed over, and how. */
 export type Acquisition = Held & Pick<OwnedStream, "info" | "failures" | "source" | "since" | "arrival">
 
-export interface Terms extends Periods {
+export interface StreamPeriods extends Periods {
   /** How long a handler may go without progress. */
   readonly progressTimeout: number
 }
 
-export class OwnedStream extends TrackedLease<Terms> implements Held {
+export class OwnedStream extends TrackedLease<StreamPeriods> implements Held {
   readonly stream: StreamName
   readonly entry: EntryId
   readonly consumer: ConsumerName
@@ -80,8 +80,8 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
   /** What the backend knows of `isBusy`; undefined while a renewal that says it is under way. */
   private sentBusy: boolean | undefined = true
 
-  constructor(acquisition: Acquisition, terms: Terms) {
-    super(terms, acquisition.since)
+  constructor(acquisition: Acquisition, periods: StreamPeriods) {
+    super(periods, acquisition.since)
     this.stream = acquisition.stream
     this.entry = acquisition.entry
     this.consumer = acquisition.consumer

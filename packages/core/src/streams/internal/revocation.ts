@@ -11,7 +11,7 @@ import type { StreamTable } from "./streamTable.ts"
 const awaitEnds = (holdings: ReadonlyArray<OwnedStream>): Effect.Effect<void> =>
   Effect.forEach(holdings, (owned) => owned.ended, { discard: true })
 
-/** Handlers run on as soon as they are told: thousands of them share no turn of the event loop. */
+/** Handlers run on as soon as they are notified: thousands of them share no turn of the event loop. */
 const inSlices = Effect.fnUntraced(function*(
   table: StreamTable,
   holdings: ReadonlyArray<OwnedStream>,

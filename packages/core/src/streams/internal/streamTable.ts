@@ -18,14 +18,14 @@ import * as StreamMetrics from "../StreamMetrics.ts"
 import type { EntryId, StreamName } from "../StreamName.ts"
 import type { RenewResult, Service } from "../StreamStore.ts"
 import type { StreamConfig } from "./config.ts"
-import { annotations, type OwnedStream, type Terms } from "./ownedStream.ts"
+import { annotations, type OwnedStream, type StreamPeriods } from "./ownedStream.ts"
 
 type Lost = keyof typeof StreamMetrics.losses
 
 /** Data streams that one line about many losses names. */
 const namesLogged = 5
 
-const termsOf = ({ heartbeatInterval, leaseDuration, progressTimeout }: StreamConfig): Terms => {
+const periodsOf = ({ heartbeatInterval, leaseDuration, progressTimeout }: StreamConfig): StreamPeriods => {
   const margin = Duration.toMillis(marginOf(leaseDuration))
   const heartbeat = Duration.toMillis(heartbeatInterval)
   return {
@@ -44,7 +44,7 @@ export class StreamTable {
   private readonly leases: LeaseDeadlines<OwnedStream>
   private readonly config: StreamConfig
   private readonly metrics: Recorder
-  readonly terms: Terms
+  readonly periods: StreamPeriods
   private reserved = 0
   /** Its client closes: what is taken from now on goes back. */
   isClosed = false
@@ -61,7 +61,7 @@ export class StreamTable {
     this.leases = new LeaseDeadlines<OwnedStream>(clock, (ended, now) => this.endOverdue(ended, now))
     this.config = config
     this.metrics = metrics
-    this.terms = termsOf(config)
+    this.periods = periodsOf(config)
   }
 
   /** Runs for as long as the scope is open. */

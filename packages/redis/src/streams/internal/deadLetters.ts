@@ -74,16 +74,16 @@ export const make = (
         [keys.streamValue(held), message.id, reason, held.token, ...message.fields.flat()]
       ),
     deadLetters: (after, count) =>
-      Effect.map(list(deadLetters, after, count), (rows) =>
-        rows.map((row) => {
-          const letter = toLetter(row)
+      Effect.map(list(deadLetters, after, count), (entries) =>
+        entries.map((entry) => {
+          const letter = toLetter(entry)
           const { before, fields, id, reason } = letter
           return { id, entry: before, stream: streamOf(letter), reason, fields }
         })),
     redrive: Effect.fnUntraced(function*(id) {
-      const [row] = yield* context.send("redrive", readEntries, "XRANGE", deadLetters, id, id)
-      if (row === undefined) return false
-      const letter = toLetter(row)
+      const [entry] = yield* context.send("redrive", readEntries, "XRANGE", deadLetters, id, id)
+      if (entry === undefined) return false
+      const letter = toLetter(entry)
       const stream = streamOf(letter)
       // The packed fields have no reader: the text of the announcement stands beside them
       const text = letter.isPacked ? textOf(letter.fields) : undefined
@@ -92,9 +92,9 @@ export const make = (
     }),
     deadMessages: Effect.fnUntraced(function*(stream, after, count) {
       yield* context.admit("look at dead messages", stream)
-      const rows = yield* list(keys.deadMessages(stream), after, count)
-      return rows.map((row) => {
-        const { before, fields, id, reason } = toLetter(row)
+      const entries = yield* list(keys.deadMessages(stream), after, count)
+      return entries.map((entry) => {
+        const { before, fields, id, reason } = toLetter(entry)
         return { id, message: before, reason, fields }
       })
     }),
@@ -103,9 +103,9 @@ export const make = (
       const [key, ids] = [keys.deadMessages(stream), keys.deadIds(stream)]
       const reply = yield* redriveOne([stream, key, ids], [id])
       if (reply !== "packed") return reply === "1"
-      const [row] = yield* context.send("redrive", readEntries, "XRANGE", key, id, id)
-      if (row === undefined) return false
-      const letter = toLetter(row)
+      const [entry] = yield* context.send("redrive", readEntries, "XRANGE", key, id, id)
+      if (entry === undefined) return false
+      const letter = toLetter(entry)
       yield* context.send("redrive", readAdded, "XADD", stream, "*", ...letter.fields.flat())
       yield* context.send("redrive", readCount, "XDEL", key, id)
       yield* context.send("redrive", readCount, "HDEL", ids, letter.before)

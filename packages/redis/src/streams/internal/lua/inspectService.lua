@@ -23,8 +23,8 @@ if lastDelivered() then
   local from = '-'
   repeat
     local page = redis.call('XPENDING', input, group, from, '+', 1000)
-    for _, row in ipairs(page) do
-      oldest = math.max(oldest, row[3])
+    for _, delivery in ipairs(page) do
+      oldest = math.max(oldest, delivery[3])
     end
     count = count + #page
     from = #page == 1000 and '(' .. page[#page][1]

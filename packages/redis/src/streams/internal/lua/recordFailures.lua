@@ -20,7 +20,7 @@
 --- ARGV[8n-2] value      of the entry lease: consumer@@epoch
 --- ARGV[8n-1] token
 --- ARGV[8n] attempt   its number, or '' to count always
---- ARGV[8n+1] pause     ms without a failure that end a row of failures
+--- ARGV[8n+1] pause     ms without a failure that end a streak of failures
 --- ARGV[8n+2] progress  '1' if the handler made progress since the last failure
 --- Reply: for each { failures in a row, ms since the first }, 'NotOwner' or { 'error', message }.
 

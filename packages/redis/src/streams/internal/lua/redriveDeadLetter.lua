@@ -1,5 +1,7 @@
 --- Announces a dead letter again: its data stream goes on where it was, or stays at its end.
 ---
+--- Transition: dead -> announced
+---
 --- Where the data stream was announced meanwhile, that announcement continues after the checkpoint: the letter goes.
 ---
 --- KEYS[1] input

@@ -31,15 +31,15 @@ local page = redis.call('XRANGE', input, '(' .. from, last, 'COUNT', count)
 if #page == 0 then
   return { '', '0' }
 end
-local isPending, first, rows = {}, page[1][1], nil
+local isPending, first, deliveries = {}, page[1][1], nil
 repeat
   -- More than there are entries: those that were deleted while they were pending are among them
-  rows = redis.call('XPENDING', input, group, first, page[#page][1], count)
-  for _, row in ipairs(rows) do
-    isPending[row[1]] = true
+  deliveries = redis.call('XPENDING', input, group, first, page[#page][1], count)
+  for _, delivery in ipairs(deliveries) do
+    isPending[delivery[1]] = true
   end
-  first = #rows > 0 and '(' .. rows[#rows][1]
-until #rows < count
+  first = #deliveries > 0 and '(' .. deliveries[#deliveries][1]
+until #deliveries < count
 local removed = 0
 for _, entry in ipairs(page) do
   if not isPending[entry[1]] then

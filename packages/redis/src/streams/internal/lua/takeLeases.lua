@@ -22,7 +22,7 @@
 --- ARGV[9n-2] minIdle      ms, unless the entry is the consumer's own
 --- ARGV[9n-1] maxFailures  failures that are too many
 --- ARGV[9n] period         ms that they must last at least
---- ARGV[9n+1] pause        ms without a failure that end a row of failures
+--- ARGV[9n+1] pause        ms without a failure that end a streak of failures
 --- Reply: for each { 'Taken', token, failures }, { 'Occupied', value, ms }, { 'Recent' }, { 'Unread' } (no consumer was
 ---   given it yet), { 'Gone' }, { 'DeadLettered', failures } or { 'error', message }.
 

@@ -1,6 +1,6 @@
 --- Reads and writes the failures of an entry in a row: <count>|<ms of the first>|<ms of the last>.
 ---
---- Progress ends a row, and so does a pause without a failure, unless it is 0.
+--- Progress ends a streak, and so does a pause without a failure, unless it is 0.
 --- Needs failures.
 --- @include clock.lua
 
