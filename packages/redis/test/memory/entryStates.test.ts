@@ -1,8 +1,7 @@
-/** The diagrams of docs/protocol.md and the code say the same about the states of an entry, and of a data stream at its owner. */
+/** The diagram of docs/protocol.md and the scripts say the same about the states of an entry. */
 import { assert, describe, it } from "@effect/vitest"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { transitions } from "../../../core/src/streams/internal/ownedState.ts"
 
 const root = join(import.meta.dirname, "../../../..")
 const folder = join(root, "packages/redis/src/streams/internal/lua")
@@ -16,9 +15,9 @@ const arrows = (diagram: string) =>
     return from.split(", ").flatMap((one) => by!.split(", ").map((name) => `${one} ${name} ${to}`))
   })
 
-const [ofEntries, ofOwners] = read(join(root, "docs/protocol.md"))
-  .split("#### The states of an entry")[1]!.split("#### Taking")[0]!
-  .split("```").filter((_, index) => index % 2 === 1).map(arrows)
+const ofEntries = arrows(
+  read(join(root, "docs/protocol.md")).split("#### The states of an entry")[1]!.split("```")[1]!
+)
 
 const luaFiles = (path: string) => readdirSync(path).filter((name) => name.endsWith(".lua"))
 const scripts = luaFiles(folder).map((file) => ({ name: file.replace(".lua", ""), text: read(join(folder, file)) }))
@@ -38,7 +37,7 @@ const functions = new Map(
 describe("The states of an entry", () => {
   it("are those of the diagram", () => {
     const found = scripts.flatMap(({ name, text }) => declared(text).map(([from, to]) => `${from} ${name} ${to}`))
-    assert.deepStrictEqual(found.sort(), ofEntries!.sort())
+    assert.deepStrictEqual(found.sort(), ofEntries.sort())
   })
 
   it("change as the functions say that each script calls", () => {
@@ -72,14 +71,5 @@ describe("The states of an entry", () => {
       "redis.call('PEXPIRE', entryLease, lease)",
       "redis.call('PEXPIRE', streamLease, lease)"
     ])
-  })
-})
-
-describe("The states of a data stream at its owner", () => {
-  it("are those of the diagram", () => {
-    const found = Object.entries(transitions).flatMap(([name, moves]) =>
-      Object.entries(moves).map(([from, to]) => `${from} ${name} ${to}`)
-    )
-    assert.deepStrictEqual(found.sort(), ofOwners!.sort())
   })
 })

@@ -10,7 +10,7 @@ import type * as StreamMetrics from "../StreamMetrics.ts"
 import type { ConsumerName, EntryId, StreamName } from "../StreamName.ts"
 import type { Member } from "../StreamState.ts"
 import type { Announcement, Epoch, Held, RenewRequest } from "../StreamStore.ts"
-import { after, type OwnedState, transitions } from "./ownedState.ts"
+import { after, type OwnedState, type transitions } from "./ownedState.ts"
 import type { Arrival } from "./rebalancePlan.ts"
 
 export const annotations = (
