@@ -148,7 +148,7 @@ describe("The mutex on a simulated Redis", () => {
           }
         })
         const seeds = Array.from({ length: 20 }, (_, index) =>
-          index + 21)
+          index + 41)
         const fenced = yield* staleWrites("fenced", seeds)
         assert.deepStrictEqual(fenced.violations, [])
         assert.isAbove(fenced.stale, 0)
@@ -274,7 +274,9 @@ describe("The mutex on a simulated Redis", () => {
         const live = party("1-cccccccccccc:c")
         const { next } = yield* live.wakeUps
         yield* live.ask("wait")
-        yield* store.release({ mutex, id: owner.id, confirm, lease: confirm })
+        // Longer than anybody is fresh
+        yield* TestClock.adjust("1501 millis")
+        yield* store.release({ mutex, id: owner.id, confirm, lease })
         assert.deepStrictEqual(yield* next, { _tag: "LookIn", delay: confirm })
         yield* TestClock.adjust("1501 millis")
         yield* live.ask("wait")
