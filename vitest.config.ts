@@ -31,7 +31,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "memory",
-          include: ["packages/*/test/**/*.test.ts", "examples/test/*.test.ts"],
+          include: ["packages/*/test/**/*.test.ts", "examples/test/*.test.ts", "playground/test/*.test.ts"],
           exclude: server,
           maxWorkers: 2
         }

@@ -20,6 +20,7 @@ const tasks = {
   demo: "demo:run",
   "demo:streams": "demo:streams:run",
   site: "site:run",
+  playground: "playground:run",
   "pack:check": "pack:check"
 }
 const [task, ...rest] = process.argv.slice(2)
@@ -71,6 +72,7 @@ const manifests = () => {
     "examples",
     "benchmarks",
     "site",
+    "playground",
     ...readdirSync(join(root, "packages")).map((name) => `packages/${name}`)
   ]
   const files = ["pnpm-lock.yaml", "pnpm-workspace.yaml", ...folders.map((folder) => `${folder}/package.json`)]

@@ -1,4 +1,4 @@
-// Removes what a build wrote: dist/ of each package, the guides of core, the site, and the compiler's build infos.
+// Removes what a build wrote: dist/ of each package, the guides of core, the site, the playground, and the compiler's build infos.
 import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { packageFolders, root } from "./lib/workspace.mjs"
@@ -8,5 +8,6 @@ for (const folder of packageFolders) {
   rmSync(join(folder, "tsconfig.tsbuildinfo"), { force: true })
 }
 rmSync(join(root, "site/.build"), { recursive: true, force: true })
+for (const name of ["dist", ".screenshots"]) rmSync(join(root, "playground", name), { recursive: true, force: true })
 rmSync(join(root, "packages/core/docs"), { recursive: true, force: true })
 rmSync(join(root, "node_modules/.cache"), { recursive: true, force: true })

@@ -82,6 +82,7 @@ await Promise.all([
     for (const name of ["format:check", "lint", "check", "docs:check"]) await script(name)
     await project("memory")
     await script("pack:check")
+    await script("playground:short")
     await script("site:check")
   })()
 ])

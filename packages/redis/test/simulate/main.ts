@@ -46,6 +46,18 @@ const save = (result: Simulation.Result) => {
   return path
 }
 
+/** Opens the history of a result on the page that `npm run playground` serves. */
+const linkOf = ({ clients, duration, enabled, seed }: Simulation.Result) => {
+  const query = new URLSearchParams({
+    plan: values.plan,
+    seed: String(seed),
+    clients: String(clients),
+    duration: String(duration),
+    enabled: enabled.join(",")
+  })
+  return `http://127.0.0.1:4174/#${query}`
+}
+
 const explain = (seed: number | string) =>
   Effect.gen(function*() {
     const options = plan(seed)
@@ -60,6 +72,7 @@ const explain = (seed: number | string) =>
     const path = save(shortest)
     console.log(`the whole history: ${path}.txt, as a picture: ${path}.svg`)
     console.log(`again: pnpm simulate --plan ${values.plan} --seed ${seed} --verbose`)
+    console.log(`to look at, while \`npm run playground\` serves it: ${linkOf(shortest)}`)
     return result
   })
 

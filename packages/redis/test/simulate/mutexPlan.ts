@@ -177,6 +177,21 @@ export const plainPlan = (seed: number | string, overrides?: Overrides) => {
   return { ...plan(seed, clients, plain), ...overrides }
 }
 
+/**
+ * Processes that write to resources which check no tokens, in a fleet that pauses: here the checkers find what they are
+ * for, and how a failure is shown can be seen.
+ */
+export const carelessPlan = (seed: number | string, overrides?: Overrides) => {
+  const { settings } = loadOf(seed)
+  const resources = settings.resources.slice(0, 1)
+  const careless = program({ ...settings, resources, rest: 50, writes: "careless" })
+  return mutexPlan(seed, {
+    program: careless,
+    enabled: ["pause", "requestDelay", "straggle", "reset"],
+    ...overrides
+  })
+}
+
 /** Processes that hold many mutexes each, and compute under them: what ends a lease queues behind their work. */
 export const crowdPlan = (seed: number | string, overrides?: Overrides) => {
   const draw = draws(`crowd/${seed}`)

@@ -2,7 +2,7 @@
 import type { Simulation } from "@effect-simba/testkit"
 import { jobsPlan } from "./jobsPlan.ts"
 import { mixedFleetPlan } from "./mixedFleetPlan.ts"
-import { crowdPlan, mutexPlan, plainPlan } from "./mutexPlan.ts"
+import { carelessPlan, crowdPlan, mutexPlan, plainPlan } from "./mutexPlan.ts"
 import { streamCrowdPlan, streamPlan } from "./streamPlan.ts"
 
 export type Plan = (seed: number | string, overrides?: Partial<Simulation.Options<never>>) => Simulation.Options<never>
@@ -11,6 +11,7 @@ export const plans: Readonly<Record<string, Plan>> = {
   mutex: mutexPlan as Plan,
   plain: plainPlan as Plan,
   crowd: crowdPlan as Plan,
+  careless: carelessPlan as Plan,
   jobs: jobsPlan as Plan,
   "mixed-fleet": mixedFleetPlan as Plan,
   streams: streamPlan as unknown as Plan,

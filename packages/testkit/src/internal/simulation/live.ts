@@ -1,6 +1,5 @@
 /** A simulation in the hands of a caller, who lets time pass and decides what goes wrong. */
 import type { ErrorState, Reply } from "@effect-simba/fake-redis/Engine"
-import * as Effect from "effect/Effect"
 import type { Cargo, LinkFaults } from "../client/link.ts"
 import type { Event } from "./history.ts"
 import type { ProcessSlot } from "./process.ts"
@@ -45,8 +44,6 @@ export interface Live {
   /** What was sent over the links, in order. It grows, too. */
   readonly parcels: ReadonlyArray<Parcel>
   readonly processes: () => ReadonlyArray<LiveProcess>
-  /** Runs an effect in a process, such as `lease.timeLeft`: by its clock. It must not wait. */
-  readonly runSync: <A, E>(client: string, effect: Effect.Effect<A, E>) => A
   /** A string, hash or sorted set on the server, in pairs where it has two parts. */
   readonly read: (key: string) => ReadonlyArray<string>
   /** One process more, which runs the program. Returns its name. */
@@ -135,7 +132,6 @@ export const make = ({ actions, add, advance, isOver, processes, state }: Runnin
         isCut: cuts.has(name),
         clockStep: steps.get(name) ?? 0
       })),
-    runSync: (client, effect) => Effect.runSyncWith(slotOf(client).process.context)(effect),
     read: (key) => {
       const dump = server.engine.dump(0, key)
       if (dump === undefined || dump.type === "stream") return []

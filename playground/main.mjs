@@ -1,0 +1,21 @@
+// The playground: a page that runs the library in the browser.
+//
+//   node playground/main.mjs                    build it, and serve it on loopback
+//   node playground/main.mjs --port 8080        at this port
+//   node playground/main.mjs --check            build it, and play every scenario in Chromium
+//   node playground/main.mjs --check --short    without pictures and measurements
+import { fileURLToPath } from "node:url"
+import { build } from "vite"
+import { check } from "./check/scenarios.mjs"
+import { serve } from "./check/server.mjs"
+
+const portAt = process.argv.indexOf("--port")
+const port = portAt === -1 ? 4174 : Number(process.argv[portAt + 1])
+
+await build({ configFile: fileURLToPath(new URL("./vite.config.ts", import.meta.url)), logLevel: "warn" })
+if (process.argv.includes("--check")) {
+  process.exitCode = await check({ isShort: process.argv.includes("--short") }) === 0 ? 0 : 1
+} else {
+  const { url } = await serve(port)
+  console.log(`the playground is at ${url}`)
+}

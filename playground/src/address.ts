@@ -1,0 +1,39 @@
+/** The address bar: `#scenario=crash&seed=7&acts=...` plays a scenario, `#plan=mutex&seed=17` opens a seed of the simulator. */
+import { type Act, format, parse } from "./world/acts.ts"
+
+export interface Address {
+  readonly scenario: string | undefined
+  readonly seed: string
+  readonly acts: ReadonlyArray<Act>
+  /** A plan of the simulator. */
+  readonly plan: string | undefined
+  /** How the simulator made a failing history short. */
+  readonly clients: number | undefined
+  readonly duration: number | undefined
+  readonly enabled: ReadonlyArray<string> | undefined
+  /** Without all that is around the picture, for a page that embeds it. */
+  readonly isEmbedded: boolean
+}
+
+const number = (text: string | null) => text === null || !/^\d+(?:\.\d+)?$/.test(text) ? undefined : Number(text)
+
+export const read = (hash: string): Address => {
+  const query = new URLSearchParams(hash.replace(/^#/, ""))
+  const enabled = query.get("enabled")
+  return {
+    scenario: query.get("scenario") ?? undefined,
+    seed: query.get("seed") ?? "1",
+    acts: parse(query.get("acts") ?? ""),
+    plan: query.get("plan") ?? undefined,
+    clients: number(query.get("clients")),
+    duration: number(query.get("duration")),
+    enabled: enabled === null ? undefined : enabled.split(",").filter((name) => name !== ""),
+    isEmbedded: query.has("embed")
+  }
+}
+
+export const ofScenario = (scenario: string, seed: string, acts: ReadonlyArray<Act>): string => {
+  const query = new URLSearchParams({ scenario, seed })
+  if (acts.length > 0) query.set("acts", format(acts))
+  return `#${query}`
+}

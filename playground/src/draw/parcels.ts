@@ -1,0 +1,80 @@
+/** Requests, replies and messages as lines between the lane of a process and that of the server. */
+import type { History } from "../view/history.ts"
+import * as words from "../view/text.ts"
+import type { Layout, View } from "./layout.ts"
+import type { Shape } from "./shapes.ts"
+
+/** The first that was sent at `from` or later. They are in the order of sending. */
+const firstAfter = (parcels: History["parcels"], from: number): number => {
+  let low = 0
+  let high = parcels.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (parcels[middle]!.sentAt < from) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+/** The longest that anything on its way is looked for before the view begins. */
+const longest = 2000
+
+/** Beyond so many for each pixel of width, requests and replies are a grey surface: messages remain. */
+const crowd = 0.45
+
+export const parcels = (history: History, view: View, plan: Layout): ReadonlyArray<Shape> => {
+  const all = history.parcels
+  const begin = firstAfter(all, view.from - longest)
+  const end = firstAfter(all, view.to)
+  const isCrowd = (end - begin) / (plan.right - plan.left) > crowd
+  const lanes = new Map(history.lanes.map((lane) => [lane.name, lane]))
+  const serverY = view.streams > 0 ? 24 : plan.serverY + 13
+  const shapes: Array<Shape> = []
+  for (let i = begin; i < end; i++) {
+    const one = all[i]!
+    const isMessage = one.kind === "message"
+    if (isCrowd && !isMessage) continue
+    const lane = lanes.get(one.client)
+    if (lane === undefined) continue
+    const arrived = one.arrivedAt ?? (one.sentAt + Math.min(history.now - one.sentAt, 60))
+    if (arrived < view.from) continue
+    const a = plan.x(one.sentAt)
+    const b = plan.x(arrived)
+    if (a < plan.left || b > plan.right) continue
+    const laneY = plan.laneY(lane) - (isMessage ? 4 : 0)
+    const isUp = one.kind === "request"
+    const [y1, y2] = isUp ? [laneY, serverY] : [serverY, laneY]
+    // What never arrives ends on the way
+    const reach = one.arrivedAt === undefined ? y1 + (y2 - y1) * 0.35 : y2
+    const x = Math.min(a, b)
+    shapes.push({
+      kind: "line",
+      points: [a, y1, b, reach],
+      ink: one.arrivedAt === undefined ? "lost" : isMessage ? "message" : "soft",
+      width: isMessage ? 1.4 : 0.8,
+      alpha: isMessage ? isCrowd ? 0.35 : 0.9 : 0.4,
+      hit: {
+        x: x - 3,
+        y: Math.min(y1, reach),
+        w: Math.abs(b - a) + 6,
+        h: Math.abs(reach - y1),
+        title: isMessage
+          ? `A message to ${one.client}`
+          : isUp
+          ? `A request of ${one.client}`
+          : `A reply to ${one.client}`,
+        lines: [
+          `${words.seconds(one.sentAt, 3)}, ${
+            one.arrivedAt === undefined ? "has not arrived" : `${(one.arrivedAt - one.sentAt).toFixed(1)} ms on its way`
+          }`,
+          ...one.kind === "reply" ? [words.command(one.args)] : [],
+          words.parcel(one)
+        ]
+      }
+    })
+    if (isMessage && one.arrivedAt !== undefined) {
+      shapes.push({ kind: "circle", x: b, y: reach, r: isCrowd ? 2 : 2.6, fill: "message" })
+    }
+  }
+  return shapes
+}

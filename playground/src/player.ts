@@ -1,0 +1,229 @@
+/** Plays a world in real time, faster or slower: what is shown, from when to when, and whether time passes. */
+import * as address from "./address.ts"
+import type { Hit } from "./draw/shapes.ts"
+import type { History } from "./view/history.ts"
+import type { Act } from "./world/acts.ts"
+import type { Scenario } from "./world/scenarios.ts"
+import { World } from "./world/world.ts"
+
+export const speeds = [0.1, 0.2, 0.5, 1, 2, 5, 10, 25, 50, 100] as const
+
+/** Milliseconds of a frame that may go into the simulation: drawing needs the rest. */
+const budget = 9
+
+/** Of virtual time in one step, so that a frame does not exceed its budget by much. */
+const slice = 40
+
+/** Where the present stands while the picture follows it. */
+const present = 0.86
+
+export class Player {
+  world: World | undefined
+  isPlaying = false
+  speed = 1
+  /** What the timeline shows, in virtual milliseconds. */
+  from = 0
+  to = 10_000
+  isFollowing = true
+  hover: Hit | undefined
+  selected: string | undefined
+  /** Milliseconds from the start of each of the last frames to the next. */
+  readonly frames: Array<number> = []
+  /** Milliseconds that the page needed for each of them. */
+  readonly work: Array<number> = []
+  /** Whether this machine cannot keep up with the speed. */
+  isLate = false
+  onFrame: (() => void) | undefined
+  private readonly listeners = new Set<() => void>()
+  private lastFrame: number | undefined
+  private target = 0
+  private loads = 0
+  private isRunning = false
+
+  get history(): History | undefined {
+    return this.world?.history
+  }
+
+  subscribe(listener: () => void): () => void {
+    this.listeners.add(listener)
+    return () => this.listeners.delete(listener)
+  }
+
+  /** Something changed that is not drawn in each frame. */
+  changed(): void {
+    for (const listener of this.listeners) listener()
+  }
+
+  async load(scenario: Scenario, seed: string, acts: ReadonlyArray<Act>, isPlaying: boolean): Promise<void> {
+    const load = ++this.loads
+    const world = await World.make(scenario, seed, acts)
+    if (load !== this.loads) return
+    this.world = world
+    this.target = 0
+    this.speed = scenario.speed
+    this.isPlaying = isPlaying
+    this.isFollowing = true
+    this.selected = undefined
+    this.hover = undefined
+    this.frames.length = 0
+    this.show(scenario.window)
+    // What hands did before belongs to the history that an address opens
+    const last = acts.at(-1)?.at ?? 0
+    if (last > 0) {
+      world.advance(last)
+      this.target = last
+      this.follow()
+    }
+    this.changed()
+    this.run()
+  }
+
+  /** Without a world of its own, such as for a seed of the simulator. */
+  unload(): void {
+    this.loads++
+    this.world = undefined
+    this.isPlaying = false
+    this.changed()
+  }
+
+  toggle(): void {
+    const { world } = this
+    if (world === undefined) return
+    if (world.isOver) return this.replay()
+    this.isPlaying = !this.isPlaying
+    this.target = world.now
+    this.changed()
+  }
+
+  replay(): void {
+    const { world } = this
+    if (world !== undefined) void this.load(world.scenario, world.seed, [], true)
+  }
+
+  /** Lets a little virtual time pass. */
+  step(millis = 50): void {
+    const { world } = this
+    if (world === undefined || world.isOver) return
+    this.isPlaying = false
+    this.advance(Math.min(world.now + millis, world.scenario.duration))
+    this.changed()
+  }
+
+  /** Plays to the end at once. */
+  finish(): void {
+    const { world } = this
+    if (world === undefined || world.scenario.duration === Infinity) return
+    this.advance(world.scenario.duration)
+    this.isPlaying = false
+    this.changed()
+  }
+
+  setSpeed(speed: number): void {
+    this.speed = speed
+    if (this.world !== undefined) this.target = this.world.now
+    this.changed()
+  }
+
+  perform(act: Omit<Act, "at">): void {
+    const { world } = this
+    if (world === undefined) return
+    world.perform(act)
+    history.replaceState(null, "", address.ofScenario(world.scenario.id, world.seed, world.acts))
+    this.changed()
+  }
+
+  private show(window: number): void {
+    this.from = 0
+    this.to = window
+  }
+
+  private follow(): void {
+    if (!this.isFollowing || this.world === undefined) return
+    const width = this.to - this.from
+    const wanted = Math.max(0, this.world.now - width * present)
+    // A scenario that fits stays where it is
+    if (this.world.scenario.duration <= this.to && this.from === 0) return
+    this.from = wanted
+    this.to = wanted + width
+  }
+
+  zoom(factor: number, around = (this.from + this.to) / 2): void {
+    const width = Math.min(900_000, Math.max(40, (this.to - this.from) * factor))
+    const part = (around - this.from) / (this.to - this.from)
+    this.from = Math.max(-0.05 * width, around - width * part)
+    this.to = this.from + width
+    this.isFollowing = false
+    this.changed()
+  }
+
+  pan(millis: number): void {
+    const width = this.to - this.from
+    this.from = Math.max(-0.05 * width, this.from + millis)
+    this.to = this.from + width
+    this.isFollowing = false
+    this.changed()
+  }
+
+  /** Back to the present. */
+  catchUp(): void {
+    this.isFollowing = true
+    const { world } = this
+    const window = world === undefined ? this.to - this.from : world.scenario.window
+    this.show(window)
+    this.follow()
+    this.changed()
+  }
+
+  private advance(until: number): void {
+    const { world } = this
+    if (world === undefined) return
+    world.advance(Math.round(until))
+    this.target = world.now
+    this.follow()
+  }
+
+  /** As far as the budget reaches. */
+  private play(passed: number): void {
+    const { world } = this
+    if (!this.isPlaying || world === undefined) return
+    const end = world.scenario.duration
+    this.target = Math.min(end, this.target + passed * this.speed)
+    const start = performance.now()
+    while (world.now < Math.round(this.target) && performance.now() - start < budget) {
+      world.advance(Math.round(Math.min(this.target, world.now + slice)))
+    }
+    this.isLate = world.now < Math.round(this.target)
+    // Time lost is lost: to catch up would freeze the page
+    if (this.isLate) this.target = world.now
+    this.follow()
+    if (world.isOver) {
+      this.isPlaying = false
+      this.changed()
+    }
+  }
+
+  private run(): void {
+    if (this.isRunning) return
+    this.isRunning = true
+    let told = 0
+    const frame = (at: number) => {
+      const passed = this.lastFrame === undefined ? 0 : at - this.lastFrame
+      this.lastFrame = at
+      if (passed > 0) {
+        this.frames.push(passed)
+        if (this.frames.length > 600) this.frames.shift()
+      }
+      const start = performance.now()
+      this.play(Math.min(passed, 100))
+      this.onFrame?.()
+      this.work.push(performance.now() - start)
+      if (this.work.length > 600) this.work.shift()
+      if (this.isPlaying && at - told > 120) {
+        told = at
+        this.changed()
+      }
+      requestAnimationFrame(frame)
+    }
+    requestAnimationFrame(frame)
+  }
+}

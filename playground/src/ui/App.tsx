@@ -1,0 +1,69 @@
+/** The page: a scenario that plays, or a seed of the simulator. */
+import { useEffect, useState } from "preact/hooks"
+import * as address from "../address.ts"
+import { Player } from "../player.ts"
+import { scenarioOf, scenarios } from "../world/scenarios.ts"
+import { useTheme } from "./hooks.ts"
+import { ScenarioView } from "./ScenarioView.tsx"
+import { SeedView } from "./SeedView.tsx"
+
+export const player = new Player()
+
+const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches
+
+const useAddress = () => {
+  const [current, setCurrent] = useState(() => address.read(location.hash))
+  useEffect(() => {
+    const changed = () => setCurrent(address.read(location.hash))
+    addEventListener("hashchange", changed)
+    return () => removeEventListener("hashchange", changed)
+  }, [])
+  return current
+}
+
+const Scenarios = ({ current }: { readonly current: string | undefined }) => (
+  <nav aria-label="Scenarios">
+    {scenarios.map(({ id, title }) => (
+      <a key={id} href={address.ofScenario(id, "1", [])} aria-current={id === current ? "page" : undefined}>{title}</a>
+    ))}
+  </nav>
+)
+
+export const App = () => {
+  const current = useAddress()
+  const [isDark, toggleTheme] = useTheme()
+  const scenario = scenarioOf(current.scenario ?? "") ?? scenarios[0]!
+  useEffect(() => {
+    if (current.plan !== undefined) return player.unload()
+    void player.load(scenario, current.seed, current.acts, !calm())
+  }, [current])
+  const content = current.plan === undefined
+    ? <ScenarioView player={player} scenario={scenario} seed={current.seed} />
+    : <SeedView key={location.hash} address={current} />
+  if (current.isEmbedded) return <main class="embedded">{content}</main>
+  return (
+    <>
+      <header>
+        <h1>
+          effect-simba <span>playground</span>
+        </h1>
+        <button
+          type="button"
+          class="theme"
+          aria-label={isDark ? "Light colours" : "Dark colours"}
+          onClick={toggleTheme}
+        >
+          {isDark ? "☀" : "☾"}
+        </button>
+      </header>
+      <Scenarios current={current.plan === undefined ? scenario.id : undefined} />
+      <main>{content}</main>
+      <footer>
+        <p>
+          This page runs the library itself, its Lua scripts too, on the in-memory Redis of the testkit, in virtual
+          time. Nothing leaves the page.
+        </p>
+      </footer>
+    </>
+  )
+}

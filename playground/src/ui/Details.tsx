@@ -1,0 +1,15 @@
+/** What stands under the pointer, in words. */
+import type { Hit } from "../draw/shapes.ts"
+
+export const Details = ({ hit }: { readonly hit: Hit | undefined }) => (
+  <div class="details">
+    {hit === undefined
+      ? <p class="hint">Point at the picture to see what it is, down to the command and its reply.</p>
+      : (
+        <>
+          <b>{hit.title}</b>
+          {hit.lines.map((line, index) => <code key={index}>{line}</code>)}
+        </>
+      )}
+  </div>
+)

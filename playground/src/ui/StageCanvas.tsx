@@ -1,0 +1,61 @@
+/** The stage on a canvas: processes around one Redis. A click selects a process. */
+import { useEffect, useRef } from "preact/hooks"
+import * as canvas from "../draw/canvas.ts"
+import type { Shape } from "../draw/shapes.ts"
+import { stage } from "../draw/stage.ts"
+import type { Player } from "../player.ts"
+import { lease } from "../world/mutexFleet.ts"
+import { palette } from "./hooks.ts"
+
+/** Real milliseconds for which what passes is seen at least. */
+const seen = 420
+
+export const StageCanvas = ({ label, onReady, player }: {
+  readonly player: Player
+  readonly label: string
+  readonly onReady: (draw: () => void) => void
+}) => {
+  const ref = useRef<HTMLCanvasElement>(null)
+  const shapes = useRef<ReadonlyArray<Shape>>([])
+  useEffect(() => {
+    const element = ref.current!
+    const draw = () => {
+      const { selected, speed, world } = player
+      if (world === undefined || element.clientWidth === 0) return
+      shapes.current = stage(world.history, world.parts(), {
+        width: element.clientWidth,
+        height: element.clientHeight,
+        linger: seen * Math.min(speed, 10),
+        lease: lease.ttl + lease.transition,
+        streams: world.scenario.fleet._tag === "Streams" ? 30 : 0,
+        selected
+      })
+      canvas.draw(element, palette(), shapes.current)
+    }
+    onReady(draw)
+    const hitAt = (event: MouseEvent) => {
+      const box = element.getBoundingClientRect()
+      return canvas.at(shapes.current, event.clientX - box.left, event.clientY - box.top)
+    }
+    const click = (event: MouseEvent) => {
+      const hit = hitAt(event)
+      player.selected = hit?.title === player.selected ? undefined : hit?.title
+      player.changed()
+    }
+    const move = (event: MouseEvent) => {
+      const hit = hitAt(event)
+      element.style.cursor = hit === undefined ? "default" : "pointer"
+      if (hit !== undefined) {
+        player.hover = hit
+        player.changed()
+      }
+    }
+    element.addEventListener("click", click)
+    element.addEventListener("mousemove", move)
+    return () => {
+      element.removeEventListener("click", click)
+      element.removeEventListener("mousemove", move)
+    }
+  }, [])
+  return <canvas ref={ref} class="stage" role="img" aria-label={label} />
+}

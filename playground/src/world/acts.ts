@@ -1,0 +1,53 @@
+/** What a hand on the page, or the script of a scenario, does to the fleet; and its short form in the address bar. */
+
+export const verbs = [
+  "acquire",
+  "contend",
+  "release",
+  "crash",
+  "start",
+  "pause",
+  "resume",
+  "cut",
+  "heal",
+  "slow",
+  "skew",
+  "add",
+  "restart",
+  "fail-over",
+  "drop-subscribers"
+] as const
+
+export type Verb = typeof verbs[number]
+
+export interface Act {
+  /** Virtual milliseconds, whole ones. */
+  readonly at: number
+  readonly verb: Verb
+  /** A process; none for the server, and for one that is added. */
+  readonly target?: string | undefined
+  /** Milliseconds: of `slow` the delay in each direction, of `skew` the step, of an `acquire` how long it holds. */
+  readonly value?: number | undefined
+}
+
+/** `12500.pause.c1~20000.slow.c2.200` */
+export const format = (acts: ReadonlyArray<Act>): string =>
+  acts.map(({ at, target, value, verb }) =>
+    [at, verb, target ?? (value === undefined ? undefined : ""), value].filter((part) => part !== undefined).join(".")
+  ).join("~")
+
+const parseOne = (text: string): Act | undefined => {
+  const [at, verb, target, value] = text.split(".")
+  const known = verbs.find((one) => one === verb)
+  if (known === undefined || !/^\d+$/.test(at ?? "")) return undefined
+  return {
+    at: Number(at),
+    verb: known,
+    target: target === "" ? undefined : target,
+    value: value === undefined || !Number.isFinite(Number(value)) ? undefined : Number(value)
+  }
+}
+
+/** Leaves out what is no act: an address is typed by hand, too. */
+export const parse = (text: string): ReadonlyArray<Act> =>
+  text.split("~").flatMap((one) => parseOne(one) ?? []).sort((a, b) => a.at - b.at)

@@ -1,0 +1,56 @@
+/** What the page asks of the programs of the fleet, and what it learns of their leases. */
+import type { Simulation } from "@effect-simba/testkit"
+import { Effect, Queue } from "effect"
+
+/** Acquire: hold for so many milliseconds, or until Release; then acquire again after `rest`, if there is one. */
+export type Order =
+  | { readonly _tag: "Acquire"; readonly hold?: number | undefined; readonly rest?: number | undefined }
+  | { readonly _tag: "Release" }
+
+export class Desk {
+  /** What each leader has last read of its lease: the time left, and when it read it, in milliseconds of the world. */
+  readonly timesLeft = new Map<string, { readonly left: number; readonly at: number }>()
+  /** Virtual time of the world. */
+  now: () => number = () => 0
+  private readonly inboxes = new Map<string, (order: Order) => void>()
+
+  /** The orders of a process. Its next generation gets an inbox of its own. */
+  open(client: Simulation.Client): Effect.Effect<Queue.Dequeue<Order>> {
+    return Effect.map(Queue.unbounded<Order>(), (inbox) => {
+      this.inboxes.set(client.name, (order) => Queue.offerUnsafe(inbox, order))
+      return inbox
+    })
+  }
+
+  order(client: string, order: Order): void {
+    this.inboxes.get(client)?.(order)
+  }
+}
+
+/** Waits for the order to release; others are of no use meanwhile. */
+export const released = (inbox: Queue.Dequeue<Order>): Effect.Effect<void> =>
+  Effect.asVoid(Effect.repeat(Queue.take(inbox), { until: ({ _tag }) => _tag === "Release" }))
+
+/** Runs `session` for each order to acquire, until it ends or is to be released. */
+export const following = <E, R>(
+  inbox: Queue.Dequeue<Order>,
+  first: Order | undefined,
+  session: (hold: number | undefined) => Effect.Effect<void, E, R>
+): Effect.Effect<never, E, R> =>
+  Effect.gen(function*() {
+    let order = first ?? (yield* Queue.take(inbox))
+    for (;;) {
+      if (order._tag === "Acquire") {
+        const { hold, rest } = order
+        const wasReleased = yield* Effect.raceFirst(
+          Effect.as(session(hold), false),
+          Effect.as(released(inbox), true)
+        )
+        if (rest !== undefined && !wasReleased) {
+          order = yield* Effect.raceFirst(Effect.as(Effect.sleep(rest), order), Queue.take(inbox))
+          continue
+        }
+      }
+      order = yield* Queue.take(inbox)
+    }
+  })

@@ -1,0 +1,134 @@
+/** Processes that share one mutex: each acquires it when it is told to, and works under it. */
+import { type FencingToken, type Lease, Mutex } from "@effect-simba/core"
+import * as RedisFence from "@effect-simba/redis/RedisFence"
+import * as RedisSimulation from "@effect-simba/redis/RedisSimulation"
+import type { Simulation } from "@effect-simba/testkit"
+import * as StockSimba from "@effect-simba/testkit/StockSimba"
+import { Duration, Effect } from "effect"
+import { type Desk, following, type Order } from "./desk.ts"
+
+export const mutex = "report"
+
+/** The resource that the mutex protects: it refuses tokens that are smaller than one it has seen. */
+export const ledger = "ledger"
+
+/** The wait queue on the server, as `docs/protocol.md` has it. */
+export const queueKey = `simba:{${mutex}}:contender`
+
+export const lease = { ttl: 3000, transition: 2000, confirm: 1500 } as const
+
+export const config: Mutex.Options = {
+  ttl: lease.ttl,
+  transition: lease.transition,
+  confirmTimeout: lease.confirm,
+  commandTimeout: 1000
+}
+
+export interface Habits {
+  /** What a process does when it begins. */
+  readonly first?: ((client: Simulation.Client) => Order | undefined) | undefined
+  /** How often the work writes to the ledger, in milliseconds. */
+  readonly writes?: number | undefined
+  /** Processes that run the stock implementation. */
+  readonly stock?: ReadonlyArray<string> | undefined
+}
+
+/** One write takes a while and cannot be interrupted, like the call of a driver. */
+const writing = (client: Simulation.Client, held: FencingToken.Bearer, every: number) =>
+  Effect.sleep(Duration.millis(every)).pipe(
+    Effect.andThen(RedisFence.set(held, ledger, client.name)),
+    Effect.matchEffect({
+      onSuccess: () => Effect.sync(() => client.note("wrote", { token: held.token })),
+      onFailure: (error) =>
+        Effect.sync(() =>
+          error._tag === "StaleToken"
+            ? client.note("refused", { token: held.token, seen: error.seen })
+            : client.note("unwritten", { token: held.token })
+        )
+    }),
+    Effect.uninterruptible,
+    Effect.forever
+  )
+
+/** The leader itself reads its lease: a look from outside could end one that is over, and change what happens. */
+const watching = (desk: Desk, client: Simulation.Client, held: Lease.Lease) =>
+  Effect.map(held.timeLeft, (left) => {
+    desk.timesLeft.set(client.name, { left: Duration.toMillis(left), at: desk.now() })
+  }).pipe(Effect.andThen(Effect.sleep("100 millis")), Effect.forever)
+
+const ours = (desk: Desk, { first, writes }: Habits) => (client: Simulation.Client) =>
+  Effect.gen(function*() {
+    const inbox = yield* desk.open(client)
+    const session = (hold: number | undefined) =>
+      Mutex.withLock(mutex)((held) =>
+        Effect.gen(function*() {
+          yield* Effect.forkChild(watching(desk, client, held))
+          const work = writes === undefined
+            ? Effect.never
+            : writing(client, { resource: ledger, token: held.token }, writes)
+          yield* hold === undefined ? work : Effect.timeoutOption(work, Duration.millis(hold))
+        }).pipe(Effect.ensuring(Effect.sync(() => desk.timesLeft.delete(client.name))))
+      ).pipe(
+        Effect.catchTag(
+          "LeaseLost",
+          ({ reason, token }) => Effect.sync(() => client.note("lost", { resource: mutex, token, reason: reason._tag }))
+        ),
+        Effect.catch((error) =>
+          Effect.andThen(
+            Effect.sync(() => client.note("failed", { error: error._tag })),
+            Effect.sleep("1 second")
+          )
+        )
+      )
+    return yield* following(inbox, first?.(client), session)
+  })
+
+/** The stock implementation contends as long as it lives, and notes what it does. */
+const stock = ({ first }: Habits) => (client: Simulation.Client) => {
+  const order = first?.(client)
+  const { hold, rest } = order?._tag === "Acquire" ? order : {}
+  const id = `${client.index}:${client.name}.${client.generation}@stock`
+  let count = 0
+  const note = (kind: string, fields: Readonly<Record<string, string | number>> = {}) =>
+    client.note(kind, { resource: mutex, ...fields })
+  const wait = () => note("waiting", { wait: `stock ${++count}` })
+  const waited = (served: boolean) => note("waited", { wait: `stock ${count}`, ...(served ? { served: 1 } : {}) })
+  const lead = Effect.acquireUseRelease(
+    Effect.sync(() => {
+      waited(true)
+      note("granted", { id })
+      note("begin", { id })
+    }),
+    () => Effect.sleep(Duration.millis(hold ?? 2000)),
+    () => Effect.sync(() => note("end", { id }))
+  )
+  return Effect.andThen(
+    Effect.sync(wait),
+    StockSimba.contend({
+      mutex,
+      id,
+      ttl: lease.ttl,
+      transition: lease.transition,
+      rest: Duration.millis(rest ?? 1000),
+      lead: Effect.ensuring(lead, Effect.sync(wait))
+    })
+  )
+}
+
+/** The options of a simulation of such a fleet. */
+export const options = (desk: Desk, habits: Habits, base: {
+  readonly seed: string
+  readonly clients: number
+}) => {
+  const own = ours(desk, habits)
+  const theirs = stock(habits)
+  return RedisSimulation.make({
+    ...base,
+    program: (client) => habits.stock?.includes(client.name) === true ? theirs(client) : own(client),
+    mutexes: [mutex],
+    config,
+    checkers: [],
+    network: { requestDelay: [8, 14], replyDelay: [8, 14] },
+    duration: Infinity
+  })
+}

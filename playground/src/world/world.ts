@@ -1,0 +1,199 @@
+/** One scenario in virtual time: the simulation, its script, and what hands do to it. */
+import { Simulation } from "@effect-simba/testkit"
+import { Effect } from "effect"
+import { History } from "../view/history.ts"
+import type { Act } from "./acts.ts"
+import { Desk } from "./desk.ts"
+import * as mutexFleet from "./mutexFleet.ts"
+import type { Scenario } from "./scenarios.ts"
+import * as streamFleet from "./streamFleet.ts"
+
+export const maxProcesses = 12
+
+const options = (scenario: Scenario, seed: string, clients: number, desk: Desk) => {
+  const base = { seed, clients }
+  return scenario.fleet._tag === "Mutex"
+    ? mutexFleet.options(desk, scenario.fleet.habits, base)
+    : Effect.succeed(streamFleet.options(desk, scenario.fleet.first, base))
+}
+
+export interface Part {
+  readonly name: string
+  readonly state: "running" | "paused" | "dead"
+  readonly isCut: boolean
+  readonly clockStep: number
+  /** Milliseconds until the local deadline of its lease, by its own clock. */
+  readonly timeLeft: number | undefined
+  readonly token: number | undefined
+  /** In the queue of the fleet, from 1; none for a process that does not wait. */
+  readonly place: number | undefined
+  /** How many data streams it owns. */
+  readonly streams: number
+  readonly activity: "idle" | "waiting" | "leading" | "lost"
+  readonly isStock: boolean
+  readonly delay: number
+}
+
+export class World {
+  readonly scenario: Scenario
+  readonly seed: string
+  readonly history: History
+  /** What hands did, so that the address repeats it. */
+  readonly acts: Array<Act>
+  readonly desk: Desk
+  readonly live: Simulation.Live
+  private readonly script: Array<Act>
+  private readonly delays = new Map<string, number>()
+  private eventsRead = 0
+
+  private constructor(
+    scenario: Scenario,
+    seed: string,
+    acts: ReadonlyArray<Act>,
+    desk: Desk,
+    live: Simulation.Live,
+    lock: Simulation.LockModel
+  ) {
+    this.scenario = scenario
+    this.seed = seed
+    this.acts = [...acts]
+    this.desk = desk
+    this.live = live
+    desk.now = live.now
+    this.history = new History(lock)
+    this.script = [...scenario.script, ...acts].sort((a, b) => a.at - b.at)
+    for (const { name } of live.processes()) this.history.lane(name)
+    this.read()
+  }
+
+  static async make(
+    scenario: Scenario,
+    seed: string,
+    acts: ReadonlyArray<Act> = [],
+    clients = scenario.clients
+  ): Promise<World> {
+    const desk = new Desk()
+    const made = await Effect.runPromise(options(scenario, seed, clients, desk)) as Simulation.Options<unknown>
+    const live = await Effect.runPromise(Simulation.begin({ ...made, undoDepth: 8 }))
+    return new World(scenario, seed, acts, desk, live, made.lock)
+  }
+
+  get now(): number {
+    return this.live.now()
+  }
+
+  /** Whether the scenario has been played to its end. */
+  get isOver(): boolean {
+    return this.now >= this.scenario.duration
+  }
+
+  /** Lets virtual time pass until `until`, and does what is due on the way. */
+  advance(until: number): void {
+    for (;;) {
+      const next = this.script[0]
+      if (next === undefined || next.at > until) break
+      this.script.shift()
+      this.live.advance(next.at)
+      this.do(next)
+    }
+    this.live.advance(until)
+    this.read()
+  }
+
+  /** Something that a hand does now. */
+  perform(act: Omit<Act, "at">): void {
+    const done = { ...act, at: this.now }
+    this.acts.push(done)
+    this.do(done)
+    this.read()
+  }
+
+  /** Acts, and lets the fleet react at this instant, so that it is the same whoever repeats it. */
+  private do(act: Act): void {
+    this.act(act)
+    this.live.advance(this.live.now())
+  }
+
+  private act({ target, value, verb }: Act): void {
+    const { desk, live } = this
+    const isServers = verb === "add" || verb === "restart" || verb === "fail-over" || verb === "drop-subscribers"
+    if (!isServers && !live.processes().some(({ name }) => name === target)) return
+    const name = target!
+    switch (verb) {
+      case "acquire":
+        return desk.order(name, { _tag: "Acquire", hold: value })
+      case "contend":
+        return desk.order(name, { _tag: "Acquire", hold: value ?? 1000, rest: 1500 })
+      case "release":
+        return desk.order(name, { _tag: "Release" })
+      case "crash":
+        return live.kill(name)
+      case "start":
+        return live.restart(name)
+      case "pause":
+        return live.pause(name)
+      case "resume":
+        return live.resume(name)
+      case "cut":
+        return live.cut(name)
+      case "heal":
+        live.heal(name)
+        this.delays.delete(name)
+        return live.setLink(name, {})
+      case "slow": {
+        const delay = value ?? 150
+        this.delays.set(name, delay)
+        const range = [0.9 * delay, 1.1 * delay] as const
+        return live.setLink(name, { requestDelay: range, replyDelay: range })
+      }
+      case "skew":
+        return live.stepClock(name, value ?? 60_000)
+      case "add":
+        if (live.processes().length < maxProcesses) this.history.lane(live.add())
+        return
+      case "restart":
+        return live.restartServer({ keepData: true })
+      case "fail-over":
+        return live.failOver({ loseLastWrites: 2 })
+      case "drop-subscribers":
+        return live.dropSubscribers()
+    }
+  }
+
+  private read(): void {
+    const { events, parcels } = this.live
+    for (; this.eventsRead < events.length; this.eventsRead++) this.history.add(events[this.eventsRead]!)
+    this.history.parcels = parcels
+    this.history.now = this.now
+    this.history.places(this.queue())
+  }
+
+  /** The ids that wait, first come first, as the server has them. */
+  private queue(): ReadonlyArray<string> {
+    if (this.scenario.fleet._tag !== "Mutex") return []
+    return this.live.read(mutexFleet.queueKey).filter((_, index) => index % 2 === 0)
+  }
+
+  /** The processes as they are now. */
+  parts(): ReadonlyArray<Part> {
+    const stock = this.scenario.fleet._tag === "Mutex" ? this.scenario.fleet.habits.stock ?? [] : []
+    return this.live.processes().map(({ clockStep, isCut, name, state }) => {
+      const lane = this.history.lane(name)
+      const { activity } = lane
+      const lease = state === "dead" || activity !== "leading" ? undefined : this.desk.timesLeft.get(name)
+      return {
+        name,
+        state,
+        isCut,
+        clockStep,
+        timeLeft: lease === undefined ? undefined : Math.max(0, lease.left - (this.now - lease.at)),
+        token: activity === "leading" ? lane.token : undefined,
+        place: activity === "waiting" ? this.history.placeOf(name) : undefined,
+        streams: lane.owned,
+        activity,
+        isStock: stock.includes(name),
+        delay: this.delays.get(name) ?? 0
+      }
+    })
+  }
+}
