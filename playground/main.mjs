@@ -4,8 +4,11 @@
 //   node playground/main.mjs --port 8080        at this port
 //   node playground/main.mjs --check            build it, and play every scenario in Chromium
 //   node playground/main.mjs --check --short    without pictures and measurements
+//   node playground/main.mjs --build            build it, for a site that copies it
+//   node playground/main.mjs --pictures         let the page export the pictures of docs/playground
 import { fileURLToPath } from "node:url"
 import { build } from "vite"
+import { exportPictures } from "./check/pictures.mjs"
 import { check } from "./check/scenarios.mjs"
 import { serve } from "./check/server.mjs"
 
@@ -15,7 +18,9 @@ const port = portAt === -1 ? 4174 : Number(process.argv[portAt + 1])
 await build({ configFile: fileURLToPath(new URL("./vite.config.ts", import.meta.url)), logLevel: "warn" })
 if (process.argv.includes("--check")) {
   process.exitCode = await check({ isShort: process.argv.includes("--short") }) === 0 ? 0 : 1
-} else {
+} else if (process.argv.includes("--pictures")) {
+  await exportPictures()
+} else if (!process.argv.includes("--build")) {
   const { url } = await serve(port)
   console.log(`the playground is at ${url}`)
 }

@@ -20,7 +20,7 @@ export default defineConfig({
   root: fileURLToPath(new URL(".", import.meta.url)),
   // The page works below any path, such as that of the documentation
   base: "./",
-  resolve: { alias: [{ find: /^(?:ioredis|node:.*)$/, replacement: absent }] },
+  resolve: { alias: [{ find: /^(?:ioredis|url|module|node:.*)$/, replacement: absent }] },
   plugins: [lua],
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
   build: {

@@ -3,17 +3,21 @@
 //   node site/main.mjs                build it, and serve it on loopback
 //   node site/main.mjs --port 8080    at this port
 //   node site/main.mjs --check        build it, follow its links, search it, and open it in a browser if there is one
+import { spawnSync } from "node:child_process"
+import { join } from "node:path"
 import { build } from "vitepress"
 import { checkInBrowser } from "./lib/browser.mjs"
 import { writeContent } from "./lib/content.mjs"
 import { checkLinks } from "./lib/links.mjs"
-import { site } from "./lib/paths.mjs"
+import { root, site } from "./lib/paths.mjs"
 import { checkSearch } from "./lib/search.mjs"
 import { serve } from "./lib/server.mjs"
 
 const portAt = process.argv.indexOf("--port")
 const port = portAt === -1 ? 4173 : Number(process.argv[portAt + 1])
 
+const { status } = spawnSync(process.execPath, [join(root, "playground/main.mjs"), "--build"], { stdio: "inherit" })
+if (status !== 0) throw new Error("the playground could not be built")
 writeContent()
 await build(site)
 const { checked, dead, pages } = checkLinks()

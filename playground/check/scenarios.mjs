@@ -1,21 +1,15 @@
 // Plays every scenario in Chromium, and asserts what must come of it, on the page.
-import { spawnSync } from "node:child_process"
 import { mkdirSync, rmSync } from "node:fs"
 import { createRequire } from "node:module"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { chromium } from "playwright-core"
+import { executable } from "./browser.mjs"
 import { measure, sizes } from "./measure.mjs"
 import { serve } from "./server.mjs"
 
 const pictures = fileURLToPath(new URL("../.screenshots", import.meta.url))
 const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js")
-
-const executable = () =>
-  ["chromium", "chromium-browser", "google-chrome"].flatMap((name) => {
-    const { status, stdout } = spawnSync("which", [name], { encoding: "utf8" })
-    return status === 0 ? [stdout.trim()] : []
-  })[0]
 
 const must = (condition, problem) => {
   if (!condition) throw new Error(problem)

@@ -45,6 +45,7 @@ export default defineConfig({
     nav: [
       { text: "Get started", link: "/start" },
       { text: "Guides", link: "/guides" },
+      { text: "Playground", link: "/playground" },
       { text: "Reference", link: "/reference/" },
       { text: "Operating", link: "/runbooks" }
     ],

@@ -101,7 +101,9 @@ export const checkInBrowser = async () => {
     await picture("phone")
 
     must(problems.length === 0, problems.join("\n"))
-    console.log(`opened in ${path}: pages, links, search, a phone; pictures are in site/.build/screenshots`)
+    console.log(
+      `opened in ${path}: pages, links, search, a scenario of the playground, a phone; pictures are in site/.build/screenshots`
+    )
   } finally {
     await browser.close()
     server.close()

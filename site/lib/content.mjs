@@ -1,5 +1,5 @@
 // Writes the input of VitePress: the guides, the examples that they link to, and a reference from the doc comments.
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { basename, dirname, extname, join, posix } from "node:path"
 import { leftOut } from "./guides.mjs"
 import { content, docs, root, site } from "./paths.mjs"
@@ -37,8 +37,16 @@ const targetOf = (link, folder) => {
   return undefined
 }
 
+/** Where a picture of the playground stands, the site lets readers play. */
+const played = (text) =>
+  text.replace(
+    /!\[([^\]]*)\]\((?:docs\/)?playground\/([\w-]+)\.svg\)/g,
+    (_, words, id) =>
+      `<iframe class="playground" src="/play/index.html#scenario=${id}&seed=1&embed" title="${words}" loading="lazy"></iframe>`
+  )
+
 const withLinksOfSite = (text, folder = "docs") =>
-  text.replace(/(!?)\[([^\]]*)\]\(([^)\s]+)\)/g, (_, mark, words, link) => {
+  played(text).replace(/(!?)\[([^\]]*)\]\(([^)\s]+)\)/g, (_, mark, words, link) => {
     const target = targetOf(link, folder)
     // A plain link lets the browser fetch a file, which the router of the site would look for among its pages
     if (target?.startsWith("/files/")) return `<a href="${target}" download target="_self">${words}</a>`
@@ -65,6 +73,7 @@ const writeGuides = () => {
   write(join(content, "index.md"), readFileSync(join(site, "index.md"), "utf8"))
   mkdirSync(join(content, "public"), { recursive: true })
   copyFileSync(join(site, "logo.svg"), join(content, "public/logo.svg"))
+  cpSync(join(root, "playground/dist"), join(content, "public/play"), { recursive: true })
   for (const file of examples) {
     const code = readFileSync(join(root, file), "utf8")
     write(join(content, file.replace(/\.ts$/, ".md")), `# ${file}\n\n\`\`\`ts\n${code}\`\`\`\n`)

@@ -1,6 +1,6 @@
 // The guides of the site and their order.
 const named = [
-  { text: "Start", pages: ["start", "choosing", "examples", "questions", "requirements", "guides"] },
+  { text: "Start", pages: ["start", "playground", "choosing", "examples", "questions", "requirements", "guides"] },
   { text: "Mutexes", pages: ["api", "web-service", "configuration", "guarantees", "errors", "migrating"] },
   { text: "Leadership", pages: ["leadership", "cron"] },
   { text: "Data streams", pages: ["streams", "data-streams", "stream-guarantees"] },

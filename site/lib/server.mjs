@@ -10,6 +10,7 @@ const types = {
   ".css": "text/css",
   ".json": "application/json",
   ".svg": "image/svg+xml",
+  ".wasm": "application/wasm",
   ".woff2": "font/woff2"
 }
 

@@ -21,6 +21,26 @@ const useAddress = () => {
   return current
 }
 
+/** A page that embeds this one has colours of its own. */
+const useThemeOfParent = (isEmbedded: boolean) =>
+  useEffect(() => {
+    if (!isEmbedded || parent === window) return
+    let root: HTMLElement
+    try {
+      root = parent.document.documentElement
+    } catch {
+      // Another site, which does not tell
+      return
+    }
+    const follow = () => {
+      document.documentElement.dataset["theme"] = root.classList.contains("dark") ? "dark" : "light"
+    }
+    const observer = new MutationObserver(follow)
+    observer.observe(root, { attributes: true, attributeFilter: ["class"] })
+    follow()
+    return () => observer.disconnect()
+  }, [isEmbedded])
+
 const Scenarios = ({ current }: { readonly current: string | undefined }) => (
   <nav aria-label="Scenarios">
     {scenarios.map(({ id, title }) => (
@@ -32,6 +52,7 @@ const Scenarios = ({ current }: { readonly current: string | undefined }) => (
 export const App = () => {
   const current = useAddress()
   const [isDark, toggleTheme] = useTheme()
+  useThemeOfParent(current.isEmbedded)
   const scenario = scenarioOf(current.scenario ?? "") ?? scenarios[0]!
   useEffect(() => {
     if (current.plan !== undefined) return player.unload()
