@@ -1,5 +1,6 @@
 // How large the page is, how soon it can be used, and how evenly it draws.
 import { readdirSync, readFileSync } from "node:fs"
+import { availableParallelism, loadavg } from "node:os"
 import { join } from "node:path"
 import { gzipSync } from "node:zlib"
 import { dist } from "./server.mjs"
@@ -18,19 +19,26 @@ export const sizes = () => {
 
 const quantile = (values, part) => [...values].sort((a, b) => a - b)[Math.floor((values.length - 1) * part)]
 
-/** Until the first scenario plays. The best of three: other work of the machine is not the page's. */
+/** Whether other programs leave this one a processor: else a time on the clock is not that of the page. */
+const isIdle = () => loadavg()[0] < availableParallelism()
+
+/** Until the first scenario plays: by the clock, and the time of the page's main thread alone. The best of three. */
 const untilInteractive = async (browser, url) => {
-  const times = []
+  const best = { clock: Infinity, thread: Infinity }
   for (let i = 0; i < 3; i++) {
     const context = await browser.newContext({ viewport: { width: 1280, height: 900 } })
     const page = await context.newPage()
+    const session = await context.newCDPSession(page)
+    await session.send("Performance.enable", { timeDomain: "threadTicks" })
     const start = performance.now()
     await page.goto(url)
     await page.waitForSelector("article[data-state='playing']")
-    times.push(performance.now() - start)
+    best.clock = Math.min(best.clock, performance.now() - start)
+    const { metrics } = await session.send("Performance.getMetrics")
+    best.thread = Math.min(best.thread, 1000 * metrics.find(({ name }) => name === "TaskDuration").value)
     await context.close()
   }
-  return Math.min(...times)
+  return best
 }
 
 /** Twelve processes that contend, with ten minutes of history, in real time. */
@@ -49,7 +57,7 @@ const frames = async (browser, url) => {
       await new Promise((resolve) => setTimeout(resolve, 0))
     }
   })
-  const best = { median: Infinity, late: Infinity, work: Infinity }
+  const worst = { work: 0 }
   for (const whole of [false, true]) {
     const found = await page.evaluate(async (whole) => {
       const { player } = globalThis.playground
@@ -74,18 +82,18 @@ const frames = async (browser, url) => {
           figures.work.toFixed(1)
         }`
     )
-    best.median = Math.min(best.median, figures.median)
-    best.work = Math.max(best.work === Infinity ? 0 : best.work, figures.work)
+    worst.work = Math.max(worst.work, figures.work)
   }
   await context.close()
-  return best
+  return worst
 }
 
 export const measure = async (browser, url) => {
-  const interactive = await untilInteractive(browser, url)
-  console.log(`interactive after ${interactive.toFixed(0)} ms`)
+  const { clock, thread } = await untilInteractive(browser, url)
+  const wait = isIdle() ? clock : thread
+  console.log(`interactive after ${clock.toFixed(0)} ms, of which the page computes ${thread.toFixed(0)}`)
   const { work } = await frames(browser, url)
-  if (interactive > 2000) throw new Error(`interactive only after ${interactive.toFixed(0)} ms`)
+  if (wait > 2000) throw new Error(`interactive only after ${wait.toFixed(0)} ms`)
   // Other work of the machine delays frames; what the page itself does must fit into one
   if (work > 16.6) throw new Error(`a frame takes ${work.toFixed(1)} ms of work`)
 }

@@ -52,7 +52,7 @@ export const parcels = (history: History, view: View, plan: Layout): ReadonlyArr
       points: [a, y1, b, reach],
       ink: one.arrivedAt === undefined ? "lost" : isMessage ? "message" : "soft",
       width: isMessage ? 1.4 : 0.8,
-      alpha: isMessage ? isCrowd ? 0.35 : 0.9 : 0.4,
+      alpha: isMessage ? isCrowd ? 0.35 : 0.9 : Math.abs(b - a) < 2 ? 0.2 : 0.45,
       hit: {
         x: x - 3,
         y: Math.min(y1, reach),

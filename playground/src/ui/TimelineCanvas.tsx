@@ -1,7 +1,7 @@
 /** The timeline on a canvas: drag it, zoom it, and point at what it shows. */
 import { useEffect, useRef } from "preact/hooks"
 import * as canvas from "../draw/canvas.ts"
-import { gutter, type Layout, type View } from "../draw/layout.ts"
+import { gutter, type View } from "../draw/layout.ts"
 import type { Hit, Shape } from "../draw/shapes.ts"
 import { timeline } from "../draw/timeline.ts"
 import type { History } from "../view/history.ts"
@@ -24,13 +24,15 @@ interface Props {
   readonly onPoint: (hit: Hit | undefined) => void
 }
 
+interface Drawn {
+  readonly shapes: ReadonlyArray<Shape>
+  readonly key: string
+  readonly of: { readonly history: History | undefined; readonly now: number; readonly events: number }
+}
+
 export const TimelineCanvas = ({ history, label, onPan, onPoint, onReady, onZoom, view, window: shown }: Props) => {
   const ref = useRef<HTMLCanvasElement>(null)
-  const state = useRef<{ shapes: ReadonlyArray<Shape>; plan: Layout | undefined; key: string }>({
-    shapes: [],
-    plan: undefined,
-    key: ""
-  })
+  const state = useRef<Drawn>({ shapes: [], key: "", of: { history: undefined, now: -1, events: 0 } })
 
   useEffect(() => {
     const element = ref.current!
@@ -40,12 +42,16 @@ export const TimelineCanvas = ({ history, label, onPan, onPoint, onReady, onZoom
       if (current === undefined || width === 0) return
       const { from, to } = shown()
       const colours = palette()
-      const key = [from, to, width, current.now, current.events.length, current.violations.length, colours.paper].join()
-      if (key === state.current.key) return
+      // Less than half a pixel of time changes nothing that can be seen
+      const tick = Math.floor(current.now / ((to - from) / (2 * width)))
+      const key = [from, to, width, tick, current.violations.length, colours.paper].join()
+      const { key: drawn, of } = state.current
+      const isUnchanged = of.now !== current.now || of.events === current.events.length
+      if (key === drawn && of.history === current && isUnchanged) return
       const { plan, shapes } = timeline(current, { ...view(), from, to, width })
       const height = `${Math.ceil(plan.height)}px`
       if (element.style.height !== height) element.style.height = height
-      state.current = { shapes, plan, key }
+      state.current = { shapes, key, of: { history: current, now: current.now, events: current.events.length } }
       canvas.draw(element, colours, shapes)
     }
     onReady(draw)
