@@ -26,7 +26,9 @@ const results = parse(
 )
 
 const circumstances = () => {
-  const { at, machine, peers, versions } = results
+  const { at, machine, peers } = results
+  // The library is that of the clone
+  const { "effect-simba": _, ...versions } = results.versions
   const named = (versions: Readonly<Record<string, string>>) =>
     Object.entries(versions).map(([name, version]) => `${name} ${version}`).join(", ")
   const most = Math.max(0, ...results.rows.map(({ stolen }) => stolen ?? 0))

@@ -1,14 +1,14 @@
 // The TypeScript in the documentation has to compile: each ```ts block of README.md, docs/ and packages/*/README.md, and
 // each one in a comment of packages/*/src. A block is a module of its own; one that leans on another is a mistake.
-// Each exported name is described, and operations have an example (see lib/documented.mjs). docs/README.md names each module.
+// Each exported name is described, and what a program calls or reads has an example (see lib/documented.mjs). docs/README.md names each module.
 //
 //   node scripts/doc-snippets.mjs
 import { spawnSync } from "node:child_process"
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { basename, join } from "node:path"
-import { docBlocks } from "./lib/doc-blocks.mjs"
+import { docBlocks, pages } from "./lib/doc-blocks.mjs"
 import { undocumented } from "./lib/documented.mjs"
-import { outsideBarrels, packageFolders, publicModules, root, unstable } from "./lib/workspace.mjs"
+import { outsideBarrels, packageFolders, publicModules, root, shown, unstable } from "./lib/workspace.mjs"
 
 // Below a folder whose packages are those of an application that uses ours
 const folder = join(root, "examples/node_modules/.cache/doc-snippets")
@@ -65,13 +65,31 @@ console.log(
 )
 
 const documentedModules = (folder) => publicModules(folder).filter((module) => !unstable.has(module))
-const { names, problems } = undocumented(packageFolders, documentedModules)
+const { called, names, problems } = undocumented(packageFolders, documentedModules)
 /** What an import of a package itself brings into view. */
 const onIndex = (folder) => documentedModules(folder).filter((module) => !outsideBarrels.has(basename(module)))
 const indexed = undocumented(
   packageFolders.filter((folder) => /^(?:core|redis|testkit)$/.test(basename(folder))),
   onIndex
 )
+// A page that installs our packages says why that cannot work yet, as long as it cannot
+const isUnpublished = /^## Not on npm yet$/m.test(readFileSync(join(root, "docs/requirements.md"), "utf8"))
+for (const path of pages) {
+  const text = readFileSync(path, "utf8")
+  const installs = /^(?:npm install|npx) .*(?:@effect-simba|effect-simba|fake-redis)/m.test(text)
+  const says = text.includes("requirements.md#not-on-npm-yet") || path.endsWith("requirements.md")
+  if (installs && isUnpublished && !says) {
+    problems.push(`${shown(path)} installs what is not on npm yet, and does not say so`)
+  }
+  if (!isUnpublished && text.includes("#not-on-npm-yet")) {
+    problems.push(`${shown(path)} says that the packages are not on npm`)
+  }
+  // Without it npx downloads what anybody has published under the name
+  for (const [call] of text.matchAll(/\bnpx (?!--no |-p )(?:effect-simba|fake-redis)\b.*/g)) {
+    if (!path.endsWith("requirements.md")) problems.push(`${shown(path)}: ${call}: npx --no`)
+  }
+}
+
 const index = readFileSync(join(root, "docs/README.md"), "utf8")
 for (const folder of packageFolders) {
   for (const module of publicModules(folder)) {
@@ -80,5 +98,7 @@ for (const folder of packageFolders) {
 }
 if (problems.length > 0) console.error(problems.join("\n"))
 const documented = `${problems.length > 0 ? "not all" : "all"} documented`
-console.log(`${names} exported names, ${indexed.names} of them on the indexes: ${documented}`)
+console.log(
+  `${names} exported names, ${indexed.names} of them on the indexes: ${documented}; ${called} are called or read, and have an example`
+)
 process.exitCode = failed || problems.length > 0 ? 1 : 0

@@ -46,7 +46,7 @@ for (const section of sections) {
   }
 }
 
-const metricsIn = (text) => new Set(text.match(/simba_(?!fences)[a-z_]+[a-z]/g))
+const metricsIn = (text) => new Set(text.match(/(?<![\w-])simba_(?!fences)[a-z_]+[a-z]/g))
 const written = metricsIn(sources.map((path) => readFileSync(path, "utf8")).join("\n"))
 const described = metricsIn(page)
 for (const name of written.difference(described)) problems.push(`docs/monitoring.md lacks the metric ${name}`)

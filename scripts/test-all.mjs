@@ -79,7 +79,7 @@ const project = (name) => {
 await Promise.all([
   project("server"),
   (async () => {
-    for (const name of ["format:check", "lint", "check", "docs:check"]) await script(name)
+    for (const name of ["format:check", "lint", "check", "docs:check", "docs:run"]) await script(name)
     await project("memory")
     await script("pack:check")
     await script("playground:short")

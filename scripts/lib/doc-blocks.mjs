@@ -3,7 +3,8 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { filesBelow, packageFolders, root, shown } from "./workspace.mjs"
 
-const pages = [
+/** The pages of the documentation. */
+export const pages = [
   join(root, "README.md"),
   ...filesBelow(join(root, "docs"), (name) => name.endsWith(".md")),
   ...packageFolders.flatMap((folder) => ["README.md", "AGENTS.md"].map((name) => join(folder, name)))
@@ -53,3 +54,7 @@ export const docBlocks = () => [
   ...pages.flatMap((path) => blocksOf(path)),
   ...modules.flatMap((path) => blocksOf(path, /^\s*\* ?/))
 ]
+
+/** Whether a block is a test, or tests by the suite of a store. The pack check runs them on the packed packages. */
+export const isTest = ({ code }) =>
+  /^import \{.*\b(?:it|layer|test)\b.*\} from "(?:@effect\/)?vitest"$/m.test(code) || /^\w+Suite\.suite\(/m.test(code)

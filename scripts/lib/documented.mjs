@@ -1,7 +1,8 @@
 // What a public module exports, and whether each name is documented:
 //
 // - a sentence in its doc comment, `@since`, and a `@category` of Effect's;
-// - an example where it is an operation (a combinator), a layer or a constructor: in its own comment, or in the header of its module.
+// - an example where a program calls or reads it: all but models, options and metrics. It is in its own comment, or in the
+//   header of its module.
 //
 // A module declares what it exports, and begins with a sentence and `@since`. An example uses what it imports.
 import { readFileSync } from "node:fs"
@@ -34,7 +35,7 @@ const categories = new Set([
   "testing"
 ])
 
-const withExample = new Set(["combinators", "constructors", "layers", "running"])
+const withoutExample = new Set(["metrics", "models", "options"])
 
 /** A doc comment without its stars: the one that ends right above a line, or that begins the file. */
 const commentAbove = (lines, index) => {
@@ -67,12 +68,20 @@ const check = (path, report) => {
   const header = commentAbove(lines, lines.indexOf(" */") + 1)
   if (proseOf(header) === "" || !/^@since \S/m.test(header)) report(1, "a module begins with a sentence and `@since`")
   const names = new Set()
+  let called = 0
   const checkComment = (comment, line) => {
     for (const name of examplesOf(comment).flatMap(unused)) {
       report(line, `an example imports ${name} and does not use it`)
     }
   }
   checkComment(header, 1)
+  // A type and a value of one name share an example
+  const own = new Set(
+    lines.flatMap((line, index) => {
+      const name = /^export\b/.test(line) ? declaration.exec(line)?.[1] : undefined
+      return name !== undefined && examplesOf(commentAbove(lines, index)).length > 0 ? [name] : []
+    })
+  )
   lines.forEach((line, index) => {
     if (!/^export\b/.test(line)) return
     const name = declaration.exec(line)?.[1]
@@ -83,22 +92,25 @@ const check = (path, report) => {
     if (proseOf(comment) === "") report(index + 1, `${name} has no description`)
     if (!/^@since \S/m.test(comment)) report(index + 1, `${name} has no \`@since\``)
     if (!categories.has(category)) report(index + 1, `${name} has no \`@category\` of Effect's`)
-    const isShown = examplesOf(comment).length > 0 || examplesOf(header).some((example) => isWord(example, name))
-    if (withExample.has(category) && !isShown) report(index + 1, `${name} has no example`)
+    const isShown = own.has(name) || examplesOf(header).some((example) => isWord(example, name))
+    if (!withoutExample.has(category)) called += 1
+    if (!withoutExample.has(category) && !isShown) report(index + 1, `${name} has no example`)
     checkComment(comment, index + 1)
   })
-  return names.size
+  return { names: names.size, called }
 }
 
-/** What is missing in the documentation of these packages, one line each, and how many names were looked at. */
+/** What is missing in the documentation of these packages, one line each, how many names there are, and how many need an example. */
 export const undocumented = (packageFolders, publicModules) => {
   const problems = []
-  let names = 0
+  const total = { names: 0, called: 0 }
   for (const folder of packageFolders) {
     for (const module of publicModules(folder)) {
       const path = join(folder, "src", `${module}.ts`)
-      names += check(path, (line, message) => problems.push(`${shown(path)}:${line}: ${message}`))
+      const counts = check(path, (line, message) => problems.push(`${shown(path)}:${line}: ${message}`))
+      total.names += counts.names
+      total.called += counts.called
     }
   }
-  return { names, problems }
+  return { ...total, problems }
 }

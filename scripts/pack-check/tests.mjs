@@ -2,14 +2,11 @@
 // the fake Redis and on a real one.
 import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { docBlocks } from "../lib/doc-blocks.mjs"
+import { docBlocks, isTest } from "../lib/doc-blocks.mjs"
 import { root } from "../lib/workspace.mjs"
 import { binOf, system } from "./consumer.mjs"
 import { run } from "./processes.mjs"
 import { problem } from "./report.mjs"
-
-const isTest = ({ code }) =>
-  /^import \{.*\b(?:it|layer)\b.*\} from "@effect\/vitest"$/m.test(code) || /^\w+Suite\.suite\(/m.test(code)
 
 // Most of what the examples cost is to load the packages, so they share them
 const vitest = { include: ["test/**/*.test.ts"], testTimeout: 20_000, maxWorkers: 2, isolate: false }

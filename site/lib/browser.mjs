@@ -83,7 +83,7 @@ export const checkInBrowser = async () => {
       (await signature.textContent())?.includes("(name: string) => Effect.Effect<Ownership"),
       "a signature is not whole"
     )
-    must(await signature.locator("span[style*=color]").count() > 3, "signatures are not highlighted")
+    must(await signature.locator("span[style*=shiki]").count() > 3, "signatures are not highlighted")
     await picture("reference")
 
     for (const width of [1280, 390]) {

@@ -140,7 +140,10 @@ export const State = /* @__PURE__ */ Data.taggedEnum<State>()
  *
  * const options: Contender.WorkOptions<"fail"> = { onError: "fail" }
  *
- * const program = Poller.use((poller) => poller.whileLeader(Effect.fail("no disk"), options))
+ * const program = Poller.use((poller) => poller.whileLeader(Effect.fail("no disk"), options)).pipe(
+ *   Effect.catch((reason) => Effect.log(`polling ends: ${reason}`))
+ * )
+ * // => polling ends: no disk
  * ```
  *
  * @category options

@@ -353,6 +353,7 @@ export const acquireAll = <R = never>(
  *   const lease = yield* Mutex.acquireIfAvailable("cache-warm-up")
  *   if (Option.isSome(lease)) yield* Effect.log("warming up")
  * }))
+ * // => warming up
  * ```
  *
  * @category combinators
@@ -408,6 +409,7 @@ export const withLock = <RA = never>(name: string, options?: AcquireOptions<RA>)
  *   Mutex.withLockIfAvailable("clean-up"),
  *   Effect.flatMap((result) => Option.isNone(result) ? Effect.log("somebody else is at it") : Effect.void)
  * )
+ * // => cleaning up
  * ```
  *
  * @category combinators
@@ -652,6 +654,7 @@ export const events = (
  *   Mutex.forceRelease("invoices"),
  *   (before) => Effect.log(before._tag === "Held" ? `taken from ${before.owner}` : "it was free")
  * )
+ * // => it was free
  * ```
  *
  * @category combinators

@@ -356,6 +356,14 @@ export type Ticket = typeof Ticket.Type
  * Owners that follow one another within a process, without the backend, take them one by one. A store grants such a token
  * unless its last grant was a moment ago, so that tokens stay near the clock.
  *
+ * **Example** (The tokens of one grant)
+ *
+ * ```ts
+ * import { tokenStride } from "@effect-simba/core/MutexStore"
+ *
+ * const last = (first: number) => first + tokenStride - 1
+ * ```
+ *
  * @see {@link spareTokens}
  * @category constants
  * @since 0.1.0

@@ -144,6 +144,7 @@ const lossText: Record<LossReason["_tag"], string> = {
  *   Effect.catchReason("LeaseLost", "ForcedRelease", () => Effect.log("stopped by an operator")),
  *   Effect.retry({ while: (error) => error.isRetryable, times: 3 })
  * )
+ * // => importing from the last checkpoint
  * ```
  *
  * @category errors

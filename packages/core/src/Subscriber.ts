@@ -15,7 +15,20 @@ import type * as Scope from "effect/Scope"
 import type { BackendError } from "./SimbaError.ts"
 
 /**
- * One delivery of a channel: a message, or (`Gap`) the news that messages may have been missed.
+ * One delivery of a channel: a message, or (`Gap`) that messages may have been missed.
+ *
+ * **Example** (What to do with each)
+ *
+ * ```ts
+ * import { Notice } from "@effect-simba/core/Subscriber"
+ *
+ * const act = Notice.match({
+ *   Message: ({ text }) => `read ${text}`,
+ *   Gap: () => "ask again"
+ * })
+ *
+ * console.log(act({ _tag: "Gap" })) // => ask again
+ * ```
  *
  * @see {@link Subscriber}
  * @category schemas

@@ -37,6 +37,19 @@ export interface Options {
 /**
  * A running server.
  *
+ * **Example** (What goes wrong in production)
+ *
+ * ```ts
+ * import { createFakeRedis } from "@effect-simba/fake-redis"
+ *
+ * const server = await createFakeRedis()
+ * server.advance(3_600_000) // an hour passes
+ * server.setErrorState("LOADING") // as after a restart with much data
+ * server.setErrorState(undefined)
+ * server.failOver(2) // to a replica that lacks the last two writes
+ * await server.close()
+ * ```
+ *
  * @category models
  * @since 0.1.0
  */
@@ -104,7 +117,7 @@ const addressOf = (address: AddressInfo | string): Pick<FakeRedis, "host" | "pat
  * const redis = new Redis(server.url)
  * await redis.set("session", "alice", "EX", 3600)
  * server.advance(3_600_001)
- * console.log(await redis.get("session")) // null
+ * console.log(await redis.get("session")) // => null
  * redis.disconnect()
  * await server.close()
  * ```

@@ -91,7 +91,20 @@ export interface LeadOptions extends Omit<ContenderOptions, "isAlive"> {
 }
 
 /**
- * A held mutex, as the work under it sees it. The answers are local and by the clock.
+ * A held mutex, as the work under it sees it. Its members are local and read the clock.
+ *
+ * **Example** (A check before each step)
+ *
+ * ```ts
+ * import type { Lease } from "@effect-simba/redis/promise"
+ *
+ * export const copy = async (lease: Lease, rows: ReadonlyArray<string>, write: (row: string, token: number) => Promise<void>) => {
+ *   for (const row of rows) {
+ *     lease.ensure()
+ *     await write(row, lease.token)
+ *   }
+ * }
+ * ```
  *
  * @see {@link Simba}
  * @category models
@@ -110,7 +123,18 @@ export interface Lease {
 }
 
 /**
- * A mutex that is held until it is released: `await using lease = await simba.acquire("books")`.
+ * A mutex that is held until it is released.
+ *
+ * **Example** (Held to the end of a block)
+ *
+ * ```ts
+ * import type { Simba } from "@effect-simba/redis/promise"
+ *
+ * export const close = async (simba: Simba, work: (signal: AbortSignal) => Promise<void>) => {
+ *   await using lease = await simba.acquire("books", { timeout: "5 seconds" })
+ *   await work(lease.signal)
+ * }
+ * ```
  *
  * @see {@link Simba}
  * @category models
@@ -138,6 +162,14 @@ export type Work<A> = (lease: Lease, signal: AbortSignal) => PromiseLike<A>
 
 /**
  * A contender for a leadership.
+ *
+ * **Example** (Letting another process lead before a restart)
+ *
+ * ```ts
+ * import type { Contender } from "@effect-simba/redis/promise"
+ *
+ * export const drain = (contender: Contender) => contender.isLeader ? contender.stop() : Promise.resolve()
+ * ```
  *
  * @see {@link Simba}
  * @category models

@@ -15,7 +15,8 @@
  * it.effect.prop("no two at a time", [ContentionScript.arbitrary({ workers: 4 })], ([script]) =>
  *   Effect.gen(function*() {
  *     const history = yield* ContentionScript.run(script, { layer: Mutex.layerMemory() })
- *     assert.deepStrictEqual(ContentionScript.problems(history), [])
+ *     const problems = ContentionScript.problems(history)
+ *     assert.isEmpty(problems, problems.join("\n"))
  *   }))
  * ```
  *

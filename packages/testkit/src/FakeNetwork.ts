@@ -68,6 +68,21 @@ type Direction = LinkDirection | "both"
  *
  * Holds are counted: a link that was cut twice must be healed twice.
  *
+ * **Example** (An outage of ten seconds for one client)
+ *
+ * ```ts
+ * import { FakeNetwork } from "@effect-simba/testkit"
+ * import { Effect } from "effect"
+ * import { TestClock } from "effect/testing"
+ *
+ * const outage = Effect.gen(function*() {
+ *   const link = yield* FakeNetwork.link("a")
+ *   yield* link.partition()
+ *   yield* TestClock.adjust("10 seconds")
+ *   yield* link.heal()
+ * })
+ * ```
+ *
  * @see {@link link}
  * @category models
  * @since 0.1.0

@@ -62,7 +62,8 @@ export * as Checker from "./Checker.ts"
  * it.effect.prop("no two at a time", [ContentionScript.arbitrary({ workers: 4 })], ([script]) =>
  *   Effect.gen(function*() {
  *     const history = yield* ContentionScript.run(script, { layer: Mutex.layerMemory() })
- *     assert.deepStrictEqual(ContentionScript.problems(history), [])
+ *     const problems = ContentionScript.problems(history)
+ *     assert.isEmpty(problems, problems.join("\n"))
  *   }))
  * ```
  *

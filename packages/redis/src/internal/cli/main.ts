@@ -17,6 +17,7 @@ import { jobs } from "./jobCommands.ts"
 import { mutexCommands } from "./mutexCommands.ts"
 import { presenter } from "./presenter.ts"
 import { runCommand } from "./runCommand.ts"
+import * as serverNames from "./serverNames.ts"
 import { settings } from "./settings.ts"
 import { streams } from "./streamCommands.ts"
 import { watch } from "./watch.ts"
@@ -43,10 +44,22 @@ const outputOf = (args: ReadonlyArray<string>) => {
   return { isJson, print: isJson && end < 0 ? Console.log : Console.error }
 }
 
+/** The shell that a completion script was asked for. */
+const shellOf = (args: ReadonlyArray<string>) =>
+  args.flatMap((arg, at) =>
+    arg === "--completions" ? args.slice(at + 1, at + 2) : arg.split("--completions=").slice(1)
+  )[0]
+
 export const main = Effect.fnUntraced(function*(packageFile: URL) {
   const version = yield* versionIn(packageFile)
-  const { isJson, print } = outputOf(yield* (yield* Stdio.Stdio).args)
+  const args = yield* (yield* Stdio.Stdio).args
+  if (args[0] === serverNames.flag) return yield* serverNames.printNames(args.slice(1))
+  const { isJson, print } = outputOf(args)
   yield* Command.run(command, { version }).pipe(
+    Effect.tap(() => {
+      const script = serverNames.completionsOf[shellOf(args) ?? ""]
+      return script === undefined ? Effect.void : Console.log(script)
+    }),
     Effect.tapCause((cause) => {
       const message = Cause.hasInterruptsOnly(cause) ? undefined : messageOf(Cause.squash(cause), isJson)
       return message === undefined ? Effect.void : print(message)

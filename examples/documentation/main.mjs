@@ -1,0 +1,104 @@
+// Runs the TypeScript of the documentation: each block loads; one that names its effect `program` runs it, on the in-memory
+// Redis and in virtual time; one that starts itself runs in a process of its own. What a block says that it shows, by
+// comments `// => result`, is compared with its log lines and its output. Blocks that are tests run in the pack check.
+//
+//   node examples/documentation/main.mjs            all
+//   node examples/documentation/main.mjs Mutex.ts   those of paths with this text
+import { createFakeRedis } from "@effect-simba/fake-redis"
+import { mkdirSync, rmSync, writeFileSync } from "node:fs"
+import { stripTypeScriptTypes } from "node:module"
+import { join } from "node:path"
+import { pathToFileURL } from "node:url"
+import { docBlocks, isTest } from "../../scripts/lib/doc-blocks.mjs"
+import { root } from "../../scripts/lib/workspace.mjs"
+import { isStarter, runAlone } from "./processes.mjs"
+import { runProgram } from "./programs.mjs"
+
+// Below a folder whose packages are those of an application that uses ours
+const folder = join(root, "examples/node_modules/.cache/doc-programs")
+rmSync(folder, { recursive: true, force: true })
+mkdirSync(folder, { recursive: true })
+
+/** Blocks that need what is not here. */
+const unrunnable = ({ code }) =>
+  /\bexample\.com\b|report\.js/.test(code) || (/^const program\b/m.test(code) && code.includes("SqlFence"))
+
+const counts = { loaded: 0, "ran as programs": 0, "ran as processes": 0, "need another server": 0 }
+const problems = []
+const report = ({ line, path }, problem) => problems.push(`${path}:${line}: ${problem}`)
+
+/** Lines that programs show beside their results. */
+const ofLibrary = /^Leadership (?:begins|ends)$|^Redis(?: at .*)?: /
+
+/** The results that a block shows, in order. */
+const shownIn = (code) => [...code.matchAll(/\/\/ => (.*)$/gm)].map(([, text]) => text)
+
+const compare = (block, output) => {
+  const shown = shownIn(block.code)
+  output = output.filter((line) => !ofLibrary.test(line))
+  if (shown.length === 0 || JSON.stringify(shown) === JSON.stringify(output)) return
+  report(block, `it shows ${JSON.stringify(shown)}, and its output is ${JSON.stringify(output)}`)
+}
+
+/** What a module must export so that it can be run: its program, and the contender that it declares. */
+const exportsOf = (code) => {
+  const service = /^class (\w+) extends (Contender|StreamClient)\.Service</m.exec(code)
+  const program = /^const program\b/m.test(code) ? "export { program as __program }" : ""
+  return `\n${program}\n${service === null ? "" : `export { ${service[1]} as __${service[2]} }`}\n`
+}
+
+const server = await createFakeRedis()
+const url = "redis://localhost:6379"
+
+const write = (block, suffix = "") => {
+  const path = join(folder, `${block.name}.mjs`)
+  const code = block.code.replaceAll(url, server.url).replace(/port: \d+/g, "port: 0")
+  writeFileSync(path, `${stripTypeScriptTypes(code, { mode: "strip" })}${suffix}`)
+  return path
+}
+
+/** A program that provides its own connection runs on real time. */
+const asStarter = (block) =>
+  !isStarter(block) && block.code.includes(url) &&
+    /^const program = .*\n?.*Effect\.provide|^const program = Effect\.provide/m.test(block.code)
+    ? { ...block, code: `${block.code}\nawait Effect.runPromise(Effect.scoped(program))\n` }
+    : block
+
+const only = process.argv[2] ?? ""
+const blocks = docBlocks().filter((block) => !isTest(block) && block.path.includes(only)).map(asStarter)
+
+const load = async (block) => {
+  const lines = []
+  const { log } = console
+  console.log = (...values) => lines.push(values.map(String).join(" "))
+  try {
+    const module = await import(pathToFileURL(write(block, exportsOf(block.code))).href)
+    counts.loaded += 1
+    if (typeof module.__program === "function") return lines
+    if (module.__program === undefined && !/^(?:export )?const program\b/m.test(block.code)) return lines
+    counts["ran as programs"] += 1
+    await runProgram(module.__program ?? module.program, module, (line) => lines.push(line))
+    return lines
+  } finally {
+    console.log = log
+  }
+}
+
+for (const block of blocks.filter((block) => !isStarter(block) && !unrunnable(block))) {
+  try {
+    compare(block, await load(block))
+  } catch (error) {
+    report(block, error instanceof Error ? error.stack.split("\n").slice(0, 4).join("\n") : String(error))
+  }
+}
+
+const starters = blocks.filter((block) => isStarter(block) && !unrunnable(block))
+counts["ran as processes"] = starters.length
+counts["need another server"] = blocks.filter(unrunnable).length
+await runAlone(starters, { ...process.env, REDIS_URL: server.url, NO_COLOR: "1" }, write, compare, report)
+await server.close()
+
+for (const problem of problems) console.error(problem)
+const parts = Object.entries(counts).map(([how, count]) => `${count} ${how}`)
+console.log(`${blocks.length} blocks of the documentation: ${parts.join(", ")}; ${problems.length} problem(s)`)
+process.exit(problems.length > 0 ? 1 : 0)

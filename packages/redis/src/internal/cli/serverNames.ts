@@ -1,0 +1,120 @@
+/** The names of a server that complete a command line: `effect-simba --names WORD...`, which completion scripts call. */
+import * as Jobs from "@effect-simba/core/Jobs"
+import { ServiceName } from "@effect-simba/core/streams/StreamName"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Console from "effect/Console"
+import * as Effect from "effect/Effect"
+import * as References from "effect/References"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import { mutexes, namesWith } from "./mutexCommands.ts"
+import { settings } from "./settings.ts"
+import { onStore, open, pendingOf, services } from "./streamServices.ts"
+
+/** The first argument of such a call. */
+export const flag = "--names"
+
+/** A shell waits for the names at each press of Tab. */
+const patience = "1 second"
+
+const mostStreams = 500
+
+const ofMutexes = Effect.provide(namesWith(""), mutexes)
+
+const ofJobs = (mutex: string) =>
+  Effect.map(Jobs.list(mutex), ({ jobs }) => jobs.map(({ name }) => name)).pipe(Effect.provide(mutexes))
+
+const ofStreams = (service: string) =>
+  onStore(Effect.gen(function*() {
+    const pending = pendingOf(yield* open(yield* Schema.decodeEffect(ServiceName)(service)))
+    const found = yield* Stream.runCollect(Stream.take(pending, mostStreams))
+    return found.flatMap(({ content }) => content._tag === "Announced" ? [content.stream] : [])
+  }))
+
+/** Subcommands whose next words are names of the kind. */
+const withMutex = new Set(["list", "inspect", "release", "watch", "run"])
+const withJob = new Set(["run", "pause", "resume", "reschedule"])
+const withStreams = new Set(["seek", "rewind", "trim", "pause", "resume"])
+const withManyStreams = new Set(["trim", "pause", "resume"])
+
+const namesAfter = Effect.fnUntraced(function*([command = "", sub = "", ...rest]: ReadonlyArray<string>) {
+  const none: ReadonlyArray<string> = []
+  if (withMutex.has(command)) return sub === "" ? yield* ofMutexes : none
+  if (command === "jobs" && sub !== "") {
+    if (rest.length === 0) return yield* ofMutexes
+    return rest.length === 1 && withJob.has(sub) ? yield* ofJobs(rest[0]!) : none
+  }
+  if (command !== "streams" || sub === "" || sub === "list") return none
+  if (rest.length === 0) return yield* onStore(services)
+  const isNext = withManyStreams.has(sub) || (rest.length === 1 && withStreams.has(sub))
+  return isNext ? yield* ofStreams(rest[0]!) : none
+})
+
+/** Flags of a connection stay, with their values. Other flags go, with a value if they take one. */
+const ofConnection = /^--(?:url|sentinel|master|cluster)(?:=|$)/
+const withValue =
+  /^--(?:ttl|transition|timeout|grace|limit|for|poll-interval|lease-duration|by|keep|stream|cron|time-zone|every|log-level)$/
+
+const withoutOtherFlags = (words: ReadonlyArray<string>) =>
+  words.filter((word, at) =>
+    word.startsWith("-") ? ofConnection.test(word) : at === 0 || !withValue.test(words[at - 1]!)
+  )
+
+const command = Command.make(
+  "effect-simba",
+  { words: Argument.String("word").pipe(Argument.variadic()) },
+  ({ words }) => Effect.flatMap(namesAfter(words), (names) => Console.log([...new Set(names)].sort().join("\n")))
+).pipe(Command.withGlobalFlags(settings))
+
+/** Prints the names that can follow these words, one a line. What goes wrong shows no names. */
+export const printNames = (words: ReadonlyArray<string>) =>
+  words.includes("--") ? Effect.void : Command.runWith(command, { version: "" })(withoutOtherFlags(words)).pipe(
+    Effect.timeoutOption(patience),
+    Effect.provideService(References.MinimumLogLevel, "None"),
+    Effect.ignoreCause
+  )
+
+/** What the script of a shell lacks: names of the server, where it knows no word. */
+export const completionsOf: Readonly<Record<string, string>> = {
+  bash: `
+# Names on the server, where the script above knows no word
+_effect_simba_with_names()
+{
+  _effect_simba "$@"
+  [[ \${#COMPREPLY[@]} -gt 0 ]] && return
+  local cur prev words cword names
+  _init_completion -n "$COMP_WORDBREAKS" || return
+  [[ "$cur" == -* ]] && return
+  mapfile -t names < <("\${words[0]}" ${flag} "\${words[@]:1:cword-1}" 2>/dev/null)
+  _effect_simba--choices "$cur" "$2" "\${names[@]}"
+}
+
+complete -F _effect_simba_with_names effect-simba`,
+  zsh: `
+# Names on the server, where the script above knows no word
+_effect_simba_with_names() {
+  local program="$words[1]" current="$words[CURRENT]"
+  local -a before names
+  before=("\${(@)words[2,CURRENT-1]}")
+  _effect_simba "$@"
+  [[ "$current" == -* ]] && return
+  names=("\${(@f)$("$program" ${flag} "\${before[@]}" 2>/dev/null)}")
+  [[ -n "$names[1]" ]] && compadd -a names
+}
+
+if [[ "\${zsh_eval_context[-1]}" == "loadautofunc" ]]; then
+  _effect_simba_with_names "$@"
+else
+  compdef _effect_simba_with_names effect-simba
+fi`,
+  fish: `
+# Names on the server, where the script above knows no word
+function __effect_simba_names
+  set -l words (commandline -opc)
+  set -l program $words[1]
+  set -e words[1]
+  $program ${flag} $words 2>/dev/null
+end
+complete -c effect-simba -n 'not string match -q -- "-*" (commandline -ct)' -f -a '(__effect_simba_names)'`
+}

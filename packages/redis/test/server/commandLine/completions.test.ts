@@ -1,0 +1,70 @@
+/** The names of a server complete a command line, in time for a press of Tab. */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { spawnSync } from "node:child_process"
+import { fileURLToPath } from "node:url"
+import * as commandLine from "../../support/commandLine.ts"
+import { RedisServer, until } from "../../support/harness.ts"
+
+const program = fileURLToPath(new URL("../../../src/bin/effectSimba.ts", import.meta.url))
+
+/** What a press of Tab offers in Bash after these words. */
+const press = (script: string, line: string, url: string) => {
+  const words = line.split(" ")
+  const { stderr, stdout } = spawnSync("bash", ["-s"], {
+    encoding: "utf8",
+    env: { ...process.env, NODE_OPTIONS: "", REDIS_URL: url },
+    input: [
+      `effect-simba() { '${process.execPath}' --no-warnings '${program}' "$@"; }`,
+      script,
+      `COMP_LINE='${line}' COMP_WORDS=(${words.map((word) => `'${word}'`).join(" ")}) COMP_CWORD=${words.length - 1}`,
+      `_effect_simba_with_names effect-simba '${words.at(-1)}' '${words.at(-2)}'`,
+      `printf '%s\\n' "\${COMPREPLY[@]}"`
+    ].join("\n")
+  })
+  assert.strictEqual(stderr, "")
+  return stdout.trim().split("\n")
+}
+
+layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: completions", (it) => {
+  it.effect("are the names of the server that can follow", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      for (const name of ["invoices", "orders"]) {
+        yield* server.send("SET", `simba:{${name}}`, "1-4pn9f5hge6bp:4711@web-1", "PX", "600000")
+      }
+      yield* server.send("XGROUP", "CREATE", "shop-input", "shop-group", "0", "MKSTREAM")
+      yield* server.send("XADD", "shop-input", "*", "lbs-input", `{"DataStreamName":"us","Info":{}}`)
+      yield* server.send("XREADGROUP", "GROUP", "shop-group", "c", "STREAMS", "shop-input", ">")
+      // A busy machine takes longer than a press of Tab may: it shows no names then
+      const follows = (words: string, ...names: ReadonlyArray<string>) =>
+        until(
+          `${names} after ${words}`,
+          Effect.map(commandLine.run(["--names", ...words.split(" ")], server), ({ code, errors, output }) => {
+            assert.deepStrictEqual([code, errors], [0, ""])
+            return output === `${names.join("\n")}\n`
+          })
+        )
+      yield* follows("inspect", "invoices", "orders")
+      yield* follows("run --ttl 10s", "invoices", "orders")
+      yield* follows("jobs pause", "invoices", "orders")
+      yield* follows("streams inspect", "shop")
+      yield* follows("streams rewind shop --force", "us")
+      for (const words of ["doctor", "inspect invoices", "streams list"]) {
+        assert.strictEqual((yield* commandLine.run(["--names", ...words.split(" ")], server)).output.trim(), "")
+      }
+
+      const { output: script } = yield* commandLine.run(["--completions", "bash"], server)
+      yield* until(
+        "Bash offers it",
+        Effect.sync(() => press(script, "effect-simba inspect in", server.url)[0] === "invoices")
+      )
+      assert.deepStrictEqual(press(script, "effect-simba streams rew", server.url), ["rewind"])
+    }))
+
+  it.effect("are none where no server replies", () =>
+    Effect.gen(function*() {
+      const { code, errors, output } = yield* commandLine.run(["--names", "inspect"], { url: "redis://127.0.0.1:1" })
+      assert.deepStrictEqual([code, errors, output], [0, "", ""])
+    }))
+})
