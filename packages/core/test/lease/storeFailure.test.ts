@@ -1,6 +1,6 @@
 import { SimbaError } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Fiber, Ref, Schedule } from "effect"
+import { Duration, Effect, Fiber, Logger, Ref, Schedule } from "effect"
 import { TestClock } from "effect/testing"
 import { isTransient, persist, retrySchedule } from "../../src/internal/lease/storeFailure.ts"
 
@@ -39,4 +39,14 @@ describe("failures of the store", () => {
       assert.strictEqual(yield* Fiber.join(patient), "answer")
       assert.strictEqual(yield* Effect.flip(persist("Reading", yield* request([refusal]))), refusal)
     }))
+
+  it.effect("a loop logs the first of several failures, and no refusal, which its caller has", () => {
+    const lines: Array<string> = []
+    return Effect.gen(function*() {
+      yield* Effect.forkChild(persist("Reading", yield* request([outage, unreadable, outage])))
+      yield* Effect.forkChild(Effect.exit(persist("Writing", yield* request([refusal]))))
+      yield* TestClock.adjust("20 seconds")
+      assert.deepStrictEqual(lines.map((line) => line.split(":")[0]), ["Reading failed; trying again"])
+    }).pipe(Effect.provide(Logger.layer([Logger.make(({ message }) => lines.push(String(message)))])))
+  })
 })

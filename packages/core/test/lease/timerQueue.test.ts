@@ -4,6 +4,7 @@ import { TestClock } from "effect/testing"
 import { IndexedHeap, type Item } from "../../src/internal/lease/indexedHeap.ts"
 import { instant } from "../../src/internal/lease/instant.ts"
 import * as alarmsOf from "../../src/internal/lease/timerQueue.ts"
+import { stalling } from "../support/stalling.ts"
 import { suspending } from "../support/suspending.ts"
 
 const keysTo = (maximum: number) => Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum })))
@@ -138,6 +139,40 @@ describe("the timer queue", () => {
       yield* TestClock.adjust(1000)
       assert.strictEqual(rung, 1)
     }).pipe(Effect.scoped))
+
+  it.effect("timers do not fall behind where turns are long: later slices are larger", () =>
+    Effect.gen(function*() {
+      const { clock, stall } = yield* stalling
+      const alarms = yield* Effect.provideService(alarmsOf.make, Clock.Clock, clock)
+      const at = (yield* now) + 100
+      const [all, counted] = [1000, { rung: 0, turns: 0 }]
+      for (let i = 0; i < all; i++) alarms.at(at, () => counted.rung++)
+      const busy = yield* Effect.forkChild(Effect.whileLoop({
+        while: () => counted.rung < all,
+        body: () => Effect.yieldNow,
+        step: () => {
+          if (counted.rung === 0) return
+          counted.turns++
+          stall.millis += 1000
+        }
+      }))
+      yield* TestClock.adjust(100)
+      yield* Fiber.join(busy)
+      assert.isAtMost(counted.turns, 6)
+    }).pipe(Effect.scoped))
+
+  it.effect("an effect that ends in time leaves no timer behind", () =>
+    Effect.gen(function*() {
+      let open = 0
+      const at = () => (open++, () => void open--)
+      const alarms = { at, pollAt: at, isClosed: () => false }
+      const limited = alarmsOf.limit(alarms, 5000, Effect.delay(Effect.succeed("done"), 1000), () => Effect.die("late"))
+      const fiber = yield* Effect.forkChild(limited, { startImmediately: true })
+      assert.strictEqual(open, 1)
+      yield* TestClock.adjust(1000)
+      assert.strictEqual(yield* Fiber.join(fiber), "done")
+      assert.strictEqual(open, 0)
+    }))
 
   it.effect("an effect has its time, whether the queue closes before it or while it runs", () =>
     Effect.gen(function*() {
