@@ -121,6 +121,24 @@ describe("A forced release", () => {
       const messages = yield* Queue.clear(heard)
       assert.include(JSON.stringify([...messages]), `released@@${stock}`)
     })).pipe(Effect.provide(server)))
+
+  it.effect("moves the fence on, also where nobody waits", () =>
+    Effect.gen(function*() {
+      const token = Number(yield* tryIt(id(1)))
+      yield* send("EVAL", scripts.forceRelease.lua, "4", ...keys, "1500", "1")
+      assert.strictEqual(yield* send("EXISTS", owner), 0)
+      assert.isAbove(Number(yield* send("GET", fence)), token)
+    }).pipe(Effect.provide(server)))
+
+  it.effect("takes nothing from anybody where the fence has the wrong type", () =>
+    Effect.gen(function*() {
+      yield* tryIt(id(1))
+      yield* send("DEL", fence)
+      yield* send("HSET", fence, "of", "another program")
+      const exit = yield* Effect.exit(send("EVAL", scripts.forceRelease.lua, "4", ...keys, "1500", "1"))
+      assert.include(String(exit), "WRONGTYPE")
+      assert.strictEqual(yield* send("GET", owner), id(1))
+    }).pipe(Effect.provide(server)))
 })
 
 describe("A plain confirmation", () => {
