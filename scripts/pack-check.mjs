@@ -11,6 +11,7 @@ import { packedConsumer, temporaryFolder } from "./pack-check/packedConsumer.mjs
 import { mustHold, systemNode, writePrograms } from "./pack-check/programs.mjs"
 import { quickStart } from "./pack-check/quickStart.mjs"
 import { runReadme } from "./pack-check/readme.mjs"
+import { runRecipes } from "./pack-check/recipes.mjs"
 import { withRedis } from "./pack-check/redisServer.mjs"
 import { allWell, step } from "./pack-check/report.mjs"
 import { installRuntimes } from "./pack-check/runtimes.mjs"
@@ -78,6 +79,7 @@ const useRuntimes = async (redisUrl) => {
     "runtimes",
     async () => reportTable(await runtimeRows(runtimes, consumer, redisUrl), process.argv.includes("--write"))
   )
+  await step("the recipes of the in-memory Redis", () => runRecipes(packed, runtimes, temporary))
   let examples
   await step("install what the examples import", async () => {
     examples = await installExamples(packed, temporary)

@@ -47,6 +47,27 @@ describe("expiry", () => {
     assert.isUndefined(engine.nextWake())
   })
 
+  it("follows the last deadline of a key that is set and deleted again and again, and forgets the others", () => {
+    const { advance, engine, peer } = makeFixture()
+    const a = peer()
+    for (const last of ["100", "30"]) {
+      for (let i = 0; i < 3000; i++) {
+        a.run("SET", "k", "v", "PX", "5000")
+        if (i % 3 === 0) a.run("DEL", "k")
+        if (i % 3 === 1) a.run("SET", "k", "v")
+      }
+      assert.isAtMost(engine.scheduled, 1001)
+      a.run("SET", "k", "v", "PX", last)
+      advance(Number(last))
+      assert.strictEqual(a.run("GET", "k"), "v")
+      advance(1)
+      assert.strictEqual(a.run("DBSIZE"), 0)
+    }
+    advance(10_000)
+    assert.isUndefined(engine.nextWake())
+    assert.strictEqual(engine.scheduled, 0)
+  })
+
   it("freezes time within a script", () => {
     let micros = START * 1000
     const { peer } = makeFixture({ nowMicros: () => (micros += 700) })

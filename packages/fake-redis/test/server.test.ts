@@ -4,6 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Redis } from "ioredis"
 import { spawn } from "node:child_process"
 import { mkdtempSync, rmSync } from "node:fs"
+import { Socket } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -27,6 +28,24 @@ describe("createFakeRedis", () => {
       assert.strictEqual(await redis.set("k", "v"), "OK")
       assert.strictEqual(await redis.eval("return redis.call('get', KEYS[1])", 1, "k"), "v")
       redis.disconnect()
+    })
+  )
+
+  it(
+    "writes the replies to a pipeline at once, scripts among them",
+    served(async ({ port }) => {
+      const client = await openRaw({ port })
+      const writes = vi.spyOn(Socket.prototype, "write")
+      client.write(
+        "SET k 1\r\nEVAL \"return redis.call('incr', KEYS[1])\" 1 k\r\nGET k\r\nNOPE\r\n".repeat(4) + "ECHO end\r\n"
+      )
+      await client.until((text) => text.endsWith("end\r\n"))
+      const written = (writes.mock.contexts as ReadonlyArray<Socket>).filter(({ localPort }) =>
+        localPort === port
+      ).length
+      writes.mockRestore()
+      client.socket.destroy()
+      assert.strictEqual(written, 1)
     })
   )
 

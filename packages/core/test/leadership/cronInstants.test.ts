@@ -145,24 +145,63 @@ const changes = zones.flatMap((zone) => {
   return found
 })
 
-it("every instant comes once, at each change of clocks in a century of ten zones", () => {
-  // One expression for each change, so that each of them meets many changes
+/** Every instant from a few hours before until a day after comes once, and the last of them is known. */
+const holdsAround = (expression: string, zone: string, at: number) => {
+  const { next } = Effect.runSync(compile(expression, zone))
+  const [from, until] = [at - 4 * hour, at + 26 * hour]
+  const expected = scan(expression, zone, from, until)
+  assert.deepStrictEqual(iso(between(next, from, until)), iso(expected), `${expression} in ${zone}`)
+  for (const moment of [at - 1, at, at + hour, until]) {
+    assert.strictEqual(
+      cronInstants.last(next, from, moment),
+      expected.filter((instant) => instant <= moment).at(-1),
+      `the last of ${expression} in ${zone}`
+    )
+  }
+}
+
+// One expression for each change, so that each of them meets many changes
+const expressionAt = (index: number) => expressions[index % expressions.length]!
+
+it("every instant comes once, at changes of clocks in a century of ten zones", () => {
   const sampled = changes.filter((_, index) => index % 31 === 0)
   assert.isAbove(sampled.length, 25)
-  sampled.forEach(([zone, at], index) => {
-    const expression = expressions[index % expressions.length]!
-    const { next } = Effect.runSync(compile(expression, zone))
-    const [from, until] = [at - 4 * hour, at + 26 * hour]
-    const expected = scan(expression, zone, from, until)
-    assert.deepStrictEqual(iso(between(next, from, until)), iso(expected), `${expression} in ${zone}`)
-    for (const moment of [at - 1, at, at + hour, until]) {
-      assert.strictEqual(
-        cronInstants.last(next, from, moment),
-        expected.filter((instant) => instant <= moment).at(-1),
-        `the last of ${expression} in ${zone}`
-      )
+  sampled.forEach(([zone, at], index) => holdsAround(expressionAt(index), zone, at))
+})
+
+it("every instant comes once, at a fifth of the changes of clocks in a century of ten zones, and between them", {
+  tags: ["long"]
+}, () => {
+  assert.isAbove(changes.length, 800)
+  // All of them take more than a minute, and have passed
+  changes.filter((_, index) => index % 5 === 0)
+    .forEach(([zone, at], index) => holdsAround(expressionAt(index), zone, at))
+  const minutes = Date.UTC(2070, 0, 1) / minute
+  for (let index = 0; index < 40; index++) {
+    // Spread over the century, at any time of the day
+    holdsAround(
+      expressionAt(index),
+      zones[index % zones.length]!,
+      Math.floor(minutes * ((index * 0.618034) % 1)) * minute
+    )
+  }
+})
+
+it("every Sunday of a century comes once in each zone, at its time or as much later as clocks moved", () => {
+  const [from, until] = [Date.UTC(1970, 0, 4), Date.UTC(2070, 0, 1)]
+  for (const zone of zones) {
+    const offsetAt = offsetIn(zone)
+    const { next } = Effect.runSync(compile("30 2 * * 0", zone))
+    const found = between(next, from - 4 * day, until)
+    const days = found.map((at) => Math.floor((at + offsetAt(at)) / day))
+    days.forEach((one, index) => assert.strictEqual(one, days[0]! + 7 * index, `${iso([found[index]!])} in ${zone}`))
+    for (const at of found) {
+      const late = (at + offsetAt(at)) % day - 2.5 * hour
+      if (late === 0) continue
+      // Its time was skipped on this day
+      assert.strictEqual(offsetAt(at) - offsetAt(at - late - 1), late, `${iso([at])} in ${zone}`)
     }
-  })
+  }
 })
 
 it("the last instant is one that next gives, which Cron.prev of Effect does not promise", () => {

@@ -5,6 +5,7 @@ import type { CommandSpec } from "./commandSpec.ts"
 import { specOf } from "./commandSpec.ts"
 import type { Context } from "./context.ts"
 import type { Value } from "./reply.ts"
+import { Fail, Status } from "./reply.ts"
 
 /** Stands for the reply of a command that has blocked. */
 export const BLOCKED: unique symbol = Symbol("blocked")
@@ -20,8 +21,26 @@ export interface Command {
 
 export const define = (name: string, run: Handler): Command => {
   const spec = specOf(name)!
-  return { name, spec, write: spec.flags.has("write"), run }
+  const isHelp = (args: ReadonlyArray<string>) => args[1]?.toLowerCase() === "help" && spec.subcommands.has("help")
+  const withHelp: Handler = (context, args) => isHelp(args) ? help(spec) : run(context, args)
+  return { name, spec, write: spec.flags.has("write"), run: spec.subcommands.size > 0 ? withHelp : run }
 }
+
+/** A refusal is thrown from anywhere within. */
+export const runCommand = (command: Command, context: Context, args: ReadonlyArray<string>): Value | typeof BLOCKED => {
+  try {
+    return command.run(context, args)
+  } catch (error) {
+    if (error instanceof Fail) return error
+    throw error
+  }
+}
+
+/** The subcommands, without the explanations of Redis. */
+const help = ({ name, subcommands }: CommandSpec): Value => [
+  new Status(`${name.toUpperCase()} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:`),
+  ...Array.from(subcommands.keys(), (subcommand) => new Status(subcommand.toUpperCase()))
+]
 
 const arityOk = (arity: number, count: number): boolean => arity >= 0 ? count === arity : count >= -arity
 

@@ -135,6 +135,7 @@ export class Engine {
         if (left !== undefined && left.activeAt !== Infinity) db.setExpiry(key, left, left.expiresAt)
       }
     }
+    if (server.micros >= server.pause.deadline) server.pause.end()
     server.settle()
     for (const blocked of server.blocked.due(server.micros)) {
       if (blocked.client.blocked === blocked) server.unblock(blocked, blocked.timedOut)
@@ -160,9 +161,14 @@ export class Engine {
 
   /** The earliest server time, in micros, at which `tick` has something to do. */
   nextWake(): number | undefined {
-    let next = this.server.blocked.nextDeadline() ?? Infinity
+    let next = Math.min(this.server.blocked.nextDeadline() ?? Infinity, this.server.pause.deadline)
     for (const db of this.server.dbs) next = Math.min(next, db.nextActive() ?? Infinity)
     return next === Infinity ? undefined : next
+  }
+
+  /** How many deadlines it remembers, of keys that have gone too. */
+  get scheduled(): number {
+    return this.server.dbs.reduce((sum, db) => sum + db.scheduled, 0)
   }
 
   /** Called with every command and its reply, just before the session gets the reply. */
@@ -258,7 +264,7 @@ export class Engine {
   }
 
   flushScripts(): void {
-    this.server.flushScripts()
+    this.server.scripts.clear()
   }
 
   /** Answers commands with an error state, those aside that Redis serves in it; READONLY concerns writes only. */
@@ -271,7 +277,8 @@ export class Engine {
     const { server } = this
     for (const client of Array.from(server.clients.values())) server.drop(client)
     server.blocked.clear()
-    server.flushScripts()
+    server.pause.end()
+    server.scripts.clear()
     if (!options.keepData) {
       for (const db of server.dbs) db.clear()
       server.libraries.clear()

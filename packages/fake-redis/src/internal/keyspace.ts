@@ -100,8 +100,9 @@ export class Keyspace {
   put<T extends TypeName>(key: string, type: T, value: ValueTypes[T], expiresAt = Infinity): Entry<T> {
     const old = this.peek(key)
     this.host.journal(this, key)
-    const never = { expiresAt: Infinity, activeAt: Infinity, heapAt: Infinity }
-    const entry: Entry<T> = { type, value, ...never, accessedAt: this.host.now }
+    // The node of the old value serves the new one: nodes would pile up where a key is set again and again
+    const heapAt = old?.heapAt ?? Infinity
+    const entry: Entry<T> = { type, value, expiresAt: Infinity, activeAt: Infinity, heapAt, accessedAt: this.host.now }
     this.entries.set(key, entry as Entry)
     if (expiresAt !== Infinity) this.setExpiry(key, entry as Entry, expiresAt)
     if (old === undefined || old.type !== type) {
@@ -135,6 +136,18 @@ export class Keyspace {
   private schedule(key: string, entry: Entry): void {
     entry.heapAt = entry.activeAt
     push(this.heap, { at: entry.activeAt, key })
+    if (this.heap.length > 1000 && this.heap.length > 2 * this.entries.size) this.compact()
+  }
+
+  /** Leaves out the nodes of keys that have gone. */
+  private compact(): void {
+    this.heap = []
+    for (const [key, { heapAt }] of this.entries) if (heapAt !== Infinity) push(this.heap, { at: heapAt, key })
+  }
+
+  /** How many nodes wait for their time. */
+  get scheduled(): number {
+    return this.heap.length
   }
 
   /** The earliest micros at which active expiry has something to do. */

@@ -10,7 +10,7 @@ import { BlockedClients } from "./blockedClients.ts"
 import type { BusyScript } from "./busyScript.ts"
 import type { Client, Queued, Request } from "./client.ts"
 import type { Command } from "./command.ts"
-import { BLOCKED } from "./command.ts"
+import { BLOCKED, runCommand } from "./command.ts"
 import type { CommandSpec } from "./commandSpec.ts"
 import { specOf } from "./commandSpec.ts"
 import { Config } from "./config.ts"
@@ -26,13 +26,15 @@ import { Paused } from "./lua/script.ts"
 import { Monitors } from "./monitors.ts"
 import type { EventClass } from "./notifications.ts"
 import { wants, wantsKeyevent, wantsKeyspace } from "./notifications.ts"
+import { Outbox } from "./outbox.ts"
+import { Pause } from "./pause.ts"
 import type { Value } from "./reply.ts"
 import { Confirmations, Fail, QUEUED } from "./reply.ts"
 import type { BinaryPush } from "./session.ts"
 import { shape } from "./shapes.ts"
 import { Statistics } from "./statistics.ts"
 import { Subscribers } from "./subscribers.ts"
-import { Tracker } from "./tracker.ts"
+import { isReader, Tracker } from "./tracker.ts"
 import { Users } from "./users.ts"
 import { leaveMulti, touchWatchers, unwatchAll } from "./watches.ts"
 
@@ -42,6 +44,7 @@ export class Server implements KeyspaceHost {
   readonly dbs: Array<Keyspace>
   readonly clients = new Map<number, Client>()
   readonly blocked = new BlockedClients()
+  readonly pause = new Pause<Client>()
   readonly scripts = new Map<string, LuaScript>()
   readonly libraries = new Map<string, Library>()
   readonly subscribers = new Subscribers((client, push) => this.push(client, push))
@@ -66,7 +69,7 @@ export class Server implements KeyspaceHost {
   commandsProcessed = 0
   expiredKeys = 0
   startedAt: number
-  private outbox: Array<() => void> = []
+  private readonly outbox = new Outbox()
   private turns = 0
   /** The command that runs, or the script of the one that does: its keys are those that are read. */
   private outer: Pick<Queued, "args" | "spec"> = { spec: specOf("ping")!, args: [] }
@@ -134,11 +137,7 @@ export class Server implements KeyspaceHost {
   }
 
   flush(): void {
-    for (;;) {
-      const next = this.outbox.shift()
-      if (next === undefined) return
-      next()
-    }
+    this.outbox.flush()
   }
 
   /** Entry of a session's command. */
@@ -159,7 +158,7 @@ export class Server implements KeyspaceHost {
         })
       }
     }
-    if (client.blocked !== undefined || this.busy?.client === client) client.waiting.push(request)
+    if (this.mustWait(client)) client.waiting.push(request)
     else {
       this.readTime()
       this.process(client, request)
@@ -167,6 +166,10 @@ export class Server implements KeyspaceHost {
     this.settle()
     if (this.turns === 0) this.tracker.endTurn()
     this.flush()
+  }
+
+  private mustWait(client: Client): boolean {
+    return client.blocked !== undefined || this.busy?.client === client || this.pause.holds(client)
   }
 
   /** The commands that `run` submits have arrived together. */
@@ -183,6 +186,8 @@ export class Server implements KeyspaceHost {
     this.running = client
     const value = this.dispatch(client, request)
     this.running = undefined
+    // It has not begun
+    if (this.pause.holds(client)) return this.undo.commit()
     if (value !== BLOCKED) request.reply(value)
     for (const leaving of this.leaving.splice(0)) this.outbox.push(() => this.drop(leaving))
     this.tracker.settle()
@@ -195,8 +200,9 @@ export class Server implements KeyspaceHost {
     this.undo.commit()
   }
 
-  /** Serves the blocked, and what their sessions sent meanwhile. */
+  /** Serves the blocked and those who were paused, and what their sessions sent meanwhile. */
   settle(): void {
+    for (let next = this.pause.next(); next !== undefined; next = this.pause.next()) this.processWaiting(next)
     while (this.blocked.pending) {
       this.blocked.serveReady((blocked, serve) => {
         this.undo.begin()
@@ -245,7 +251,7 @@ export class Server implements KeyspaceHost {
   }
 
   private processWaiting(client: Client): void {
-    while (client.blocked === undefined && this.busy?.client !== client && !client.closed) {
+    while (!this.mustWait(client) && !client.closed) {
       const next = client.waiting.shift()
       if (next === undefined) return
       this.process(client, next)
@@ -261,6 +267,11 @@ export class Server implements KeyspaceHost {
     const admitted = admit(this, client, args)
     if (typeof admitted === "string") return this.refuse(client, admitted, name)
     const { command, spec } = admitted
+    if (this.pause.concerns(this.micros, spec, args, client, this.scripts)) {
+      client.waiting.unshift(request)
+      this.pause.hold(client)
+      return BLOCKED
+    }
     if (client.queue !== undefined && !atOnce.has(name)) {
       client.queue.push({ command, spec, args })
       return QUEUED
@@ -284,7 +295,7 @@ export class Server implements KeyspaceHost {
     // A script comes before what it runs
     const isSource = spec.flags.has("skip_monitor")
     if (isSource) this.monitors.show(this, client, spec, args, script)
-    const value = run(command, context, args)
+    const value = runCommand(command, context, args)
     this.statistics.ran(spec, value)
     this.statistics.logSlow(this, script ? undefined : client, spec, args)
     if (!isSource) this.monitors.show(this, client, spec, args, script)
@@ -309,6 +320,7 @@ export class Server implements KeyspaceHost {
     if (client.closed) return
     client.closed = true
     if (client.blocked !== undefined) this.blocked.remove(client.blocked)
+    this.pause.forget(client)
     client.waiting.length = 0
     this.subscribers.removeAll(client)
     this.tracker.disable(client)
@@ -327,22 +339,6 @@ export class Server implements KeyspaceHost {
 
   contextFor(client: Client): Context {
     return new Context(this, client, false, false)
-  }
-
-  flushScripts(): void {
-    this.scripts.clear()
-  }
-}
-
-/** A script reads nothing by itself. */
-const isReader = ({ flags }: CommandSpec): boolean => flags.has("readonly") && !flags.has("skip_monitor")
-
-const run = (command: Command, context: Context, args: ReadonlyArray<string>): Value | typeof BLOCKED => {
-  try {
-    return command.run(context, args)
-  } catch (error) {
-    if (error instanceof Fail) return error
-    throw error
   }
 }
 

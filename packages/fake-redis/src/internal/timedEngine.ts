@@ -23,6 +23,7 @@ export class TimedEngine {
   private wakeAt = Infinity
   private step: ReturnType<typeof setImmediate> | undefined
   private isStepping = false
+  private isRunning = false
 
   constructor(options: TimedEngineOptions) {
     this.engine = new Engine({
@@ -42,13 +43,22 @@ export class TimedEngine {
     this.run(() => this.engine.tick())
   }
 
-  /** Runs what may change the state, and sets the timer for the next expiry. */
+  /** Runs what may change the state, and sets the timer for the next expiry, once for all that runs within. */
   run<A>(change: () => A): A {
-    const result = change()
+    if (this.isRunning) return change()
+    this.isRunning = true
+    try {
+      return change()
+    } finally {
+      this.isRunning = false
+      this.wakeUp()
+    }
+  }
+
+  private wakeUp(): void {
     if (this.engine.isBusy && !this.isStepping) this.stepLater()
     const next = this.engine.nextWake() ?? Infinity
     if (next < this.wakeAt || this.wakeAt <= this.micros()) this.arm(next)
-    return result
   }
 
   stop(): void {

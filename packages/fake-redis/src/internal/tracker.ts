@@ -18,6 +18,9 @@ export interface Tracking {
   caching: boolean | undefined
 }
 
+/** A script reads nothing by itself. */
+export const isReader = ({ flags }: CommandSpec): boolean => flags.has("readonly") && !flags.has("skip_monitor")
+
 type Send = (client: Client, push: BinaryPush) => void
 
 export class Tracker {

@@ -68,7 +68,9 @@ alike(
   RESTORE x 0 garbage IDLETIME 5
   RESTORE x 0 garbage ABSTTL
   OBJECT FOO k
-  `
+  `,
+  // Seconds of a clock that ticks at another time in each
+  (reply) => String(reply).replace(/(IDLETIME k -> )[0-9]+$/, "$1n")
 )
 alike(
   "clients",
@@ -127,6 +129,40 @@ alike(
   SELECT 0
   `
 )
+
+/** What a client is told at once while writes, or all commands, are paused, and what once they are not. */
+const whilePaused = async (at: number | string) => {
+  const [admin, client] = [await open(at), await open(at)]
+  const replies: Array<unknown> = []
+  const ask = async (...commands: ReadonlyArray<string>) => {
+    const answers = await client.send(commands.map((command) => command.split(" ")))
+    replies.push(...answers.map(toPlain))
+  }
+  await admin.send([["FLUSHALL"], ["SET", "k", "v"], ["CLIENT", "PAUSE", "100000", "WRITE"]])
+  await ask("GET k", "EVAL_RO return{1} 0", "PING", "MULTI", "GET k", "EXEC")
+  const paused = ["SET k 2", "GET k", "EVAL return{2} 0", "MULTI", "SET k 3", "EXEC", "PUBLISH c x", "PFCOUNT none"]
+  let isOver = false
+  const later = ask(...paused).then(() => isOver = true)
+  const [before] = await admin.send([["GET", "k"]])
+  replies.push(before, isOver)
+  await admin.send([["CLIENT", "UNPAUSE"]])
+  await later
+  // A shorter pause does not end a longer one; everybody waits for its end
+  const start = performance.now()
+  await admin.send([["CLIENT", "PAUSE", "300"], ["CLIENT", "PAUSE", "1", "WRITE"]])
+  await ask("PING", "GET k")
+  replies.push(performance.now() - start >= 290)
+  await admin.send([["CLIENT", "PAUSE", "100000", "WRITE"], ["CLIENT", "UNPAUSE"], ["SET", "k", "4"]])
+  admin.close()
+  client.close()
+  return replies
+}
+
+it("a pause of clients", async () => {
+  const [ours, theirs] = [await whilePaused(where().fake.port), await whilePaused(where().real.path)]
+  assert.deepStrictEqual(ours, theirs)
+  assert.include(ours, false, "a write has waited")
+})
 
 it("an idle time goes on while commands only ask about the key", async () => {
   await using server = await createFakeRedis()

@@ -8,7 +8,7 @@ import { CATEGORIES } from "../commandSpec.ts"
 import type { Context } from "../context.ts"
 import { formatDouble, integer } from "../numbers.ts"
 import type { Value } from "../reply.ts"
-import { Dictionary, Fail, fail, Members, OK, Status, syntaxError } from "../reply.ts"
+import { Dictionary, Fail, fail, Members, OK, syntaxError } from "../reply.ts"
 import { BadRule } from "../selector.ts"
 import type { User } from "../users.ts"
 
@@ -158,8 +158,6 @@ const acl: Handler = (context, args) => {
     case "load":
     case "save":
       return fail(NO_FILE)
-    case "help":
-      return [new Status("ACL <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")]
     default:
       return syntaxError()
   }

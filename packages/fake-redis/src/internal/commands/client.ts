@@ -50,12 +50,18 @@ const client: Handler = (context, args) => {
       return client.tracking === undefined ? -1 : client.tracking.redirect
     case "reply":
       return replies(client, args[2]!.toLowerCase())
-    case "pause":
+    case "pause": {
       if (args.length > 4) return syntaxError()
       if (args[3] !== undefined && !/^(?:write|all)$/i.test(args[3])) {
         return fail("ERR CLIENT PAUSE mode must be WRITE or ALL")
       }
-      if (integer(args[2]!, BAD_TIMEOUT) < 0) return fail("ERR timeout is negative")
+      const millis = integer(args[2]!, BAD_TIMEOUT)
+      if (millis < 0) return fail("ERR timeout is negative")
+      server.pause.begin(server.micros, server.micros + millis * 1000, args[3]?.toLowerCase() !== "write")
+      return OK
+    }
+    case "unpause":
+      server.pause.end()
       return OK
     case "getname":
       return client.name === "" ? null : client.name

@@ -212,7 +212,6 @@ const move: Handler = (context, args) => {
 
 const object: Handler = (context, args) => {
   const what = args[1]!.toLowerCase()
-  if (what === "help") return ["OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"]
   const entry = context.db.inspect(args[2]!)
   if (entry === undefined) return null
   if (what === "idletime") return Math.floor((context.now - entry.accessedAt) / 1000)

@@ -114,7 +114,7 @@ const script: Handler = (context, args) => {
       if (args[2] !== undefined && !/^(?:sync|async)$/i.test(args[2])) {
         return fail("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
       }
-      context.server.flushScripts()
+      context.server.scripts.clear()
       return OK
     case "kill":
       return killBusy(context.server.busy, "script")

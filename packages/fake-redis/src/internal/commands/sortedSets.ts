@@ -22,7 +22,13 @@ export const itemsReply = (items: ReadonlyArray<Scored>, withScores: boolean): A
   withScores ? items.flatMap((item) => [item.member, formatDouble(item.score)]) : items.map((item) => item.member)
 
 /** Puts a computed sorted set under a key, or removes the key when there is nothing in it. */
-export const storeSorted = (context: Context, key: string, items: ReadonlyArray<Scored>, event: string): number => {
+export const storeSorted = (
+  context: Context,
+  key: string,
+  items: ReadonlyArray<Scored>,
+  event: string,
+  isBuiltOneByOne = false
+): number => {
   if (items.length === 0) {
     if (context.db.peek(key) !== undefined) {
       context.db.remove(key)
@@ -31,8 +37,12 @@ export const storeSorted = (context: Context, key: string, items: ReadonlyArray<
     return 0
   }
   const zset = new SortedSet()
-  growSortedSet(zset, context.server.config, items.map(({ member }) => member))
-  for (const { member, score } of items) zset.set(member, score)
+  const { config } = context.server
+  if (!isBuiltOneByOne) growSortedSet(zset, config, items.map(({ member }) => member))
+  for (const { member, score } of items) {
+    if (isBuiltOneByOne) growSortedSet(zset, config, [member])
+    zset.set(member, score)
+  }
   context.db.put(key, "zset", zset)
   context.changed(key, "z", event)
   return items.length

@@ -40,7 +40,6 @@ const subcommandError = (args: ReadonlyArray<string>): never =>
 
 const xgroup: Handler = (context, args) => {
   const sub = args[1]!.toLowerCase()
-  if (sub === "help") return ["XGROUP <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"]
   const key = args[2]!
   const name = args[3]!
   let make = false

@@ -66,7 +66,6 @@ const sorted = <A extends { readonly name: string }>(items: ReadonlyMap<string, 
 
 const xinfo: Handler = (context, args) => {
   const sub = args[1]!.toLowerCase()
-  if (sub === "help") return ["XINFO <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"]
   const stream = context.db.readAs(args[2]!, "stream")?.value
   if (stream === undefined) return fail("ERR no such key")
   if (sub === "groups") {

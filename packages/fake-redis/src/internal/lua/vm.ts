@@ -40,6 +40,12 @@ const outside = new Fail("ERR attempt to yield from outside a coroutine")
 
 const idleHost: ScriptHost = { call: () => null, random: () => 0, mayRun: () => undefined }
 
+/** A Lua thread, and what keeps it from being collected. */
+interface Thread {
+  readonly thread: number
+  readonly ref: number
+}
+
 class Vm implements LuaVm {
   private readonly m: LuaModule
   private readonly stack: LuaStack
@@ -51,6 +57,8 @@ class Vm implements LuaVm {
   private readonly invokeRef: number
   private readonly traceRef: number
   private nextCallback = 1
+  /** One whose script has ended, for the next. */
+  private idleThread: Thread | undefined
   /** The functions of the library that is loading. */
   private registered: Array<LuaFunction> = []
   private current = new Run(idleHost)
@@ -224,8 +232,8 @@ class Vm implements LuaVm {
 
   private startPausable(run: Run, name: string, push: (L: number) => number, prepare: () => void): Value | Paused {
     const { L, m } = this
-    const thread = m._lua_newthread(L)
-    const ref = m._luaL_ref(L, REGISTRY)
+    const { ref, thread } = this.idleThread ?? { thread: m._lua_newthread(L), ref: m._luaL_ref(L, REGISTRY) }
+    this.idleThread = undefined
     run.thread = thread
     const resume = (count: number): Value | Paused => {
       this.current = run
@@ -238,7 +246,13 @@ class Vm implements LuaVm {
           run.isKilled = true
         })
       }
-      const value = status > 1 ? this.threadError(thread, ref, name) : status === 1 ? outside : this.result(thread, run)
+      if (status === 0) {
+        const value = this.result(thread, run)
+        m._lua_settop(thread, 0)
+        this.idleThread = { thread, ref }
+        return value
+      }
+      const value = status > 1 ? this.threadError(thread, ref, name) : outside
       m._luaL_unref(L, REGISTRY, ref)
       return value
     }

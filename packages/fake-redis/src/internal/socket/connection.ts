@@ -36,7 +36,7 @@ export const serve = (timed: TimedEngine, socket: Socket): void => {
   }
   const session: SocketSession = new SocketSession(connect(timed), schedule)
   socket.on("data", (chunk) => {
-    timed.engine.turn(() => session.receive(chunk))
+    timed.run(() => timed.engine.turn(() => session.receive(chunk)))
     if (isFull || !session.hasRoom) socket.pause()
   })
   socket.on("drain", () => {
