@@ -166,6 +166,29 @@ const summary = (rows: ReadonlyArray<Row>) => {
   ].join("\n")
 }
 
+/** What ours takes longer than raw for each operation, in microseconds, where a row says how long one takes. */
+const addedMicros = ({ id, ours, raw, unit }: Row): number | undefined =>
+  unit === "ms" && id.startsWith("handoff-")
+    ? 1000 * (ours - raw)
+    : id === "uncontended-1"
+    ? 1e6 / ours - 1e6 / raw
+    : undefined
+
+const addedCpu = ({ columns }: Row): number | undefined => {
+  const values = columns?.find(({ title }) => title === "node CPU, us each")?.values
+  return values?.["ours"] === undefined || values["raw"] === undefined ? undefined : values["ours"] - values["raw"]
+}
+
+/** A fast machine makes raw faster, and leaves to ours what it adds. */
+const added = () => {
+  const lines = results.rows.filter((row) => row.against === undefined && !isForCharts.has(row.id)).flatMap((row) => {
+    const [micros, cpu] = [addedMicros(row), addedCpu(row)]
+    const cell = (value: number | undefined) => value === undefined ? "" : String(Math.round(value))
+    return micros === undefined ? [] : [`| ${row.title} | ${cell(micros)} | ${cell(cpu)} |`]
+  })
+  return ["|  | time, us | node CPU, us |", "| --- | ---: | ---: |", ...lines].join("\n")
+}
+
 /** The quick run that later ones compare with: it is made with each change of the hot path, a full one seldom. */
 const quick = async () => {
   const text = await read("quick.json").catch(() => undefined)
@@ -199,6 +222,7 @@ const ofQuick = await quick()
 const generated: Record<string, () => string> = {
   circumstances,
   tables,
+  added,
   profiles,
   sizes,
   charts: () => ofCharts,

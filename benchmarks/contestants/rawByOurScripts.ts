@@ -49,7 +49,7 @@ export const open = async ({ leaseMillis, url }: Connect): Promise<Locks> => {
         if (period !== leaseMillis) void call("c", id, token, leaseMillis)
         granted()
       })
-      void call("a", id, "wait", leaseMillis, confirmMillis, "", 0).then(([reply]) => {
+      void call("w", id).then(([reply]) => {
         if (typeof reply === "string") granted()
       })
     })

@@ -80,8 +80,8 @@ const writeAcquire = (
   call: Call,
   { confirm, id, lease, mode, mutex, ticket, unfair = false }: AcquireRequest
 ) => {
-  const isPlain = mode === "try" && !unfair && ticket === undefined
-  if (isPlain && call.shares(millis(lease), millis(confirm))) call.add("t", mutex, id)
+  const isPlain = !unfair && ticket === undefined
+  if (isPlain && call.shares(millis(lease), millis(confirm))) call.add(mode === "try" ? "t" : "w", mutex, id)
   else {
     call.add("a", mutex, id, mode, millis(lease), millis(confirm), ticket ?? "", unfair ? "1" : "0")
   }
@@ -89,7 +89,10 @@ const writeAcquire = (
 
 const writeRelease = (call: Call, request: ReleaseRequest) => {
   const { confirm, id, lease, mutex, requeue, unfair = false } = request
-  if (requeue === undefined && !unfair && call.shares(millis(lease), millis(confirm))) return call.add("r", mutex, id)
+  const isPlain = !unfair && (requeue === undefined || millis(requeue.lease) === millis(lease))
+  if (isPlain && call.shares(millis(lease), millis(confirm))) {
+    return requeue === undefined ? call.add("r", mutex, id) : call.add("q", mutex, id, requeue.id)
+  }
   call.add(
     "d",
     mutex,

@@ -11,14 +11,14 @@ export interface Call {
   readonly reply: unknown
 }
 
-const widths: Record<string, number> = { t: 1, a: 6, c: 3, r: 1, d: 6, i: 1 }
+const widths: Record<string, number> = { t: 1, w: 1, a: 6, c: 3, r: 1, q: 2, d: 6, i: 1 }
 
 /** Of any command; none if it is not that script. */
 export const callsOf = (args: ReadonlyArray<string>, reply: unknown): ReadonlyArray<Call> => {
   if (args[0] !== "EVALSHA" && args[0] !== "EVAL") return []
   const keys = Number(args[2])
   const codes = args[3 + keys] ?? ""
-  if (!/^[tacrdi]+$/i.test(codes) || keys !== 4 * codes.replace(/[A-Z]/g, "").length) return []
+  if (!/^[twacrqdi]+$/i.test(codes) || keys !== 4 * codes.replace(/[A-Z]/g, "").length) return []
   let at = 3 + keys + 4
   let key = -1
   return [...codes].flatMap((letter, index) => {
@@ -27,12 +27,12 @@ export const callsOf = (args: ReadonlyArray<string>, reply: unknown): ReadonlyAr
     if (letter === code) key += 4
     const own = args.slice(at, at += widths[code]!)
     return code === "i" ? [] : [{
-      kind: code === "t" || code === "a" ? "acquire" : code === "c" ? "confirm" : "release",
+      kind: "twa".includes(code) ? "acquire" : code === "c" ? "confirm" : "release",
       ownerKey: args[key]!,
       id: own[0]!,
-      mode: code === "a" ? own[1]! : "try",
+      mode: code === "a" ? own[1]! : code === "w" ? "wait" : "try",
       unfair: code === "a" ? own[5] === "1" : code === "d" && own[3] === "1",
-      requeue: code === "d" ? own[4]! : "",
+      requeue: code === "d" ? own[4]! : code === "q" ? own[1]! : "",
       reply: Array.isArray(reply) ? reply[index] : reply
     }]
   })

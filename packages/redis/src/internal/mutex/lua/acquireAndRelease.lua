@@ -20,9 +20,11 @@
 --- Operands by letter:
 ---
 ---   t  a plain try: lease id
+---   w  a plain acquire that queues, without a ticket: lease id
 ---   a  any acquire: lease id, 'try' or 'wait', lease ms, confirm ms, ticket or '', unfair
 ---   c  a confirmation of a grant: lease id, token, lease ms
 ---   r  a plain release: lease id
+---   q  a plain release that queues another: lease id, lease id to queue
 ---   d  any release: lease id, confirm ms, lease ms of a fresh waiter, unfair, lease id to queue or '', its lease ms
 ---   i  an inspection: how many waiters to name
 
@@ -59,6 +61,8 @@ for i = 1, #codes do
         local id = ARGV[at]
         if code == 't' then
           return acquire(id, 'try', plainLease, plainConfirm, nil, false)
+        elseif code == 'w' then
+          return acquire(id, 'wait', plainLease, plainConfirm, nil, false)
         elseif code == 'a' then
           local mode, lease, confirm, ticket = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], tonumber(ARGV[at + 4])
           return acquire(id, mode, lease, confirm, ticket, ARGV[at + 5] == '1')
@@ -66,6 +70,8 @@ for i = 1, #codes do
           return confirmGrant(id, ARGV[at + 1], ARGV[at + 2])
         elseif code == 'r' then
           return release(id, plainConfirm, plainLease, false, '')
+        elseif code == 'q' then
+          return release(id, plainConfirm, plainLease, false, ARGV[at + 1], plainLease)
         elseif code == 'i' then
           return inspect(tonumber(id))
         end
@@ -84,6 +90,6 @@ for i = 1, #codes do
     reply = { 'error', text }
   end
   replies[i] = reply
-  at = at + ((code == 'a' or code == 'd') and 6 or code == 'c' and 3 or 1)
+  at = at + ((code == 'a' or code == 'd') and 6 or code == 'c' and 3 or code == 'q' and 2 or 1)
 end
 return replies

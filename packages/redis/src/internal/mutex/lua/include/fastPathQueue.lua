@@ -1,13 +1,13 @@
---- Queues an acquire without a ticket by the fewest commands, where the owner and the first waiters are of ours.
+--- Queues a plain acquire by the fewest commands, where the owner and the first waiters are of ours.
 ---
 --- Leaves `reply` unset, and everything as it was but for that place, where there is more to it.
---- Needs owner, queue, fence, code, at.
+--- Needs owner, queue, fence, plainLease, plainConfirm, code, at.
 --- Sets reply.
 --- @include clock.lua
 --- @include stockSimba.lua
 
-if code == 'a' and ARGV[at + 1] == 'wait' and ARGV[at + 4] == '' then
-  local id, lease, confirm = ARGV[at], ARGV[at + 2], ARGV[at + 3]
+if code == 'w' then
+  local id = ARGV[at]
   local current, minted = redis.pcall('GET', owner), redis.pcall('GET', fence)
   local areOurs = type(current) == 'string' and current ~= id and inboxOf(current) and type(minted) ~= 'table'
   local last = areOurs and redis.pcall('ZRANGE', queue, -1, -1, 'WITHSCORES')
@@ -20,7 +20,7 @@ if code == 'a' and ARGV[at + 1] == 'wait' and ARGV[at + 4] == '' then
     end
     if areOurs then
       local left = redis.call('PTTL', owner)
-      local keep = math.max(left, 0) + tonumber(lease) + tonumber(confirm)
+      local keep = math.max(left, 0) + tonumber(plainLease) + tonumber(plainConfirm)
       if redis.call('PTTL', queue) < keep then
         redis.call('PEXPIRE', queue, string.format('%.0f', keep))
       end
