@@ -1,12 +1,20 @@
 import { type FencingToken, Mutex, MutexName } from "@effect-simba/core"
 import { assert, it } from "@effect/vitest"
-import { Clock, Duration, Effect, Exit, References } from "effect"
+import { Clock, Duration, Effect, Exit, Fiber, References } from "effect"
 import { HeldLease } from "../../src/internal/mutex/heldLease.ts"
 import type { HeldLeases } from "../../src/internal/mutex/heldLeases.ts"
 import { protect } from "../../src/internal/mutex/leaseHandle.ts"
 import { termsOf } from "../../src/internal/mutex/leaseOptions.ts"
 import { TestLive } from "../support/setup.ts"
 import { stalling } from "../support/stalling.ts"
+
+const terms = termsOf({ ttl: Duration.seconds(10), transition: Duration.seconds(6), localTurn: Duration.zero })
+
+const leaseOf = (name: string) => {
+  const id = `1-aaaaaaaaaaaa:${name}` as MutexName.LeaseId
+  const token = 1 as FencingToken.FencingToken
+  return new HeldLease(MutexName.MutexName.make(name), id, token, terms, { monotonic: 0, wall: 0 })
+}
 
 it.effect("a fiber that is set aside while it begins to wait for a loss hears of it", () =>
   Effect.gen(function*() {
@@ -62,14 +70,7 @@ it.effect("work that is set aside while its protection begins does not begin aft
 
 it.effect("work under two leases does not begin where the check of the second ends the first", () =>
   Effect.gen(function*() {
-    const terms = termsOf({ ttl: Duration.seconds(10), transition: Duration.seconds(6), localTurn: Duration.zero })
-    const [first, second] = ["a", "b"].map((name) => {
-      const id = `1-aaaaaaaaaaaa:${name}` as MutexName.LeaseId
-      return new HeldLease(MutexName.MutexName.make(name), id, 1 as FencingToken.FencingToken, terms, {
-        monotonic: 0,
-        wall: 0
-      })
-    }) as [HeldLease, HeldLease]
+    const [first, second] = [leaseOf("a"), leaseOf("b")]
     // As a finalizer of overdue work does that closes the scope of another lease
     const leases = {
       now: () => ({ monotonic: 1, wall: 1 }),
@@ -81,4 +82,21 @@ it.effect("work under two leases does not begin where the check of the second en
     const work = protect(leases, [first, second], Effect.sync(() => void (hasBegun = true)))
     assert.isTrue(Exit.isFailure(yield* Effect.exit(work)))
     assert.isFalse(hasBegun)
+  }))
+
+it.effect("a release that work calls for as it begins awaits all work that is beginning", () =>
+  Effect.gen(function*() {
+    const lease = leaseOf("m")
+    // One piece of work begins another, which closes the scope of the lease in its first part
+    lease.startWork()
+    lease.startWork()
+    const ending = yield* Effect.forkChild(lease.endWorks()!, { startImmediately: true })
+    const [outer, inner] = [yield* Effect.forkChild(Effect.never), yield* Effect.forkChild(Effect.never)]
+    lease.addWork(inner)
+    yield* Effect.repeat(Effect.yieldNow, { times: 10 })
+    assert.isUndefined(ending.pollUnsafe())
+    lease.addWork(outer)
+    yield* Fiber.join(ending)
+    assert.isDefined(outer.pollUnsafe())
+    assert.isDefined(inner.pollUnsafe())
   }))

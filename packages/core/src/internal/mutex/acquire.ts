@@ -74,7 +74,6 @@ const obtain = (
 
     const join = (queue: LocalQueue) => {
       waiter = queue.join(attempt, fiber, isAsking)
-      isAsking = false
       return waiter.outcome
     }
 
