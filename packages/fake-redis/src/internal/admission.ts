@@ -44,7 +44,7 @@ const refusedHere = (
 ): string | undefined => {
   const [name] = spec.name.split("|")
   if (protocol === 2 && subscribed > 0 && !whileSubscribed.has(name!)) {
-    return `ERR Can't execute '${name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context`
+    return `ERR Can't execute '${spec.name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context`
   }
   if (isMonitor && (spec.flags.has("write") || spec.flags.has("readonly"))) {
     return "ERR Replica can't interact with the keyspace"

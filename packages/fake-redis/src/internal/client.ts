@@ -56,6 +56,8 @@ export interface Client {
   touched: boolean
   watched: Array<Watched>
   blocked: Blocked | undefined
+  /** Where messages to it go while it runs a transaction: between the replies. */
+  interleaved: Array<BinaryPush> | undefined
   /** What arrived while the client was blocked. */
   readonly waiting: Array<Request>
 }

@@ -102,6 +102,7 @@ export class Engine {
       touched: false,
       watched: [],
       blocked: undefined,
+      interleaved: undefined,
       waiting: []
     }
     server.clients.set(client.id, client)

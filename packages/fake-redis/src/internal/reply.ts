@@ -70,8 +70,19 @@ export class Confirmations {
   }
 }
 
+/** A reply within that of EXEC, behind messages that its client was sent meanwhile. */
+export class Interleaved {
+  readonly pushes: ReadonlyArray<BinaryPush>
+  readonly value: Value
+  constructor(pushes: ReadonlyArray<BinaryPush>, value: Value) {
+    this.pushes = pushes
+    this.value = value
+  }
+}
+
 export type Value =
   | string
+  | Interleaved
   | number
   | bigint
   | boolean
@@ -164,6 +175,7 @@ export const toReply = (value: Value): Reply => {
   if (value instanceof Double || value instanceof Verbatim) return fromBytes(value.text)
   if (value instanceof BigNumber) return value.digits
   if (value instanceof Confirmations) return value.items[value.items.length - 1]![2]
+  if (value instanceof Interleaved) return toReply(value.value)
   return value instanceof NullList ? null : value.items.map(toReply)
 }
 

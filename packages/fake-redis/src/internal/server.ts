@@ -131,9 +131,8 @@ export class Server implements KeyspaceHost {
   }
 
   push(client: Client, push: BinaryPush): void {
-    this.outbox.push(() => {
-      if (!client.closed) client.push(push)
-    })
+    if (client.interleaved === undefined) this.outbox.push(() => client.closed ? undefined : client.push(push))
+    else client.interleaved.push(push)
   }
 
   flush(): void {

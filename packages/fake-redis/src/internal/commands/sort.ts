@@ -78,7 +78,9 @@ const elementsOf = (context: Context, key: string): ReadonlyArray<string> => {
 
 const compare = (a: string, b: string): number => a < b ? -1 : a > b ? 1 : 0
 
-const scoreOf = (text: string): number => {
+const scoreOf = (weight: string): number => {
+  // As strtod, which sees nothing behind a byte 0
+  const [text = ""] = weight.split("\0", 1)
   const trimmed = text.trimStart()
   const score = trimmed === "" && text === "" ? 0 : parseDouble(trimmed)
   return score === undefined ? fail("ERR One or more scores can't be converted into double") : score

@@ -6,7 +6,8 @@ import type { Command, Handler } from "../command.ts"
 import { BLOCKED, define } from "../command.ts"
 import { Context } from "../context.ts"
 import type { Value } from "../reply.ts"
-import { Fail, fail, OK } from "../reply.ts"
+import { Fail, fail, Interleaved, OK } from "../reply.ts"
+import type { BinaryPush } from "../session.ts"
 import { shape } from "../shapes.ts"
 import { leaveMulti, unwatchAll, watch } from "../watches.ts"
 
@@ -58,9 +59,14 @@ const exec: Handler = ({ client, server }) => {
       replies.push(new Fail(denialInTransaction(denial)))
       continue
     }
+    // Messages to oneself come between the replies
+    const pushes: Array<BinaryPush> = []
+    if (client.wire && client.protocol === 3) client.interleaved = pushes
     const value = server.call(new Context(server, client, true, false), command, spec, args)
+    client.interleaved = undefined
     const reply = value === BLOCKED ? null : value
-    replies.push(client.wire ? shape(client.protocol, args, reply) : reply)
+    const shaped = client.wire ? shape(client.protocol, args, reply) : reply
+    replies.push(pushes.length > 0 ? new Interleaved(pushes, shaped) : shaped)
   }
   return replies
 }

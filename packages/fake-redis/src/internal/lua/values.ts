@@ -4,7 +4,18 @@
  */
 import { formatDouble, parseDouble } from "../numbers.ts"
 import type { Confirmations, Value } from "../reply.ts"
-import { BigNumber, Dictionary, Double, Fail, isList, Members, NullList, Status, Verbatim } from "../reply.ts"
+import {
+  BigNumber,
+  Dictionary,
+  Double,
+  Fail,
+  Interleaved,
+  isList,
+  Members,
+  NullList,
+  Status,
+  Verbatim
+} from "../reply.ts"
 import type { LuaStack } from "./stack.ts"
 import { T } from "./wasmModule.ts"
 
@@ -35,7 +46,7 @@ export const pushValue = (stack: LuaStack, L: number, value: Value, nil: boolean
       pushValue(stack, L, item, nil)
       m._lua_rawseti(L, -2, index + 1)
     })
-  } else pushTyped(stack, L, value, nil)
+  } else if (!(value instanceof Interleaved)) pushTyped(stack, L, value, nil)
 }
 
 type Typed = Double | Dictionary | Members | Verbatim | BigNumber | Confirmations

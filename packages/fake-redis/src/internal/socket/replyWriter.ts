@@ -8,6 +8,7 @@ import {
   Dictionary,
   Double,
   Fail,
+  Interleaved,
   isList,
   Members,
   NullList,
@@ -46,6 +47,9 @@ export const writeReply = (value: Value, protocol: Protocol): string => {
     return value ? ":1\r\n" : "$-1\r\n"
   }
   if (value instanceof NullList) return protocol === 3 ? "_\r\n" : "*-1\r\n"
+  if (value instanceof Interleaved) {
+    return value.pushes.map((push) => writePush(push, protocol)).join("") + writeReply(value.value, protocol)
+  }
   if (value instanceof Confirmations) return value.items.map((item) => pushed(item, protocol)).join("")
   if (protocol === 2) {
     if (value instanceof Double || value instanceof Verbatim) return bulk(value.text)
