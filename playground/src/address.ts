@@ -7,8 +7,9 @@ export interface Address {
   readonly acts: ReadonlyArray<Act>
   /** A plan of the simulator. */
   readonly plan: string | undefined
-  /** How the simulator made a failing history short. */
+  /** How many processes there are at first, if not as many as the scenario or the plan has. */
   readonly clients: number | undefined
+  /** How the simulator made a failing history short. */
   readonly duration: number | undefined
   readonly enabled: ReadonlyArray<string> | undefined
   /** Without all that is around the picture, for a page that embeds it. */
@@ -32,8 +33,14 @@ export const read = (hash: string): Address => {
   }
 }
 
-export const ofScenario = (scenario: string, seed: string, acts: ReadonlyArray<Act>): string => {
+export const ofScenario = (
+  scenario: string,
+  seed: string,
+  acts: ReadonlyArray<Act>,
+  clients?: number
+): string => {
   const query = new URLSearchParams({ scenario, seed })
+  if (clients !== undefined) query.set("clients", String(clients))
   if (acts.length > 0) query.set("acts", format(acts))
   return `#${query}`
 }

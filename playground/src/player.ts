@@ -54,9 +54,15 @@ export class Player {
     for (const listener of this.listeners) listener()
   }
 
-  async load(scenario: Scenario, seed: string, acts: ReadonlyArray<Act>, isPlaying: boolean): Promise<void> {
+  async load(
+    scenario: Scenario,
+    seed: string,
+    acts: ReadonlyArray<Act>,
+    isPlaying: boolean,
+    clients?: number
+  ): Promise<void> {
     const load = ++this.loads
-    const world = await World.make(scenario, seed, acts)
+    const world = await World.make(scenario, seed, acts, clients)
     if (load !== this.loads) return
     this.world = world
     this.target = 0
@@ -97,7 +103,7 @@ export class Player {
 
   replay(): void {
     const { world } = this
-    if (world !== undefined) void this.load(world.scenario, world.seed, [], true)
+    if (world !== undefined) void this.load(world.scenario, world.seed, [], true, world.clients)
   }
 
   /** Lets a little virtual time pass. */
@@ -128,7 +134,7 @@ export class Player {
     const { world } = this
     if (world === undefined) return
     world.perform(act)
-    history.replaceState(null, "", address.ofScenario(world.scenario.id, world.seed, world.acts))
+    history.replaceState(null, "", address.ofScenario(world.scenario.id, world.seed, world.acts, world.clients))
     this.changed()
   }
 

@@ -65,6 +65,15 @@ describe("Scenarios", () => {
     assert.strictEqual(again.parts().length, 6)
   })
 
+  it("begins with two to twelve processes", async () => {
+    const free = scenarioOf("free")!
+    for (const [wanted, count] of [[2, 2], [12, 12], [1, 2], [99, 12]] as const) {
+      const world = await World.make(free, "1", [], wanted)
+      world.advance(500)
+      assert.strictEqual(world.parts().length, count)
+    }
+  })
+
   it("shows the places of those who wait, the time left, and who is paused or gone", async () => {
     const world = await World.make(scenarioOf("free")!, "1")
     world.advance(400)

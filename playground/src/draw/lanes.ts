@@ -48,7 +48,7 @@ export const bar = (lane: Lane, span: Span, now: number, plan: Layout, ordinal: 
       const bad = span.end === "lost" || span.end === "killed"
       return [
         { kind: "rect", x, y: y - size / 2, w: Math.max(2, w), h: size, fill: "lead", radius: 3, hit: at("leads") },
-        ...w > 9 + 9 * ordinal.length && ordinal !== ""
+        ...w > 8 + 8 * ordinal.length && ordinal !== ""
           ? [{ kind: "text", x: x + 6, y: y + 4, text: ordinal, ink: "onLead", size: 12, isBold: true } as const]
           : [],
         ...bad ? cross(end, y, size * 0.36) : []

@@ -55,8 +55,7 @@ const node = (
   part: Part,
   { x, y }: Place,
   r: number,
-  view: StageView,
-  ordinals: History["ordinals"]
+  view: StageView
 ): ReadonlyArray<Shape> => {
   const hit: Hit = { x: x - r, y: y - r, w: 2 * r, h: 2 * r, title: part.name, lines: describe(part, view.streams) }
   const isDead = part.state === "dead"
@@ -67,7 +66,7 @@ const node = (
     : view.streams > 0
     ? String(part.streams)
     : leads
-    ? part.token === undefined ? "" : `#${ordinals.get(part.token) ?? ""}`
+    ? part.ordinal === undefined ? "" : `#${part.ordinal}`
     : waits
     ? part.place === undefined ? "…" : String(part.place)
     : ""
@@ -238,6 +237,6 @@ export const stage = (history: History, parts: ReadonlyArray<Part>, view: StageV
           align: "middle"
         } as const
       ],
-    ...parts.flatMap((part, index) => node(part, places[index]!, r, view, history.ordinals))
+    ...parts.flatMap((part, index) => node(part, places[index]!, r, view))
   ]
 }

@@ -56,7 +56,7 @@ export const App = () => {
   const scenario = scenarioOf(current.scenario ?? "") ?? scenarios[0]!
   useEffect(() => {
     if (current.plan !== undefined) return player.unload()
-    void player.load(scenario, current.seed, current.acts, !calm())
+    void player.load(scenario, current.seed, current.acts, !calm(), current.clients)
   }, [current])
   const content = current.plan === undefined
     ? <ScenarioView player={player} scenario={scenario} seed={current.seed} />

@@ -58,7 +58,9 @@ export const Controls = ({ onExport, player }: { readonly player: Player; readon
         onSubmit={(event) => {
           event.preventDefault()
           const seed = new FormData(event.currentTarget).get("seed")
-          if (world !== undefined) location.hash = address.ofScenario(world.scenario.id, String(seed), [])
+          if (world !== undefined) {
+            location.hash = address.ofScenario(world.scenario.id, String(seed), [], world.clients)
+          }
         }}
       >
         <label>

@@ -1,7 +1,8 @@
 /** The processes as a list, each with what can be done to it; and the server. */
+import * as address from "../address.ts"
 import type { Player } from "../player.ts"
 import type { Verb } from "../world/acts.ts"
-import { maxProcesses, type Part } from "../world/world.ts"
+import { maxProcesses, minProcesses, type Part } from "../world/world.ts"
 import { useChanges } from "./hooks.ts"
 
 const ordinal = (place: number) => `${place}${["th", "st", "nd", "rd"][place > 3 ? 0 : place]}`
@@ -11,7 +12,10 @@ const stateOf = (part: Part, streams: boolean): string => {
   const paused = part.state === "paused" ? "paused, " : ""
   if (streams) return `${paused}${part.streams} data streams`
   if (part.activity === "leading") {
-    return `${paused}leading${part.timeLeft === undefined ? "" : `, ${(part.timeLeft / 1000).toFixed(1)} s left`}`
+    const token = part.ordinal === undefined ? "" : `, token #${part.ordinal}`
+    return `${paused}leading${
+      part.timeLeft === undefined ? "" : `, ${(part.timeLeft / 1000).toFixed(1)} s left`
+    }${token}`
   }
   if (part.activity === "waiting") {
     return `${paused}waiting${part.place === undefined ? "" : `, ${ordinal(part.place)}`}`
@@ -80,6 +84,22 @@ export const Fleet = ({ player }: { readonly player: Player }) => {
         {serve("drop-subscribers", "drop subscribers")}
         <strong>Fleet</strong>
         {serve("add", "add a process", parts.length >= maxProcesses)}
+        {world.scenario.id === "free" && (
+          <label>
+            begin with{" "}
+            <select
+              value={world.clients ?? world.scenario.clients}
+              onChange={(event) => {
+                location.hash = address.ofScenario("free", world.seed, [], Number(event.currentTarget.value))
+              }}
+            >
+              {Array.from(
+                { length: maxProcesses - minProcesses + 1 },
+                (_, index) => <option key={index} value={index + minProcesses}>{index + minProcesses}</option>
+              )}
+            </select>
+          </label>
+        )}
         {!streams && (
           <button
             type="button"

@@ -225,7 +225,7 @@ export class History {
     // Neither an acquire nor a release, and it names the owner and its id: the lease is confirmed, or renewed
     for (const { client: owner, from, id, resource } of this.holders.values()) {
       if (owner !== client || !args.includes(id) || !args.includes(this.lock.ownerKey(resource))) continue
-      const isFirst = at - from < 500 && !this.confirmed.has(id)
+      const isFirst = at - from < 1500 && !this.confirmed.has(id)
       this.confirmed.add(id)
       this.lane(client).mark(isFirst ? "confirmed" : "renewal", at, `${isFirst ? "confirmed" : "renewed"} its lease`)
     }

@@ -8,6 +8,7 @@ import * as mutexFleet from "./mutexFleet.ts"
 import type { Scenario } from "./scenarios.ts"
 import * as streamFleet from "./streamFleet.ts"
 
+export const minProcesses = 2
 export const maxProcesses = 12
 
 const options = (scenario: Scenario, seed: string, clients: number, desk: Desk) => {
@@ -25,6 +26,8 @@ export interface Part {
   /** Milliseconds until the local deadline of its lease, by its own clock. */
   readonly timeLeft: number | undefined
   readonly token: number | undefined
+  /** Which one it is, from 1: tokens are long numbers. */
+  readonly ordinal: number | undefined
   /** In the queue of the fleet, from 1; none for a process that does not wait. */
   readonly place: number | undefined
   /** How many data streams it owns. */
@@ -40,6 +43,8 @@ export class World {
   readonly history: History
   /** What hands did, so that the address repeats it. */
   readonly acts: Array<Act>
+  /** How many processes there were at first; undefined for as many as the scenario has. */
+  readonly clients: number | undefined
   readonly desk: Desk
   readonly live: Simulation.Live
   private readonly script: Array<Act>
@@ -50,6 +55,7 @@ export class World {
     scenario: Scenario,
     seed: string,
     acts: ReadonlyArray<Act>,
+    clients: number | undefined,
     desk: Desk,
     live: Simulation.Live,
     lock: Simulation.LockModel
@@ -57,6 +63,7 @@ export class World {
     this.scenario = scenario
     this.seed = seed
     this.acts = [...acts]
+    this.clients = clients
     this.desk = desk
     this.live = live
     desk.now = live.now
@@ -70,12 +77,13 @@ export class World {
     scenario: Scenario,
     seed: string,
     acts: ReadonlyArray<Act> = [],
-    clients = scenario.clients
+    clients?: number
   ): Promise<World> {
     const desk = new Desk()
-    const made = await Effect.runPromise(options(scenario, seed, clients, desk)) as Simulation.Options<unknown>
+    const count = Math.min(maxProcesses, Math.max(minProcesses, clients ?? scenario.clients))
+    const made = await Effect.runPromise(options(scenario, seed, count, desk)) as Simulation.Options<unknown>
     const live = await Effect.runPromise(Simulation.begin({ ...made, undoDepth: 8 }))
-    return new World(scenario, seed, acts, desk, live, made.lock)
+    return new World(scenario, seed, acts, clients, desk, live, made.lock)
   }
 
   get now(): number {
@@ -188,6 +196,7 @@ export class World {
         clockStep,
         timeLeft: lease === undefined ? undefined : Math.max(0, lease.left - (this.now - lease.at)),
         token: activity === "leading" ? lane.token : undefined,
+        ordinal: activity === "leading" ? this.history.ordinals.get(lane.token ?? -1) : undefined,
         place: activity === "waiting" ? this.history.placeOf(name) : undefined,
         streams: lane.owned,
         activity,
