@@ -136,16 +136,21 @@ const keyboard = async (shown) => {
   must(await width() < before, "a key does not zoom")
 }
 
-/** The history of a seed that fails, as the simulator links it. */
+/** The history of a seed that fails, as the simulator links it: most seeds of this plan do. */
 const failingSeed = async (shown, picture) => {
   const { page } = shown
-  await shown.go("plan=careless&seed=28&clients=2&duration=9000&enabled=pause,requestDelay")
-  await page.waitForSelector("article[data-state='over']", { timeout: 120_000 })
-  const found = await page.textContent("[data-violations]")
-  must(/writes are fenced/.test(found ?? ""), `the page shows: ${found}`)
-  await page.click(".claims button")
-  await page.waitForTimeout(60)
-  await picture("failing-seed")
+  const seeds = [1, 2, 3, 4, 5, 6, 7, 8]
+  for (const seed of seeds) {
+    await shown.go(`plan=careless&seed=${seed}`)
+    await page.waitForSelector("article[data-state='over']", { timeout: 120_000 })
+    if (await page.getAttribute("[data-violations]", "data-violations") === "0") continue
+    const found = await page.textContent("[data-violations]")
+    must(/writes are fenced/.test(found ?? ""), `the page shows: ${found}`)
+    await page.click(".claims button")
+    await page.waitForTimeout(60)
+    return picture("failing-seed")
+  }
+  throw new Error(`none of the seeds ${seeds.join(", ")} fails`)
 }
 
 export const check = async ({ isShort }) => {

@@ -184,10 +184,26 @@ export const plainPlan = (seed: number | string, overrides?: Overrides) => {
 export const carelessPlan = (seed: number | string, overrides?: Overrides) => {
   const { settings } = loadOf(seed)
   const resources = settings.resources.slice(0, 1)
-  const careless = program({ ...settings, resources, rest: 50, writes: "careless" })
+  const careless = {
+    ...settings,
+    resources,
+    workers: 2,
+    contenders: 0,
+    rest: 50,
+    holds: 3000,
+    unfair: 0,
+    forces: 0,
+    handovers: 0,
+    writes: "careless" as const,
+    throws: false
+  }
   return mutexPlan(seed, {
-    program: careless,
-    enabled: ["pause", "requestDelay", "straggle", "reset"],
+    clients: 3,
+    program: program(careless),
+    // Longer than a lease: another leads and writes before a process wakes up in the middle of its work
+    faults: { ...allFaults, pause: { every: 1500, lasts: [5000, 7000] } },
+    enabled: ["pause", "requestDelay"],
+    duration: "30 seconds",
     ...overrides
   })
 }
