@@ -70,7 +70,8 @@ export const scenarios: ReadonlyArray<Scenario> = [
   {
     id: "slow-link",
     title: "Grant by message",
-    story: "The message of a release carries the grant itself: on a slow link c2 works half a round trip later, and not three halves.",
+    story:
+      "The message of a release carries the grant itself: on a slow link c2 works half a round trip later, and not three halves.",
     fleet: { _tag: "Mutex", habits: quiet },
     clients: 2,
     script: [
@@ -208,7 +209,8 @@ export const scenarios: ReadonlyArray<Scenario> = [
   {
     id: "free",
     title: "Your own",
-    story: "A fleet in your hands: let it contend, crash, pause, cut and slow its links, skew its clocks, and see what the library does.",
+    story:
+      "A fleet in your hands: let it contend, crash, pause, cut and slow its links, skew its clocks, and see what the library does.",
     fleet: { _tag: "Mutex", habits: { writes: 900 } },
     clients: 5,
     script: [],
