@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as address from "../src/address.ts"
 import { dark, light } from "../src/draw/shapes.ts"
+import { stage } from "../src/draw/stage.ts"
 import { svg } from "../src/draw/svg.ts"
 import { timeline } from "../src/draw/timeline.ts"
 import { History } from "../src/view/history.ts"
@@ -143,6 +144,35 @@ describe("The picture", () => {
       assert.include(file, "A &quot;pause&quot;")
       assert.notMatch(file, /NaN|undefined/)
     }
+  })
+})
+
+describe("The stage", () => {
+  it("shows places, tokens, the owner, crashes, pauses, cuts and clocks", async () => {
+    const world = await World.make(scenarioOf("free")!, "1")
+    world.advance(400)
+    const view = { width: 340, height: 340, linger: 100, lease: 5000, streams: 0, selected: "c2" }
+    const shapesOf = () => stage(world.history, world.parts(), view)
+    const textsOf = () => shapesOf().flatMap((shape) => shape.kind === "text" ? [shape.text] : [])
+    assert.include(textsOf(), "free")
+    for (const target of ["c1", "c2", "c3"]) {
+      world.perform({ verb: "acquire", target })
+      world.advance(world.now + 200)
+    }
+    world.perform({ verb: "skew", target: "c3", value: -60_000 })
+    assert.includeMembers(textsOf(), ["#1", "1", "2", "c1", "c5", "−60 s"])
+    const before = shapesOf()
+    world.perform({ verb: "crash", target: "c1" })
+    world.perform({ verb: "pause", target: "c2" })
+    world.perform({ verb: "cut", target: "c3" })
+    const after = shapesOf()
+    assert.notInclude(textsOf(), "#1")
+    const lines = after.flatMap(({ hit }) => hit === undefined ? [] : [`${hit.title}: ${hit.lines.join(", ")}`])
+    assert.isTrue(lines.some((line) => line.startsWith("c1: has crashed")))
+    assert.isTrue(lines.some((line) => line.startsWith("c2: is paused")))
+    assert.isTrue(lines.some((line) => line.startsWith("c3: ") && line.includes("its link is cut")))
+    assert.isTrue(before.some(({ kind }) => kind === "arc"))
+    assert.isFalse(after.some(({ kind }) => kind === "arc"))
   })
 })
 

@@ -5,6 +5,7 @@ import type { Shape } from "../draw/shapes.ts"
 import { stage } from "../draw/stage.ts"
 import type { Player } from "../player.ts"
 import { lease } from "../world/mutexFleet.ts"
+import type { World } from "../world/world.ts"
 import { palette } from "./hooks.ts"
 
 /** Real milliseconds for which what passes is seen at least. */
@@ -17,20 +18,27 @@ export const StageCanvas = ({ label, onReady, player }: {
 }) => {
   const ref = useRef<HTMLCanvasElement>(null)
   const shapes = useRef<ReadonlyArray<Shape>>([])
+  const drawn = useRef<{ readonly world: World | undefined; readonly key: string }>({ world: undefined, key: "" })
   useEffect(() => {
     const element = ref.current!
     const draw = () => {
       const { selected, speed, world } = player
       if (world === undefined || element.clientWidth === 0) return
+      const { clientHeight, clientWidth } = element
+      const colours = palette()
+      const size = [clientWidth, clientHeight, speed, colours.paper]
+      const key = [world.seed, world.now, world.live.events.length, selected, ...size].join()
+      if (drawn.current.world === world && drawn.current.key === key) return
+      drawn.current = { world, key }
       shapes.current = stage(world.history, world.parts(), {
-        width: element.clientWidth,
-        height: element.clientHeight,
+        width: clientWidth,
+        height: clientHeight,
         linger: seen * Math.min(speed, 10),
         lease: lease.ttl + lease.transition,
         streams: world.scenario.fleet._tag === "Streams" ? 30 : 0,
         selected
       })
-      canvas.draw(element, palette(), shapes.current)
+      canvas.draw(element, colours, shapes.current)
     }
     onReady(draw)
     const hitAt = (event: MouseEvent) => {
