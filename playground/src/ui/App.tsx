@@ -1,5 +1,5 @@
 /** The page: a scenario that plays, or a seed of the simulator. */
-import { useEffect, useState } from "preact/hooks"
+import { useEffect, useRef, useState } from "preact/hooks"
 import * as address from "../address.ts"
 import { Player } from "../player.ts"
 import { scenarioOf, scenarios } from "../world/scenarios.ts"
@@ -41,13 +41,24 @@ const useThemeOfParent = (isEmbedded: boolean) =>
     return () => observer.disconnect()
   }, [isEmbedded])
 
-const Scenarios = ({ current }: { readonly current: string | undefined }) => (
-  <nav aria-label="Scenarios">
-    {scenarios.map(({ id, title }) => (
-      <a key={id} href={address.ofScenario(id, "1", [])} aria-current={id === current ? "page" : undefined}>{title}</a>
-    ))}
-  </nav>
-)
+/** On a phone the list is wider than the page: the current scenario comes into view. */
+const Scenarios = ({ current }: { readonly current: string | undefined }) => {
+  const list = useRef<HTMLElement>(null)
+  useEffect(() => {
+    const nav = list.current!
+    const chosen = nav.querySelector<HTMLElement>("[aria-current]")
+    if (chosen !== null) nav.scrollLeft = chosen.offsetLeft - 24
+  }, [current])
+  return (
+    <nav aria-label="Scenarios" ref={list}>
+      {scenarios.map(({ id, title }) => (
+        <a key={id} href={address.ofScenario(id, "1", [])} aria-current={id === current ? "page" : undefined}>
+          {title}
+        </a>
+      ))}
+    </nav>
+  )
+}
 
 export const App = () => {
   const current = useAddress()
