@@ -83,7 +83,7 @@ const playScenario = async (shown, { duration, id }, picture) => {
   must(svg.startsWith("<svg") && svg.length > 2000, "no picture is exported")
 }
 
-/** What hands do is in the address, which repeats it. */
+/** The address records the acts of the reader and repeats them. */
 const repeats = async (shown) => {
   const { page } = shown
   const stateOf = () => page.$$eval("[data-process]", (cells) => cells.map((cell) => cell.textContent))

@@ -5,7 +5,7 @@ import { picture } from "./ui/ScenarioView.tsx"
 import { scenarios } from "./world/scenarios.ts"
 import "./style.css"
 
-// Errors are values in the simulation, made by the thousand: their stacks would cost more than they tell
+// The simulation creates thousands of errors as values: stack traces would be most of their cost
 Error.stackTraceLimit = 0
 
 render(<App />, document.getElementById("app")!)

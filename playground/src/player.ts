@@ -73,7 +73,7 @@ export class Player {
     this.hover = undefined
     this.frames.length = 0
     this.show(scenario.window)
-    // What hands did before belongs to the history that an address opens
+    // An address with acts opens the history up to the last of them
     const last = acts.at(-1)?.at ?? 0
     if (last > 0) {
       world.advance(last)
@@ -211,7 +211,7 @@ export class Player {
   private run(): void {
     if (this.isRunning) return
     this.isRunning = true
-    let told = 0
+    let changedAt = 0
     const frame = (at: number) => {
       const passed = this.lastFrame === undefined ? 0 : at - this.lastFrame
       this.lastFrame = at
@@ -224,8 +224,8 @@ export class Player {
       this.onFrame?.()
       this.work.push(performance.now() - start)
       if (this.work.length > 600) this.work.shift()
-      if (this.isPlaying && at - told > 120) {
-        told = at
+      if (this.isPlaying && at - changedAt > 120) {
+        changedAt = at
         this.changed()
       }
       requestAnimationFrame(frame)

@@ -1,4 +1,4 @@
-/** Each scenario claims something: it must come true, whatever the seed, and whatever the steps of time. */
+/** The claims of each scenario hold for any seed and any step of time. */
 import { assert, describe, it } from "@effect/vitest"
 import { scenarioOf, scenarios } from "../src/world/scenarios.ts"
 import { World } from "../src/world/world.ts"
@@ -33,7 +33,7 @@ describe("Scenarios", () => {
     }
   })
 
-  it("to look at the processes changes nothing", async () => {
+  it("reading the processes changes nothing", async () => {
     const watched = await World.make(scenarioOf("pause")!, "3")
     for (let at = 50; at <= 15_000; at += 50) {
       watched.advance(at)
@@ -42,7 +42,7 @@ describe("Scenarios", () => {
     assert.deepStrictEqual(linesOf(watched), linesOf(await played("pause", "3", 15_000)))
   })
 
-  it("what hands did can be done again", async () => {
+  it("the acts of a reader can be repeated", async () => {
     const first = await World.make(scenarioOf("free")!, "4")
     first.advance(500)
     first.perform({ verb: "acquire", target: "c1" })

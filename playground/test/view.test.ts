@@ -43,7 +43,7 @@ describe("History", () => {
     assert.strictEqual(history.ordinals.get(7), 1)
   })
 
-  it("a crash ends all that a process did, and its next generation begins anew", () => {
+  it("a crash ends all that a process did, and the next generation starts idle", () => {
     const history = new History(lock)
     history.add(note(1, "c1", "granted", { resource: "m", id: "x", token: 7 }))
     history.add(note(1, "c1", "waiting", { resource: "other", wait: 2 }))
@@ -116,7 +116,7 @@ describe("The picture", () => {
   }
   const view = { from: 0, to: 15_000, width: 900, hasLedger: true, streams: 0 }
 
-  it("tells what is under the pointer, down to commands and replies", async () => {
+  it("names what is under the pointer, down to commands and replies", async () => {
     const { history } = await world()
     const hits = timeline(history, view).shapes.flatMap(({ hit }) => hit === undefined ? [] : [hit])
     const titles = new Set(hits.map(({ title }) => title))

@@ -307,7 +307,7 @@ const runWith = <E>(options: Options<E>, vm: LuaVm): Result => {
 export const run = <E>(options: Options<E>): Effect.Effect<Result> => Effect.map(loadVm, (vm) => runWith(options, vm))
 
 /**
- * Options of a simulation in the hands of its caller.
+ * Options of a simulation that its caller drives.
  *
  * @see {@link begin}
  * @category options
@@ -319,12 +319,12 @@ export interface LiveOptions<E> extends Options<E> {
 }
 
 /**
- * A simulation in the hands of its caller, who lets time pass and decides what goes wrong.
+ * A simulation that its caller drives: it lets time pass and injects faults.
  *
  * **Details**
  *
  * Its functions are plain ones, so that pages and other programs outside of Effect can call them. Each acts at the
- * present instant of virtual time, and is noted in the history as a fault.
+ * present instant of virtual time. The history has it as a fault.
  *
  * @see {@link begin}
  * @category models
@@ -336,7 +336,7 @@ export interface Live extends live.Live {
 }
 
 /**
- * A process of a simulation in the hands of its caller.
+ * A process of a simulation that its caller drives.
  *
  * **Example** (Who is paused)
  *
@@ -370,7 +370,7 @@ export type LiveProcess = live.LiveProcess
 export type Parcel = live.Parcel
 
 /**
- * Begins a simulation, and leaves it to the caller to let time pass.
+ * Begins a simulation whose caller lets time pass.
  *
  * **When to use**
  *

@@ -88,7 +88,7 @@ export interface Hit {
 
 export type Palette = Readonly<Record<Ink, string>>
 
-/** Blue, amber and vermilion after Okabe and Ito: people who see few colours tell them apart, also by lightness. */
+/** Blue, amber and vermilion after Okabe and Ito: colour-blind readers can distinguish them, also by lightness. */
 export const light: Palette = {
   paper: "#fdfcf9",
   panel: "#f5f3ed",

@@ -29,7 +29,7 @@ const useThemeOfParent = (isEmbedded: boolean) =>
     try {
       root = parent.document.documentElement
     } catch {
-      // Another site, which does not tell
+      // A page of another origin hides its theme
       return
     }
     const follow = () => {

@@ -1,4 +1,4 @@
-/** One scenario: its sentence, the stage, the timeline, what it shows, and hands on it. */
+/** One scenario: its story, the stage, the timeline, its claims, and the controls. */
 import { useEffect, useRef } from "preact/hooks"
 import type { View } from "../draw/layout.ts"
 import { light } from "../draw/shapes.ts"

@@ -8,8 +8,8 @@ import { lease } from "../world/mutexFleet.ts"
 import type { World } from "../world/world.ts"
 import { palette } from "./hooks.ts"
 
-/** Real milliseconds for which what passes is seen at least. */
-const seen = 420
+/** How long a passing message stays visible at least, in real milliseconds. */
+const visible = 420
 
 export const StageCanvas = ({ label, onReady, player }: {
   readonly player: Player
@@ -33,7 +33,7 @@ export const StageCanvas = ({ label, onReady, player }: {
       shapes.current = stage(world.history, world.parts(), {
         width: clientWidth,
         height: clientHeight,
-        linger: seen * Math.min(speed, 10),
+        linger: visible * Math.min(speed, 10),
         lease: lease.ttl + lease.transition,
         streams: world.scenario.fleet._tag === "Streams" ? 30 : 0,
         selected

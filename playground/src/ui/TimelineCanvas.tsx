@@ -42,7 +42,7 @@ export const TimelineCanvas = ({ history, label, onPan, onPoint, onReady, onZoom
       if (current === undefined || width === 0) return
       const { from, to } = shown()
       const colours = palette()
-      // Less than half a pixel of time changes nothing that can be seen
+      // Time below half a pixel changes nothing visible
       const tick = Math.floor(current.now / ((to - from) / (2 * width)))
       const key = [from, to, width, tick, current.violations.length, colours.paper].join()
       const { key: drawn, of } = state.current

@@ -24,8 +24,8 @@ export const command = (args: ReadonlyArray<string>): string => {
 }
 
 /** What a parcel carries. */
-export const parcel = ({ args, channel, kind, reply: answer, text }: Simulation.Parcel): string =>
-  kind === "message" ? `${channel}: ${text}` : kind === "reply" ? reply(answer) : command(args)
+export const parcel = ({ args, channel, kind, reply: value, text }: Simulation.Parcel): string =>
+  kind === "message" ? `${channel}: ${text}` : kind === "reply" ? reply(value) : command(args)
 
 export const lossText: Readonly<Record<string, string>> = {
   killed: "ended by a crash",

@@ -1,4 +1,4 @@
-/** What a hand on the page, or the script of a scenario, does to the fleet; and its short form in the address bar. */
+/** What the reader or the script of a scenario does to the fleet, and its short form in the address bar. */
 
 export const verbs = [
   "acquire",
@@ -48,6 +48,6 @@ const parseOne = (text: string): Act | undefined => {
   }
 }
 
-/** Leaves out what is no act: an address is typed by hand, too. */
+/** Skips malformed acts: readers type addresses, too. */
 export const parse = (text: string): ReadonlyArray<Act> =>
   text.split("~").flatMap((one) => parseOne(one) ?? []).sort((a, b) => a.at - b.at)

@@ -13,8 +13,8 @@ const leaders = (history: History) => worked(history).map(({ client }) => client
 /** These lead, one after the other. */
 export const leadersInOrder = (expected: ReadonlyArray<string>): Claim => ({
   text: expected.length > 5
-    ? `${expected.length} lead in the order in which they asked`
-    : `${expected.join(", ")} lead, in this order`,
+    ? `All ${expected.length} lead in the order in which they asked`
+    : `${expected.join(", ")} lead in this order`,
   holds: (history) => {
     const found = leaders(history)
     if (found.some((name, index) => index < expected.length && name !== expected[index])) return false
@@ -23,7 +23,7 @@ export const leadersInOrder = (expected: ReadonlyArray<string>): Claim => ({
 })
 
 export const tokensGrow: Claim = {
-  text: "Each token is larger than the one before",
+  text: "Tokens grow with each grant",
   holds: (history) => {
     const tokens = worked(history).map(({ token }) => token ?? 0)
     if (tokens.some((token, index) => index > 0 && token <= tokens[index - 1]!)) return false
@@ -33,7 +33,7 @@ export const tokensGrow: Claim = {
 
 /** From the end of one's work to the beginning of the next one's. */
 export const handsOverWithin = (millis: number): Claim => ({
-  text: `A hand-off takes less than ${millis} ms`,
+  text: `Each hand-off takes less than ${millis} ms`,
   holds: (history) => {
     const all = worked(history)
     const gaps = all.flatMap((span, index) => index === 0 ? [] : [span.from - (all[index - 1]!.to ?? Infinity)])
@@ -44,7 +44,7 @@ export const handsOverWithin = (millis: number): Claim => ({
 
 /** One way over the slow link, and not three. */
 export const beginsByMessage = (client: string, millis: number): Claim => ({
-  text: `${client} begins within one way of its link`,
+  text: `${client} starts its work one trip after the grant`,
   holds: (history) => {
     const grant = history.tenures.find((tenure) => tenure.client === client)
     const work = worked(history).find((span) => span.client === client)
@@ -54,7 +54,7 @@ export const beginsByMessage = (client: string, millis: number): Claim => ({
 })
 
 export const neverBeforeExpiry: Claim = {
-  text: "Nobody takes over before the lease has expired",
+  text: "Nobody leads before the lease has expired",
   holds: (history) => {
     const crash = history.lanes.flatMap(({ marks }) => marks).find(({ kind }) => kind === "crash")
     if (crash === undefined) return undefined
@@ -78,7 +78,7 @@ export const takesOverWithin = (millis: number): Claim => ({
 })
 
 export const refusedWrites: Claim = {
-  text: "The ledger refuses the write of the former leader, and no other",
+  text: "The ledger refuses the late write of c1, and no other",
   holds: ({ lanes }) => {
     const refused = lanes.flatMap(({ marks, name }) => marks.flatMap(({ kind }) => kind === "refused" ? [name] : []))
     if (refused.some((name) => name !== "c1")) return false
@@ -87,12 +87,12 @@ export const refusedWrites: Claim = {
 }
 
 export const lostBy = (client: string): Claim => ({
-  text: `${client} learns that its lease is lost`,
+  text: `${client} learns that it has lost its lease`,
   holds: (history) => history.lane(client).marks.some(({ kind }) => kind === "lost") ? true : undefined
 })
 
 export const neverTwoAtWork: Claim = {
-  text: "No two work at the same time",
+  text: "No two processes work at the same time",
   holds: (history) => {
     const all = worked(history)
     const overlap = all.some((span, index) => index > 0 && (all[index - 1]!.to ?? history.now) > span.from)
@@ -102,14 +102,14 @@ export const neverTwoAtWork: Claim = {
 }
 
 export const everybodyLed: Claim = {
-  text: "Each of them leads again and again",
+  text: "Every process leads more than once",
   holds: (history) =>
     history.lanes.every(({ spans }) => spans.filter(({ kind }) => kind === "leading").length >= 2) ? true : undefined
 }
 
 /** The most acquires of waiters in any 100 ms after the crash, until somebody leads. */
 export const noHerd = (most: number): Claim => ({
-  text: `At most ${most} requests reach the server in 100 ms when the lease runs out`,
+  text: `At most ${most} requests per 100 ms reach the server when the lease expires`,
   holds: (history) => {
     const crash = history.lanes.flatMap(({ marks }) => marks).find(({ kind }) => kind === "crash")
     if (crash === undefined) return undefined
@@ -132,7 +132,7 @@ const sum = (numbers: ReadonlyArray<number>) => numbers.reduce((total, one) => t
 
 /** By `from` at the latest, and until `to`. */
 export const allStreamsOwned = (count: number, from: number, to: number): Claim => ({
-  text: `All ${count} have an owner by ${from / 1000} s`,
+  text: `All ${count} have an owner after ${from / 1000} s`,
   holds: (history) => {
     if (history.now < from) return undefined
     if (sum(ownedAt(history, from)) !== count) return false
@@ -142,7 +142,7 @@ export const allStreamsOwned = (count: number, from: number, to: number): Claim 
 })
 
 export const balancedAtEnd = (count: number, names: ReadonlyArray<string>, at: number): Claim => ({
-  text: "In the end all have an even part",
+  text: "In the end the streams are shared evenly",
   holds: (history) => {
     if (history.now < at) return undefined
     const owned = ownedAt(history, at, names)

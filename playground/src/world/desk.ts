@@ -1,4 +1,4 @@
-/** What the page asks of the programs of the fleet, and what it learns of their leases. */
+/** Orders from the page to the programs of the fleet, and the time left of their leases. */
 import type { Simulation } from "@effect-simba/testkit"
 import { Effect, Queue } from "effect"
 
@@ -27,11 +27,11 @@ export class Desk {
   }
 }
 
-/** Waits for the order to release; others are of no use meanwhile. */
+/** Waits for the order to release, and ignores all others. */
 export const released = (inbox: Queue.Dequeue<Order>): Effect.Effect<void> =>
   Effect.asVoid(Effect.repeat(Queue.take(inbox), { until: ({ _tag }) => _tag === "Release" }))
 
-/** Runs `session` for each order to acquire, until it ends or is to be released. */
+/** Runs `session` for each order to acquire, until it ends or an order to release arrives. */
 export const following = <E, R>(
   inbox: Queue.Dequeue<Order>,
   first: Order | undefined,

@@ -1,4 +1,4 @@
-/** Processes that share one mutex: each acquires it when it is told to, and works under it. */
+/** Processes that share one mutex. Each acquires it on an order and works under it. */
 import { type FencingToken, type Lease, Mutex } from "@effect-simba/core"
 import * as RedisFence from "@effect-simba/redis/RedisFence"
 import * as RedisSimulation from "@effect-simba/redis/RedisSimulation"
@@ -9,7 +9,7 @@ import { type Desk, following, type Order } from "./desk.ts"
 
 export const mutex = "report"
 
-/** The resource that the mutex protects: it refuses tokens that are smaller than one it has seen. */
+/** The resource that the mutex protects: it refuses tokens smaller than the largest so far. */
 export const ledger = "ledger"
 
 /** The wait queue on the server, as `docs/protocol.md` has it. */
@@ -33,7 +33,7 @@ export interface Habits {
   readonly stock?: ReadonlyArray<string> | undefined
 }
 
-/** One write takes a while and cannot be interrupted, like the call of a driver. */
+/** A write takes a while and cannot be interrupted, like a call into a driver. */
 const writing = (client: Simulation.Client, held: FencingToken.Bearer, every: number) =>
   Effect.sleep(Duration.millis(every)).pipe(
     Effect.andThen(RedisFence.set(held, ledger, client.name)),
@@ -50,13 +50,13 @@ const writing = (client: Simulation.Client, held: FencingToken.Bearer, every: nu
     Effect.forever
   )
 
-/** The leader itself reads its lease: a look from outside could end one that is over, and change what happens. */
+/** The leader reads its own lease. A read from outside could end an expired lease early and change the history. */
 const watching = (desk: Desk, client: Simulation.Client, held: Lease.Lease) =>
   Effect.map(held.timeLeft, (left) => {
     desk.timesLeft.set(client.name, { left: Duration.toMillis(left), at: desk.now() })
   }).pipe(Effect.andThen(Effect.sleep("100 millis")), Effect.forever)
 
-const ours = (desk: Desk, { first, writes }: Habits) => (client: Simulation.Client) =>
+const effectSimba = (desk: Desk, { first, writes }: Habits) => (client: Simulation.Client) =>
   Effect.gen(function*() {
     const inbox = yield* desk.open(client)
     const session = (hold: number | undefined) =>
@@ -83,7 +83,7 @@ const ours = (desk: Desk, { first, writes }: Habits) => (client: Simulation.Clie
     return yield* following(inbox, first?.(client), session)
   })
 
-/** The stock implementation contends as long as it lives, and notes what it does. */
+/** Stock Simba contends until its process ends, and notes what it does. */
 const stock = ({ first }: Habits) => (client: Simulation.Client) => {
   const order = first?.(client)
   const { hold, rest } = order?._tag === "Acquire" ? order : {}
@@ -120,7 +120,7 @@ export const options = (desk: Desk, habits: Habits, base: {
   readonly seed: string
   readonly clients: number
 }) => {
-  const own = ours(desk, habits)
+  const own = effectSimba(desk, habits)
   const theirs = stock(habits)
   return RedisSimulation.make({
     ...base,

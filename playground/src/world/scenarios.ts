@@ -49,7 +49,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
     id: "fair-hand-off",
     title: "Fair hand-off",
     story:
-      "Whoever asks first is served first: each release hands the mutex to the oldest waiter, with a larger token.",
+      "The first to ask is the first to lead. Each release hands the mutex to the oldest waiter, with a larger token.",
     fleet: { _tag: "Mutex", habits: quiet },
     clients: 4,
     script: [
@@ -71,7 +71,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
     id: "slow-link",
     title: "Grant by message",
     story:
-      "The message of a release carries the grant itself: on a slow link c2 works half a round trip later, and not three halves.",
+      "A release sends the grant itself. Over a slow link, c2 starts its work one trip after the release, not three.",
     fleet: { _tag: "Mutex", habits: quiet },
     clients: 2,
     script: [
@@ -87,8 +87,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
   {
     id: "crash",
     title: "Take-over",
-    story:
-      "A crashed leader releases nothing; its lease runs out on the server, and the first waiter takes over at once.",
+    story: "A crashed leader releases nothing. Its lease runs out on the server, and the first waiter takes over.",
     fleet: { _tag: "Mutex", habits: quiet },
     clients: 3,
     script: [
@@ -106,7 +105,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
     id: "pause",
     title: "Pause and token",
     story:
-      "c1 freezes while it works, and wakes up to write under a lease that is long over: the ledger has seen a larger token, and refuses.",
+      "c1 freezes during its work and wakes up after its lease has expired. The ledger has accepted a larger token since then and refuses the late write.",
     fleet: {
       _tag: "Mutex",
       habits: { first: ({ index }) => index === 0 ? acquire() : undefined, writes: 700 }
@@ -129,7 +128,8 @@ export const scenarios: ReadonlyArray<Scenario> = [
   {
     id: "partition",
     title: "Partition",
-    story: "Cut off from Redis, the leader steps down by its own clock before the server gives the mutex to another.",
+    story:
+      "Cut off from Redis, the leader steps down by its own clock before the server grants the mutex to another process.",
     fleet: { _tag: "Mutex", habits: quiet },
     clients: 3,
     script: [
@@ -147,7 +147,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
   {
     id: "herd",
     title: "No herd",
-    story: "Ten wait when the leader dies: they look one after the other, and the server hardly notices.",
+    story: "Ten processes wait when the leader crashes. They poll one after another, so the server sees no stampede.",
     fleet: { _tag: "Mutex", habits: quiet },
     clients: 11,
     script: [
@@ -171,7 +171,8 @@ export const scenarios: ReadonlyArray<Scenario> = [
   {
     id: "mixed-fleet",
     title: "Mixed fleet",
-    story: "Two processes run the original Simba: they share the mutex with ours, and never lead at the same time.",
+    story:
+      "Two processes run stock Simba and share the mutex with two that run effect-simba. No two lead at the same time.",
     fleet: {
       _tag: "Mutex",
       habits: {
@@ -189,7 +190,8 @@ export const scenarios: ReadonlyArray<Scenario> = [
   {
     id: "streams",
     title: "Data streams",
-    story: "Consumers share thirty data streams; one dies, the others take over; one joins, and gets an even part.",
+    story:
+      "Consumers share thirty data streams. One crashes, and the others take over its streams. Another one joins, and the streams are balanced again.",
     fleet: { _tag: "Streams", first: ({ index }) => index < 4 ? acquire() : undefined },
     clients: 4,
     script: [
@@ -210,7 +212,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
     id: "free",
     title: "Your own",
     story:
-      "A fleet in your hands: let it contend, crash, pause, cut and slow its links, skew its clocks, and see what the library does.",
+      "A fleet of your own: let processes contend, crash and pause, cut or slow their links, and skew their clocks.",
     fleet: { _tag: "Mutex", habits: { writes: 900 } },
     clients: 5,
     script: [],

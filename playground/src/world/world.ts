@@ -1,4 +1,4 @@
-/** One scenario in virtual time: the simulation, its script, and what hands do to it. */
+/** One scenario in virtual time: the simulation, its script, and the acts of the reader. */
 import { Simulation } from "@effect-simba/testkit"
 import { Effect } from "effect"
 import { History } from "../view/history.ts"
@@ -41,7 +41,7 @@ export class World {
   readonly scenario: Scenario
   readonly seed: string
   readonly history: History
-  /** What hands did, so that the address repeats it. */
+  /** What the reader did, for the address. */
   readonly acts: Array<Act>
   /** How many processes there were at first; undefined for as many as the scenario has. */
   readonly clients: number | undefined
@@ -108,7 +108,7 @@ export class World {
     this.read()
   }
 
-  /** Something that a hand does now. */
+  /** An act of the reader, now. */
   perform(act: Omit<Act, "at">): void {
     const done = { ...act, at: this.now }
     this.acts.push(done)
@@ -116,7 +116,7 @@ export class World {
     this.read()
   }
 
-  /** Acts, and lets the fleet react at this instant, so that it is the same whoever repeats it. */
+  /** Acts, and lets the fleet react at this instant: a repetition from the address must react in the same order. */
   private do(act: Act): void {
     this.act(act)
     this.live.advance(this.live.now())

@@ -1,4 +1,4 @@
-/** A simulation in the hands of its caller: time passes as it says, and what it does is what the simulator does. */
+/** A simulation that its caller drives: it advances time, and its faults are those of the simulator. */
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { Checker, Simulation } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
@@ -60,7 +60,7 @@ describe("Simulation.begin", () => {
       )
     }))
 
-  it.effect("time passes as far as it is told, and not back", () =>
+  it.effect("time advances to the given instant, and never back", () =>
     Effect.gen(function*() {
       const live = yield* begin()
       live.advance(950)
@@ -188,7 +188,7 @@ describe("Simulation.begin", () => {
       const listening = (client: Simulation.Client) =>
         Effect.gen(function*() {
           const subscriber = yield* Subscriber
-          const notices = yield* subscriber.subscribe("news")
+          const notices = yield* subscriber.subscribe("events")
           return yield* Effect.forever(Effect.map(Queue.take(notices), ({ _tag }) => client.note(_tag)))
         })
       const live = yield* begin({ clients: 1, program: listening as unknown as typeof counting })

@@ -1,4 +1,4 @@
-/** A simulation in the hands of a caller, who lets time pass and decides what goes wrong. */
+/** A simulation that its caller drives: it lets time pass and injects faults. */
 import type { ErrorState, Reply } from "@effect-simba/fake-redis/Engine"
 import type { Cargo, LinkFaults } from "../client/link.ts"
 import type { Event } from "./history.ts"
@@ -9,14 +9,14 @@ import type { Running } from "./run.ts"
 export interface Parcel {
   readonly client: string
   readonly kind: "request" | "reply" | "message"
-  /** Of the request, or of the reply that answers it. */
+  /** Of the request, or of the request that a reply belongs to. */
   readonly args: ReadonlyArray<string>
   readonly reply: Reply | undefined
   /** Of a published message. */
   readonly channel: string
   readonly text: string
   readonly sentAt: number
-  /** Absent while it is under way, and for ever if it got lost. */
+  /** Undefined while it is under way, and forever if it is lost. */
   readonly arrivedAt: number | undefined
 }
 
@@ -46,11 +46,11 @@ export interface Live {
   readonly processes: () => ReadonlyArray<LiveProcess>
   /** A string, hash or sorted set on the server, in pairs where it has two parts. */
   readonly read: (key: string) => ReadonlyArray<string>
-  /** One process more, which runs the program. Returns its name. */
+  /** Adds a process that runs the program. Returns its name. */
   readonly add: () => string
-  /** It runs nothing any more, finalizers included. */
+  /** Ends a process. Its finalizers do not run. */
   readonly kill: (client: string) => void
-  /** Another process after one that was killed. */
+  /** Starts the next process of a killed client. */
   readonly restart: (client: string) => void
   readonly pause: (client: string) => void
   readonly resume: (client: string) => void
