@@ -115,6 +115,7 @@ const investigate = async (area) => {
   const investigated = async (longest) => {
     const work = { mutants: open, programs, tests, found, workers: Number(values.workers), limit: 3000, longest }
     writeFileSync(join(values.out, "work.json"), JSON.stringify(work))
+    let idle = 0
     for (;;) {
       writeFileSync(found, lines().map((line) => `${JSON.stringify(line)}\n`).join(""))
       const before = lines().length
@@ -134,6 +135,7 @@ const investigate = async (area) => {
       save()
       writeFileSync(join(values.out, `${area.name}.log`), output)
       if (begun.size === 0 && !wasIdle) return
+      if (begun.size === 0 && ++idle === 3) throw new Error("the tests do not begin: is the machine too busy?")
       say(
         begun.size > 0
           ? `  goes on after a mutant that does not end: ${count()} killed`

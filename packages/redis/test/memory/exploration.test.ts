@@ -20,3 +20,15 @@ describe("Every schedule with one deviation", () => {
     it.effect(`${name}: ${what}`, () => Effect.map(Simulation.explore(plan), clean), { tags })
   }
 })
+
+/** Those that take seconds; `pnpm explore` runs the others. */
+const twice = ["paused", "clocks", "two", "within", "forced", "both"]
+
+describe("Every schedule with two deviations", () => {
+  for (const name of twice) {
+    const { plan, what } = scopes[name]!
+    it.effect(`${name}: ${what}`, () => Effect.map(Simulation.explore(plan, { deviations: 2 }), clean), {
+      tags: ["long"]
+    })
+  }
+})

@@ -220,7 +220,7 @@ export const run = (options: Options): Effect.Effect<Outcome, RedisServerError, 
     yield* Effect.sleep("3 seconds")
     yield* served(fleet.histories, phases[0]![1], 60)
     if (places.some(({ role }) => role === "jobs")) yield* runAgain(fleet.histories, phases[0]![1], 60)
-    const unfinished = places.some(({ role }) => role === "producer") ? yield* settled(topology, 60, rounds) : []
+    const unfinished = places.some(({ role }) => role === "producer") ? yield* settled(topology, 240, rounds) : []
     phases.push(["closing", now()])
     fleet.enter("closing")
     yield* fleet.ended(120_000)

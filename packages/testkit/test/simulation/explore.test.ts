@@ -53,6 +53,20 @@ describe("An exploration", () => {
       assert.isAbove(schedules, 1 + 2 * 15)
     }))
 
+  it.effect("a process that begins after the exploration waits for nobody", () =>
+    Effect.gen(function*() {
+      const long = (client: Simulation.Client) =>
+        Effect.andThen(
+          client.ready,
+          Effect.andThen(ping, Effect.sync(() => client.note("ready in", { phase: client.phase() })))
+        )
+      // The next process begins 100 ms after a kill
+      const killed = plan(long, { kills: true })
+      const { events } = yield* Simulation.replay({ ...killed, duration: "50 millis" }, "0 c1 killed")
+      const phases = events.flatMap((event) => event._tag === "Note" ? [event.fields["phase"]] : [])
+      assert.deepStrictEqual(phases, ["liveness"])
+    }))
+
   it.effect("runs each schedule once: of two requests neither, one, the other, or both", () =>
     Effect.gen(function*() {
       const lost = plan(twice, { losses: true })

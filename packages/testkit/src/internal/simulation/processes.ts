@@ -21,6 +21,8 @@ export class Processes {
   private readonly state: RunState
   private readonly outside: Outside
   private readonly waiting: Array<() => void> = []
+  /** Whether all have been ready, so that the exploration has begun. It may be over since. */
+  private haveStarted = false
   /** Called when something arrives at a process. */
   onArrival: ((slot: ProcessSlot) => void) | undefined
   /** See `Processor.setAside`. */
@@ -157,8 +159,9 @@ export class Processes {
   private readonly ready: Effect.Effect<void> = Effect.callback((resume) => {
     const { choices, setup } = this.state
     this.waiting.push(() => resume(Effect.void))
-    if (choices!.isOpen || this.waiting.length >= setup.clients) {
-      choices!.isOpen = true
+    const isFirst = !this.haveStarted && this.waiting.length >= setup.clients
+    if (isFirst) this.haveStarted = choices!.isOpen = true
+    if (this.haveStarted) {
       for (const go of this.waiting.splice(0)) go()
     }
   })
