@@ -122,7 +122,7 @@ export interface ReadOptions<in A, out R = never> {
  * **Details**
  *
  * - `Deleted`: messages were deleted before they were read. They came after `after` and before `until`; some messages in
- *   between may have been read. `missed` is their number, by the counters of Redis 7.0. It is none after a checkpoint
+ *   between may have been read. Those that a former owner passed, and did not notice before its end, are counted too. `missed` is their number, by the counters of Redis 7.0. It is none after a checkpoint
  *   without an offset, of a commit by id alone. Before Redis 7.0 only a data stream that was trimmed to nothing shows a
  *   gap, without a number.
  * - `Rewritten`: the data stream was deleted and written again with smaller ids than the checkpoint. Its checkpoint went

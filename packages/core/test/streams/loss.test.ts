@@ -566,6 +566,25 @@ describe("what the backend says", () => {
       assert.strictEqual((yield* owned(a)).length, 1)
     })))
 
+  it.effect("orphans that had no room in a sweep are taken as soon as there is room, and not by the next sweep", () =>
+    fleet.test(Effect.gen(function*() {
+      const { open } = yield* fleet.make
+      const a = yield* open("a")
+      yield* a.serve(4)
+      yield* TestClock.adjust("1 second")
+      yield* a.kill
+      const b = yield* open("b", { capacity: 1, sweepInterval: "20 seconds" })
+      const ends: Array<number> = []
+      yield* b.start(b.client.run(Effect.andThen(
+        Effect.sleep("10 millis"),
+        Effect.map(Clock.currentTimeMillis, (now) => ends.push(now))
+      )))
+      yield* TestClock.adjust("30 seconds")
+      assert.lengthOf(ends, 4)
+      // A read that waits for announcements ends within a second
+      assert.isBelow(ends[3]! - ends[0]!, 4000)
+    })))
+
   it.effect("what is lost makes room once: no loss adds to the capacity", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make

@@ -354,6 +354,19 @@ describe("what others write", () => {
       assert.match(String(yield* send("HGET", StreamKeys.failures(name), held.entry)), /^1[|]/)
     })))
 
+  it.effect("what is known of an announcement goes with it, done or dead", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      for (const label of ["done", "dead"]) {
+        const held = yield* own(label)
+        yield* service.fail(held, { attempt: 1 })
+        assert.isAbove(yield* send<number>("HLEN", StreamKeys.failures(name)), 0)
+        yield* label === "done" ? service.done(held) : service.deadLetter(held, "it does not work")
+        assert.strictEqual(yield* send<number>("HLEN", StreamKeys.failures(name)), 0)
+        assert.strictEqual(yield* send<number>("HLEN", StreamKeys.announced(name)), 0)
+      }
+    })))
+
   it.effect("a message whose letter cannot be written has one after the next attempt", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()

@@ -175,6 +175,15 @@ describe("gapsAreTold", () => {
   it.effect.each(
     [
       ["what lies in a gap", (client: Client) => all(trimmed, gap(client, 2), commit("3-0"))],
+      [
+        "what a former owner passed, if the count of the next one has it",
+        (client: Client) =>
+          all(
+            trimmed,
+            commit("3-0"),
+            noted(client, "gap", { after: "3-0", until: "4-0", reason: "Deleted", missed: 2 })
+          )
+      ],
       ["what is not passed", () => trimmed],
       ["what was committed", () => all(messages, commit("2-0"), send("XDEL", "s", "1-0", "2-0"), commit("3-0"))],
       [

@@ -157,6 +157,7 @@ export const make = (
     config.sweepInterval
   ))
 
+  /** A sweep adopts what was handed over, too. */
   const gap = Effect.sync(() => {
     metrics.update(StreamMetrics.signals.gap, 1)
     sweep.wake()
@@ -176,7 +177,7 @@ export const make = (
       hint._tag === "Released"
         ? note(hint.entry, hint.stream, "signal")
         : hint._tag === "Gap"
-        ? Effect.andThen(gap, listener.onHandOver)
+        ? gap
         : hint.session === session
         ? listener.onHandOver
         : Effect.void))
