@@ -73,6 +73,49 @@ alike(
   (reply) => String(reply).replace(/(IDLETIME k -> )[0-9]+$/, "$1n")
 )
 alike(
+  "a collection that has become a table stays one, and so does its copy",
+  `
+  CONFIG SET hash-max-listpack-entries 2 set-max-intset-entries 2 zset-max-listpack-entries 2
+  HSET h a 1 b 2
+  OBJECT ENCODING h
+  HSET h c 3
+  HDEL h b c
+  OBJECT ENCODING h
+  COPY h copied
+  SADD s 1 2
+  OBJECT ENCODING s
+  SADD s 3
+  SREM s 2 3
+  OBJECT ENCODING s
+  SADD t x
+  OBJECT ENCODING t
+  SADD t 1
+  SREM t x
+  OBJECT ENCODING t
+  SUNIONSTORE u t
+  OBJECT ENCODING u
+  ZADD z -0 a -0 b
+  ZRANGE z 0 -1 WITHSCORES
+  ZADD z -0 c
+  ZREM z a b
+  OBJECT ENCODING z
+  ZRANGE z 0 -1 WITHSCORES
+  ZRANGESTORE w z 0 -1
+  OBJECT ENCODING w
+  ZRANGE w 0 -1 WITHSCORES
+  CONFIG SET hash-max-listpack-entries 512 set-max-intset-entries 512 zset-max-listpack-entries 128
+  OBJECT ENCODING h
+  OBJECT ENCODING copied
+  OBJECT ENCODING z
+  HSET long f ${"x".repeat(65)}
+  HDEL long f
+  HSET long f 1
+  OBJECT ENCODING long
+  ZUNION 2 z z WEIGHTS 1 -1 WITHSCORES
+  PUBSUB HELP x
+  `
+)
+alike(
   "clients",
   `
   CLIENT UNBLOCK abc

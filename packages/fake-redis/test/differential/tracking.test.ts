@@ -166,3 +166,23 @@ alike(
   "b: MSET k 3 l 3"
 )
 alike("an expiry and a flush", "a: CLIENT TRACKING ON", "a: GET k", "b: SET k 1 PX 1", "b: FLUSHALL", "b: FLUSHDB")
+alike(
+  "what was read before tracking was off, and changed meanwhile",
+  "a: CLIENT TRACKING ON",
+  "a: MGET k l",
+  "a: CLIENT TRACKING OFF",
+  "b: SET k 1",
+  "a: CLIENT TRACKING ON",
+  "b: SET k 2",
+  "b: SET l 2"
+)
+alike(
+  "databases that change places",
+  "a: CLIENT TRACKING ON",
+  "b: SET k 1",
+  "a: GET k",
+  "b: SWAPDB 0 1",
+  "b: SWAPDB 0 1",
+  "b: SET k 2"
+)
+alike("broadcasting says which prefixes it has", "a: CLIENT TRACKING ON BCAST", "a: CLIENT TRACKINGINFO")
