@@ -16,11 +16,17 @@ const units: Readonly<Record<string, number>> = { m: 1, km: 1000, ft: 0.3048, mi
 const unitOf = (text: string): number =>
   units[text.toLowerCase()] ?? fail("ERR unsupported unit provided. please use M, KM, FT, MI")
 
+/** As `%f` of C. */
+const sixDigits = (value: number): string => {
+  if (!Number.isFinite(value)) return value > 0 ? "inf" : "-inf"
+  return Math.abs(value) < 1e21 ? value.toFixed(6) : `${BigInt(value)}.000000`
+}
+
 const position = (longitude: string, latitude: string): Position => {
   const found = { longitude: double(longitude), latitude: double(latitude) }
   return isPosition(found)
     ? found
-    : fail(`ERR invalid longitude,latitude pair ${found.longitude.toFixed(6)},${found.latitude.toFixed(6)}`)
+    : fail(`ERR invalid longitude,latitude pair ${sixDigits(found.longitude)},${sixDigits(found.latitude)}`)
 }
 
 const geoadd: Handler = (context, args) => {

@@ -108,7 +108,8 @@ const ranged = (fixed: Fixed) => (context: Context, args: ReadonlyArray<string>)
 const zrangestore: Handler = (context, args) => {
   const query = parseQuery(args, 3, { store: true })
   const find = select(query)
-  return storeSorted(context, args[1]!, find(readSorted(context, args[2]!)), "zrangestore", true)
+  const items = find(readSorted(context, args[2]!))
+  return storeSorted(context, args[1]!, items, "zrangestore", query.by === "rank" ? items.length : -1)
 }
 
 const counted = (by: "score" | "lex") => (context: Context, args: ReadonlyArray<string>): Value => {

@@ -7,7 +7,7 @@ import type { Context } from "../context.ts"
 import { growSortedSet } from "../data/encoding.ts"
 import type { Scored } from "../data/sortedSet.ts"
 import { SortedSet } from "../data/sortedSet.ts"
-import { isTable } from "../data/tables.ts"
+import { isTable, toTable } from "../data/tables.ts"
 import type { Entry } from "../data/values.ts"
 import { double, drawCount, formatDouble } from "../numbers.ts"
 import type { Value } from "../reply.ts"
@@ -21,13 +21,16 @@ export const readSorted = (context: Context, key: string): SortedSet | undefined
 export const itemsReply = (items: ReadonlyArray<Scored>, withScores: boolean): Array<string> =>
   withScores ? items.flatMap((item) => [item.member, formatDouble(item.score)]) : items.map((item) => item.member)
 
-/** Puts a computed sorted set under a key, or removes the key when there is nothing in it. */
+/**
+ * Puts a computed sorted set under a key, or removes the key when there is nothing in it. `expected`: it is built member by
+ * member, and so many are expected, if that is known.
+ */
 export const storeSorted = (
   context: Context,
   key: string,
   items: ReadonlyArray<Scored>,
   event: string,
-  isBuiltOneByOne = false
+  expected?: number
 ): number => {
   if (items.length === 0) {
     if (context.db.peek(key) !== undefined) {
@@ -38,9 +41,10 @@ export const storeSorted = (
   }
   const zset = new SortedSet()
   const { config } = context.server
-  if (!isBuiltOneByOne) growSortedSet(zset, config, items.map(({ member }) => member))
+  if (expected === undefined) growSortedSet(zset, config, items.map(({ member }) => member))
+  else if (expected > config.number("zset-max-listpack-entries")) toTable(zset)
   for (const { member, score } of items) {
-    if (isBuiltOneByOne) growSortedSet(zset, config, [member])
+    if (expected !== undefined) growSortedSet(zset, config, [member])
     zset.set(member, score)
   }
   context.db.put(key, "zset", zset)
