@@ -25,8 +25,8 @@ export const known: ReadonlyArray<Known> = [
   {
     name: "OBJECT ENCODING of a value that was built in place",
     reason:
-      "Redis says raw of a short string after APPEND or SETRANGE, int or embstr by how it was written, and hashtable of " +
-      "a set that has once held a word; the engine does not remember how a value came about.",
+      "Redis says raw of a short string after APPEND or SETRANGE, int or embstr by how it was written, and hashtable of a " +
+      "set of integers that SDIFFSTORE made by removing words; the engine does not remember how those came about.",
     matches: ([name, what], real, fake) =>
       name === "OBJECT" && what === "ENCODING" &&
       (real === "hashtable" ? fake === "intset" : STRINGS.includes(String(real)) && STRINGS.includes(String(fake)))
