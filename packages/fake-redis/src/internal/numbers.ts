@@ -53,6 +53,12 @@ export const bigInteger = (text: string, message = NOT_INTEGER): bigint => parse
 const DECIMAL = /^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$/
 const HEX = /^([+-]?)0[xX]([0-9a-fA-F]+)\.?([0-9a-fA-F]*)(?:[pP]([+-]?[0-9]+))?$/
 
+/** As strtod of C reads a whole text: space before it, nothing behind a byte 0, and zero for nothing. */
+export const strtod = (text: string): number | undefined => {
+  const [seen = ""] = text.split("\0", 1)
+  return seen === "" ? 0 : parseDouble(seen.replace(/^[ \t-\r]+/, ""))
+}
+
 /** What strtod accepts as a whole, without surrounding space and without nan. */
 export const parseDouble = (text: string): number | undefined => {
   if (DECIMAL.test(text)) return Number(text)

@@ -111,6 +111,9 @@ alike(
   ZRANGESTORE w y -1 1 BYSCORE
   ZRANGE w 0 -1 WITHSCORES
   GEOADD g 1 inf a
+  ZCOUNT y " -1" " 7"
+  ZCOUNT y "( -1" " "
+  ZCOUNT y "" 1x
   GEOADD g -inf 1e300 a
   CONFIG SET hash-max-listpack-entries 512 set-max-intset-entries 512 zset-max-listpack-entries 128
   OBJECT ENCODING h

@@ -6,7 +6,7 @@ import { define } from "../command.ts"
 import type { Context } from "../context.ts"
 import { SortedSet } from "../data/sortedSet.ts"
 import { toTable } from "../data/tables.ts"
-import { integer, parseDouble, parseInteger } from "../numbers.ts"
+import { integer, parseInteger, strtod } from "../numbers.ts"
 import type { Value } from "../reply.ts"
 import { fail, syntaxError, WRONGTYPE } from "../reply.ts"
 
@@ -78,11 +78,8 @@ const elementsOf = (context: Context, key: string): ReadonlyArray<string> => {
 
 const compare = (a: string, b: string): number => a < b ? -1 : a > b ? 1 : 0
 
-const scoreOf = (weight: string): number => {
-  // As strtod, which sees nothing behind a byte 0
-  const [text = ""] = weight.split("\0", 1)
-  const trimmed = text.trimStart()
-  const score = trimmed === "" && text === "" ? 0 : parseDouble(trimmed)
+const scoreOf = (text: string): number => {
+  const score = strtod(text)
   return score === undefined ? fail("ERR One or more scores can't be converted into double") : score
 }
 

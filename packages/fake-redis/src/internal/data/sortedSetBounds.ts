@@ -1,7 +1,7 @@
 /**
  * Ranges of a sorted set: by rank, by score, and by the bytes of the members.
  */
-import { integer, parseDouble } from "../numbers.ts"
+import { integer, strtod } from "../numbers.ts"
 import { fail } from "../reply.ts"
 import type { Scored, SortedSet } from "./sortedSet.ts"
 
@@ -26,9 +26,7 @@ export interface Bounds {
 
 const scoreBound = (text: string): { readonly value: number; readonly exclusive: boolean } => {
   const exclusive = text.startsWith("(")
-  const digits = exclusive ? text.slice(1) : text
-  // strtod reads an empty string as zero.
-  const value = digits === "" ? 0 : parseDouble(digits)
+  const value = strtod(exclusive ? text.slice(1) : text)
   return value === undefined ? fail("ERR min or max is not a float") : { value, exclusive }
 }
 
