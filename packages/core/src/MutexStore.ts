@@ -379,8 +379,8 @@ export const tokenStride: number = stride.tokenStride
  * import * as MutexStore from "@effect-simba/core/MutexStore"
  *
  * const last = (token: number) => token + MutexStore.spareTokens(token)
- * last(500) // => 599
- * last(501) // => 501
+ * console.log(last(500)) // => 599
+ * console.log(last(501)) // => 501
  * ```
  *
  * @category getters
