@@ -38,7 +38,7 @@ describe("the demo", () => {
       assert.lengthOf(report.summary(history), 2)
     }))
 
-  it.effect("draws the picture of the README: `UPDATE_DOCS=1` writes it", () =>
+  it.effect("draws the picture of the guide to the examples: `UPDATE_DOCS=1` writes it", () =>
     Effect.gen(function*() {
       const drawn = picture(yield* rehearsal())
       if (process.env["UPDATE_DOCS"] !== undefined) writeFileSync(page, drawn)
