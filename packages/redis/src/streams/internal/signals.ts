@@ -35,12 +35,16 @@ export const enable = ({ send }: Redis["Service"]): Effect.Effect<void> =>
 const look = ({ send }: Redis["Service"]) =>
   Effect.map(checks.setting(send, checks.eventsSetting), checks.keyspaceEvents)
 
-/** Warns where the server is known not to send the events of expired leases. */
+/** The connections that a warning was logged for. */
+const warned = new WeakSet<Redis["Service"]>()
+
+/** Warns where the server is known not to send the events of expired leases, once for all services on a connection. */
 export const check = (redis: Redis["Service"]): Effect.Effect<void> =>
-  Effect.flatMap(
-    look(redis),
-    (finding) => finding.status === "warning" ? log.warning(`Redis: ${checks.textOf(finding)}`) : Effect.void
-  )
+  Effect.flatMap(look(redis), (finding) => {
+    if (finding.status !== "warning" || warned.has(redis)) return Effect.void
+    warned.add(redis)
+    return log.warning(`Redis: ${checks.textOf(finding)}`)
+  })
 
 /** The database of the connection, which is part of the channel name of events. */
 const database = (redis: Redis["Service"]) =>

@@ -173,7 +173,7 @@ describe("the look at a server when a layer is built", () => {
     return Effect.as(Effect.provide(Effect.scoped(Layer.build(Layer.fresh(layer))), capturing), lines)
   }
 
-  it.live("has one line for each setting, unless serverChecks is off", () =>
+  it.live("has one line for each setting, once per server and process", () =>
     Effect.gen(function*() {
       const { port, url } = yield* RedisServer.start({
         args: ["--maxmemory-policy volatile-lru", "--replicaof 127.0.0.1 1"]
@@ -184,6 +184,13 @@ describe("the look at a server when a layer is built", () => {
         `Warn ${at}: the eviction policy is volatile-lru, which may evict a lease: set maxmemory-policy noeviction`,
         `Info ${at}: no append-only file: a restart loses at least the newest writes: set appendonly yes`
       ])
+      // Another layer of this process says nothing new
+      assert.deepStrictEqual(yield* linesOf(IoRedis.layer({ url })), [])
+    }))
+
+  it.live("has none where serverChecks is off", () =>
+    Effect.gen(function*() {
+      const { url } = yield* RedisServer.start({ args: ["--maxmemory-policy volatile-lru"] })
       assert.deepStrictEqual(yield* linesOf(IoRedis.layer({ url, serverChecks: false })), [])
     }))
 

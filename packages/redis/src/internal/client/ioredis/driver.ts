@@ -31,7 +31,19 @@ export interface Driver {
   readonly topology: RedisTopology
 }
 
-/** One look at a server. ioredis asks for `INFO` too, so each user that connects may ask. */
+/** Findings that this process has logged, by the id of the server's process. */
+const logged = new Set<string>()
+const mostLogged = 1000
+
+const isFirst = (server: string, text: string) => {
+  const key = `${server} ${text}`
+  if (logged.has(key)) return false
+  if (logged.size >= mostLogged) logged.clear()
+  logged.add(key)
+  return true
+}
+
+/** Checks a server, and logs each finding once per server and process. ioredis sends `INFO` too, so each user may. */
 const check = Effect.fnUntraced(function*(send: commands.Send, address: string, isCluster: boolean) {
   const info = serverChecks.fieldsOf(String(yield* Effect.mapError(send("INFO"), fromRedis("check the server"))))
   for (const finding of serverChecks.ofInfo(info, isCluster)) {
@@ -39,8 +51,9 @@ const check = Effect.fnUntraced(function*(send: commands.Send, address: string, 
       return yield* new InvalidConfig({ option: "redis", problem: `${serverChecks.textOf(finding)} (${address})` })
     }
     if (finding.status === "ok") continue
+    const text = `Redis at ${address}: ${serverChecks.textOf(finding)}`
     const write = finding.status === "warning" ? log.warning : log.info
-    yield* write(`Redis at ${address}: ${serverChecks.textOf(finding)}`)
+    if (isFirst(info.get("run_id") ?? "", text)) yield* write(text)
   }
 })
 
