@@ -53,6 +53,8 @@ const url = "redis://localhost:6379"
 const write = (block, suffix = "") => {
   const path = join(folder, `${block.name}.mjs`)
   const code = block.code.replaceAll(url, server.url).replace(/port: \d+/g, "port: 0")
+    // The value of an expression is a result too
+    .replace(/^(?!console\.|const |return )(\w.*\)) \/\/ => /gm, "console.log($1) // => ")
   writeFileSync(path, `${stripTypeScriptTypes(code, { mode: "strip" })}${suffix}`)
   return path
 }
