@@ -445,18 +445,25 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
       yield* a.own
       yield* b.wait
       yield* c.wait
+      // It has waited for longer than a confirm period
+      yield* server.send("ZADD", keysOf(m).queue, "XX", "1000000000.000001", b.id)
       yield* a.release
       const { token: second } = yield* b.confirm
       yield* b.release
       const { token: third } = yield* c.confirm
       yield* until("all messages", Effect.sync(() => messages.length >= 6))
+      // Tokens are whole tenths of a millisecond; the message has the time itself
+      const [timeOfB, timeOfC] = [messages[2]!, messages[5]!].map(([, message]) => Number(message.split("@@")[4]))
+      for (const [token, time] of [[second, timeOfB], [third, timeOfC]]) {
+        assert.strictEqual(Math.floor(time! / 100) * 100 + 100, token)
+      }
       assert.deepStrictEqual(messages, [
         [channel, `acquired@@${a.id}`],
         [channel, `acquired@@${b.id}`],
-        [ofB, `${b.id}@@released@@${a.id}@@${second}@@${second}@@30000`],
+        [ofB, `${b.id}@@released@@${a.id}@@${second}@@${timeOfB}@@30000`],
         [ofC, `${c.id}@@look@@30000`],
         [channel, `acquired@@${c.id}`],
-        [ofC, `${c.id}@@released@@${b.id}@@${third}@@${third}@@30000`]
+        [ofC, `${c.id}@@released@@${b.id}@@${third}@@${timeOfC}@@60000`]
       ])
       assert.strictEqual(yield* server.send("GET", keysOf(m).owner), c.id)
     }), { tags: ["B60"] })

@@ -41,7 +41,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("grants by message", (it
     Effect.gen(function*() {
       const { grant, m, stamp, store } = yield* handOver("grant message")
       assert.strictEqual(grant.token, (yield* store.inspect(m, 0)).token)
-      assert.strictEqual(grant.millis, 30_000)
+      assert.strictEqual(grant.millis, Duration.toMillis(lease))
       assert.isBelow(stamp.token, grant.token)
       assert.isAbove(grant.micros, stamp.micros)
       assert.isBelow(grant.micros - stamp.micros, 5_000_000)
