@@ -265,6 +265,7 @@ describe("what others write", () => {
       const request = { ...held, epoch: epoch(), lease, minIdle: Duration.zero, maxFailures: 1 }
       assert.strictEqual((yield* service.take([request]))[0]!._tag, "DeadLettered")
       assert.isAbove(yield* send<number>("PTTL", StreamKeys.checkpoint(held.stream)), 29 * 86_400_000)
+      assert.strictEqual(yield* send<number>("HLEN", StreamKeys.announced(name)), 0)
     })))
 
   it.effect("two services that announce one data stream take turns at it, and have one checkpoint", () =>
