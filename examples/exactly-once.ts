@@ -7,14 +7,13 @@
  */
 import * as SqlFence from "@effect-simba/core/SqlFence"
 import { StreamClient, StreamLease, StreamMessages } from "@effect-simba/core/streams"
-import { IoRedis } from "@effect-simba/redis"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { NodeRuntime } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
 import { Config, Deferred, Effect, Layer, Option, Schema } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { SqlClient } from "effect/sql"
-import { redisUrl } from "./shared/redisUrl.ts"
+import { RedisEnv } from "./shared/redisEnv.ts"
 import * as Sqlite from "./shared/sqlite.ts"
 
 const Deposit = Schema.Struct({ account: Schema.String, amount: Schema.FiniteFromString })
@@ -87,10 +86,6 @@ const SqlLive = Layer.unwrap(Effect.map(
   Option.match({ onNone: () => Sqlite.layer(":memory:"), onSome: (url) => PgClient.layer({ url }) })
 ))
 
-const StreamsLive = Layer.unwrap(Effect.map(redisUrl, (url) =>
-  StreamClient.layer({ service, enableEvents: true }).pipe(
-    Layer.provide(RedisStreams.layerStore),
-    Layer.provideMerge(IoRedis.layer({ url }))
-  )))
+const StreamsLive = Layer.provide(RedisStreams.layerFromEnv({ service, enableEvents: true }), RedisEnv)
 
 if (import.meta.main) NodeRuntime.runMain(Effect.provide(program, Layer.merge(StreamsLive, SqlLive)))

@@ -11,7 +11,7 @@ import { NodeRuntime } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
 import { Config, Effect, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"
-import { redisUrl } from "./shared/redisUrl.ts"
+import { RedisEnv } from "./shared/redisEnv.ts"
 import * as Sqlite from "./shared/sqlite.ts"
 
 /** Reads, computes and writes in one transaction, which a former owner cannot begin. */
@@ -49,6 +49,6 @@ const SqlLive = Layer.unwrap(Effect.map(
   Option.match({ onNone: () => Sqlite.layer(":memory:"), onSome: (url) => PgClient.layer({ url }) })
 ))
 
-const MutexLive = Layer.unwrap(Effect.map(redisUrl, (url) => RedisMutex.layer({ redis: { url } })))
+const MutexLive = Layer.provide(RedisMutex.layerFromEnv(), RedisEnv)
 
 NodeRuntime.runMain(Effect.provide(program, Layer.merge(MutexLive, SqlLive)))

@@ -13,7 +13,7 @@ import { Config, Effect, Layer, Option } from "effect"
 import { FetchHttpClient, HttpRouter } from "effect/http"
 import { Otlp, PrometheusMetrics } from "effect/observability"
 import { HttpServerLive } from "./shared/httpServer.ts"
-import { redisUrl } from "./shared/redisUrl.ts"
+import { RedisEnv } from "./shared/redisEnv.ts"
 
 /** Work that makes something to see. */
 const Jobs = Leadership.layerJobs("metrics-example", [{
@@ -33,7 +33,7 @@ const OtlpLive = Layer.unwrap(Effect.map(
   })
 ))
 
-const MutexLive = Layer.unwrap(Effect.map(redisUrl, (url) => RedisMutex.layer({ redis: { url } })))
+const MutexLive = Layer.provide(RedisMutex.layerFromEnv(), RedisEnv)
 
 const Live = Layer.merge(Jobs, HttpRouter.serve(PrometheusMetrics.layerHttp())).pipe(
   Layer.provide(MutexLive),

@@ -1,47 +1,41 @@
 /**
- * Mutexes and the data streams of two services in one process, on one connection.
+ * Mutexes and data streams on one connection, with options from `Config` under names of the application.
  *
  *     node examples/one-connection.ts
- *     REDIS_URL=redis://localhost:6379 ORDERS_CAPACITY=100 node examples/one-connection.ts
+ *     REDIS_URL=redis://localhost:6379 LEDGER_TTL='5 seconds' ORDERS_CAPACITY=100 node examples/one-connection.ts
  */
 import { Mutex } from "@effect-simba/core"
-import { StreamClient } from "@effect-simba/core/streams"
+import { StreamClient, StreamLease } from "@effect-simba/core/streams"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { NodeRuntime } from "@effect/platform-node"
-import { Config, Deferred, Effect, Layer } from "effect"
-import { redisUrl } from "./shared/redisUrl.ts"
+import { Config, Effect, Layer } from "effect"
+import { RedisEnv } from "./shared/redisEnv.ts"
 
-class Orders extends StreamClient.Service<Orders>()("example/Orders") {}
-class Refunds extends StreamClient.Service<Refunds>()("example/Refunds") {}
+const MutexLive = Mutex.layerConfig({ ttl: Config.Duration("LEDGER_TTL").pipe(Config.withDefault("10 seconds")) })
 
-const StreamsLive = Layer.mergeAll(
-  Orders.layerConfig({
-    service: Config.succeed("orders"),
-    enableEvents: Config.succeed(true),
-    capacity: Config.Int("ORDERS_CAPACITY").pipe(Config.withDefault(16))
-  }),
-  Refunds.layer({ service: "refunds", enableEvents: true })
-).pipe(Layer.provide(RedisStreams.layerStore))
+const StreamsLive = StreamClient.layerConfig({
+  service: Config.succeed("orders"),
+  enableEvents: Config.succeed(true),
+  capacity: Config.Int("ORDERS_CAPACITY").pipe(Config.withDefault(16))
+})
 
-const Live = Layer.mergeAll(RedisMutex.layerRedis(), StreamsLive).pipe(
-  Layer.provide(Layer.unwrap(Effect.map(redisUrl, (url) => IoRedis.layer({ url }))))
+const Live = Layer.merge(MutexLive, StreamsLive).pipe(
+  Layer.provide([RedisMutex.layerStore, RedisStreams.layerStore]),
+  Layer.provide(IoRedis.layerConfig({ url: Config.Redacted("REDIS_URL") })),
+  Layer.provide(RedisEnv)
 )
 
-/** Both services book into one ledger, one at a time. */
-const book = (client: StreamClient.StreamClient["Service"], stream: string) =>
-  Effect.gen(function*() {
-    const booked = yield* Deferred.make<void>()
-    yield* client.announceAll([{ stream }])
-    const handler = Effect.log(`booking ${stream}`).pipe(
-      Mutex.withLock("ledger"),
-      Effect.andThen(Deferred.succeed(booked, undefined))
-    )
-    yield* Effect.raceFirst(client.run(handler), Deferred.await(booked))
-  })
+const Ledger = Mutex.named("ledger")
 
-const program = Effect.gen(function*() {
-  yield* Effect.all([book(yield* Orders, "orders:eu"), book(yield* Refunds, "refunds:eu")], { concurrency: 2 })
+/** Data streams are booked into one ledger, one at a time. */
+const book = Effect.gen(function*() {
+  const { stream } = yield* StreamLease.StreamLease
+  yield* Ledger.withLock(Effect.log(`booking ${stream}`))
 })
+
+const program = StreamClient.announceAll([{ stream: "orders:eu" }, { stream: "orders:us" }]).pipe(
+  Effect.andThen(StreamClient.run(book))
+)
 
 NodeRuntime.runMain(Effect.provide(program, Live))

@@ -40,12 +40,10 @@ export class Reports extends Context.Service<Reports, {
 }
 
 /** Redis for several processes, else memory for this process alone. */
-export const MutexLive = Layer.unwrap(Effect.gen(function*() {
-  const locks = yield* Config.Literals(["redis", "memory"], "LOCKS").pipe(Config.withDefault("memory" as const))
-  return locks === "redis"
-    ? RedisMutex.layerFromEnv()
-    : Mutex.layerMemory()
-}))
+export const MutexLive = Layer.unwrap(Effect.map(
+  Config.Literals(["redis", "memory"], "LOCKS").pipe(Config.withDefault("memory")),
+  (locks) => locks === "redis" ? RedisMutex.layerFromEnv() : Mutex.layerMemory()
+))
 
 export const program = Effect.gen(function*() {
   const reports = yield* Reports

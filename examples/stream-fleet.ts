@@ -12,7 +12,7 @@ import { NodeRuntime } from "@effect/platform-node"
 import { Effect, Fiber, Layer, Ref } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { handler, Sums } from "./orders.ts"
-import { redisUrl } from "./shared/redisUrl.ts"
+import { RedisEnv } from "./shared/redisEnv.ts"
 
 const regions = ["eu", "us", "asia", "africa"]
 const service = `fleet-${process.pid}`
@@ -54,6 +54,6 @@ const program = Effect.gen(function*() {
   yield* Fiber.interruptAll(fleet)
 })
 
-const Live = Layer.merge(Sums.layer, Layer.unwrap(Effect.map(redisUrl, (url) => IoRedis.layer({ url }))))
+const Live = Layer.merge(Sums.layer, Layer.provide(IoRedis.layerFromEnv(), RedisEnv))
 
 NodeRuntime.runMain(Effect.provide(program, Live))

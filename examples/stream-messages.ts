@@ -5,12 +5,11 @@
  *     REDIS_URL=redis://localhost:6379 node examples/stream-messages.ts
  */
 import { StreamClient, StreamMessages } from "@effect-simba/core/streams"
-import { IoRedis } from "@effect-simba/redis"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { NodeRuntime } from "@effect/platform-node"
 import { Deferred, Effect, Layer, Schedule, Schema } from "effect"
 import { Redis } from "effect/persistence/Redis"
-import { redisUrl } from "./shared/redisUrl.ts"
+import { RedisEnv } from "./shared/redisEnv.ts"
 
 const service = `messages-${process.pid}`
 const orders = `${service}:orders`
@@ -62,10 +61,6 @@ const program = Effect.gen(function*() {
   yield* Effect.log("all are processed")
 })
 
-const Live = Layer.unwrap(Effect.map(redisUrl, (url) =>
-  StreamClient.layer({ service, enableEvents: true }).pipe(
-    Layer.provide(RedisStreams.layerStore),
-    Layer.provideMerge(IoRedis.layer({ url }))
-  )))
+const Live = Layer.provide(RedisStreams.layerFromEnv({ service, enableEvents: true }), RedisEnv)
 
 NodeRuntime.runMain(Effect.provide(program, Live))

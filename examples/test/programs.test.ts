@@ -50,6 +50,14 @@ const until = async <A>(ask: () => Promise<A>, holds: (answer: A) => boolean, wh
   }
 }
 
+/** Ends a program at a signal, once it has said what is expected. */
+const consumes = async (file: string, environment: Environment, expected: ReadonlyArray<RegExp>) => {
+  const program = start(file, environment)
+  await until(async () => program.text(), (text) => expected.every((each) => each.test(text)), program.text)
+  program.child.kill("SIGTERM")
+  await program.ended
+}
+
 /** Starts a web server; `stop` ends it as an orchestrator does. */
 const serves = async (file: string, environment: Environment) => {
   const program = start(file, environment)
@@ -91,7 +99,14 @@ const onBoth = (title: string, test: (redis: Environment) => Promise<void>) => {
 }
 
 describe("programs that end", () => {
-  onBoth("one-connection.ts", (redis) => runs("one-connection.ts", redis, [/booking orders:eu/, /booking refunds:eu/]))
+  onBoth(
+    "one-connection.ts",
+    (redis) => consumes("one-connection.ts", redis, [/booking orders:eu/, /booking orders:us/])
+  )
+  onBoth(
+    "two-services.ts",
+    (redis) => consumes("two-services.ts", redis, [/booking orders of orders:eu/, /booking refunds of refunds:eu/])
+  )
   onBoth("own-client.ts", (redis) => runs("own-client.ts", redis, [/token \d+/, /visits: \d+/]))
   onBoth("node-redis.ts", (redis) => runs("node-redis.ts", redis, [/token \d+/]))
   onBoth("stream-fleet.ts", (redis) => runs("stream-fleet.ts", redis, [/eu: 42/, /us: 42/, /asia: 42/, /africa: 42/]))

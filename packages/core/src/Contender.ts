@@ -15,6 +15,7 @@ import type * as LogLevel from "effect/LogLevel"
 import type * as Option from "effect/Option"
 import type { Pipeable } from "effect/Pipeable"
 import type * as Stream from "effect/Stream"
+import type { HookServices } from "./internal/hookServices.ts"
 import type { Body, Lease } from "./Lease.ts"
 import { type LeaseOptions, Mutex } from "./Mutex.ts"
 import type { MutexName } from "./MutexName.ts"
@@ -290,14 +291,17 @@ export const Service = <Self>() =>
     readonly layer: <R = never>(
       mutex: string,
       options?: Options<R>
-    ) => Layer.Layer<Self, InvalidName | InvalidConfig, Mutex | R>
+    ) => Layer.Layer<Self, InvalidName | InvalidConfig, Mutex | HookServices<R>>
     readonly layerConfig: (
       options: Config.Wrap<Options & { readonly mutex: string }>
     ) => Layer.Layer<Self, InvalidName | InvalidConfig | Config.ConfigError, Mutex>
   } =>
   class extends Context.Service<Self, Contender>()(key) {
-    static readonly layer = <R = never>(name: string, options?: Options<R>) =>
-      Layer.effect(this, Mutex.use((mutex) => mutex.contend(name, options)))
+    static readonly layer = <R = never>(name: string, options?: Options<R>): Layer.Layer<
+      Self,
+      InvalidName | InvalidConfig,
+      Mutex | HookServices<R>
+    > => Layer.effect(this, Mutex.use((mutex) => mutex.contend(name, options)))
     static readonly layerConfig = (wrapped: Config.Wrap<Options & { readonly mutex: string }>) =>
       Layer.effect(
         this,

@@ -28,6 +28,7 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { Contender, Options as ContenderOptions, WorkOptions } from "./Contender.ts"
+import type { HookServices } from "./internal/hookServices.ts"
 import * as jobRunner from "./internal/leadership/jobRunner.ts"
 import * as jobSchedule from "./internal/leadership/jobSchedule.ts"
 import * as jobSpec from "./internal/leadership/jobSpec.ts"
@@ -336,7 +337,7 @@ export const layerJobs = <const Jobs extends ReadonlyArray<Job>, R = never>(
   name: string,
   jobs: Jobs,
   options?: ContenderOptions<R>
-): Layer.Layer<never, InvalidName | InvalidConfig, Mutex | JobServices<Jobs[number]> | R> =>
+): Layer.Layer<never, InvalidName | InvalidConfig, Mutex | JobServices<Jobs[number]> | HookServices<R>> =>
   Layer.effectDiscard(Effect.gen(function*() {
     const prepared = yield* prepare(jobs as ReadonlyArray<Job<unknown, JobServices<Jobs[number]>>>)
     yield* Effect.forkScoped(jobRunner.run(yield* contend(name, options), prepared))

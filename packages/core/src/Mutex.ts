@@ -30,6 +30,7 @@ import type * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { Contender, Options as ContenderOptions } from "./Contender.ts"
+import type { HookServices } from "./internal/hookServices.ts"
 import { checkName } from "./internal/mutex/leaseOptions.ts"
 import { make } from "./internal/mutex/service.ts"
 import type { JobOrder, JobsRecord } from "./JobStore.ts"
@@ -79,27 +80,29 @@ export class Mutex extends Context.Service<Mutex, {
   readonly acquire: <RA = never>(
     name: string,
     options?: AcquireOptions<RA>
-  ) => Effect.Effect<Lease, AcquireError, RA | Scope.Scope>
+  ) => Effect.Effect<Lease, AcquireError, HookServices<RA> | Scope.Scope>
   readonly acquireIfAvailable: <RA = never>(
     name: string,
     options?: LeaseOptions<RA>
-  ) => Effect.Effect<Option.Option<Lease>, RequestError, RA | Scope.Scope>
+  ) => Effect.Effect<Option.Option<Lease>, RequestError, HookServices<RA> | Scope.Scope>
   readonly withLock: <RA = never>(
     name: string,
     options?: AcquireOptions<RA>
-  ) => <A, E, R>(body: Body<A, E, R>) => Effect.Effect<A, E | AcquireError | LeaseLost, R | RA>
+  ) => <A, E, R>(body: Body<A, E, R>) => Effect.Effect<A, E | AcquireError | LeaseLost, R | HookServices<RA>>
   readonly withLockIfAvailable: <RA = never>(
     name: string,
     options?: LeaseOptions<RA>
-  ) => <A, E, R>(body: Body<A, E, R>) => Effect.Effect<Option.Option<A>, E | RequestError | LeaseLost, R | RA>
+  ) => <A, E, R>(
+    body: Body<A, E, R>
+  ) => Effect.Effect<Option.Option<A>, E | RequestError | LeaseLost, R | HookServices<RA>>
   readonly acquireAll: <RA = never>(
     names: ReadonlyArray<string>,
     options?: AcquireOptions<RA>
-  ) => Effect.Effect<LeaseGroup, AcquireError | LeaseLost, RA | Scope.Scope>
+  ) => Effect.Effect<LeaseGroup, AcquireError | LeaseLost, HookServices<RA> | Scope.Scope>
   readonly contend: <RA = never>(
     name: string,
     options?: ContenderOptions<RA>
-  ) => Effect.Effect<Contender, InvalidName | InvalidConfig, RA | Scope.Scope>
+  ) => Effect.Effect<Contender, InvalidName | InvalidConfig, HookServices<RA> | Scope.Scope>
   readonly events: (
     name: string,
     options?: EventsOptions
@@ -206,7 +209,7 @@ export interface Options<R = never> {
  */
 export const layer = <R = never>(
   options?: Options<R>
-): Layer.Layer<Mutex, InvalidConfig | BackendError, MutexStore | R> => Layer.effect(Mutex, make(options))
+): Layer.Layer<Mutex, InvalidConfig | BackendError, MutexStore | HookServices<R>> => Layer.effect(Mutex, make(options))
 
 /**
  * Provides `Mutex` in the memory of this process.
@@ -233,8 +236,9 @@ export const layer = <R = never>(
  * @category layers
  * @since 0.1.0
  */
-export const layerMemory = <R = never>(options?: Options<R>): Layer.Layer<Mutex, InvalidConfig | BackendError, R> =>
-  Layer.provide(layer(options), storeInMemory)
+export const layerMemory = <R = never>(
+  options?: Options<R>
+): Layer.Layer<Mutex, InvalidConfig | BackendError, HookServices<R>> => Layer.provide(layer(options), storeInMemory)
 
 /**
  * Like `layer`, with options from `Config`.
@@ -302,7 +306,8 @@ export const layerConfig = (
 export const acquire = <R = never>(
   name: string,
   options?: AcquireOptions<R>
-): Effect.Effect<Lease, AcquireError, Mutex | Scope.Scope | R> => Mutex.use((mutex) => mutex.acquire(name, options))
+): Effect.Effect<Lease, AcquireError, Mutex | Scope.Scope | HookServices<R>> =>
+  Mutex.use((mutex) => mutex.acquire(name, options))
 
 /**
  * Waits for several mutexes and holds them all, or none.
@@ -333,7 +338,7 @@ export const acquire = <R = never>(
 export const acquireAll = <R = never>(
   names: ReadonlyArray<string>,
   options?: AcquireOptions<R>
-): Effect.Effect<LeaseGroup, AcquireError | LeaseLost, Mutex | Scope.Scope | R> =>
+): Effect.Effect<LeaseGroup, AcquireError | LeaseLost, Mutex | Scope.Scope | HookServices<R>> =>
   Mutex.use((mutex) => mutex.acquireAll(names, options))
 
 /**
@@ -362,7 +367,7 @@ export const acquireAll = <R = never>(
 export const acquireIfAvailable = <R = never>(
   name: string,
   options?: LeaseOptions<R>
-): Effect.Effect<Option.Option<Lease>, RequestError, Mutex | Scope.Scope | R> =>
+): Effect.Effect<Option.Option<Lease>, RequestError, Mutex | Scope.Scope | HookServices<R>> =>
   Mutex.use((mutex) => mutex.acquireIfAvailable(name, options))
 
 /**
@@ -393,7 +398,7 @@ export const acquireIfAvailable = <R = never>(
 export const withLock = <RA = never>(name: string, options?: AcquireOptions<RA>) =>
 <A, E, R>(
   body: Body<A, E, R>
-): Effect.Effect<A, E | AcquireError | LeaseLost, R | RA | Mutex> =>
+): Effect.Effect<A, E | AcquireError | LeaseLost, R | HookServices<RA> | Mutex> =>
   Mutex.use((mutex) => mutex.withLock(name, options)(body))
 
 /**
@@ -418,7 +423,7 @@ export const withLock = <RA = never>(name: string, options?: AcquireOptions<RA>)
 export const withLockIfAvailable = <RA = never>(name: string, options?: LeaseOptions<RA>) =>
 <A, E, R>(
   body: Body<A, E, R>
-): Effect.Effect<Option.Option<A>, E | RequestError | LeaseLost, R | RA | Mutex> =>
+): Effect.Effect<Option.Option<A>, E | RequestError | LeaseLost, R | HookServices<RA> | Mutex> =>
   Mutex.use((mutex) => mutex.withLockIfAvailable(name, options)(body))
 
 type Failure<O> =
@@ -539,7 +544,7 @@ export const named = <const O extends AcquireOptions<unknown> = {}>(
 export const contend = <R = never>(
   name: string,
   options?: ContenderOptions<R>
-): Effect.Effect<Contender, InvalidName | InvalidConfig, Mutex | Scope.Scope | R> =>
+): Effect.Effect<Contender, InvalidName | InvalidConfig, Mutex | Scope.Scope | HookServices<R>> =>
   Mutex.use((mutex) => mutex.contend(name, options))
 
 /**

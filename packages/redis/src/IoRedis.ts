@@ -9,7 +9,7 @@
  */
 import { type BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
 import { Subscriber } from "@effect-simba/core/Subscriber"
-import type * as Config from "effect/Config"
+import * as Config from "effect/Config"
 import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -318,12 +318,57 @@ export const layerClient = (
 ): Layer.Layer<Provided, BackendError | InvalidConfig> => layerOf(({ ofClient }) => ofClient(client, options))
 
 /**
+ * Like `layer`, with options from `Config`.
+ *
+ * **Example** (One connection from `Config` for mutexes and data streams)
+ *
+ * ```ts
+ * import { IoRedis, RedisMutex } from "@effect-simba/redis"
+ * import { RedisStreams } from "@effect-simba/redis/streams"
+ * import { Config, Layer } from "effect"
+ *
+ * const Live = Layer.mergeAll(RedisMutex.layerRedis(), RedisStreams.layerRedis({ service: "orders" })).pipe(
+ *   Layer.provideMerge(IoRedis.layerConfig({ url: Config.Redacted("ORDERS_REDIS") }))
+ * )
+ * ```
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerConfig = (
+  options: Config.Wrap<Options>
+): Layer.Layer<Provided, BackendError | InvalidConfig | Config.ConfigError> =>
+  Layer.unwrap(Effect.map(Config.unwrap(options), layer))
+
+/**
+ * Like `layerCluster`, with options from `Config`.
+ *
+ * **Example** (The nodes from one variable)
+ *
+ * ```ts
+ * import { IoRedis } from "@effect-simba/redis"
+ * import { Config } from "effect"
+ *
+ * const RedisLive = IoRedis.layerClusterConfig({
+ *   nodes: Config.map(Config.String("REDIS_NODES"), (text) => text.split(","))
+ * })
+ * ```
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerClusterConfig = (
+  options: Config.Wrap<ClusterOptions>
+): Layer.Layer<Provided, BackendError | InvalidConfig | Config.ConfigError> =>
+  Layer.unwrap(Effect.map(Config.unwrap(options), layerCluster))
+
+/**
  * Like `layer`, with options from the environment, unless they are given.
  *
  * **Details**
  *
  * Reads `REDIS_URL` (default `redis://localhost:6379`), `REDIS_USERNAME`, `REDIS_PASSWORD`, `REDIS_DB`,
- * `REDIS_COMMAND_TIMEOUT` and `REDIS_CONNECT_TIMEOUT`.
+ * `REDIS_SENTINEL_PASSWORD`, `REDIS_COMMAND_TIMEOUT` and `REDIS_CONNECT_TIMEOUT`.
  *
  * **Example** (An address from the environment, and a limit of one's own)
  *

@@ -45,6 +45,9 @@ export interface Options<R = never> extends Mutex.Options<R> {
   readonly redis?: IoRedis.Options | undefined
 }
 
+/** The services of the hook, and never `any` where the layer is merged with others. */
+type HookServices<R> = [R] extends [infer Services] ? Services : never
+
 /**
  * Provides `Mutex` on the Redis server at `redis.url`, by default `redis://localhost:6379`, and its connection.
  *
@@ -71,7 +74,7 @@ export interface Options<R = never> extends Mutex.Options<R> {
  */
 export const layer = <R = never>(
   options?: Options<R>
-): Layer.Layer<Mutex.Mutex | IoRedis.Provided, BackendError | InvalidConfig, R> =>
+): Layer.Layer<Mutex.Mutex | IoRedis.Provided, BackendError | InvalidConfig, HookServices<R>> =>
   // First: a mistake in the options is not hidden by a server that is down
   Layer.unwrap(Effect.as(
     MutexConfig.make(options),
@@ -108,7 +111,8 @@ export const layer = <R = never>(
  */
 export const layerRedis = <R = never>(
   options?: Mutex.Options<R>
-): Layer.Layer<Mutex.Mutex, BackendError | InvalidConfig, Redis | R> => Layer.provide(Mutex.layer(options), layerStore)
+): Layer.Layer<Mutex.Mutex, BackendError | InvalidConfig, Redis | HookServices<R>> =>
+  Layer.provide(Mutex.layer(options), layerStore)
 
 /**
  * Provides `MutexStore` using the current `Redis`.
@@ -174,8 +178,8 @@ const switchedOn = (name: string) =>
  *
  * **Details**
  *
- * Reads `SIMBA_REDIS_TTL`, `SIMBA_REDIS_TRANSITION`, and the variables of `IoRedis.layerFromEnv`. Refuses to build when
- * `SIMBA_ENABLED` or `SIMBA_REDIS_ENABLED` is false.
+ * Reads `SIMBA_REDIS_TTL`, `SIMBA_REDIS_TRANSITION`, the `processName` from `POD_NAME` or else from `POD_IP`, and the
+ * variables of `IoRedis.layerFromEnv`. Refuses to build when `SIMBA_ENABLED` or `SIMBA_REDIS_ENABLED` is false.
  *
  * **Example** (An application that operators configure)
  *
@@ -195,7 +199,7 @@ const switchedOn = (name: string) =>
  */
 export const layerFromEnv = <R = never>(
   options?: Options<R>
-): Layer.Layer<Mutex.Mutex | IoRedis.Provided, BackendError | InvalidConfig | Config.ConfigError, R> =>
+): Layer.Layer<Mutex.Mutex | IoRedis.Provided, BackendError | InvalidConfig | Config.ConfigError, HookServices<R>> =>
   Layer.unwrap(Effect.gen(function*() {
     yield* switchedOn("SIMBA_ENABLED")
     yield* switchedOn("SIMBA_REDIS_ENABLED")

@@ -37,6 +37,9 @@ import type { Redis } from "./internal/client/effectRedis.ts"
 import * as notedMutex from "./internal/simulation/notedMutex.ts"
 import type { Client } from "./Simulation.ts"
 
+/** The services of the hook, and never `any` where the layer is merged with others. */
+type HookServices<R> = [R] extends [infer Services] ? Services : never
+
 type StoreLayer<E> = Layer.Layer<MutexStore.MutexStore, E, Redis | Subscriber>
 
 /**
@@ -74,7 +77,7 @@ type StoreLayer<E> = Layer.Layer<MutexStore.MutexStore, E, Redis | Subscriber>
 export const layerClient = <E, R = never>(
   store: StoreLayer<E>,
   options?: Mutex.Options<R> & FakeRedis.ClientOptions
-): Layer.Layer<Mutex.Mutex | Redis, E | BackendError | InvalidConfig, FakeRedis.FakeRedis | R> =>
+): Layer.Layer<Mutex.Mutex | Redis, E | BackendError | InvalidConfig, FakeRedis.FakeRedis | HookServices<R>> =>
   Mutex.layer({ ...options, processName: options?.processName ?? options?.name }).pipe(
     Layer.provide(store),
     Layer.provideMerge(FakeRedis.layerClient(options))
@@ -111,7 +114,7 @@ export const layerClient = <E, R = never>(
 export const layerFakeRedis = <E, R = never>(
   store: StoreLayer<E>,
   options?: Mutex.Options<R> & FakeRedis.ClientOptions & FakeRedis.Options
-): Layer.Layer<Mutex.Mutex | Redis | FakeRedis.FakeRedis, E | BackendError | InvalidConfig, R> =>
+): Layer.Layer<Mutex.Mutex | Redis | FakeRedis.FakeRedis, E | BackendError | InvalidConfig, HookServices<R>> =>
   layerClient(store, options).pipe(Layer.provideMerge(FakeRedis.layer(options)))
 
 /**

@@ -28,6 +28,7 @@ import type * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { FencingToken } from "../FencingToken.ts"
+import type { HookServices } from "../internal/hookServices.ts"
 import type { BackendError, InvalidConfig, InvalidName, StoreError } from "../SimbaError.ts"
 import { make } from "./internal/client.ts"
 import type { StartPosition } from "./internal/startPosition.ts"
@@ -86,7 +87,7 @@ export class StreamClient extends Context.Service<StreamClient, {
   readonly run: <A, E, R, RS = never, RH = never>(
     handler: Handler<A, E, R>,
     options?: RunOptions<RS, RH>
-  ) => Effect.Effect<never, InvalidConfig | StoreError, Exclude<R | RS | RH, StreamLease>>
+  ) => Effect.Effect<never, InvalidConfig | StoreError, Exclude<R | HookServices<RS | RH>, StreamLease>>
   readonly notifications: Stream.Stream<StreamNotification, InvalidConfig>
   readonly announceAll: (
     announcements: ReadonlyArray<Announcing>
@@ -353,7 +354,7 @@ export const Service = <Self>() =>
 export const run = <A, E, R, RS = never, RH = never>(
   handler: Handler<A, E, R>,
   options?: RunOptions<RS, RH>
-): Effect.Effect<never, InvalidConfig | StoreError, StreamClient | Exclude<R | RS | RH, StreamLease>> =>
+): Effect.Effect<never, InvalidConfig | StoreError, StreamClient | Exclude<R | HookServices<RS | RH>, StreamLease>> =>
   StreamClient.use((client) => client.run(handler, options))
 
 /**

@@ -36,6 +36,7 @@ import * as Option from "effect/Option"
 import type * as Schedule from "effect/Schedule"
 import type * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import type { HookServices } from "../internal/hookServices.ts"
 import { entryProblem } from "../internal/nameRules.ts"
 import { InvalidConfig, type LeaseLost, type StoreError } from "../SimbaError.ts"
 import { concurrently } from "./internal/concurrentLoop.ts"
@@ -284,18 +285,18 @@ export const messages: {
   <A, I extends Fields<I>, RD = never, RG = never>(
     schema: Schema.Codec<A, I, RD, unknown>,
     options?: ReadOptions<A, RG>
-  ): Stream.Stream<Message<A>, MessagesError, StreamLease | RD | RG>
+  ): Stream.Stream<Message<A>, MessagesError, StreamLease | RD | HookServices<RG>>
   <A, I, RD = never, RG = never>(
     schema: Schema.Codec<A, I, RD, unknown>,
     options: ReadOptions<A, RG> & { readonly field: string }
-  ): Stream.Stream<Message<A>, MessagesError, StreamLease | RD | RG>
-} = <A, RD = never, RG = never>(
+  ): Stream.Stream<Message<A>, MessagesError, StreamLease | RD | HookServices<RG>>
+} = <A, RD = never>(
   schema: Schema.Codec<A, unknown, RD, unknown>,
-  options?: ReadOptions<A, RG>
-): Stream.Stream<Message<A>, MessagesError, StreamLease | RD | RG> =>
+  options?: ReadOptions<A, unknown>
+): Stream.Stream<Message<A>, MessagesError, StreamLease | RD> =>
   Stream.unwrap(Effect.gen(function*() {
     yield* check(options)
-    const reading = new MessageReader<A, RD | RG>(yield* StreamLease, schema, options)
+    const reading = readerOf(yield* StreamLease, schema, options)
     return Stream.fromPull(Effect.succeed(
       Effect.flatMap(
         reading.nextMessage,
@@ -350,17 +351,17 @@ export const process: {
     schema: Schema.Codec<A, I, RD, unknown>,
     handler: (message: Message<A>) => Effect.Effect<X, E, R>,
     options?: ProcessOptions<A, RG>
-  ): Effect.Effect<void, E | MessagesError, R | RD | RG | StreamLease>
+  ): Effect.Effect<void, E | MessagesError, R | RD | HookServices<RG> | StreamLease>
   <A, I, X, E, R, RD = never, RG = never>(
     schema: Schema.Codec<A, I, RD, unknown>,
     handler: (message: Message<A>) => Effect.Effect<X, E, R>,
     options: ProcessOptions<A, RG> & { readonly field: string }
-  ): Effect.Effect<void, E | MessagesError, R | RD | RG | StreamLease>
-} = <A, X, E, R, RD = never, RG = never>(
+  ): Effect.Effect<void, E | MessagesError, R | RD | HookServices<RG> | StreamLease>
+} = <A, X, E, R, RD = never>(
   schema: Schema.Codec<A, unknown, RD, unknown>,
   handler: (message: Message<A>) => Effect.Effect<X, E, R>,
-  options?: ProcessOptions<A, RG>
-): Effect.Effect<void, E | MessagesError, R | RD | RG | StreamLease> =>
+  options?: ProcessOptions<A, unknown>
+): Effect.Effect<void, E | MessagesError, R | RD | StreamLease> =>
   Effect.gen(function*() {
     yield* check(options)
     const { concurrency = 1, key = ({ id }: Message<A>): string => id } = options ?? {}
@@ -371,17 +372,24 @@ export const process: {
     yield* Effect.onError(run, () => loop.commits.atLast)
   })
 
-const loopOf = <A, RD, RG>(
+/** The types of all operations ask for the services of the hook. */
+const readerOf = <A, RD>(
+  lease: StreamLease,
   schema: Schema.Codec<A, unknown, RD, unknown>,
-  options: ProcessOptions<A, RG> | undefined
-): Effect.Effect<messageLoop.Loop<A, RD | RG>, never, StreamLease> =>
+  options: ReadOptions<A, unknown> | undefined
+) => new MessageReader<A, RD>(lease, schema, options as ReadOptions<A, RD> | undefined)
+
+const loopOf = <A, RD>(
+  schema: Schema.Codec<A, unknown, RD, unknown>,
+  options: ProcessOptions<A, unknown> | undefined
+): Effect.Effect<messageLoop.Loop<A, RD>, never, StreamLease> =>
   Effect.gen(function*() {
     const lease = yield* StreamLease
     const commits = new MessageCommits(lease, yield* Clock.Clock, options)
     const isOne = (options?.concurrency ?? 1) === 1
     return {
       lease,
-      reading: new MessageReader<A, RD | RG>(lease, schema, options),
+      reading: readerOf(lease, schema, options),
       commits,
       // Several at once have timers
       attempt: messageAttempts.make(lease, options ?? {}, isOne ? commits.whenDue : Effect.never)
@@ -426,17 +434,17 @@ export const processBatches: {
     schema: Schema.Codec<A, I, RD, unknown>,
     handler: (messages: Arr.NonEmptyReadonlyArray<Message<A>>) => Effect.Effect<X, E, R>,
     options?: BatchOptions<A, RG>
-  ): Effect.Effect<void, E | MessagesError, R | RD | RG | StreamLease>
+  ): Effect.Effect<void, E | MessagesError, R | RD | HookServices<RG> | StreamLease>
   <A, I, X, E, R, RD = never, RG = never>(
     schema: Schema.Codec<A, I, RD, unknown>,
     handler: (messages: Arr.NonEmptyReadonlyArray<Message<A>>) => Effect.Effect<X, E, R>,
     options: BatchOptions<A, RG> & { readonly field: string }
-  ): Effect.Effect<void, E | MessagesError, R | RD | RG | StreamLease>
-} = <A, X, E, R, RD = never, RG = never>(
+  ): Effect.Effect<void, E | MessagesError, R | RD | HookServices<RG> | StreamLease>
+} = <A, X, E, R, RD = never>(
   schema: Schema.Codec<A, unknown, RD, unknown>,
   handler: (messages: Arr.NonEmptyReadonlyArray<Message<A>>) => Effect.Effect<X, E, R>,
-  options?: BatchOptions<A, RG>
-): Effect.Effect<void, E | MessagesError, R | RD | RG | StreamLease> =>
+  options?: BatchOptions<A, unknown>
+): Effect.Effect<void, E | MessagesError, R | RD | StreamLease> =>
   Effect.gen(function*() {
     yield* check(options)
     const loop = yield* loopOf(schema, options)

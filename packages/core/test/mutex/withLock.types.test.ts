@@ -1,7 +1,9 @@
 /** Programs as users write them: nothing is annotated, and the compiler infers errors and requirements. */
-import { Contender, type Lease, Mutex, type SimbaError } from "@effect-simba/core"
+import { Contender, Leadership, type Lease, Mutex, type SimbaError } from "@effect-simba/core"
+import type * as MutexStore from "@effect-simba/core/MutexStore"
+import { StreamClient, type StreamLease, StreamMessages } from "@effect-simba/core/streams"
 import { describe, expectTypeOf, it } from "@effect/vitest"
-import { Context, Data, Effect, Layer, type Option, Schedule, type Scope, Stream } from "effect"
+import { Context, Data, Effect, Layer, type Option, Schedule, Schema, type Scope, Stream } from "effect"
 
 class Db extends Context.Service<Db, { readonly query: Effect.Effect<number, "sql"> }>()("test/Db") {}
 class Broken extends Data.TaggedError("Broken")<{ readonly part: string }> {}
@@ -136,6 +138,33 @@ describe("its kin infer", () => {
     expectTypeOf(quiet).toEqualTypeOf<Effect.Effect<never, never, Jobs>>()
     const loud = Jobs.use((jobs) => jobs.whileLeader(Effect.fail("x" as const), { onError: "fail" }))
     expectTypeOf(loud).toEqualTypeOf<Effect.Effect<never, "x", Jobs>>()
+  })
+
+  types("the same services inside of Effect.all, whose elements may have any", () => {
+    const all = Effect.all([
+      Mutex.acquire("a"),
+      Mutex.acquireIfAvailable("a"),
+      Mutex.acquireAll(["a"]),
+      Mutex.contend("a"),
+      Mutex.withLock("a")(Effect.void),
+      Mutex.withLockIfAvailable("a")(Effect.void)
+    ])
+    expectTypeOf<Effect.Services<typeof all>>().toEqualTypeOf<Mutex.Mutex | Scope.Scope>()
+    const run = Effect.all([
+      StreamClient.run(Effect.void),
+      StreamMessages.process(Schema.Struct({}), () => Effect.void)
+    ])
+    expectTypeOf<Effect.Services<typeof run>>().toEqualTypeOf<StreamClient.StreamClient | StreamLease.StreamLease>()
+  })
+
+  types("the same services inside of Layer.mergeAll", () => {
+    const contenders = Layer.mergeAll(Jobs.layer("a"), Leadership.layerJobs("b", []))
+    expectTypeOf<Layer.Services<typeof contenders>>().toEqualTypeOf<Mutex.Mutex>()
+    const db = Layer.succeed(Db, { query: Effect.succeed(1) })
+    const stores = Layer.mergeAll(Mutex.layer(), db)
+    expectTypeOf<Layer.Services<typeof stores>>().toEqualTypeOf<MutexStore.MutexStore>()
+    const alone = Layer.mergeAll(Mutex.layerMemory(), db)
+    expectTypeOf<Layer.Services<typeof alone>>().toEqualTypeOf<never>()
   })
 
   types("events as tagged unions", () => {

@@ -1,6 +1,8 @@
 import type { Mutex } from "@effect-simba/core"
+import { IoRedis } from "@effect-simba/redis"
 import { assert, describe, it } from "@effect/vitest"
-import { ConfigProvider, Duration, Effect, Exit } from "effect"
+import { Config, ConfigProvider, Duration, Effect, Exit, Layer } from "effect"
+import { environmentBeside } from "../../src/internal/client/ioredis/options.ts"
 import * as mutexes from "../../src/internal/mutex/environment.ts"
 import * as streams from "../../src/streams/internal/environment.ts"
 
@@ -31,15 +33,41 @@ describe("the environment", () => {
       )
     }))
 
-  it.effect("has the process name of data streams in POD_NAME, else in POD_IP", () =>
+  it.effect.each(
+    [
+      ["mutexes", (processName?: string) => mutexes.complete({ processName })],
+      ["data streams", (processName?: string) => streams.complete({ service: "svc", processName })]
+    ] as const
+  )("has the process name of %s in POD_NAME, else in POD_IP", ([, complete]) =>
     Effect.gen(function*() {
       const read = (env: Record<string, string>, processName?: string) =>
-        Effect.map(streams.complete({ service: "svc", processName }), (options) => options.processName).pipe(
-          within(env)
-        )
+        complete(processName).pipe(Effect.map((options) => options.processName), within(env))
       assert.strictEqual(yield* read({ POD_NAME: "pod-1", POD_IP: "10.0.0.1" }), "pod-1")
       assert.strictEqual(yield* read({ POD_IP: "10.0.0.1" }), "10.0.0.1")
       assert.strictEqual(yield* read({ POD_NAME: "pod-1" }, "mine"), "mine")
       assert.isUndefined(yield* read({}))
     }))
+
+  it.effect("has the credentials of a connection, unless they are given", () =>
+    Effect.gen(function*() {
+      const env = { REDIS_USERNAME: "ann", REDIS_PASSWORD: "p", REDIS_SENTINEL_PASSWORD: "s" }
+      const read = (options: IoRedis.Options) =>
+        Effect.map(environmentBeside(options), ({ client }) => client).pipe(within(env))
+      assert.deepStrictEqual(yield* read({}), { username: "ann", password: "p", sentinelPassword: "s" })
+      assert.deepStrictEqual(yield* read({ client: { sentinelPassword: "mine" } }), { username: "ann", password: "p" })
+    }))
+})
+
+describe("layerConfig of a connection", () => {
+  it.effect("fails with the name of what is missing, before anything connects", () =>
+    Effect.gen(function*() {
+      const failure = <A, E>(layer: Layer.Layer<A, E>) => Effect.map(Effect.flip(Layer.build(layer)), String)
+      assert.include(yield* failure(IoRedis.layerConfig({ url: Config.Redacted("APP_REDIS") })), "APP_REDIS")
+      assert.include(
+        yield* failure(IoRedis.layerClusterConfig({ nodes: Config.map(Config.String("APP_NODES"), (node) => [node]) })),
+        "APP_NODES"
+      )
+      const misconfigured = IoRedis.layerConfig({ url: Config.Redacted("APP_REDIS") })
+      assert.include(yield* failure(misconfigured).pipe(within({ APP_REDIS: "http://localhost" })), "InvalidConfig")
+    }).pipe(Effect.scoped))
 })

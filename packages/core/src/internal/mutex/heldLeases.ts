@@ -50,11 +50,11 @@ export interface HeldLeases {
 
 type LossTag = keyof typeof MutexMetrics.losses
 
-export const make = Effect.fnUntraced(function*<R = never>(
+export const make = Effect.fnUntraced(function*(
   store: MutexStore["Service"],
   config: MutexConfig,
-  onOverrun?: overrunMonitor.OnOverrun<R>
-): Effect.fn.Return<HeldLeases, never, R | Scope.Scope> {
+  onOverrun?: overrunMonitor.OnOverrun
+): Effect.fn.Return<HeldLeases, never, Scope.Scope> {
   const releases = yield* releaseSender.make(store, config)
   const context = yield* Effect.context<never>()
   const clock = yield* Clock.Clock

@@ -51,11 +51,11 @@ export const termsOf = (options: {
 }
 
 /** As callers give them: `LeaseOptions` of `Mutex`. */
-interface Options<R = never> {
+interface Options {
   readonly ttl?: Duration.Input | undefined
   readonly transition?: Duration.Input | undefined
   readonly maxHold?: Duration.Input | undefined
-  readonly isAlive?: Effect.Effect<boolean, unknown, R> | undefined
+  readonly isAlive?: Effect.Effect<boolean, unknown, unknown> | undefined
   readonly unfair?: boolean | undefined
   readonly localTurn?: Duration.Input | undefined
 }
@@ -76,7 +76,7 @@ export const checkTimeout = (
 
 /** Checks what does not depend on the layer. */
 export const checkAlone = Effect.fnUntraced(
-  function*(options: Options<unknown> & { readonly timeout?: Duration.Input | undefined } = {}) {
+  function*(options: Options & { readonly timeout?: Duration.Input | undefined } = {}) {
     const { isAlive, localTurn, maxHold, timeout, transition, ttl, unfair } = options
     if (unfair !== undefined && typeof unfair !== "boolean") return yield* refuse("unfair", "it must be true or false")
     if (isAlive !== undefined && !Effect.isEffect(isAlive)) return yield* refuse("isAlive", "it must be an Effect")
@@ -95,7 +95,7 @@ export const checkName = (name: string, options: Parameters<typeof checkAlone>[0
   Effect.runSync(Effect.andThen(checkAlone(options), mutexName(name)))
 
 /** `usual` are the terms of the layer. */
-export const check = Effect.fnUntraced(function*<R>(config: MutexConfig, usual: Terms, options: Options<R> = {}) {
+export const check = Effect.fnUntraced(function*(config: MutexConfig, usual: Terms, options: Options = {}) {
   yield* checkOptions(options)
   const { isAlive, maxHold, transition, ttl, unfair = false } = options
   yield* checkAlone(options)
@@ -113,8 +113,10 @@ export const check = Effect.fnUntraced(function*<R>(config: MutexConfig, usual: 
   })
   return termsOf({
     ...periods,
-    // It runs later, with the services of this moment
-    isAlive: isAlive === undefined ? undefined : Effect.provideContext(isAlive, yield* Effect.context<R>()),
+    // It runs later, with the services of this moment: the types of all operations ask for them
+    isAlive: isAlive === undefined
+      ? undefined
+      : Effect.provideContext(isAlive as Effect.Effect<boolean, unknown>, yield* Effect.context<never>()),
     unfair,
     localTurn,
     maxHold: maxHold === undefined ? undefined : yield* positive("maxHold", maxHold)

@@ -14,15 +14,15 @@ const report = (loss: LeaseLost) =>
       "else may own the mutex now. It is uninterruptible, or its finalizers take long: see onOverrun of Mutex.Options"
   )
 
-export type OnOverrun<R> = ((loss: LeaseLost) => Effect.Effect<void, never, R>) | undefined
+export type OnOverrun = ((loss: LeaseLost) => Effect.Effect<void, never, unknown>) | undefined
 
 /** Makes what watches a lease that was just lost. */
-export const make = Effect.fnUntraced(function*<R = never>(
-  onOverrun: OnOverrun<R> = report,
+export const make = Effect.fnUntraced(function*(
+  onOverrun: OnOverrun = report,
   recorder: Recorder,
   timers: TimerQueue
 ) {
-  const services = yield* Effect.context<R>()
+  const services = yield* Effect.context<never>()
   return (lease: HeldLease, loss: LeaseLost, now: Instant): void => {
     if (!lease.hasWork()) return
     const ranOut = loss.reason._tag === "Expired" || loss.reason._tag === "BackendGone"
@@ -32,7 +32,8 @@ export const make = Effect.fnUntraced(function*<R = never>(
       if (timers.isClosed() || !lease.hasWork()) return
       recorder.update(MutexMetrics.overruns, 1, lease.mutex)
       recorder.run(
-        Effect.suspend(() => onOverrun(loss)).pipe(
+        // The types of all layers ask for its services
+        Effect.suspend(() => onOverrun(loss) as Effect.Effect<void>).pipe(
           Effect.catchCause((cause) => log.error("onOverrun failed", cause)),
           Effect.annotateLogs(lease.annotations),
           Effect.provideContext(services)

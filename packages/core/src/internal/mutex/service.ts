@@ -30,7 +30,7 @@ import * as ownerWatch from "./ownerWatch.ts"
 
 const mutexName = checked<MutexName>("mutex", mutexProblem)
 
-export const make = Effect.fnUntraced(function*<R = never>(options: Options<R> = {}) {
+export const make = Effect.fnUntraced(function*(options: Options<unknown> = {}) {
   const store = yield* MutexStore
   const config = yield* MutexConfig.make(options)
   if (Duration.toMillis(config.ttl) < 100) {
@@ -64,21 +64,21 @@ export const make = Effect.fnUntraced(function*<R = never>(options: Options<R> =
     return lease
   })
 
-  const attempt = <R>(
+  const attempt = (
     name: string,
-    options: LeaseOptions<R> | undefined
-  ): Effect.Effect<Attempt, InvalidName | InvalidConfig, R> =>
+    options: LeaseOptions<unknown> | undefined
+  ): Effect.Effect<Attempt, InvalidName | InvalidConfig> =>
     Effect.flatMap(
       mutexName(name),
       (mutex) => Effect.map(leaseOptions.check(config, usual, options), (terms) => ({ mutex, id: nextId(), terms }))
     )
 
-  const obtain = <R>(
+  const obtain = (
     name: string,
-    options: AcquireOptions<R> | undefined,
+    options: AcquireOptions<unknown> | undefined,
     restore: Restore
-  ): Effect.Effect<HeldLease, AcquireError, R> =>
-    Effect.withFiber<HeldLease, AcquireError, R>((fiber) => {
+  ): Effect.Effect<HeldLease, AcquireError> =>
+    Effect.withFiber<HeldLease, AcquireError>((fiber) => {
       const held = nestedLocks.find(fiber, leases, name)
       if (options === undefined && mutexProblem(name) === undefined) {
         const plain = { mutex: name as MutexName, id: nextId(), terms: usual }
@@ -92,7 +92,7 @@ export const make = Effect.fnUntraced(function*<R = never>(options: Options<R> =
     })
 
   /** All or none: the leases are given back in the background when one of them cannot be had. */
-  const obtainAll = <R>(names: ReadonlyArray<string>, options: AcquireOptions<R> | undefined, restore: Restore) =>
+  const obtainAll = (names: ReadonlyArray<string>, options: AcquireOptions<unknown> | undefined, restore: Restore) =>
     Effect.suspend(() => {
       const obtained: Array<HeldLease> = []
       const obtaining = Effect.gen(function*() {
@@ -129,7 +129,7 @@ export const make = Effect.fnUntraced(function*<R = never>(options: Options<R> =
       )
     })
 
-  const obtainIfAvailable = <R>(name: string, options: LeaseOptions<R> | undefined, restore: Restore) =>
+  const obtainIfAvailable = (name: string, options: LeaseOptions<unknown> | undefined, restore: Restore) =>
     Effect.flatMap(attempt(name, options), (attempt) => acquireIfAvailable(queues, attempt, restore))
 
   const inScope = (lease: HeldLease) =>

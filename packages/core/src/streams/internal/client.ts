@@ -174,14 +174,16 @@ export const make = Effect.fnUntraced(function*(
     }
   )
 
-  const run: StreamClient["Service"]["run"] = <A, E, R, RS, RH>(
+  const run: StreamClient["Service"]["run"] = <A, E, R>(
     handler: Handler<A, E, R>,
-    options?: RunOptions<RS, RH>
+    options?: RunOptions<unknown, unknown>
   ) =>
     Effect.scoped(Effect.gen(function*() {
       const body = Effect.isEffect(handler) ? () => handler : handler
+      // The type of `run` asks for the services of the hooks
+      const hooks = (options ?? {}) as RunOptions
       const fibers = yield* FiberSet.make<void>()
-      const start = yield* FiberSet.runtime(fibers)<Exclude<R | RS | RH, StreamLease>>()
+      const start = yield* FiberSet.runtime(fibers)<Exclude<R, StreamLease>>()
       return yield* consumption.start({
         operation: "run",
         onStarted: () => {
@@ -190,7 +192,7 @@ export const make = Effect.fnUntraced(function*(
         deliver: (owned) => {
           owned.hasHandler = true
           start(Effect.catchCause(
-            handlerRunner.runHandler(client, leaseTaker, owned, body, options ?? {}),
+            handlerRunner.runHandler(client, leaseTaker, owned, body, hooks),
             (cause) =>
               Effect.andThen(
                 log.error("The runner of a data stream crashed; its lease runs out", cause),

@@ -2,14 +2,12 @@
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as Flag from "effect/cli/Flag"
 import * as GlobalFlag from "effect/cli/GlobalFlag"
-import * as Config from "effect/Config"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import * as Redacted from "effect/Redacted"
 import * as IoRedis from "../../IoRedis.ts"
-import { environmentBeside, given, partsOf } from "../client/ioredis/options.ts"
+import { environmentBeside, partsOf } from "../client/ioredis/options.ts"
 
 /** Undefined where it is not given. */
 export const optional = <A>(flag: Flag.Flag<A>, description: string): Flag.Flag<A | undefined> =>
@@ -81,8 +79,6 @@ export const Json = GlobalFlag.Setting("json")({ flag: switchFlag("json", "Print
 
 export const settings = [Url, Sentinel, Master, Cluster, Json] as const
 
-const SentinelPassword = Config.option(Config.Redacted("REDIS_SENTINEL_PASSWORD"))
-
 const singleOptions = Effect.gen(function*() {
   const url = yield* Url
   const sentinels = yield* Sentinel
@@ -91,14 +87,13 @@ const singleOptions = Effect.gen(function*() {
   if (sentinels === undefined || name === undefined) {
     return yield* new InvalidConfig({ option: "--sentinel", problem: "it needs --master, and --master needs it" })
   }
-  const sentinelPassword = Option.getOrUndefined(Option.map(yield* SentinelPassword, Redacted.value))
-  return { url, client: given({ sentinels, name, sentinelPassword }) }
+  return { url, client: { sentinels, name } }
 })
 
 const clusterOptions = Effect.gen(function*() {
   const environment = yield* environmentBeside({})
   const { host = "localhost", port = 6379, db: _, ...credentials } = yield* partsOf((yield* Url) ?? environment.url)
-  const { db: __, ...client } = environment.client
+  const { db: __, sentinelPassword: ___, ...client } = environment.client
   return { ...environment, nodes: [{ host, port }], client: { ...client, ...credentials } }
 })
 

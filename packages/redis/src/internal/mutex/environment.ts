@@ -4,6 +4,7 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
+import { processNameOr } from "../client/podName.ts"
 
 const units = { ms: "millis", s: "seconds", m: "minutes", h: "hours" } as const
 
@@ -22,15 +23,17 @@ const durationText = () =>
 
 const period = (variable: string) => Config.withDefault(Config.schema(durationText(), variable), undefined)
 
-interface Periods {
+interface Options {
   readonly ttl?: Duration.Input | undefined
   readonly transition?: Duration.Input | undefined
+  readonly processName?: string | undefined
 }
 
 /** Reads the options that the caller left out. A variable that is not needed may be unreadable. */
-export const complete = <O extends Periods>(given: O): Effect.Effect<O, Config.ConfigError> =>
+export const complete = <O extends Options>(given: O): Effect.Effect<O, Config.ConfigError> =>
   Effect.gen(function*() {
     const ttl = given.ttl ?? (yield* period("SIMBA_REDIS_TTL"))
     const transition = given.transition ?? (yield* period("SIMBA_REDIS_TRANSITION"))
-    return { ...given, ttl, transition }
+    const processName = yield* processNameOr(given.processName)
+    return { ...given, ttl, transition, processName }
   })

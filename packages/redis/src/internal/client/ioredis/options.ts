@@ -99,7 +99,11 @@ export const environmentBeside = ({ client, commandTimeout, connectTimeout, url 
       Config.all({
         username: unless(client?.username, Config.String("REDIS_USERNAME")),
         password: unless(client?.password, Config.map(Config.Redacted("REDIS_PASSWORD"), Redacted.value)),
-        db: unless(client?.db, Config.Int("REDIS_DB"))
+        db: unless(client?.db, Config.Int("REDIS_DB")),
+        sentinelPassword: unless(
+          client?.sentinelPassword,
+          Config.map(Config.Redacted("REDIS_SENTINEL_PASSWORD"), Redacted.value)
+        )
       }),
       given
     )

@@ -1,0 +1,10 @@
+/** `REDIS_URL`, also where the environment has none: then it names a Redis in the memory of this process. */
+import { Config, ConfigProvider, Effect, Option } from "effect"
+import { embedded } from "./redisUrl.ts"
+
+export const RedisEnv = ConfigProvider.layer(Effect.gen(function*() {
+  const present = yield* ConfigProvider.ConfigProvider
+  const url = yield* Config.option(Config.String("REDIS_URL"))
+  if (Option.isSome(url)) return present
+  return ConfigProvider.orElse(present, ConfigProvider.fromUnknown({ REDIS_URL: yield* embedded }))
+}))

@@ -1,0 +1,15 @@
+/** The name that the environment has for this process. */
+import * as Config from "effect/Config"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+
+const variables = Config.all({
+  name: Config.option(Config.NonEmptyString("POD_NAME")),
+  ip: Config.option(Config.NonEmptyString("POD_IP"))
+})
+
+/** The name of the pod, or else its address, unless a name is given. */
+export const processNameOr = (given: string | undefined): Effect.Effect<string | undefined, Config.ConfigError> =>
+  given === undefined
+    ? Effect.map(variables, ({ ip, name }) => Option.getOrUndefined(Option.orElse(name, () => ip)))
+    : Effect.succeed(given)
