@@ -1,5 +1,5 @@
 /** The checker of turns that a process shares: each ends in time, and its tokens are its own. */
-import { spareTokens } from "@effect-simba/core/MutexStore"
+import { tokenStride } from "@effect-simba/core/MutexStore"
 import type { Checker } from "@effect-simba/testkit"
 
 /** The clock of a process may be slower by so much. */
@@ -20,13 +20,13 @@ export const turnsEnd = ({ localTurn }: { readonly localTurn: number }): Checker
         const token = Number(event.fields["token"])
         const turn = turns.get(id)
         // An id that the server granted again has a turn of its own
-        if (turn === undefined || token > turn.token + 99) {
+        if (turn === undefined || token >= turn.token + tokenStride) {
           return void turns.set(id, { token, since: event.at, last: token })
         }
         if (token === turn.last) return
         turn.last = token
         const age = event.at - turn.since
-        if (localTurn === 0 || spareTokens(turn.token - turn.token % 100) === 0) {
+        if (localTurn === 0) {
           view.violated(`${id} went to another fiber with token ${token}, though each turn has one holder`)
         }
         if (
