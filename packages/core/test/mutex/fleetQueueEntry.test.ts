@@ -64,7 +64,8 @@ const entryOf = Effect.fnUntraced(function*(queue: Partial<QueueContext>, after 
     ...queue,
     first: () => ++asked > after && queue.first !== undefined ? queue.first() : { attempt } as LocalWaiter
   }
-  const entry = new FleetQueueEntry(context, "1-aaaaaaaaaaaa:us" as LeaseId, "contending")
+  const entry = new FleetQueueEntry(context, "1-aaaaaaaaaaaa:us" as LeaseId)
+  entry.contend()
   return {
     entry,
     open: () => open,

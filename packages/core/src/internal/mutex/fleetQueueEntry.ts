@@ -5,7 +5,8 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import type { LeaseId } from "../../MutexName.ts"
-import { type Grant, inboxOf, type Released, type Ticket, type WakeUp } from "../../MutexStore.ts"
+import type { Ownership } from "../../MutexState.ts"
+import { inboxOf, type Released, type WakeUp } from "../../MutexStore.ts"
 import type { BackendError, StoreError } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
 import { isRefused, type Refused, retryOutages, send, withAnswer } from "./attempt.ts"
@@ -13,6 +14,7 @@ import { type GrantOwner, leaseOfGrant } from "./grantMessage.ts"
 import { HeldLease, type Parting } from "./heldLease.ts"
 import type { LocalWaiter } from "./localWaiter.ts"
 import { lookDelay } from "./lookDelay.ts"
+import * as placePlan from "./placePlan.ts"
 
 /** The queue that the entry stands for. */
 export interface QueueContext extends GrantOwner {
@@ -32,47 +34,40 @@ export interface QueueContext extends GrantOwner {
 }
 
 /**
- * - `prepared`: subscribes while a fiber of this layer still holds the mutex.
- * - `requeueing`: a release that queues it is under way.
- * - `contending`: asks and waits.
- * - `over`: granted, or given up.
+ * Carries out what `placePlan` decides. Plain callbacks: a fiber runs for a request alone, since each turn of a contended
+ * mutex begins one entry.
  */
-export type State = "prepared" | "requeueing" | "contending" | "over"
-
-/** Plain callbacks: a fiber runs for a request alone, since each turn of a contended mutex begins one entry. */
 export class FleetQueueEntry {
   readonly id: LeaseId
-  state: State
+  readonly place = placePlan.make()
   /** What it has under way. */
   readonly fibers = new Set<Fiber.Fiber<unknown, unknown>>()
-  /** Nobody else had the mutex or waited for it. */
-  wasFree = true
   private readonly queue: QueueContext
   private unlisten: (() => void) | undefined
-  private isSubscribed = false
-  /** Set where gaps cannot be seen. Milliseconds. */
+  /** The longest sleep, set where gaps cannot be seen. Milliseconds. */
   private bound = Infinity
-  private ticket: Ticket | undefined
-  /** The last answer, if it was no grant. */
-  private refused: Refused | undefined
-  private isAsleep = false
-  /** Heard since it last woke: the last call, or a gap before any; and when to look, in monotonic milliseconds. */
-  private call: Exclude<WakeUp, { readonly _tag: "LookIn" }> | undefined
-  private lookAt = Infinity
   private unset: (() => void) | undefined
 
-  constructor(queue: QueueContext, id: LeaseId, state: State) {
+  constructor(queue: QueueContext, id: LeaseId) {
     this.queue = queue
     this.id = id
-    this.state = state
+  }
+
+  get isOver(): boolean {
+    return this.place.phase === "over"
   }
 
   /** Whether the backend may have heard of it. */
   get isKnown(): boolean {
-    return this.state === "requeueing" || this.state === "contending"
+    return this.place.phase !== "listening" && this.place.phase !== "prepared"
   }
 
-  /** Subscribes, and asks if it is to contend. */
+  /** Nobody of this layer holds the mutex: asks as soon as it listens, unless a request or a release is under way. */
+  contend(): void {
+    const { phase } = this.place
+    if (phase === "listening" || phase === "prepared") this.happens({ _tag: "Contend" })
+  }
+
   start(): void {
     const { context: { store }, mutex } = this.queue
     const hear = (wakeUp: WakeUp) => this.hear(wakeUp)
@@ -90,6 +85,32 @@ export class FleetQueueEntry {
     this.fork(Effect.scoped(listening))
   }
 
+  private subscribed(): void {
+    const asks = this.place.phase === "subscribing"
+    this.happens({ _tag: "Subscribed" })
+    // Otherwise a request follows, and its reply tells: a subscription may be there already
+    if (!asks) this.queue.reached()
+  }
+
+  private happens(event: placePlan.Event): void {
+    switch (placePlan.next(this.place, event)) {
+      case "nothing":
+        return
+      case "ask":
+        return this.ask(false)
+      case "askAfterOthers":
+        this.unset?.()
+        return this.ask(false, this.queue.context.tasks.pass)
+      case "judge":
+        this.unset?.()
+        return this.judge()
+      case "sleep":
+        return this.happens({ _tag: "AskBy", at: this.latest(this.place.refused!) })
+      case "setTimer":
+        return this.setTimer()
+    }
+  }
+
   private fork(work: Effect.Effect<unknown, StoreError>): void {
     const { fibers, queue } = this
     const fiber = queue.context.fork(work)
@@ -99,25 +120,11 @@ export class FleetQueueEntry {
       if (Exit.isFailure(exit)) queue.crashed(this, exit.cause)
     })
     // It may have ended the entry by itself
-    if (this.state === "over") fiber.interruptUnsafe()
-  }
-
-  private subscribed(): void {
-    this.isSubscribed = true
-    if (this.state === "contending") return this.ask(false)
-    // Otherwise a request follows, and its answer tells: a subscription may be there already
-    this.queue.reached()
-  }
-
-  contend(): void {
-    this.state = "contending"
-    if (!this.isSubscribed) return
-    if (this.refused === undefined) this.ask(false)
-    else this.sleep(this.refused)
+    if (this.isOver) fiber.interruptUnsafe()
   }
 
   end(): void {
-    this.state = "over"
+    this.happens({ _tag: "End" })
     this.unlisten?.()
     this.unset?.()
     for (const fiber of this.fibers) fiber.interruptUnsafe()
@@ -125,36 +132,25 @@ export class FleetQueueEntry {
 
   /** Goes along with a release that is sent now, for the first waiter. */
   requeue(waiter: LocalWaiter, sent: Instant): Parting {
-    this.wasFree = false
-    this.state = "requeueing"
-    const isListening = this.isSubscribed
+    this.happens({ _tag: "Requeue" })
     return {
       requeue: { id: this.id, lease: waiter.attempt.terms.lease },
       settled: (released) => {
-        if (this.state === "requeueing") this.settled(waiter, sent, isListening, released)
+        if (!this.isOver) this.settled(waiter, sent, released)
       }
     }
   }
 
   /** Without an answer the outcome is not known: the next request finds out. */
-  private settled(waiter: LocalWaiter, sent: Instant, isListening: boolean, released: Released | undefined): void {
+  private settled(waiter: LocalWaiter, sent: Instant, released: Released | undefined): void {
     const { queue } = this
     const requeued = released?.requeued
-    if (requeued !== undefined) {
-      this.ticket = requeued.ticket
-      if (requeued.token !== undefined && waiter === queue.first()) {
-        const lease = new HeldLease(queue.mutex, this.id, requeued.token, waiter.attempt.terms, sent, queue)
-        if (lease.left(queue.context.now()) > 0) return queue.won(this, lease, true)
-      }
-      const { ownership } = released!
-      const { position, stamp, ticket } = requeued
-      // Another implementation may own the mutex, or take it while it is free: a request finds out
-      const isOurs = ownership._tag === "Held" && inboxOf(ownership.owner) !== ""
-      if (requeued.token === undefined && position !== undefined && isListening && isOurs) {
-        this.refused = { _tag: "Refused", ownership, ticket, position, foreign: false, stamp, sent }
-      }
+    if (requeued?.token !== undefined && waiter === queue.first()) {
+      const lease = new HeldLease(queue.mutex, this.id, requeued.token, waiter.attempt.terms, sent, queue)
+      if (lease.left(queue.context.now()) > 0) return queue.won(this, lease, true)
     }
-    this.contend()
+    const refused = requeued === undefined ? undefined : refusedBy(released!.ownership, requeued, sent)
+    this.happens({ _tag: "Settled", ticket: requeued?.ticket, refused })
   }
 
   /** Repeats a request until it succeeds. The queue decides how long each waiter sits through an outage. */
@@ -187,16 +183,14 @@ export class FleetQueueEntry {
     const request = this.persist(Effect.suspend(() => {
       waiter = queue.first()!
       const { mutex, terms } = waiter.attempt
-      return send(queue.context, { mutex, terms, id: this.id }, queue, { mode: "wait", ticket: this.ticket })
+      return send(queue.context, { mutex, terms, id: this.id }, queue, { mode: "wait", ticket: this.place.ticket })
     }))
     this.fork(
       Effect.map(Effect.andThen(before, request), (result) => {
-        if (this.state === "over") return
+        if (this.isOver) return
         if (isRefused(result)) {
-          this.ticket = result.ticket ?? this.ticket
           queue.refused(result)
-          this.wasFree = false
-          this.sleep(result)
+          this.happens({ _tag: "Refused", refused: result })
         } // The first may have left meanwhile: asking again confirms the grant with the terms of the next one
         else if (waiter === queue.first()) queue.won(this, result, isCalled)
         else this.ask(isCalled)
@@ -204,57 +198,53 @@ export class FleetQueueEntry {
     )
   }
 
-  private sleep(refused: Refused): void {
-    const { queue } = this
-    this.refused = refused
-    if (this.call !== undefined) return this.wake()
-    const { confirmTimeout: confirm, lease, now, random } = queue.context
-    const delay = lookDelay(refused, { confirm, lease, random: random() })
-    this.isAsleep = true
-    this.lookBy(now().monotonic + Math.min(delay, this.bound))
+  /** When it asks again if it hears nothing, in monotonic milliseconds. */
+  private latest(refused: Refused): number {
+    const { confirmTimeout: confirm, lease, now, random } = this.queue.context
+    return now().monotonic + Math.min(lookDelay(refused, { confirm, lease, random: random() }), this.bound)
   }
 
   private hear(wakeUp: WakeUp): void {
-    if (this.state === "over") return
-    if (wakeUp._tag === "LookIn") {
-      // A key is gone one millisecond after its remaining time has reached zero
-      return this.lookBy(this.queue.context.now().monotonic + Duration.toMillis(wakeUp.delay) + 1)
-    }
-    // H5: a grant that comes after a gap is a hint, until a request has been answered
-    if (this.call === undefined || (this.call._tag === "YourTurn" && wakeUp._tag === "YourTurn")) this.call = wakeUp
-    if (this.isAsleep) this.wake()
+    this.happensOutside(
+      wakeUp._tag === "LookIn"
+        // A key is gone one millisecond after its remaining time has reached zero
+        ? { _tag: "AskBy", at: this.queue.context.now().monotonic + Duration.toMillis(wakeUp.delay) + 1 }
+        : { _tag: "Heard", wakeUp }
+    )
   }
 
-  private lookBy(at: number): void {
-    this.lookAt = Math.min(this.lookAt, at)
-    if (!this.isAsleep) return
-    const { timers } = this.queue.context
-    this.unset?.()
-    // A closed queue of timers rings at once
-    this.unset = timers.pollAt(this.lookAt, () => timers.isClosed() || this.wake())
-  }
-
-  private wake(): void {
-    const { call } = this
-    this.isAsleep = false
-    this.call = undefined
-    this.lookAt = Infinity
-    this.unset?.()
+  /** The caller has other waiters too: a defect of this one does not reach it. */
+  private happensOutside(event: placePlan.Event): void {
     try {
-      // After a gap, or at the end of a lease, all waiters of a layer look again
-      if (call?._tag === "YourTurn") this.turn(call.grant)
-      else this.ask(false, this.queue.context.tasks.pass)
+      this.happens(event)
     } catch (error) {
-      // Whoever tells of it has others to tell
       this.queue.crashed(this, Cause.die(error))
     }
   }
 
-  private turn(grant: Grant | undefined): void {
-    const { id, queue, refused } = this
+  private setTimer(): void {
+    const { timers } = this.queue.context
+    this.unset?.()
+    // A closed queue of timers rings at once
+    this.unset = timers.pollAt(this.place.askAt, () => timers.isClosed() || this.happensOutside({ _tag: "Rang" }))
+  }
+
+  private judge(): void {
+    const { id, place: { grant, refused }, queue } = this
     const first = queue.first()
     const lease = grant && first && leaseOfGrant(grant, refused!, first, { id, queue })
     if (lease === undefined) this.ask(true)
     else queue.won(this, lease, true)
   }
 }
+
+/** What the reply of a release says about the place that it queued, if it says enough to sleep by. */
+const refusedBy = (
+  ownership: Ownership,
+  { position, stamp, ticket, token }: NonNullable<Released["requeued"]>,
+  sent: Instant
+): Refused | undefined =>
+  // Another implementation may own the mutex, or take it while it is free: a request finds out
+  token !== undefined || position === undefined || ownership._tag === "Free" || inboxOf(ownership.owner) === ""
+    ? undefined
+    : { _tag: "Refused", ownership, ticket, position, foreign: false, stamp, sent }

@@ -12,7 +12,7 @@ import type { BackendError, StoreError } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
 import { noAnswer } from "../lease/storeFailure.ts"
 import { type Attempt, type AttemptContext, closed, type Refused } from "./attempt.ts"
-import { FleetQueueEntry, type QueueContext, type State } from "./fleetQueueEntry.ts"
+import { FleetQueueEntry, type QueueContext } from "./fleetQueueEntry.ts"
 import { HeldLease, type Parting } from "./heldLease.ts"
 import type { HeldLeases } from "./heldLeases.ts"
 import { LocalWaiter, LocalWaiterList } from "./localWaiter.ts"
@@ -158,8 +158,8 @@ export class LocalQueue implements QueueContext {
       this.advance()
       return {}
     }
-    const entry = this.entry ?? this.begin("requeueing")
-    return entry.state === "over" ? {} : entry.requeue(waiter, now)
+    const entry = this.entry ?? this.begin(false)
+    return entry.isOver ? {} : entry.requeue(waiter, now)
   }
 
   /** Serves the next in line without the backend, in the same turn. The work of the last holder has ended. */
@@ -179,7 +179,7 @@ export class LocalQueue implements QueueContext {
   won(entry: FleetQueueEntry, lease: HeldLease, isHandOff: boolean): void {
     this.end(entry)
     this.reached()
-    if (entry.wasFree) this.layer.contended.delete(this.mutex)
+    if (entry.place.wasFree) this.layer.contended.delete(this.mutex)
     if (isHandOff) this.context.recorder.update(MutexMetrics.handOffs, 1, this.mutex)
     this.serve(this.line.first!, lease, this.context.now().monotonic)
   }
@@ -275,21 +275,19 @@ export class LocalQueue implements QueueContext {
     if (this.held !== undefined) {
       if (waiter !== undefined) (this.selfWait ??= new SelfWaitWarning(this, this.layer.selfWaits)).watch()
       // H4: when the turn is over, a release queues the next waiter, which must listen by then
-      if (waiter !== undefined && entry === undefined) this.begin("prepared")
+      if (waiter !== undefined && entry === undefined) this.begin(false)
     } else if (waiter === undefined) {
       if (entry !== undefined) this.abandon(entry)
       if (this.asking === 0 && queues.get(this.key) === this) {
         queues.delete(this.key)
         this.selfWait?.stop()
       }
-    } else if (this.asking === 0) {
-      if (entry === undefined) this.begin("contending")
-      else if (entry.state === "prepared") entry.contend()
-    }
+    } else if (this.asking === 0) (entry ?? this.begin(true)).contend()
   }
 
-  private begin(state: State): FleetQueueEntry {
-    const entry = this.entry = new FleetQueueEntry(this, this.layer.nextId(), state)
+  private begin(isToContend: boolean): FleetQueueEntry {
+    const entry = this.entry = new FleetQueueEntry(this, this.layer.nextId())
+    if (isToContend) entry.contend()
     entry.start()
     return entry
   }
@@ -308,7 +306,7 @@ export class LocalQueue implements QueueContext {
 
   /** The first waiter fails with the entry, and the others continue. */
   crashed(entry: FleetQueueEntry, cause: Cause.Cause<StoreError>): void {
-    if (entry.state === "over") return
+    if (entry.isOver) return
     this.abandon(entry)
     const waiter = this.line.first
     if (waiter !== undefined) this.conclude(waiter, Exit.failCause(cause))

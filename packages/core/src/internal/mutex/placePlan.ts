@@ -1,0 +1,189 @@
+/**
+ * What the place of a layer in the fleet's queue does next: a decision on plain data. `FleetQueueEntry` carries it out.
+ *
+ * A place listens before it asks (H4), has at most one request under way, and sleeps only until an instant at which it asks
+ * again. What it hears meanwhile waits for the end of that request. A grant by message is judged by the last reply, so
+ * after a gap the place asks first (H5).
+ */
+import type { Grant, Ticket, WakeUp } from "../../MutexStore.ts"
+import type { Refused } from "./attempt.ts"
+
+/**
+ * - `listening`, `prepared`: a fiber of this layer holds the mutex. The subscription is under way, or there.
+ * - `requeueing`: a release that queues the place is under way, and the place listened before it was sent.
+ * - `requeueingDeaf`, `requeueingLate`: the same, but sent before the place listened, so its turn may have passed unheard.
+ *   It does not listen yet, or does by now.
+ * - `subscribing`: it asks as soon as it listens.
+ * - `asking`: a request is under way.
+ * - `asleep`: the last request was refused.
+ * - `over`: granted, or given up.
+ */
+export type Phase =
+  | "listening"
+  | "prepared"
+  | "requeueing"
+  | "requeueingDeaf"
+  | "requeueingLate"
+  | "subscribing"
+  | "asking"
+  | "asleep"
+  | "over"
+
+type Hint = Exclude<WakeUp, { readonly _tag: "LookIn" }>
+
+/** Changed in place: each turn of a contended mutex makes a new one. */
+export interface Place {
+  phase: Phase
+  ticket: Ticket | undefined
+  /** The last reply, if it was no grant. Always there in `asleep`. */
+  refused: Refused | undefined
+  /** Heard since the place last woke: a gap, unless a turn came before it, else the last turn. Never there in `asleep`. */
+  heard: Hint | undefined
+  /** Of the turn that `judge` is about. */
+  grant: Grant | undefined
+  /** When to ask again, in monotonic milliseconds. Finite in `asleep`. */
+  askAt: number
+  /** Nobody else had the mutex or waited for it. */
+  wasFree: boolean
+}
+
+export type Event =
+  | { readonly _tag: "Subscribed" }
+  /** The fiber of this layer has lost the mutex, so no release queues the place. */
+  | { readonly _tag: "Contend" }
+  /** A release that is sent now queues the place. */
+  | { readonly _tag: "Requeue" }
+  /** The release has a reply, or failed. `refused`: another contender of effect-simba owns the mutex. */
+  | { readonly _tag: "Settled"; readonly ticket?: Ticket | undefined; readonly refused?: Refused | undefined }
+  /** A request was refused. */
+  | { readonly _tag: "Refused"; readonly refused: Refused }
+  | { readonly _tag: "Heard"; readonly wakeUp: Hint }
+  /** A message, or a refusal, says when to ask again: in monotonic milliseconds. */
+  | { readonly _tag: "AskBy"; readonly at: number }
+  | { readonly _tag: "Rang" }
+  | { readonly _tag: "End" }
+
+/**
+ * - `ask`: send a request. `askAfterOthers`: the same, behind what else the process has to do.
+ * - `judge`: begin by `grant` if it is young enough, else send a request.
+ * - `sleep`: compute when to ask again. `AskBy` follows.
+ * - `setTimer`: `Rang` is due at `askAt`.
+ */
+export type Command = "nothing" | "ask" | "askAfterOthers" | "judge" | "sleep" | "setTimer"
+
+export const make = (): Place => ({
+  phase: "listening",
+  ticket: undefined,
+  refused: undefined,
+  heard: undefined,
+  grant: undefined,
+  askAt: Infinity,
+  wasFree: true
+})
+
+const ask = (place: Place): Command => {
+  place.phase = "asking"
+  return "ask"
+}
+
+const wake = (place: Place, heard: Hint | undefined): Command => {
+  place.phase = "asking"
+  place.heard = undefined
+  place.askAt = Infinity
+  // After a gap, or at the end of a lease, all places of a layer ask
+  if (heard?._tag !== "YourTurn") return "askAfterOthers"
+  place.grant = heard.grant
+  return "judge"
+}
+
+/** After a reply that was no grant. */
+const rest = (place: Place, refused: Refused): Command => {
+  place.refused = refused
+  place.ticket = refused.ticket ?? place.ticket
+  place.wasFree = false
+  if (place.heard !== undefined) return wake(place, place.heard)
+  place.phase = "asleep"
+  return "sleep"
+}
+
+const impossible = (place: Place, event: Event): never => {
+  throw new Error(`a place that is ${place.phase} cannot have the event ${event._tag}`)
+}
+
+const subscribed = (place: Place, event: Event): Command => {
+  switch (place.phase) {
+    case "listening":
+      place.phase = "prepared"
+      return "nothing"
+    case "requeueingDeaf":
+      place.phase = "requeueingLate"
+      return "nothing"
+    case "subscribing":
+      return ask(place)
+    default:
+      return impossible(place, event)
+  }
+}
+
+const contend = (place: Place, event: Event): Command => {
+  if (place.phase === "prepared") return ask(place)
+  if (place.phase !== "listening") return impossible(place, event)
+  place.phase = "subscribing"
+  return "nothing"
+}
+
+const requeue = (place: Place, event: Event): Command => {
+  if (place.phase !== "prepared" && place.phase !== "listening") return impossible(place, event)
+  place.phase = place.phase === "prepared" ? "requeueing" : "requeueingDeaf"
+  place.wasFree = false
+  return "nothing"
+}
+
+const settled = (place: Place, event: Extract<Event, { readonly _tag: "Settled" }>): Command => {
+  place.ticket = event.ticket
+  switch (place.phase) {
+    case "requeueing":
+      return event.refused === undefined ? ask(place) : rest(place, event.refused)
+    case "requeueingLate":
+      return ask(place)
+    case "requeueingDeaf":
+      place.phase = "subscribing"
+      return "nothing"
+    default:
+      return impossible(place, event)
+  }
+}
+
+/** H5: a grant behind a gap is a hint, until a request has been answered. */
+const heard = (place: Place, wakeUp: Hint): Command => {
+  if (place.phase === "asleep") return wake(place, wakeUp)
+  if (place.heard === undefined || (place.heard._tag === "YourTurn" && wakeUp._tag === "YourTurn")) place.heard = wakeUp
+  return "nothing"
+}
+
+/** The next step. Throws for an event that the phase cannot have; a place that is over has no more steps. */
+export const next = (place: Place, event: Event): Command => {
+  if (place.phase === "over") return "nothing"
+  switch (event._tag) {
+    case "Subscribed":
+      return subscribed(place, event)
+    case "Contend":
+      return contend(place, event)
+    case "Requeue":
+      return requeue(place, event)
+    case "Settled":
+      return settled(place, event)
+    case "Refused":
+      return place.phase === "asking" ? rest(place, event.refused) : impossible(place, event)
+    case "Heard":
+      return heard(place, event.wakeUp)
+    case "AskBy":
+      place.askAt = Math.min(place.askAt, event.at)
+      return place.phase === "asleep" ? "setTimer" : "nothing"
+    case "Rang":
+      return place.phase === "asleep" ? wake(place, undefined) : impossible(place, event)
+    case "End":
+      place.phase = "over"
+      return "nothing"
+  }
+}

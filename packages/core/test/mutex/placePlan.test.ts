@@ -1,0 +1,179 @@
+/** Every sequence of events of a place, and the picture of its phases in the documentation. */
+import type { FencingToken } from "@effect-simba/core/FencingToken"
+import type { Ticket } from "@effect-simba/core/MutexStore"
+import { assert, describe, it } from "@effect/vitest"
+import { readFileSync } from "node:fs"
+import type { Refused } from "../../src/internal/mutex/attempt.ts"
+import * as placePlan from "../../src/internal/mutex/placePlan.ts"
+
+const refused: Refused = {
+  _tag: "Refused",
+  ownership: { _tag: "Held", owner: "1-bbbbbbbbbbbb:them" },
+  ticket: "1700000000.000001" as Ticket,
+  position: 0,
+  foreign: false,
+  sent: { monotonic: 0, wall: 0 }
+}
+const grant = { token: 500 as FencingToken, micros: 1, millis: 16_000 }
+
+const events = {
+  Subscribed: { _tag: "Subscribed" },
+  Contend: { _tag: "Contend" },
+  Requeue: { _tag: "Requeue" },
+  "Settled, refused": { _tag: "Settled", ticket: refused.ticket, refused },
+  "Settled, unknown": { _tag: "Settled" },
+  Refused: { _tag: "Refused", refused },
+  Turn: { _tag: "Heard", wakeUp: { _tag: "YourTurn", from: "them", grant } },
+  Gap: { _tag: "Heard", wakeUp: { _tag: "Gap" } },
+  AskBy: { _tag: "AskBy", at: 1000 },
+  Rang: { _tag: "Rang" },
+  End: { _tag: "End" }
+} as const satisfies Record<string, placePlan.Event>
+type Name = keyof typeof events
+
+/** What can happen to an interpreter that does as it is told. */
+const possible: Record<placePlan.Phase, ReadonlyArray<Name>> = {
+  listening: ["Subscribed", "Contend", "Requeue", "AskBy", "End"],
+  prepared: ["Contend", "Requeue", "Turn", "Gap", "AskBy", "End"],
+  requeueing: ["Settled, refused", "Settled, unknown", "Turn", "Gap", "AskBy", "End"],
+  requeueingDeaf: ["Subscribed", "Settled, refused", "Settled, unknown", "End"],
+  requeueingLate: ["Settled, refused", "Settled, unknown", "Turn", "Gap", "AskBy", "End"],
+  subscribing: ["Subscribed", "End"],
+  asking: ["Refused", "Turn", "Gap", "AskBy", "End"],
+  asleep: ["Turn", "Gap", "AskBy", "Rang", "End"],
+  over: ["Turn", "Gap", "AskBy", "Subscribed", "End"]
+}
+
+interface Step {
+  readonly from: placePlan.Phase
+  readonly name: Name
+  readonly commands: ReadonlyArray<placePlan.Command>
+  readonly to: placePlan.Phase
+}
+
+/** With the answer to `sleep`, which an interpreter gives at once. */
+const step = (place: placePlan.Place, name: Name): Step => {
+  const from = place.phase
+  const commands = [placePlan.next(place, events[name])]
+  if (commands[0] === "sleep") commands.push(placePlan.next(place, { _tag: "AskBy", at: 5000 }))
+  return { from, name, commands, to: place.phase }
+}
+
+/** Calls `see` with each sequence of so many events, and the place before and after its last step. */
+const explore = (
+  length: number,
+  see: (steps: ReadonlyArray<Step>, before: placePlan.Place, after: placePlan.Place) => void
+) => {
+  const go = (place: placePlan.Place, steps: ReadonlyArray<Step>) => {
+    if (steps.length === length) return
+    for (const name of possible[place.phase]) {
+      const after = { ...place }
+      const more = [...steps, step(after, name)]
+      see(more, place, after)
+      go(after, more)
+    }
+  }
+  go(placePlan.make(), [])
+}
+
+/** A message for each of so many steps would take longer than the steps. */
+const holds = (condition: boolean, steps: ReadonlyArray<Step>) => {
+  if (!condition) assert.fail(JSON.stringify(steps))
+}
+
+const isRequest = (command: placePlan.Command) =>
+  command === "ask" || command === "askAfterOthers" || command === "judge"
+const hears = (name: Name) => name === "Turn" || name === "Gap"
+
+describe("a place in the queue of the fleet", () => {
+  const length = 7
+
+  it("H4: asks only when it listens", () =>
+    explore(length, (steps) => {
+      const listens = steps.some(({ name }) => name === "Subscribed")
+      if (steps.at(-1)!.commands.some(isRequest)) holds(listens, steps)
+    }))
+
+  it("has one request under way at most, and ends each by a reply", () =>
+    explore(length, (steps) => {
+      const last = steps.at(-1)!
+      const asks = last.commands.some(isRequest)
+      holds(last.commands.filter(isRequest).length <= 1, steps)
+      holds((last.to === "asking") === (asks || (last.from === "asking" && last.to === "asking")), steps)
+      holds(!asks || last.from !== "asking" || last.name === "Refused", steps)
+    }))
+
+  it("H4: never sleeps through what it heard, nor without an end", () =>
+    explore(length, (steps, _before, after) => {
+      if (after.phase !== "asleep") return
+      holds(after.heard === undefined && after.refused !== undefined && Number.isFinite(after.askAt), steps)
+      // The timer stands at the earliest instant of all since it woke
+      const woke = steps.findLastIndex(({ commands }) => commands.some(isRequest))
+      const isEarly = steps.slice(woke + 1).some(({ name }) => name === "AskBy")
+      holds(after.askAt === (isEarly ? 1000 : after.askAt) && steps.at(-1)!.commands.at(-1) === "setTimer", steps)
+    }))
+
+  it("H4: whatever it hears is followed by a request, or judged, before it sleeps", () =>
+    explore(length, (steps) => {
+      const heard = steps.findLastIndex(({ name }) => hears(name))
+      if (heard === -1 || steps.at(-1)!.to !== "asleep") return
+      holds(steps.slice(heard).some(({ commands }) => commands.some(isRequest)), steps)
+    }))
+
+  it("H5: judges a grant by a reply, and never one that it heard behind a gap", () =>
+    explore(length, (steps, before) => {
+      const last = steps.at(-1)!
+      if (!last.commands.includes("judge")) return
+      holds(last.name === "Refused" || last.name === "Settled, refused" || before.refused !== undefined, steps)
+      const names = steps.map(({ name }) => name)
+      // What it heard before it last woke is done with
+      const woke = steps.slice(0, -1).findLastIndex(({ commands }) =>
+        commands.includes("askAfterOthers") || commands.includes("judge")
+      )
+      const first = names.slice(woke + 1).find(hears)
+      holds(first === undefined || first === "Turn", steps)
+    }))
+
+  it("H4: one that its release queued before it listened asks, whatever the reply says", () =>
+    explore(length, (steps) => {
+      const last = steps.at(-1)!
+      if (!last.name.startsWith("Settled")) return
+      if (last.from === "requeueingLate") assert.deepStrictEqual(last.commands, ["ask"])
+      if (last.from === "requeueingDeaf") assert.strictEqual(last.to, "subscribing")
+    }))
+
+  it("H7: does nothing more once it is over", () =>
+    explore(length, (steps) => {
+      const last = steps.at(-1)!
+      holds(last.from !== "over" || (last.to === "over" && last.commands.join() === "nothing"), steps)
+    }))
+
+  it("refuses events that its phase cannot have", () => {
+    const wrong: Array<string> = []
+    for (const phase of Object.keys(possible) as Array<placePlan.Phase>) {
+      for (const name of Object.keys(events) as Array<Name>) {
+        if (possible[phase].includes(name)) continue
+        try {
+          placePlan.next({ ...placePlan.make(), phase }, events[name])
+          // What is heard, and instants to ask, are kept in all phases
+          if (!hears(name) && name !== "AskBy" && phase !== "over") wrong.push(`${phase}, ${name}`)
+        } catch {}
+      }
+    }
+    assert.deepStrictEqual(wrong, [])
+  })
+
+  it("has the phases and steps that the documentation shows", () => {
+    const page = readFileSync(new URL("../../../../docs/protocol.md", import.meta.url), "utf8")
+    const [, diagram = ""] = /```mermaid\nstateDiagram-v2\n([^`]*)```/.exec(page) ?? []
+    const shown = diagram.trim().split("\n").map((line) => line.trim()).sort()
+    const arrows = new Set<string>()
+    explore(6, (steps) => {
+      const { from, name, to } = steps.at(-1)!
+      if (from !== to && name !== "End" && from !== "over") {
+        arrows.add(`${from} --> ${to}: ${name.startsWith("Settled") ? "Settled" : hears(name) ? "Heard" : name}`)
+      }
+    })
+    assert.deepStrictEqual(shown, ["[*] --> listening", ...arrows].sort())
+  })
+})
