@@ -14,11 +14,14 @@ end
 return 1
 `
 
-/** KEYS stream, mark; ARGV an id below all drafts. */
+/** KEYS stream, mark; ARGV an id below all drafts. Drafts that were trimmed are known by the last id of the data stream. */
 const endDrafts = `
 redis.call('SET', KEYS[2], '1', 'PX', '600000')
-if #redis.call('XRANGE', KEYS[1], ARGV[1], '+', 'COUNT', '1') > 0 then
-  redis.call('DEL', KEYS[1])
+local info = redis.pcall('XINFO', 'STREAM', KEYS[1])
+for i = 1, #info, 2 do
+  if info[i] == 'last-generated-id' and tonumber(string.match(info[i + 1], '^%d+')) > tonumber(string.match(ARGV[1], '^%d+')) then
+    redis.call('DEL', KEYS[1])
+  end
 end
 return 1
 `

@@ -198,6 +198,10 @@ describe("gapsAreTold", () => {
           )
       ],
       [
+        "a dead letter, which was read",
+        () => all(messages, send("XADD", "dead:s", "*", "id", "1-0"), send("XDEL", "s", "1-0"), commit("3-0"))
+      ],
+      [
         "what is processed, although it was deleted",
         (client: Client) => all(trimmed, processed(client, "1-0"), processed(client, "2-0"), commit("3-0"))
       ],

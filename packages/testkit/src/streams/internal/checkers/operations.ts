@@ -62,9 +62,12 @@ export const gapsAreTold = (model: StreamModel): Checker =>
     /** Deleted before they were read, and not told yet. */
     const missing = new Map(model.streams.map((stream) => [stream, new Set<string>()]))
     const processed = new Map(model.streams.map((stream) => [stream, new Set<string>()]))
+    const letters = new Map(model.streams.map((stream) => [stream, view.follow(model.deadMessages(stream))]))
     const deleted = new Map<string, number>()
     const look = (stream: string) => {
       const read = position.of(stream)
+      // A dead letter was read, and is not processed
+      for (const [, fields] of letters.get(stream)!().added) processed.get(stream)!.add(model.deadId(fields) ?? "")
       for (const [message] of follows.get(stream)!().removed) {
         if (model.isDraft?.(message) === true) continue
         deleted.set(stream, (deleted.get(stream) ?? 0) + 1)
