@@ -59,7 +59,7 @@ const remembered = <Key, A>(make: (key: Key) => A) => {
   }
 }
 
-export const disturbancesOf = ({ faults, lines, observed }: History) => {
+export const disturbancesOf = ({ faults, lines, observed, phases }: History) => {
   const turns = new Map<string, Array<Span>>()
   for (const [at, client, , kind, fields] of lines) {
     if (kind !== "late") continue
@@ -79,13 +79,24 @@ export const disturbancesOf = ({ faults, lines, observed }: History) => {
     const client = inboxes.get(channels.find((channel) => inboxes.has(channel)) ?? "")
     if (client !== undefined) deaf.set(client, [...deaf.get(client) ?? [], [at - noticed, at]])
   }
+  /** A process that ends and has unsubscribed is skipped, also while its request to leave a queue is on its way. */
+  const closing = phases.find(([phase]) => phase === "closing")?.[1] ?? Infinity
+  const unsubscribed = new Map<string, number>()
+  for (const { args: [name, ...channels], at } of observed) {
+    if (name !== "UNSUBSCRIBE" || at < closing) continue
+    for (const channel of channels) {
+      const client = inboxes.get(channel)
+      if (client !== undefined) unsubscribed.set(client, Math.min(unsubscribed.get(client) ?? Infinity, at))
+    }
+  }
   const losses = spansOf(faults.filter(({ loses }) => loses).map(span))
   const late = remembered((client: string) => spansOf(turns.get(client) ?? []))
   const disturbed = remembered((client: string | undefined) =>
     spansOf([
       ...faults.filter(({ target }) => target === "server" || target === client).map(disturbance),
       ...client === undefined ? [] : (turns.get(client) ?? []).filter(([from, to]) => to - from > long),
-      ...client === undefined ? [] : deaf.get(client) ?? []
+      ...client === undefined ? [] : deaf.get(client) ?? [],
+      [unsubscribed.get(client ?? "") ?? Infinity, Infinity]
     ])
   )
   const faultsOf = remembered((client: string) => faults.filter(({ target }) => target === client))
