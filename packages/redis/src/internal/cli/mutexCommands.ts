@@ -155,9 +155,10 @@ const inspect = Command.make(
   }, Effect.provide(mutexes))
 ).pipe(Command.withDescription("Show owner, time left, token and queue of a mutex"))
 
+/** Without a terminal nobody can confirm. */
+const canConfirm = Effect.map(TerminalCapabilities.TerminalCapabilities, ({ canPrompt }) => canPrompt)
+
 const confirmed = Effect.fnUntraced(function*(name: string, state: MutexState) {
-  const { canPrompt } = yield* TerminalCapabilities.TerminalCapabilities
-  if (!canPrompt) return yield* stop("usage", "Nobody can be asked here: give --yes, too.")
   const message = `Take "${printable(name)}" from ${printable(ownerOf(state))}? Its work may go on for a moment.`
   return yield* Prompt.run(Prompt.Confirm({ message }))
 })
@@ -172,10 +173,11 @@ const release = Command.make(
   Effect.fnUntraced(function*({ force, name, yes }) {
     const state = yield* read("release", name)
     if (state.ownership._tag === "Free") return yield* stop("negative", `Nobody owns "${printable(name)}".`)
-    if (!force) {
+    const missing = [...(force ? [] : ["--force"]), ...(yes || (yield* canConfirm) ? [] : ["--yes"])]
+    if (missing.length > 0) {
       return yield* stop(
         "usage",
-        `${printable(state.ownership.owner)} owns "${printable(name)}", so this takes --force. ` +
+        `${printable(state.ownership.owner)} owns "${printable(name)}", so this takes ${missing.join(" and ")}. ` +
           "The owner loses the lease and may work on for a moment."
       )
     }

@@ -6,7 +6,7 @@ import * as commandLine from "../../support/commandLine.ts"
 import { freshName, openMutex, RedisServer, until } from "../../support/harness.ts"
 
 layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: jobs", (it) => {
-  it.effect("ls, run, pause, resume, reschedule and step-down concern the whole fleet, and doctor shows a pause", () =>
+  it.effect("list, run, pause, resume, reschedule and step-down concern the whole fleet, and doctor shows a pause", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const name = freshName("jobs")

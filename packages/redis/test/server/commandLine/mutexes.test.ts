@@ -8,7 +8,7 @@ import { freshName, openMutex, RedisServer, until } from "../../support/harness.
 const escape = "\u001B["
 
 layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes", (it) => {
-  it.effect("ls and show name owner, time left, token and queue", () =>
+  it.effect("list and inspect name owner, time left, token and queue", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const [holder, waiter] = yield* Effect.all([openMutex(server), openMutex(server)])
@@ -135,14 +135,22 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       }
     }))
 
-  it.effect("release changes nothing where nobody said that it may", () =>
+  it.effect("release changes nothing without its flags, and names all that are missing", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const holder = yield* openMutex(server)
       const name = freshName("kept")
       const lease = yield* holder.acquire(name)
-      for (const args of [["release", name], ["release", name, "--yes"], ["release", name, "--force"]]) {
-        assert.strictEqual((yield* commandLine.run(args, server)).code, 64)
+      for (
+        const [given, missing] of [
+          [[], "takes --force and --yes."],
+          [["--yes"], "takes --force."],
+          [["--force"], "takes --yes."]
+        ] as const
+      ) {
+        const refused = yield* commandLine.run(["release", name, ...given], server)
+        assert.strictEqual(refused.code, 64)
+        assert.include(refused.errors, missing)
       }
       assert.strictEqual((yield* commandLine.json(["inspect", name], server)).owner, lease.id)
       const freed = yield* commandLine.json(["release", name, "--force", "--yes"], server)

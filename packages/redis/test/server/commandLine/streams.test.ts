@@ -177,7 +177,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       ])
     }))
 
-  it.effect("pause and resume stop and start a service and data streams, and ls and show tell", () =>
+  it.effect("pause and resume stop and start a service and data streams, and list and inspect report it", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const service = "halted"
@@ -196,7 +196,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       assert.strictEqual(yield* server.send("PTTL", "simba:paused:halted-input"), -1)
     }))
 
-  it.effect("redrive wants ids or --all, and show wants a name that can be one", () =>
+  it.effect("redrive wants ids or --all, and inspect wants a valid name", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       for (
