@@ -5,6 +5,7 @@ const server = [
   "packages/core/test/server/*.test.ts",
   "examples/test/programs.test.ts",
   "packages/redis/test/server/**/*.test.ts",
+  "packages/cli/test/server/*.test.ts",
   "packages/fake-redis/test/{differential,foreign}/*.test.ts"
 ]
 

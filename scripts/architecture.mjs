@@ -9,8 +9,9 @@ import { filesBelow, packageFolders, root, shown } from "./lib/workspace.mjs"
 
 /** Columns of boxes, from left to right; a folder that is missing here fails the check. */
 const columns = [
+  ["cli/bin", "cli/internal"],
   ["redis", "redis/internal/mutex", "redis/internal/client", "redis/internal/client/ioredis"],
-  ["redis/streams", "redis/streams/internal", "redis/internal/cli", "redis/bin"],
+  ["redis/streams", "redis/streams/internal"],
   ["core", "core/internal/leadership", "core/internal/mutex", "core/internal/lease", "core/internal"],
   ["core/streams", "core/streams/internal"],
   [
@@ -38,8 +39,11 @@ const columns = [
     "fake-redis/internal/socket"
   ]
 ]
-const colors = { core: "#2563eb", redis: "#b91c1c", testkit: "#15803d", "fake-redis": "#a16207" }
-const packages = { redis: [0, 1], core: [2, 3], testkit: [4, 5], "fake-redis": [6, 6] }
+const colors = { cli: "#7c3aed", core: "#2563eb", redis: "#b91c1c", testkit: "#15803d", "fake-redis": "#a16207" }
+const packages = { cli: [0, 0], redis: [1, 2], core: [3, 4], testkit: [5, 6], "fake-redis": [7, 7] }
+
+/** The name on npm. */
+const titleOf = (name) => name === "cli" ? "effect-simba" : `@effect-simba/${name}`
 
 const width = 232
 const gap = { x: 60, y: 34 }
@@ -234,9 +238,9 @@ const panels = Object.keys(packages).map((name) => {
     colors[name]
   }" ` +
     `fill-opacity="0.05" stroke="${colors[name]}" stroke-opacity="0.3"/>` +
-    `<text x="${x + 14}" y="${margin + 14}" font-size="18" font-weight="bold" fill="${
-      colors[name]
-    }">@effect-simba/${name}</text>`
+    `<text x="${x + 14}" y="${margin + 14}" font-size="18" font-weight="bold" fill="${colors[name]}">${
+      titleOf(name)
+    }</text>`
 })
 const drawn = [...boxes.values()].map(({ folder, height, lines, x, y }) => {
   const color = colors[folder.split("/")[0]]

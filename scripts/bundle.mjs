@@ -24,7 +24,8 @@ const files = {
     streams: /streams[\\/]internal[\\/]store\.ts$/
   },
   "fake-redis": {},
-  testkit: {}
+  testkit: {},
+  cli: {}
 }
 
 /** A barrel exports the files of the public modules, and is not itself bundled with them. */
@@ -103,6 +104,7 @@ const bundle = async (folder, dist) => {
   const graph = { name: "graph", moduleParsed: ({ id, importedIds }) => void imported.set(id, importedIds) }
 
   const modules = publicModules(folder)
+  if (modules.length === 0) return
   const build = await rolldown({
     input: Object.fromEntries(
       [...modules, ...indexes(folder)].map((module) => [module, source(module)])

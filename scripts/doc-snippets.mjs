@@ -76,7 +76,7 @@ const indexed = undocumented(
 const isUnpublished = /^## Not on npm yet$/m.test(readFileSync(join(root, "docs/requirements.md"), "utf8"))
 for (const path of pages) {
   const text = readFileSync(path, "utf8")
-  const installs = /^(?:npm install|npx) .*(?:@effect-simba|effect-simba|fake-redis)/m.test(text)
+  const installs = /^(?:npm install|npx) .*(?:@effect-simba|effect-simba|fake-redis)|`npx effect-simba\b/m.test(text)
   const says = text.includes("requirements.md#not-on-npm-yet") || path.endsWith("requirements.md")
   if (installs && isUnpublished && !says) {
     problems.push(`${shown(path)} installs what is not on npm yet, and does not say so`)
@@ -84,8 +84,8 @@ for (const path of pages) {
   if (!isUnpublished && text.includes("#not-on-npm-yet")) {
     problems.push(`${shown(path)} says that the packages are not on npm`)
   }
-  // Without it npx downloads what anybody has published under the name
-  for (const [call] of text.matchAll(/\bnpx (?!--no |-p )(?:effect-simba|fake-redis)\b.*/g)) {
+  // `fake-redis` is a command of another package: without `--no`, npx downloads what anybody has published under the name
+  for (const [call] of text.matchAll(/\bnpx (?!--no )fake-redis\b.*/g)) {
     if (!path.endsWith("requirements.md")) problems.push(`${shown(path)}: ${call}: npx --no`)
   }
 }

@@ -6,7 +6,9 @@ import { fileURLToPath } from "node:url"
 export const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
 
 /** The published packages, a package after those it depends on. */
-export const packageFolders = ["core", "fake-redis", "testkit", "redis"].map((name) => join(root, "packages", name))
+export const packageFolders = ["core", "fake-redis", "testkit", "redis", "cli"].map((name) =>
+  join(root, "packages", name)
+)
 
 /** A path as people write it: relative to the root, with slashes. */
 export const shown = (path) => relative(root, path).split(sep).join("/")
@@ -23,9 +25,11 @@ export const filesBelow = (folder, keep) => {
     })
 }
 
-/** Folders of a package that have an index: its root, and `streams`. */
+/** Folders of a package that have an index: its root, and `streams`. A package without public modules has none. */
 export const barrelFolders = (packageFolder) =>
-  ["src", "src/streams"].map((name) => join(packageFolder, name)).filter((folder) => existsSync(folder))
+  ["src", "src/streams"].map((name) => join(packageFolder, name)).filter((folder) =>
+    existsSync(folder) && modulesIn(folder).length > 0
+  )
 
 /** Modules that a barrel leaves out: they need Node, load `effect/sql`, are for tests, ports of stores, or for programs without Effect. */
 export const outsideBarrels = new Set([
@@ -36,6 +40,7 @@ export const outsideBarrels = new Set([
   "MutexConfig",
   "MutexStore",
   "MutexStoreSuite",
+  "RedisInternals",
   "RedisSimulation",
   "RedisTopology",
   "SqlFence",
@@ -50,8 +55,8 @@ export const outsideBarrels = new Set([
 /** Modules for those who write stores: they may change in any release, and do not count as names that a user meets. */
 export const ports = new Set(["JobStore", "MutexConfig", "MutexStore", "RedisTopology", "StreamStore", "Subscriber"])
 
-/** Modules that are for our own packages: they pass on what others declare, and have no documentation of their own. */
-export const unstable = new Set(["Engine"])
+/** Modules for the other packages of this repository: they re-export internals, and have no documentation of their own. */
+export const unstable = new Set(["Engine", "RedisInternals"])
 
 /** The public modules of a folder: the names of its `*.ts` without the barrel. */
 export const modulesIn = (folder) =>

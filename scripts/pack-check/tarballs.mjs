@@ -56,7 +56,7 @@ const checkLinks = ({ folder, name }, files) => {
 }
 
 /** Nothing is missing in the tarball, nothing is too much, and its package.json names what is in it. */
-export const inspect = async ({ folder, name, tarball }) => {
+export const inspect = async ({ folder, modules, name, tarball }) => {
   const files = (await must(`${name}: tar`, "tar", ["-tzf", tarball])).split(/\r?\n/).sort()
   const surplus = files.filter((file) => !allowed.test(file))
   expect(surplus.length === 0, `${name}: must not be packed: ${surplus.join(", ")}`)
@@ -64,7 +64,9 @@ export const inspect = async ({ folder, name, tarball }) => {
     expect(files.includes(`package/${page}`), `${name}: ${page} is missing in the package`)
   }
   checkLinks({ folder, name }, files)
-  for (const source of filesBelow(join(folder, "src"), (file) => file.endsWith(".ts"))) {
+  // A package of programs alone publishes no sources
+  const sources = modules.length === 0 ? [] : filesBelow(join(folder, "src"), (file) => file.endsWith(".ts"))
+  for (const source of sources) {
     const stem = shown(source).slice(`${shown(folder)}/src/`.length, -".ts".length)
     // Internal modules are bundled into files of other names
     const isInternal = /(?:^|\/)internal\//.test(stem)
@@ -72,7 +74,10 @@ export const inspect = async ({ folder, name, tarball }) => {
       expect(files.includes(`package/${file}`), `${name}: ${file} is missing in the package`)
     }
   }
-  for (const path of filesBelow(join(folder, "dist"), (file) => file.endsWith(".map"))) {
+  const maps = filesBelow(join(folder, "dist"), (file) => file.endsWith(".map"))
+  for (
+    const path of maps.filter((path) => files.includes(`package/${shown(path).slice(`${shown(folder)}/`.length)}`))
+  ) {
     for (const source of JSON.parse(readFileSync(path, "utf8")).sources) {
       const file = shown(join(path, "..", source)).slice(`${shown(folder)}/`.length)
       expect(files.includes(`package/${file}`), `${name}: ${shown(path)} leads to ${file}, which is not in the package`)
@@ -84,9 +89,10 @@ export const inspect = async ({ folder, name, tarball }) => {
 }
 
 /** What publint and "are the types wrong?" say about a tarball. */
-export const lint = async ({ name, tarball }) => {
+export const lint = async ({ modules, name, tarball }) => {
   const bin = (tool) => join(root, "node_modules/.bin", tool)
   await must(`${name}: publint`, bin("publint"), [tarball, "--strict"])
+  if (modules.length === 0) return
   await must(`${name}: are the types wrong?`, bin("attw"), [
     tarball,
     "--profile",

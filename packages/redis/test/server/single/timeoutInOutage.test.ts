@@ -3,7 +3,6 @@ import type { SimbaError } from "@effect-simba/core"
 import { createSimba } from "@effect-simba/redis/promise"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import * as commandLine from "../../support/commandLine.ts"
 import { freshName, openMutex, quiet, RedisServer } from "../../support/harness.ts"
 import type { Server } from "../../support/redisServer.ts"
 
@@ -43,12 +42,4 @@ describe("a timeout below the lease", () => {
         assert.match(error.message, cause)
       }
     }).pipe(Effect.provide(quiet)), { timeout: 30_000 })
-
-  it.live("`effect-simba run --timeout` on a full server ends with the code of an outage", () =>
-    Effect.gen(function*() {
-      const server = yield* RedisServer.start({ args: ["--maxmemory", "1", "--maxmemory-policy", "noeviction"] })
-      const run = yield* commandLine.run(["run", "full", "--timeout", "2s", "--", "true"], server)
-      assert.strictEqual(run.code, 69, run.errors)
-      assert.include(run.errors, "OOM")
-    }).pipe(Effect.provide(quiet)))
 })

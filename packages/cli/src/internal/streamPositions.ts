@@ -1,16 +1,14 @@
 /** `streams seek`, `rewind` and `trim`: where the reading of a data stream goes on, and what is removed behind it. */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import { EntryId, type ServiceName, StreamName } from "@effect-simba/core/streams/StreamName"
+import { fromRedis, Redis } from "@effect-simba/redis/RedisInternals"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as DateTime from "effect/DateTime"
-
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import { Redis } from "../client/effectRedis.ts"
-import { fromRedis } from "../client/errors.ts"
 import { stop } from "./exitCodes.ts"
 import { plural, print, printable } from "./output.ts"
 import { durationFlag, switchFlag } from "./settings.ts"

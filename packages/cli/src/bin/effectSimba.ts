@@ -5,8 +5,8 @@
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
-import { exitCodeOf } from "../internal/cli/exitCodes.ts"
-import { main } from "../internal/cli/main.ts"
+import { exitCodeOf } from "../internal/exitCodes.ts"
+import { main } from "../internal/main.ts"
 
 // A terminal that closes ends the program in order, as a signal does: a command under a lock has to end, too
 process.once("SIGHUP", () => process.kill(process.pid, "SIGTERM"))

@@ -2,8 +2,8 @@
 import type { RedisDoctor } from "@effect-simba/redis"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import * as commandLine from "../../support/commandLine.ts"
-import { freshName, openMutex, RedisServer, until } from "../../support/harness.ts"
+import { freshName, openMutex, RedisServer, until } from "../../../redis/test/support/harness.ts"
+import * as commandLine from "../support/commandLine.ts"
 
 const escape = "\u001B["
 

@@ -2,8 +2,8 @@
 import { Leadership, Mutex } from "@effect-simba/core"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import * as commandLine from "../../support/commandLine.ts"
-import { freshName, openMutex, RedisServer, until } from "../../support/harness.ts"
+import { freshName, openMutex, RedisServer, until } from "../../../redis/test/support/harness.ts"
+import * as commandLine from "../support/commandLine.ts"
 
 layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: jobs", (it) => {
   it.effect("list, run, pause, resume, reschedule and step-down concern the whole fleet, and doctor shows a pause", () =>

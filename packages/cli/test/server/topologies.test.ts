@@ -2,8 +2,8 @@
 import type { RedisDoctor } from "@effect-simba/redis"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import * as commandLine from "../../support/commandLine.ts"
-import { RedisServer } from "../../support/harness.ts"
+import { RedisServer } from "../../../redis/test/support/harness.ts"
+import * as commandLine from "../support/commandLine.ts"
 
 const shout = ["--", "sh", "-c", "echo $SIMBA_TOKEN"]
 

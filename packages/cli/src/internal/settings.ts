@@ -1,13 +1,13 @@
 /** Which Redis a command speaks to, how it prints, and the kinds of flags. */
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
+import * as IoRedis from "@effect-simba/redis/IoRedis"
+import { environmentBeside, partsOf } from "@effect-simba/redis/RedisInternals"
 import * as Flag from "effect/cli/Flag"
 import * as GlobalFlag from "effect/cli/GlobalFlag"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import * as IoRedis from "../../IoRedis.ts"
-import { environmentBeside, partsOf } from "../client/ioredis/options.ts"
 
 /** Undefined where it is not given. */
 export const optional = <A>(flag: Flag.Flag<A>, description: string): Flag.Flag<A | undefined> =>

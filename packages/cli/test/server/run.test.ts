@@ -4,8 +4,8 @@ import { Effect } from "effect"
 import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import * as commandLine from "../../support/commandLine.ts"
-import { freshName, openMutex, RedisServer, until } from "../../support/harness.ts"
+import { freshName, openMutex, RedisServer, until } from "../../../redis/test/support/harness.ts"
+import * as commandLine from "../support/commandLine.ts"
 
 const folder = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "effect-simba-run-"))),

@@ -1,7 +1,7 @@
 /** `doctor`: examines the server. */
+import * as RedisDoctor from "@effect-simba/redis/RedisDoctor"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
-import * as RedisDoctor from "../../RedisDoctor.ts"
 import { advised, stop } from "./exitCodes.ts"
 import { print, printable, type Style } from "./output.ts"
 import { redisWith, switchFlag } from "./settings.ts"

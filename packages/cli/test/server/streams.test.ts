@@ -3,8 +3,8 @@ import { StreamClient, StreamMessages, StreamName } from "@effect-simba/core/str
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Schedule, Schema } from "effect"
-import * as commandLine from "../../support/commandLine.ts"
-import { RedisServer, until } from "../../support/harness.ts"
+import { RedisServer, until } from "../../../redis/test/support/harness.ts"
+import * as commandLine from "../support/commandLine.ts"
 
 layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", (it) => {
   it.effect("consumers, owners, lag, orphans, dead letters and dead messages of a service", () =>

@@ -3,10 +3,10 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { spawnSync } from "node:child_process"
 import { fileURLToPath } from "node:url"
-import * as commandLine from "../../support/commandLine.ts"
-import { RedisServer, until } from "../../support/harness.ts"
+import { RedisServer, until } from "../../../redis/test/support/harness.ts"
+import * as commandLine from "../support/commandLine.ts"
 
-const program = fileURLToPath(new URL("../../../src/bin/effectSimba.ts", import.meta.url))
+const program = fileURLToPath(new URL("../../src/bin/effectSimba.ts", import.meta.url))
 
 /** What a press of Tab offers in Bash after these words. */
 const press = (script: string, line: string, url: string) => {
