@@ -1,11 +1,12 @@
-// Checks the Lua files, and writes the texts of their scripts to scripts.generated.ts beside their folder.
+// Checks the Lua files, and writes what their scripts are to TypeScript: scripts.generated.ts beside their folder.
 //
 //   node scripts/lua.mjs            write
 //   node scripts/lua.mjs --check    fail when a text is not what would be written
 import { readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { folders, includesOf, moduleOf, scriptsOf } from "./lib/lua.mjs"
-import { checkInclude, checkScripts } from "./lib/luaCheck.mjs"
+import { folders, includesOf, scriptsOf } from "./lib/lua.mjs"
+import { checkInclude, checkScript } from "./lib/luaCheck.mjs"
+import { moduleOf } from "./lib/luaModule.mjs"
 import { shown } from "./lib/workspace.mjs"
 
 const check = process.argv.includes("--check")
@@ -14,7 +15,8 @@ const report = (path, problem) => problems.push(`${shown(path)}: ${problem}`)
 
 for (const folder of folders()) {
   for (const path of includesOf(folder)) checkInclude(path, (problem) => report(path, problem))
-  checkScripts(scriptsOf(folder), join(folder, "scripts.ts"), report)
+  for (const path of scriptsOf(folder)) checkScript(path, (problem) => report(path, problem))
+  if (problems.length > 0) continue
 
   const path = join(folder, "scripts.generated.ts")
   const wanted = moduleOf(folder)

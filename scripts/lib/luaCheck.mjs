@@ -1,62 +1,16 @@
-// What is wrong with a Lua file, and with the descriptor of a script.
+// What is wrong with a Lua file.
 //
 // - It parses, and uses no name but its own, those of Redis, and in an include those after `Needs` and `Sets`.
-// - Its header says what it does, and what it takes: `KEYS[1] name`. `KEYS[4n+1] name` comes again for each item;
-//   `ARGV[5..] name` is all the rest.
+// - Its head says what it does, what it takes and what it replies (`luaHead.mjs`).
 // - Each numbered slot is named once, by a local of that name. A slot that comes again is named somewhere.
-// - The descriptor takes slots of the same names in the same order.
 import { parse } from "luaparse"
 import { readFileSync } from "node:fs"
-import { basename } from "node:path"
-import { parseAst } from "rolldown/parseAst"
 import { assemble, split } from "./lua.mjs"
+import { headOf } from "./luaHead.mjs"
 
 const provided = new Set(
   "KEYS ARGV cjson redis string math table error ipairs pairs pcall tonumber tostring type unpack".split(" ")
 )
-
-const slotLine = /^(KEYS|ARGV)\[(?:(\d+)|(\d*)n([+-]\d+)?|(\d+)\.\.)\] (\w+)(?: +\S.*)?$/
-
-/** The slots of a header: numbered ones, those that come again, and the rest. */
-const slotsOf = (header, problem) => {
-  const slots = { KEYS: { fixed: [], each: [], rest: [] }, ARGV: { fixed: [], each: [], rest: [] } }
-  for (const line of header) {
-    if (!/^(?:KEYS|ARGV)\b/.test(line)) continue
-    const match = slotLine.exec(line)
-    if (match === null) {
-      problem(`cannot read "${line}"`)
-      continue
-    }
-    const [, table, number, period, offset, from, name] = match
-    const { each, fixed, rest } = slots[table]
-    const expect = (found, wanted) =>
-      found === wanted || problem(`${table}[${found}] where ${wanted} comes next: ${line}`)
-    if (number !== undefined) {
-      expect(Number(number), fixed.length + 1)
-      fixed.push(name)
-    } else if (from !== undefined) {
-      expect(Number(from), fixed.length + 1)
-      rest.push(name)
-    } else {
-      each.push({ name, period: Number(period || 1), first: Number(period || 1) + Number(offset ?? 0) })
-      expect(each.at(-1).first, fixed.length + each.length)
-    }
-  }
-  for (const [table, { each }] of Object.entries(slots)) {
-    for (const { name, period } of each) {
-      if (period !== each.length) problem(`${table} of ${name} come again after ${each.length}, not ${period}`)
-    }
-  }
-  return slots
-}
-
-const named = ({ each, fixed, rest }) =>
-  [
-    ...fixed,
-    each.length > 0 && `each (${each.map(({ name }) => name).join(", ")})`,
-    ...rest.map((name) => `...${name}`)
-  ]
-    .filter(Boolean).join(", ")
 
 const visit = (node, see, parents = []) => {
   if (Array.isArray(node)) { for (const item of node) visit(item, see, parents) }
@@ -75,12 +29,12 @@ const localOf = (node, parents) => {
   return at === undefined ? undefined : statement.variables[at]?.name
 }
 
-const checkUse = (tree, slots, problem) => {
+const checkUse = (tree, { ARGV, KEYS }, problem) => {
   const locals = new Set()
   visit(tree.body, (node) => {
     if (node.type === "Identifier" && node.isLocal) locals.add(node.name)
   })
-  for (const [table, { each, fixed, rest }] of Object.entries(slots)) {
+  for (const [table, { each, fixed, rest }] of Object.entries({ KEYS, ARGV })) {
     const uses = fixed.map(() => 0)
     let others = 0
     visit(tree.body, (node, parents) => {
@@ -89,22 +43,24 @@ const checkUse = (tree, slots, problem) => {
       const isSlot = parent.type === "IndexExpression" && parent.base === node && parent.index.type === "NumericLiteral"
       if (!isSlot) return void (others += 1)
       const at = parent.index.value
-      if (fixed[at - 1] === undefined) return problem(`${table}[${at}] is not in the header`)
+      if (fixed[at - 1] === undefined) return problem(`${table}[${at}] is not in the head`)
       uses[at - 1] += 1
       const local = localOf(parent, parents)
-      if (local !== fixed[at - 1]) {
-        problem(`${table}[${at}] is ${fixed[at - 1]} in the header, not ${local ?? "nameless"}`)
+      if (local !== fixed[at - 1].name) {
+        problem(`${table}[${at}] is ${fixed[at - 1].name} in the head, not ${local ?? "nameless"}`)
       }
     })
     uses.forEach((count, at) => {
-      if (count !== 1) problem(`${table}[${at + 1}] ${fixed[at]} is read ${count} times: read it once, into a local`)
+      if (count !== 1) {
+        problem(`${table}[${at + 1}] ${fixed[at].name} is read ${count} times: read it once, into a local`)
+      }
     })
     for (const { name } of each) {
       if (!locals.has(name)) problem(`${table} ${name} comes again, and no local has its name`)
     }
     if (others > 0 && each.length + rest.length === 0) problem(`${table} is used without a number`)
     if (others === 0 && each.length + rest.length > 0) {
-      problem(`${table} ${named({ fixed: [], each, rest })} is not used`)
+      problem(`${table} ${[...each, ...rest].map(({ name }) => name).join(", ")} is not used`)
     }
   }
 }
@@ -144,69 +100,10 @@ const checkFile = (path, problem, isScript) => {
   for (const name of free) if (!needs.includes(name)) problem(`${name} comes from nowhere`)
   for (const name of needs) if (!free.has(name)) problem(`it does not need ${name}`)
   if (!isScript) return
-  if (!header.some((line) => line.startsWith("Reply: "))) problem("the header says no reply")
-  const slots = slotsOf(header, problem)
-  checkUse(tree, slots, problem)
-  return slots
+  const head = headOf(header, problem)
+  if (head !== undefined) checkUse(tree, head, problem)
 }
 
 export const checkInclude = (path, problem) => void checkFile(path, problem, false)
 
-/** The slots that a tuple type names, in the form of those of a header. */
-const tupleSlots = (type, aliases) => {
-  const slots = { fixed: [], each: [], rest: [] }
-  const tuple = type.type === "TSTypeOperator" ? type.typeAnnotation : type
-  if (tuple.type === "TSTypeReference") return tupleSlots(aliases.get(tuple.typeName.name), aliases)
-  for (const element of tuple.elementTypes) {
-    if (element.type === "TSNamedTupleMember") slots.fixed.push(element.label.name)
-    else {
-      const { elementType, label, ...spread } = element.typeAnnotation
-      if (label === undefined) slots.fixed.push(...tupleSlots(spread, aliases).fixed)
-      else if (label.name === "each") {
-        const { fixed } = tupleSlots(elementType.typeArguments.params[0], aliases)
-        slots.each.push(...fixed.map((name) => ({ name })))
-      } else slots.rest.push(label.name)
-    }
-  }
-  return slots
-}
-
-/** The descriptors of a module by the name of their text: `script<Keys, Args, Reply>(lua.name)`. */
-const descriptorsOf = (path) => {
-  const { body } = parseAst(readFileSync(path, "utf8"), { lang: "ts" }, path)
-  const aliases = new Map(
-    body.map((statement) => statement.declaration ?? statement)
-      .filter(({ type }) => type === "TSTypeAliasDeclaration")
-      .map(({ id, typeAnnotation }) => [id.name, typeAnnotation])
-  )
-  const found = new Map()
-  for (const { declaration } of body) {
-    const { id, init } = declaration?.declarations?.[0] ?? {}
-    if (init?.callee?.name !== "script") continue
-    const [keys, args] = init.typeArguments.params
-    found.set(init.arguments[0].property.name, {
-      name: id.name,
-      KEYS: tupleSlots(keys, aliases),
-      ARGV: tupleSlots(args, aliases)
-    })
-  }
-  return found
-}
-
-/** Checks the scripts of one folder, and their descriptors in `module`. */
-export const checkScripts = (paths, module, report) => {
-  const descriptors = descriptorsOf(module)
-  for (const path of paths) {
-    const problem = (text) => report(path, text)
-    const slots = checkFile(path, problem, true)
-    const name = basename(path, ".lua")
-    const descriptor = descriptors.get(name)
-    if (descriptor?.name !== name) problem(`${basename(module)} has no descriptor of this name`)
-    else if (slots !== undefined) {
-      for (const table of ["KEYS", "ARGV"]) {
-        const [wanted, given] = [named(slots[table]), named(descriptor[table])]
-        if (wanted !== given) problem(`the descriptor takes ${table} ${given}; the header says ${wanted}`)
-      }
-    }
-  }
-}
+export const checkScript = (path, problem) => void checkFile(path, problem, true)

@@ -3,8 +3,10 @@ import type { Exit, Schema } from "effect"
 import { reader } from "../../src/internal/client/decode.ts"
 import * as messages from "../../src/internal/mutex/messages.ts"
 import * as mutexReplies from "../../src/internal/mutex/replies.ts"
+import * as mutexScripts from "../../src/internal/mutex/scripts.generated.ts"
 import * as streamMessages from "../../src/streams/internal/messages.ts"
-import * as streamReplies from "../../src/streams/internal/replies.ts"
+import { Member, PendingReply } from "../../src/streams/internal/replies.ts"
+import * as streamScripts from "../../src/streams/internal/scripts.generated.ts"
 import { type Draw, mutated, pick } from "./input.ts"
 
 const codec = <T, E>(schema: Schema.Codec<T, E>) => reader("a fuzzed text", schema)
@@ -24,8 +26,8 @@ const readers: ReadonlyArray<readonly [name: string, read: Read, valid: Readonly
   ]],
   ["a release", mutexReplies.readRelease, [ownership, "@@", [ownership, "1763733691.000001", "5"]]],
   ["an inspection", mutexReplies.readInspect, [[ownership, "5", "2", [[id, "7"]]]]],
-  ["a renewal", mutexReplies.readGuard, [[[1, "owner", ownership], [2, "error", "ERR"]], []]],
-  ["an owner", mutexReplies.readOwnership, [ownership, "@@"]],
+  ["a renewal", codec(mutexScripts.renewLeases.reply), [[[1, "owner", ownership], [2, "error", "ERR"]], []]],
+  ["an owner", codec(mutexScripts.readOwner.reply), [ownership, "@@"]],
   ["a message of a mutex", codec(messages.MutexMessage), [`acquired@@${id}`]],
   ["a message of a contender", codec(messages.ContenderMessage), [`released@@${id}`, "look@@500"]],
   ["a message of a layer", codec(messages.InboxMessage), [
@@ -44,13 +46,13 @@ const readers: ReadonlyArray<readonly [name: string, read: Read, valid: Readonly
   ["a hand-over", codec(streamMessages.HandOver), [
     `abcdef012345@@abcdef012345.1@@5@@${entry}@@simba-consumer-a@@s`
   ]],
-  ["a member", codec(streamReplies.MemberReply), ["simba-consumer-a@@abcdef012345@@8@@3"]],
-  ["an extent", codec(streamReplies.ExtentReply), [[], ["5", entry, "", "", entry]]],
-  ["a taking", codec(streamReplies.TakeReply), [[["Taken", "5", "0"], ["Occupied", "a", "-1"], ["Gone"]]]],
-  ["a renewal of streams", codec(streamReplies.RenewReply), [[[1, "TakenOver"], [2, "Vanished"]]]],
-  ["pending entries", codec(streamReplies.PendingReply), [[[entry, "anybody", 5, 1]]]],
-  ["an announcing", codec(streamReplies.AnnounceReply), [[[entry, "1"]]]],
-  ["an inspection of streams", codec(streamReplies.InspectReply), [
+  ["a member", codec(Member), ["simba-consumer-a@@abcdef012345@@8@@3"]],
+  ["extents", codec(streamScripts.readExtents.reply), [[[]], [["5", entry, "", "", entry], ["error", "ERR"]]]],
+  ["a taking", codec(streamScripts.takeLeases.reply), [[["Taken", "5", "0"], ["Occupied", "a", "-1"], ["Gone"]]]],
+  ["a renewal of streams", codec(streamScripts.renewLeases.reply), [[[1, "TakenOver"], [2, "Vanished"]]]],
+  ["pending entries", codec(PendingReply), [[[entry, "anybody", 5, 1]]]],
+  ["an announcing", codec(streamScripts.announceStreams.reply), [[[entry, "1"]]]],
+  ["an inspection of streams", codec(streamScripts.inspectService.reply), [
     [1, 2, 3, 4, [["a", 1, 2]], ["simba-consumer-a@@abcdef012345@@8@@3"]]
   ]]
 ]

@@ -7,9 +7,9 @@ import { Redis } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
 import { fileURLToPath } from "node:url"
 import { assemble } from "../../../../scripts/lib/lua.mjs"
-import { acquireAndRelease } from "../../src/internal/mutex/scripts.ts"
+import { acquireAndRelease } from "../../src/internal/mutex/scripts.generated.ts"
 
-const batch = acquireAndRelease.lua
+const batch = acquireAndRelease.text.lua
 const file = fileURLToPath(new URL("../../src/internal/mutex/lua/acquireAndRelease.lua", import.meta.url))
 const inFull = assemble(file, { fastPath: "", fastPathQueue: "" })
 

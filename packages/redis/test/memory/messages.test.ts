@@ -11,6 +11,7 @@ import * as RedisKeys from "../../src/internal/mutex/keys.ts"
 import * as RedisWire from "../../src/internal/mutex/messages.ts"
 import { OwnershipText } from "../../src/internal/mutex/ownership.ts"
 import * as replies from "../../src/internal/mutex/replies.ts"
+import { renewLeases } from "../../src/internal/mutex/scripts.generated.ts"
 import { refuses, roundTrips } from "../support/codecs.ts"
 import { capturingLogs } from "../support/harness.ts"
 
@@ -277,12 +278,15 @@ const badLooks: ReadonlyArray<unknown> = [
   [],
   ["1"],
   ["", []],
-  ["1", "at:job"],
-  ["1", ["at:job", ""]],
-  ["1", ["at:job", "1.5"]],
-  ["1", ["schedule:job", "every 1000"]],
-  ["1", ["at:job", "1", "outcome:job", "other"]],
-  ["1", ["at:job", "1", "start:job", "-1"]]
+  ["1", "at:job"]
+]
+
+const badJobs: ReadonlyArray<Readonly<Record<string, string>>> = [
+  { at: "" },
+  { at: "1.5" },
+  { schedule: "every 1000" },
+  { at: "1", outcome: "other" },
+  { at: "1", start: "-1" }
 ]
 
 const badClaims: ReadonlyArray<unknown> = [
@@ -312,8 +316,8 @@ describe("the replies of the scripts", () => {
     ]
   ])
   refuses("ReleaseReply", replies.ReleaseReply, badReleases)
-  roundTrips("GuardReply", replies.GuardReply)
-  refuses("GuardReply", replies.GuardReply, [
+  roundTrips("the reply to renewals", renewLeases.reply)
+  refuses("the reply to renewals", renewLeases.reply, [
     null,
     "OK",
     [1],
@@ -465,6 +469,16 @@ describe("the store says what it could not read", () => {
   it.effect.each(badLooks.map((reply) => ({ reply })))(
     "look at jobs: $reply",
     ({ reply }) => readingFails(reply, (store) => store.jobs.look({ mutex, jobs: [] }))
+  )
+
+  it.effect.each(badJobs.map((fields) => ({ fields })))(
+    "look at jobs: $fields",
+    ({ fields }) =>
+      readingFails(
+        fields,
+        (store) => store.jobs.look({ mutex, jobs: [] }),
+        ["1", Object.entries(fields).flatMap(([name, value]) => [`${name}:job`, value])]
+      )
   )
 
   it.effect.each(badClaims.map((reply) => ({ reply })))(

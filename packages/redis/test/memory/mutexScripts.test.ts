@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Layer, Queue } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
-import * as scripts from "../../src/internal/mutex/scripts.ts"
+import * as scripts from "../../src/internal/mutex/scripts.generated.ts"
 
 const keys = ["simba:{m}", "simba:{m}:contender", "simba:{m}:fence", "simba:{m}:reserved"] as const
 const [owner, queue, fence, reserved] = keys
@@ -20,7 +20,7 @@ const send = (command: string, ...args: ReadonlyArray<string>) =>
 /** One operation of a script that has many. `skipDead` says whether a script may pass over waiters nobody listens for. */
 const operateWith = (skipDead: string, code: string, ...operands: ReadonlyArray<string>) =>
   Effect.map(
-    send("EVAL", scripts.acquireAndRelease.lua, "4", ...keys, code, skipDead, "9000", "1500", ...operands),
+    send("EVAL", scripts.acquireAndRelease.text.lua, "4", ...keys, code, skipDead, "9000", "1500", ...operands),
     (replies) => (replies as ReadonlyArray<unknown>)[0]
   )
 
@@ -99,7 +99,7 @@ describe("Renewals", () => {
       yield* send("RPUSH", "k1", "x")
       yield* send("SET", "k2", id(2), "PX", "100")
       yield* send("RPUSH", "k3", "x")
-      const { lua } = scripts.renewLeases
+      const { lua } = scripts.renewLeases.text
       const reply = (yield* send("EVAL", lua, "3", "k1", "k2", "k3", id(1), id(2), id(3), "5000")) as Array<
         Array<unknown>
       >
@@ -115,7 +115,7 @@ describe("A forced release", () => {
       const { subscribe } = yield* Subscriber
       const heard = yield* subscribe(`${owner}:${stock}`)
       yield* send("SET", owner, stock, "PX", "4000")
-      const before = yield* send("EVAL", scripts.forceRelease.lua, "4", ...keys, "1500", "1")
+      const before = yield* send("EVAL", scripts.forceRelease.text.lua, "4", ...keys, "1500", "1")
       assert.strictEqual(before, `${stock}@@4000`)
       yield* TestClock.adjust(Duration.millis(1))
       const messages = yield* Queue.clear(heard)
@@ -125,7 +125,7 @@ describe("A forced release", () => {
   it.effect("moves the fence on, also where nobody waits", () =>
     Effect.gen(function*() {
       const token = Number(yield* tryIt(id(1)))
-      yield* send("EVAL", scripts.forceRelease.lua, "4", ...keys, "1500", "1")
+      yield* send("EVAL", scripts.forceRelease.text.lua, "4", ...keys, "1500", "1")
       assert.strictEqual(yield* send("EXISTS", owner), 0)
       assert.isAbove(Number(yield* send("GET", fence)), token)
     }).pipe(Effect.provide(server)))
@@ -135,7 +135,7 @@ describe("A forced release", () => {
       yield* tryIt(id(1))
       yield* send("DEL", fence)
       yield* send("HSET", fence, "of", "another program")
-      const exit = yield* Effect.exit(send("EVAL", scripts.forceRelease.lua, "4", ...keys, "1500", "1"))
+      const exit = yield* Effect.exit(send("EVAL", scripts.forceRelease.text.lua, "4", ...keys, "1500", "1"))
       assert.include(String(exit), "WRONGTYPE")
       assert.strictEqual(yield* send("GET", owner), id(1))
     }).pipe(Effect.provide(server)))
@@ -231,7 +231,7 @@ describe("A fresh waiter", () => {
       yield* (yield* Subscriber).subscribe("simba:inbox:bbbbbbbbbbbb")
       yield* tryIt(id(1))
       yield* wait(waiter, 9000)
-      yield* send("EVAL", scripts.forceRelease.lua, "4", ...keys, "1500", "1")
+      yield* send("EVAL", scripts.forceRelease.text.lua, "4", ...keys, "1500", "1")
       assert.deepStrictEqual([yield* send("GET", owner), yield* send("PTTL", owner)], [waiter, 1500])
     })).pipe(Effect.provide(server)))
 

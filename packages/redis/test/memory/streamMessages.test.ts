@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import * as StreamKeys from "../../src/streams/internal/keys.ts"
 import * as StreamWire from "../../src/streams/internal/messages.ts"
-import { MemberReply } from "../../src/streams/internal/replies.ts"
+import { Member } from "../../src/streams/internal/replies.ts"
 import { refuses, roundTrips } from "../support/codecs.ts"
 
 const reads = <T, E>(name: string, codec: Schema.Codec<T, E>, table: ReadonlyArray<readonly [unknown, unknown]>) =>
@@ -96,11 +96,11 @@ describe("what a read answers", () => {
 })
 
 describe("members", () => {
-  roundTrips("member", MemberReply)
-  reads("member", MemberReply, [
+  roundTrips("member", Member)
+  reads("member", Member, [
     ["a@@abcdef012345@@1@@2", { consumer: "a", session: "abcdef012345", capacity: 1, owned: 2 }]
   ])
-  refuses("member", MemberReply, [
+  refuses("member", Member, [
     "a@@1@@2",
     "a@@s@@1@@2",
     "a@@abcdef012345@@1@@-2",

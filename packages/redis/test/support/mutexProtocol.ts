@@ -1,3 +1,5 @@
 /** Keys and script of the mutex, for benchmarks that speak the protocol by themselves. */
 export * as keys from "../../src/internal/mutex/keys.ts"
-export { acquireAndRelease } from "../../src/internal/mutex/scripts.generated.ts"
+import { acquireAndRelease as script } from "../../src/internal/mutex/scripts.generated.ts"
+
+export const acquireAndRelease = script.text.lua

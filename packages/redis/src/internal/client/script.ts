@@ -1,24 +1,33 @@
-/** Descriptors of scripts, and how a script reaches a server that does not know it. */
+/** A script with the types of its head, and how it reaches a server that does not know it. */
 import type { StoreError } from "@effect-simba/core/SimbaError"
 import * as Effect from "effect/Effect"
-import type { Reader } from "./decode.ts"
+import type * as Schema from "effect/Schema"
+import { reader } from "./decode.ts"
 import * as Redis from "./effectRedis.ts"
 import { backendError, isForgotten } from "./errors.ts"
 
-/** Keys and arguments of a script. A codec reads its reply. */
-export type Script<Keys extends ReadonlyArray<string>, Args extends ReadonlyArray<string | number>> = Redis.Script<
-  { readonly params: readonly [keys: Keys, args: Args]; readonly result: unknown }
->
+type Packed = readonly [keys: ReadonlyArray<string>, args: ReadonlyArray<string | number>]
 
-/** Slots that come again for each item, in the order of `Slots`. */
-export type Each<Slots extends ReadonlyArray<unknown>> = ReadonlyArray<Slots[number]>
+/** The text is constant: names and numbers travel in KEYS and ARGV only. */
+export interface Script<Params, Reply, Encoded = unknown> {
+  readonly text: Redis.Script<{ readonly params: Packed; readonly result: unknown }>
+  readonly reply: Schema.Codec<Reply, Encoded>
+  /** In the order of the head. */
+  readonly pack: (params: Params) => Packed
+}
 
-/** The descriptor of a script. The text is constant: names and numbers travel in KEYS and ARGV only. */
-export const script = <Keys extends ReadonlyArray<string>, Args extends ReadonlyArray<string | number>>(
-  lua: string
-): Script<Keys, Args> =>
-  Redis.script((keys: Keys, args: Args) => [...keys, ...args], { numberOfKeys: (keys) => keys.length, lua })
-    .withReturnType<unknown>()
+export const script = <Params, Reply, Encoded>(
+  lua: string,
+  reply: Schema.Codec<Reply, Encoded>,
+  pack: (params: Params) => Packed
+): Script<Params, Reply, Encoded> => ({
+  text: Redis.script((keys: Packed[0], args: Packed[1]) => [...keys, ...args], {
+    numberOfKeys: (keys) => keys.length,
+    lua
+  }).withReturnType<unknown>(),
+  reply,
+  pack
+})
 
 /** Effect reloads a forgotten script once. If it is forgotten again, or was loaded on another node, EVAL sends the text. */
 export const evaluate = <Config extends { readonly params: ReadonlyArray<unknown>; readonly result: unknown }>(
@@ -36,14 +45,19 @@ export const evaluate = <Config extends { readonly params: ReadonlyArray<unknown
       ))
 }
 
-/** Runs a script and decodes its reply. */
-export const call = <Keys extends ReadonlyArray<string>, Args extends ReadonlyArray<string | number>, T>(
+/** Runs a script and decodes its reply. `operation` names it in errors. */
+export const call = <Params, Reply>(
   redis: Redis.Redis["Service"],
   operation: string,
-  script: Script<Keys, Args>,
-  read: Reader<T>
+  { pack, reply, text }: Script<Params, Reply>
 ) => {
-  const run = evaluate(redis, script)
-  return (keys: Keys, args: Args): Effect.Effect<T, StoreError> =>
-    Effect.flatMap(Effect.mapError(run(keys, args), ({ cause }) => backendError(operation, cause, keys)), read)
+  const run = evaluate(redis, text)
+  const read = reader(`the reply of the script to ${operation}`, reply)
+  return (params: Params): Effect.Effect<Reply, StoreError> => {
+    const packed = pack(params)
+    return Effect.flatMap(
+      Effect.mapError(run(...packed), ({ cause }) => backendError(operation, cause, packed[0])),
+      read
+    )
+  }
 }

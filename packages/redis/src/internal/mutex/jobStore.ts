@@ -1,22 +1,17 @@
 /** The jobs of a mutex on Redis: one hash for all of them, read and written by scripts. */
 import type { ClaimResult, JobRecord, JobsRecord, JobStore, RunOutcome } from "@effect-simba/core/JobStore"
+import type { MutexName } from "@effect-simba/core/MutexName"
+import type { ProtocolError } from "@effect-simba/core/SimbaError"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
 import { Count } from "../client/codecs.ts"
-import { malformed, type Reader, reader } from "../client/decode.ts"
+import { malformed, reader } from "../client/decode.ts"
 import type { Redis } from "../client/effectRedis.ts"
 import { call } from "../client/script.ts"
 import * as keys from "./keys.ts"
-import * as scripts from "./scripts.ts"
-
-const ClaimReply = Schema.Tuple([
-  Schema.Literals(["Claimed", "NotOwner", "Taken", "Running", "Paused", "Early"]),
-  Count,
-  Count,
-  Count
-])
+import * as scripts from "./scripts.generated.ts"
 
 const Fields = Schema.Struct({
   at: Count,
@@ -32,10 +27,6 @@ const Fields = Schema.Struct({
   wanted: Schema.optional(Count)
 })
 
-const LookReply = Schema.Tuple([Count, Schema.Array(Schema.String)])
-
-const decodeLook = reader("the reply of the look at jobs", LookReply)
-const decodeClaim = reader("the reply of the claim of a run", ClaimReply)
 const decodeFields = reader("what is known of a job", Fields)
 
 const toRecord = (fields: Readonly<Record<string, string>>) =>
@@ -65,10 +56,7 @@ const toRecord = (fields: Readonly<Record<string, string>>) =>
     })
   )
 
-const readLook: Reader<JobsRecord> = (reply) => {
-  const decoded = decodeLook(reply)
-  if (Exit.isFailure(decoded)) return Exit.failCause(decoded.cause)
-  const [now, entries] = decoded.value
+const toRecords = ([now, entries]: typeof scripts.lookAtJobs.reply.Type): Exit.Exit<JobsRecord, ProtocolError> => {
   const whole = new Map<string, string>()
   const byJob = new Map<string, Record<string, string>>()
   for (let i = 0; i < entries.length; i += 2) {
@@ -87,55 +75,47 @@ const readLook: Reader<JobsRecord> = (reply) => {
   for (const [job, fields] of byJob) {
     const record = toRecord(fields)
     if (Exit.isFailure(record)) {
-      return Exit.fail(malformed("the reply of the look at jobs", reply, `of ${JSON.stringify(job)}`))
+      return Exit.fail(malformed("what is known of a job", fields, `of ${JSON.stringify(job)}`))
     }
     jobs.set(job, record.value)
   }
-  return Exit.succeed<JobsRecord>({ now, isPaused: whole.has("paused"), leaving: whole.get("leaving"), jobs })
+  return Exit.succeed({ now, isPaused: whole.has("paused"), leaving: whole.get("leaving"), jobs })
 }
 
-const readClaim = (reply: unknown) =>
-  Exit.map(decodeClaim(reply), ([_tag, now, attempt, wait]): ClaimResult => ({ _tag, now, attempt, wait }))
-
-const readEnd = reader("the reply of the end of a run", Count)
-const readSteer = reader("the reply to an order", Schema.Literals(["0", "1"]))
+const keysOf = (mutex: MutexName) => ({ owner: keys.owner(mutex), jobs: keys.jobs(mutex) })
 
 export const make = (redis: Redis["Service"]): JobStore => {
-  const look = call(redis, "look at jobs", scripts.lookAtJobs, readLook)
-  const claim = call(redis, "claim a run", scripts.claimRun, readClaim)
-  const end = call(redis, "end a run", scripts.endRun, readEnd)
-  const steer = call(redis, "steer jobs", scripts.steerJobs, readSteer)
+  const look = call(redis, "look at jobs", scripts.lookAtJobs)
+  const claim = call(redis, "claim a run", scripts.claimRun)
+  const end = call(redis, "end a run", scripts.endRun)
+  const steer = call(redis, "steer jobs", scripts.steerJobs)
   return {
     look: ({ id = "", jobs, mutex }) =>
-      look(
-        [keys.owner(mutex), keys.jobs(mutex)],
-        [
+      Effect.flatMap(
+        look({
+          ...keysOf(mutex),
           id,
-          ...jobs.flatMap(({ every = "", keep, name, schedule }) => [name, schedule, every, Duration.toMillis(keep)])
-        ]
+          each: jobs.map(({ every, keep, name, schedule }) => ({
+            job: name,
+            schedule,
+            every: every ?? "",
+            keep: Duration.toMillis(keep)
+          }))
+        }),
+        toRecords
       ),
-    claim: (request) =>
-      claim([keys.owner(request.mutex), keys.jobs(request.mutex)], [
-        request.id,
-        request.token,
-        request.job,
-        request.claim,
-        request.mode,
-        request.at,
-        request.missed,
-        request.cause,
-        Duration.toMillis(request.minInterval),
-        request.attempts
-      ]),
-    end: ({ claim, job, mutex, outcome }) => end([keys.jobs(mutex)], [job, claim, outcome]),
-    steer: (mutex, order) =>
+    claim: ({ minInterval, mutex, ...request }) =>
       Effect.map(
-        steer([keys.owner(mutex), keys.jobs(mutex)], [
-          order._tag,
-          "job" in order ? order.job ?? "" : "",
-          order._tag === "Reschedule" ? order.schedule ?? "" : ""
-        ]),
-        (reply) => reply === "1"
-      )
+        claim({ ...keysOf(mutex), ...request, minInterval: Duration.toMillis(minInterval) }),
+        ([_tag, now, attempt, wait]): ClaimResult => ({ _tag, now, attempt, wait })
+      ),
+    end: ({ mutex, ...ended }) => end({ ...keysOf(mutex), ...ended }),
+    steer: (mutex, order) =>
+      steer({
+        ...keysOf(mutex),
+        order: order._tag,
+        job: "job" in order ? order.job ?? "" : "",
+        schedule: order._tag === "Reschedule" ? order.schedule ?? "" : ""
+      })
   }
 }

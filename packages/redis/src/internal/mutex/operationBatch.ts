@@ -18,7 +18,10 @@ import { malformed } from "../client/decode.ts"
 import { backendError, fromReply, isForgotten } from "../client/errors.ts"
 import * as keys from "./keys.ts"
 import { readAcquire, readInspect, readRelease } from "./replies.ts"
-import { acquireAndRelease, type SkipDead } from "./scripts.ts"
+import { acquireAndRelease } from "./scripts.generated.ts"
+
+/** Which waiters without a subscriber are skipped: all, those of ours, or none. */
+export type SkipDead = "1" | "ours" | "0"
 
 type Settle<A> = (exit: Exit.Exit<A, StoreError>) => void
 
@@ -139,7 +142,7 @@ export const make = (
     try {
       const call = new Call()
       for (const operation of operations) operation.write(call)
-      const args = call.args(isKnown ? sha : acquireAndRelease.lua, skipDead)
+      const args = call.args(isKnown ? sha : acquireAndRelease.text.lua, skipDead)
       sink.send(isKnown ? "EVALSHA" : "EVAL", args, (failure, reply) => {
         if (!isKnown || failure === undefined || !isForgotten(failure.cause)) return settle(operations, failure, reply)
         // Nothing ran. An abandoned operation must not run now: its undo may have run already

@@ -5,10 +5,10 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { CommandSink } from "../client/commandSink.ts"
+import { reader } from "../client/decode.ts"
 import { backendError, fromReply, isForgotten } from "../client/errors.ts"
 import * as keys from "./keys.ts"
-import { readGuard } from "./replies.ts"
-import { renewLeases } from "./scripts.ts"
+import { renewLeases } from "./scripts.generated.ts"
 
 /** Built in place: thousands of leases are renewed once a period. */
 const argsOf = (script: string, requests: ReadonlyArray<GuardRequest>): ReadonlyArray<string> => {
@@ -20,6 +20,8 @@ const argsOf = (script: string, requests: ReadonlyArray<GuardRequest>): Readonly
   return args
 }
 
+const read = reader("the reply of the script to renew", renewLeases.reply)
+
 const renewed: GuardResult = { _tag: "Renewed" }
 
 const resultsOf = (
@@ -27,7 +29,7 @@ const resultsOf = (
   reply: unknown
 ): Exit.Exit<ReadonlyArray<GuardResult>, ProtocolError> => {
   const results: Array<GuardResult> = requests.map(() => renewed)
-  return Exit.map(readGuard(reply), (missed) => {
+  return Exit.map(read(reply), (missed) => {
     for (const [index, kind, what] of missed) {
       results[index - 1] = kind === "owner"
         ? { _tag: "Lost", ownership: what }
@@ -47,7 +49,7 @@ export const make = (sink: CommandSink, sha: string) =>
     const send = (isKnown: boolean) => {
       cancel = sink.send(
         isKnown ? "EVALSHA" : "EVAL",
-        argsOf(isKnown ? sha : renewLeases.lua, requests),
+        argsOf(isKnown ? sha : renewLeases.text.lua, requests),
         (failure, reply) => {
           if (failure === undefined) resume(resultsOf(requests, reply))
           else if (!isKnown || !isForgotten(failure.cause)) resume(Exit.fail(backendError("guard", failure.cause)))

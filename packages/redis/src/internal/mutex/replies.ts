@@ -1,17 +1,19 @@
-/** The replies of the mutex scripts, as Schema codecs, and their readers. */
+/** The codecs that the heads of the mutex scripts name, and the replies of operations with their readers. */
 import type { MutexState } from "@effect-simba/core/MutexState"
 import { type AcquireResult, type Released, Ticket } from "@effect-simba/core/MutexStore"
 import * as Duration from "effect/Duration"
 import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
-import { Count, Token } from "../client/codecs.ts"
+import { Count, Flag, Token } from "../client/codecs.ts"
 import { reader } from "../client/decode.ts"
 import { OwnershipText } from "./ownership.ts"
 
+export { Count, Flag, OwnershipText }
+
+export const Natural = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
+
 /** An absent field is the empty text: a Lua array ends at its first nil. */
 const orEmpty = <T, E extends string>(codec: Schema.Codec<T, E>) => Schema.Union([Schema.Literal(""), codec])
-
-const Flag = Schema.Literals(["0", "1"])
 
 /**
  * The token of a grant; or ownership, ticket, position among our waiters, and whether contenders of another
@@ -34,14 +36,6 @@ export const ReleaseReply = Schema.Union([
   Schema.Tuple([OwnershipText, Schema.toType(Ticket), Token])
 ])
 
-/** For each lease that was not renewed its index, counted from 1, and the ownership that was found or the error. */
-export const GuardReply = Schema.Array(
-  Schema.Union([
-    Schema.Tuple([Schema.Int, Schema.Literal("owner"), OwnershipText]),
-    Schema.Tuple([Schema.Int, Schema.Literal("error"), Schema.String])
-  ])
-)
-
 export const InspectReply = Schema.Tuple([
   OwnershipText,
   orEmpty(Token),
@@ -62,7 +56,7 @@ export const readAcquire = (reply: unknown) =>
       ownership,
       ticket: ticket === "" ? undefined : ticket,
       position,
-      foreign: foreign === "1",
+      foreign,
       stamp: micros === undefined || token === undefined ? undefined : { micros, token }
     }
   })
@@ -85,6 +79,3 @@ export const readInspect = (reply: unknown) =>
     waiting,
     waiters: waiters.map(([id, waited]) => ({ id, waited: Duration.millis(waited) }))
   }))
-
-export const readGuard = reader("the reply of the guard script", GuardReply)
-export const readOwnership = reader("the owner of a mutex", OwnershipText)

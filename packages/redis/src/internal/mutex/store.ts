@@ -26,8 +26,7 @@ import { MutexMessage } from "./messages.ts"
 import * as operationBatch from "./operationBatch.ts"
 import { PendingReleases } from "./pendingReleases.ts"
 import * as renewalBatch from "./renewalBatch.ts"
-import { readOwnership } from "./replies.ts"
-import * as scripts from "./scripts.ts"
+import * as scripts from "./scripts.generated.ts"
 import * as waiterInbox from "./waiterInbox.ts"
 
 const isMutexName = Schema.is(MutexName)
@@ -50,8 +49,8 @@ const make = Effect.gen(function*() {
   const redis = yield* Redis
   const subscriber = yield* currentSubscriber(redis)
   const topology = yield* RedisTopology
-  const readOwner = call(redis, "owner", scripts.readOwner, readOwnership)
-  const forceRelease = call(redis, "force release", scripts.forceRelease, readOwnership)
+  const readOwner = call(redis, "owner", scripts.readOwner)
+  const forceRelease = call(redis, "force release", scripts.forceRelease)
 
   const pending = new PendingReleases()
   const inbox = yield* waiterInbox.make(subscriber, (id) => {
@@ -67,7 +66,7 @@ const make = Effect.gen(function*() {
     Effect.mapError(redis.send<string>("SCRIPT", "LOAD", script), fromRedis("load a script"))
   const { acquire, confirm, flush, inspect, release: sendRelease } = operationBatch.make(sink, {
     perSlot: isCluster,
-    sha: yield* load(scripts.acquireAndRelease.lua),
+    sha: yield* load(scripts.acquireAndRelease.text.lua),
     skipDead
   })
 
@@ -86,7 +85,7 @@ const make = Effect.gen(function*() {
       return effect
     })
 
-  const sendRenewal = renewalBatch.make(sink, yield* load(scripts.renewLeases.lua))
+  const sendRenewal = renewalBatch.make(sink, yield* load(scripts.renewLeases.text.lua))
   const renew = (requests: ReadonlyArray<GuardRequest>) => behind(sendRenewal(requests))
 
   return MutexStore.of({
@@ -119,7 +118,7 @@ const make = Effect.gen(function*() {
       release(request, done)
       return true
     },
-    owner: (mutex) => behind(readOwner([mutexKeys.owner(mutex)], [])),
+    owner: (mutex) => behind(readOwner({ owner: mutexKeys.owner(mutex) })),
     wakeUps: inbox.wakeUps,
     ...(subscriber.bound === undefined ? { listen: inbox.listen } : {}),
     isListening: true,
@@ -131,8 +130,10 @@ const make = Effect.gen(function*() {
     inbox: inbox.forced,
     inspect: (mutex, limit) => Effect.callback((resume) => inspect(mutex, limit, resume)),
     list: known(scan("list", redis, topology, "MATCH", mutexKeys.pattern)),
-    forceRelease: (mutex, confirm) =>
-      behind(forceRelease(mutexKeys.operands(mutex), [Duration.toMillis(confirm), skipDead])),
+    forceRelease: (mutex, confirm) => {
+      const [owner, queue, fence, reserved] = mutexKeys.operands(mutex)
+      return behind(forceRelease({ owner, queue, fence, reserved, confirm: Duration.toMillis(confirm), skipDead }))
+    },
     jobs: jobStore.make(redis)
   })
 })

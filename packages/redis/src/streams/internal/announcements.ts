@@ -8,11 +8,10 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { reader } from "../../internal/client/decode.ts"
 import { backendError, fromRedis } from "../../internal/client/errors.ts"
-import { Flag } from "./codecs.ts"
 import * as keys from "./keys.ts"
 import * as StreamWire from "./messages.ts"
-import * as replies from "./replies.ts"
-import * as scripts from "./scripts.ts"
+import { PendingReply } from "./replies.ts"
+import * as scripts from "./scripts.generated.ts"
 import { millis, type ServiceContext, withTimeout } from "./service.ts"
 
 /** Entries of one page. */
@@ -21,7 +20,7 @@ const pageSize = 500
 const encode = Schema.encodeEffect(StreamWire.Announcement)
 const readEntries = reader("entries of the load-balancer stream", StreamWire.Entries)
 const readRead = reader("a read of the load-balancer stream", StreamWire.ReadReply)
-const readRows = reader("pending entries", replies.PendingReply)
+const readRows = reader("pending entries", PendingReply)
 const readValues = reader("values of leases", Schema.Array(Schema.NullOr(Schema.String)))
 
 const isStock = (consumer: string): boolean => !consumer.startsWith(consumerPrefix)
@@ -31,10 +30,10 @@ type Part = Pick<Service, "announce" | "find" | "pending" | "read">
 export const make = (context: ServiceContext): Part => {
   const { announced, failures, group, input, parse, redis } = context
 
-  const announce = context.run("announce", scripts.announceStreams, replies.AnnounceReply)
-  const contents = context.run("look at pending entries", scripts.readPending, StreamWire.Entries)
-  const findAnnounced = context.run("find", scripts.findAnnouncement, StreamWire.Entries)
-  const isUnfinished = context.run("find", scripts.readEntryState, Flag)
+  const announce = context.run("announce", scripts.announceStreams)
+  const contents = context.run("look at pending entries", scripts.readPending)
+  const findAnnounced = context.run("find", scripts.findAnnouncement)
+  const isUnfinished = context.run("find", scripts.readEntryState)
 
   const announceAll = Effect.fnUntraced(function*(announcements: ReadonlyArray<Announcement>) {
     for (const { stream } of announcements) yield* context.admit("announce", stream)
@@ -43,12 +42,12 @@ export const make = (context: ServiceContext): Part => {
       ({ info, stream }) =>
         Effect.mapBoth(encode({ info, stream }), {
           onFailure: (error) => backendError("announce", error),
-          onSuccess: (payload) => [stream, payload] as const
+          onSuccess: (payload) => ({ stream, payload })
         })
     )
     const pages = yield* Effect.forEach(
       Arr.chunksOf(payloads, pageSize),
-      (page) => announce([input, announced, ...page.map(([stream]) => stream)], [group, ...page.flat()])
+      (each) => announce({ input, announced, group, each })
     )
     return pages.flat().map(([entry, isNew]) => ({ entry, isNew }))
   })
@@ -61,7 +60,7 @@ export const make = (context: ServiceContext): Part => {
       for (const [entry, fields] of page) {
         const content = parse(entry, fields)
         if (content._tag !== "Announced" || content.stream !== stream) continue
-        if (yield* isUnfinished([input], [group, entry])) return Option.some(content)
+        if (yield* isUnfinished({ input, group, entry })) return Option.some(content)
       }
       if (page.length < pageSize) return Option.none()
       from = `(${page[page.length - 1]![0]}`
@@ -131,7 +130,7 @@ export const make = (context: ServiceContext): Part => {
       }
       const unknown = rows.map(([entry]) => entry).filter((entry) => !found.has(entry))
       if (unknown.length > 0) {
-        const read = yield* contents([input, failures], [group, ...unknown])
+        const read = yield* contents({ input, failures, group, each: unknown.map((entry) => ({ entry })) })
         for (const [entry, fields] of read) found.set(entry, parse(entry, fields))
       }
       const leases = yield* leasesOf(
@@ -153,7 +152,7 @@ export const make = (context: ServiceContext): Part => {
     }),
     find: Effect.fnUntraced(function*(stream) {
       yield* context.admit("find", stream)
-      const [found] = yield* findAnnounced([input, announced], [group, stream])
+      const [found] = yield* findAnnounced({ input, announced, group, stream })
       const content = found && parse(...found)
       return content?._tag === "Announced" && content.stream === stream
         ? Option.some(content)

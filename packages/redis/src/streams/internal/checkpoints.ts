@@ -1,25 +1,19 @@
 /** Reads the messages of a data stream, and moves its checkpoint. */
-import type { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
+import type { StreamName } from "@effect-simba/core/streams/StreamName"
 import type { Checkpoint, Extent, RawMessage } from "@effect-simba/core/streams/StreamState"
-import type { Held, Service } from "@effect-simba/core/streams/StreamStore"
+import type { Service } from "@effect-simba/core/streams/StreamStore"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import { Count } from "../../internal/client/codecs.ts"
 import { reader } from "../../internal/client/decode.ts"
 import * as batchedRequest from "./batchedRequest.ts"
 import * as keys from "./keys.ts"
 import * as StreamWire from "./messages.ts"
-import { eachOf, ExtentReply, isFailed, LagReply } from "./replies.ts"
-import * as scripts from "./scripts.ts"
+import { type Failed, isFailed } from "./replies.ts"
+import * as scripts from "./scripts.generated.ts"
 import type { ServiceContext } from "./service.ts"
 
-const Moved = Schema.Literals(["Committed", "Behind", "Beyond", "NotOwner"])
-const SeekReply = Schema.Union([
-  Schema.Tuple([Schema.Literal("Moved"), Schema.String]),
-  Schema.Literals(["NotOwner", "Owned"])
-])
 const readCheckpoint = reader("a checkpoint", Schema.NullOr(StreamWire.Checkpoint))
 const readMessages = reader("messages of a data stream", StreamWire.Entries)
 
@@ -36,7 +30,9 @@ const mostCounted = 1000
 
 const mostId = "18446744073709551615-18446744073709551615"
 
-const toExtent = (reply: typeof ExtentReply.Type): Option.Option<Extent> => {
+type ExtentReply = Exclude<(typeof scripts.readExtents.reply.Type)[number], Failed>
+
+const toExtent = (reply: ExtentReply): Option.Option<Extent> => {
   if (reply.length === 0) return Option.none()
   const [length, last, first, added, lastDeleted] = reply
   return Option.some({
@@ -49,45 +45,33 @@ const toExtent = (reply: typeof ExtentReply.Type): Option.Option<Extent> => {
 }
 
 export const make = (context: ServiceContext): Part => {
-  const commitAll = context.run("commit", scripts.commitCheckpoints, eachOf(Moved))
-  const readEnd = context.run("look for the end", scripts.readEnd, Schema.Literals(["Open", "Reopened", "Ended"]))
-  const readExtents = context.run("read extents", scripts.readExtents, eachOf(ExtentReply))
-  const seek = context.run("seek", scripts.seekCheckpoint, SeekReply)
-  const keep = context.run("keep checkpoints", scripts.keepCheckpoints, Schema.Literal("1"))
+  const commitAll = context.run("commit", scripts.commitCheckpoints)
+  const readEnd = context.run("look for the end", scripts.readEnd)
+  const readExtents = context.run("read extents", scripts.readExtents)
+  const seek = context.run("seek", scripts.seekCheckpoint)
+  const keep = context.run("keep checkpoints", scripts.keepCheckpoints)
 
-  const { retention } = context
+  const { failures, retention } = context
   const commit = batchedRequest.make(
     "commit",
-    (commits: ReadonlyArray<readonly [held: Held, id: EntryId, last: "1" | "", offset: number | ""]>) =>
-      commitAll(
-        [
-          context.failures,
-          ...commits.flatMap(([{ stream }]) => [keys.streamLease(stream), keys.checkpoint(stream), stream] as const)
-        ],
-        [
-          retention,
-          ...commits.flatMap(([held, id, last, offset]) =>
-            [keys.streamValue(held), held.entry, id, last, offset] as const
-          )
-        ]
-      )
+    (each: Parameters<typeof commitAll>[0]["each"]) => commitAll({ failures, retention, each })
   )
 
   const extent = batchedRequest.make(
     "read the extent",
     (streams: ReadonlyArray<StreamName>) =>
       Effect.map(
-        readExtents(streams, []),
+        readExtents({ each: streams.map((stream) => ({ stream })) }),
         (replies) => replies.map((reply) => isFailed(reply) ? reply : toExtent(reply))
       )
   )
 
-  const readLags = context.run("read lags", scripts.readLags, eachOf(LagReply))
-  const trim = context.run("trim", scripts.trimMessages, Count)
+  const readLags = context.run("read lags", scripts.readLags)
+  const trim = context.run("trim", scripts.trimMessages)
 
   const lag = batchedRequest.make("read the lag", (streams: ReadonlyArray<StreamName>) =>
     Effect.map(
-      readLags(streams.flatMap((stream) => [stream, keys.checkpoint(stream)] as const), [mostCounted]),
+      readLags({ most: mostCounted, each: streams.map((stream) => ({ stream, checkpoint: keys.checkpoint(stream) })) }),
       (replies) =>
         replies.map((reply) => {
           if (isFailed(reply)) return reply
@@ -108,27 +92,40 @@ export const make = (context: ServiceContext): Part => {
         yield* context.admit("trim", stream)
         let removed = 0
         for (;;) {
-          const count = yield* trim([stream, keys.checkpoint(stream)], [Math.round(Duration.toMillis(keep))])
+          const count = yield* trim({
+            stream,
+            checkpoint: keys.checkpoint(stream),
+            keep: Math.round(Duration.toMillis(keep))
+          })
           if (count === 0) return removed
           removed += count
         }
       }),
-    commit: (held, id, isLast, offset) => commit([held, id, isLast === true ? "1" : "", offset ?? ""]),
+    commit: (held, id, isLast, offset) =>
+      commit({
+        streamLease: keys.streamLease(held.stream),
+        checkpoint: keys.checkpoint(held.stream),
+        stream: held.stream,
+        held: keys.streamValue(held),
+        entry: held.entry,
+        id,
+        last: isLast === true ? "1" : "",
+        offset: offset ?? ""
+      }),
     seek: (stream, { id, offset }, { force, held } = {}) =>
       Effect.andThen(
         context.admit("seek", stream),
         Effect.map(
-          seek(
-            [keys.streamLease(stream), keys.checkpoint(stream)],
-            [
-              held === undefined ? "" : keys.streamValue(held),
-              held?.entry ?? "",
-              force === true ? "1" : "",
-              id,
-              offset ?? "",
-              retention
-            ]
-          ),
+          seek({
+            streamLease: keys.streamLease(stream),
+            checkpoint: keys.checkpoint(stream),
+            held: held === undefined ? "" : keys.streamValue(held),
+            entry: held?.entry ?? "",
+            force: force === true ? "1" : "",
+            id,
+            offset: offset ?? "",
+            retention
+          }),
           (reply) => typeof reply === "string" ? reply : reply[0]
         )
       ),
@@ -144,13 +141,17 @@ export const make = (context: ServiceContext): Part => {
             )
         )
       ),
-    end: ({ entry, stream }) => readEnd([keys.checkpoint(stream), stream], [entry]),
+    end: ({ entry, stream }) => readEnd({ checkpoint: keys.checkpoint(stream), stream, entry }),
     extent: (stream) => Effect.andThen(context.admit("read the extent", stream), extent(stream)),
     keepCheckpoints: (streams) =>
       Effect.asVoid(
         batchedRequest.inCalls(
           streams,
-          (streams) => Effect.as(keep(streams.map(keys.checkpoint), [retention]), streams)
+          (streams) =>
+            Effect.as(
+              keep({ retention, each: streams.map((stream) => ({ checkpoint: keys.checkpoint(stream) })) }),
+              streams
+            )
         )
       ),
     messages: (stream, after, count) =>

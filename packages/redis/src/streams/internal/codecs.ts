@@ -23,7 +23,4 @@ export const separated = <Fields extends Record<string, Schema.Codec<unknown, st
 /** The first part of an epoch. */
 export const Session = Schema.String.check(Schema.isPattern(/^[0-9a-z]{12}$/))
 
-/** Whether it is so. */
-export const Flag = Schema.Literals(["0", "1"]).transform([false, true])
-
 export const Natural = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))

@@ -6,10 +6,9 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { reader } from "../../internal/client/decode.ts"
 import { textOf } from "./announcementEntry.ts"
-import { Flag } from "./codecs.ts"
 import * as keys from "./keys.ts"
 import * as StreamWire from "./messages.ts"
-import * as scripts from "./scripts.ts"
+import * as scripts from "./scripts.generated.ts"
 import type { ServiceContext } from "./service.ts"
 
 const readEntries = reader("dead letters", StreamWire.Entries)
@@ -46,14 +45,10 @@ export const make = (
     const content = parse(id, fields)
     return content._tag === "Announced" ? content.stream : undefined
   }
-  const redrive = context.run("redrive", scripts.redriveDeadLetter, Flag)
+  const redrive = context.run("redrive", scripts.redriveDeadLetter)
 
-  const deadLetter = context.run(
-    "dead-letter a message",
-    scripts.deadLetterMessage,
-    Schema.Literals(["DeadLettered", "NotOwner"])
-  )
-  const redriveOne = context.run("redrive", scripts.redriveMessage, Schema.Literals(["0", "1", "packed"]))
+  const deadLetter = context.run("dead-letter a message", scripts.deadLetterMessage)
+  const redriveOne = context.run("redrive", scripts.redriveMessage)
 
   const list = (key: string, after: EntryId | undefined, count: number) =>
     context.send(
@@ -69,10 +64,17 @@ export const make = (
 
   return {
     deadLetterMessage: (held, message, reason) =>
-      deadLetter(
-        [keys.streamLease(held.stream), held.stream, keys.deadMessages(held.stream), keys.deadIds(held.stream)],
-        [keys.streamValue(held), message.id, reason, held.token, ...message.fields.flat()]
-      ),
+      deadLetter({
+        streamLease: keys.streamLease(held.stream),
+        stream: held.stream,
+        deadMessages: keys.deadMessages(held.stream),
+        deadIds: keys.deadIds(held.stream),
+        held: keys.streamValue(held),
+        id: message.id,
+        reason,
+        token: held.token,
+        fields: message.fields.flat()
+      }),
     deadLetters: (after, count) =>
       Effect.map(list(deadLetters, after, count), (entries) =>
         entries.map((entry) => {
@@ -88,7 +90,16 @@ export const make = (
       // The packed fields have no reader: the text of the announcement stands beside them
       const text = letter.isPacked ? textOf(letter.fields) : undefined
       const checkpoint = stream === undefined ? deadLetters : keys.checkpoint(stream)
-      return yield* redrive([input, deadLetters, announced, checkpoint], [group, id, stream ?? "", text ?? ""])
+      return yield* redrive({
+        input,
+        deadLetters,
+        announced,
+        checkpoint,
+        group,
+        letter: id,
+        stream: stream ?? "",
+        text: text ?? ""
+      })
     }),
     deadMessages: Effect.fnUntraced(function*(stream, after, count) {
       yield* context.admit("look at dead messages", stream)
@@ -101,7 +112,7 @@ export const make = (
     redriveMessage: Effect.fnUntraced(function*(stream, id) {
       yield* context.admit("redrive", stream)
       const [key, ids] = [keys.deadMessages(stream), keys.deadIds(stream)]
-      const reply = yield* redriveOne([stream, key, ids], [id])
+      const reply = yield* redriveOne({ stream, deadMessages: key, deadIds: ids, letter: id })
       if (reply !== "packed") return reply === "1"
       const [entry] = yield* context.send("redrive", readEntries, "XRANGE", key, id, id)
       if (entry === undefined) return false

@@ -20,9 +20,12 @@ export const entryLease = (stream: StreamName, entry: EntryId): string => `${str
 /** String: the consumer, the epoch and the token that hold the data stream, under whichever entry. Expires with the lease. */
 export const streamLease = (stream: StreamName): string => `mutex:${stream}`
 
+/** The value of the entry lease of a holding. */
+export const entryValue = ({ consumer, epoch }: Pick<Held, "consumer" | "epoch">): string => `${consumer}@@${epoch}`
+
 /** The value of the stream lease of a holding. */
-export const streamValue = ({ consumer, epoch, token }: Pick<Held, "consumer" | "epoch" | "token">): string =>
-  `${consumer}@@${epoch}@@${token}`
+export const streamValue = (held: Pick<Held, "consumer" | "epoch" | "token">): string =>
+  `${entryValue(held)}@@${held.token}`
 
 /** String: the last fencing token of the data stream. Expires 7 days after it was last taken. */
 export const fence = (stream: StreamName): string => `simba:fence:${stream}`
@@ -30,13 +33,13 @@ export const fence = (stream: StreamName): string => `simba:fence:${stream}`
 /** String: the last committed message, and the entry under which the data stream ended there. Expires 7 days after the last commit or taking. */
 export const checkpoint = (stream: StreamName): string => `simba:checkpoint:${stream}`
 
-/** The keys of a data stream in the order in which scripts take them. */
-export const ofLease = ({ entry, stream }: { readonly stream: StreamName; readonly entry: EntryId }) => [
-  entryLease(stream, entry),
-  streamLease(stream),
-  checkpoint(stream),
-  fence(stream)
-]
+/** The keys of a data stream, by the names that scripts have for them. */
+export const ofLease = ({ entry, stream }: { readonly stream: StreamName; readonly entry: EntryId }) => ({
+  entryLease: entryLease(stream, entry),
+  streamLease: streamLease(stream),
+  checkpoint: checkpoint(stream),
+  fence: fence(stream)
+})
 
 /** Stream: the dead letters of the load-balancer stream. Expires 30 days after the last. */
 export const deadLetters = (service: ServiceName): string => `simba:dead:${input(service)}`

@@ -11,8 +11,7 @@ import * as Effect from "effect/Effect"
 import { fromReply } from "../../internal/client/errors.ts"
 import { inCalls } from "./batchedRequest.ts"
 import * as keys from "./keys.ts"
-import * as replies from "./replies.ts"
-import * as scripts from "./scripts.ts"
+import * as scripts from "./scripts.generated.ts"
 import { millis, type ServiceContext } from "./service.ts"
 
 const renewed: RenewResult = { _tag: "Renewed" }
@@ -27,14 +26,14 @@ const nameOf = (value: string): string => {
   return at <= 0 ? value : value.slice(0, at)
 }
 
-type TakeReply = (typeof replies.TakeReply.Type)[number]
+type TakeReply = (typeof scripts.takeLeases.reply.Type)[number]
 
 const lacksGroup = (reply: TakeReply) => reply[0] === "error" && reply[1].includes("NOGROUP")
 
 export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> => {
   const { announced, deadLetters, failures, group, input } = context
-  const takeScript = context.run("take", scripts.takeLeases, replies.TakeReply)
-  const renewScript = context.run("renew", scripts.renewLeases, replies.RenewReply)
+  const takeScript = context.run("take", scripts.takeLeases)
+  const renewScript = context.run("renew", scripts.renewLeases)
 
   const toResult = (reply: TakeReply): TakeResult => {
     switch (reply[0]) {
@@ -60,47 +59,46 @@ export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> =
 
   const takeAll = (requests: ReadonlyArray<TakeRequest>) =>
     Effect.gen(function*() {
-      const replies = yield* takeScript(
-        [input, failures, announced, deadLetters, ...requests.flatMap(keys.ofLease)],
-        [
-          group,
-          ...requests.flatMap((
-            { consumer, deadLetterAfter, entry, epoch, lease, maxFailures, minIdle, streakEndsAfter, stream }
-          ) => [
-            stream,
-            entry,
-            `${consumer}@@${epoch}`,
-            consumer,
-            millis(lease),
-            Math.round(Duration.toMillis(minIdle)),
-            maxFailures,
-            Math.round(Duration.toMillis(deadLetterAfter ?? Duration.zero)),
-            Math.round(Duration.toMillis(streakEndsAfter ?? Duration.zero))
-          ])
-        ]
-      )
+      const replies = yield* takeScript({
+        input,
+        failures,
+        announced,
+        deadLetters,
+        group,
+        each: requests.map((request) => ({
+          ...keys.ofLease(request),
+          stream: request.stream,
+          entry: request.entry,
+          value: keys.entryValue(request),
+          consumer: request.consumer,
+          lease: millis(request.lease),
+          minIdle: Math.round(Duration.toMillis(request.minIdle)),
+          maxFailures: request.maxFailures,
+          period: Math.round(Duration.toMillis(request.deadLetterAfter ?? Duration.zero)),
+          pause: Math.round(Duration.toMillis(request.streakEndsAfter ?? Duration.zero))
+        }))
+      })
       if (replies.some(lacksGroup)) yield* context.prepare
       return replies.map(toResult)
     })
 
   const renewAll = (holdings: ReadonlyArray<RenewRequest>, lease: Duration.Duration) =>
     Effect.map(
-      renewScript(
-        [
-          input,
-          failures,
-          ...holdings.flatMap(({ entry, stream }) => [
-            keys.entryLease(stream, entry),
-            keys.streamLease(stream)
-          ])
-        ],
-        [
-          group,
-          holdings[0]!.consumer,
-          millis(lease),
-          ...holdings.flatMap((request) => [request.entry, request.epoch, request.token, handlerOf(request)] as const)
-        ]
-      ),
+      renewScript({
+        input,
+        failures,
+        group,
+        consumer: holdings[0]!.consumer,
+        lease: millis(lease),
+        each: holdings.map((request) => ({
+          entryLease: keys.entryLease(request.stream, request.entry),
+          streamLease: keys.streamLease(request.stream),
+          entry: request.entry,
+          epoch: request.epoch,
+          token: request.token,
+          handler: handlerOf(request)
+        }))
+      }),
       (missed) => {
         const results: Array<RenewResult> = holdings.map(() => renewed)
         for (const [index, reason] of missed) results[index - 1] = { _tag: "Lost", reason }

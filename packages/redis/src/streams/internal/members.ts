@@ -5,12 +5,9 @@ import type { Service } from "@effect-simba/core/streams/StreamStore"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { Count } from "../../internal/client/codecs.ts"
 import { reader } from "../../internal/client/decode.ts"
-import { Flag } from "./codecs.ts"
 import * as keys from "./keys.ts"
-import * as replies from "./replies.ts"
-import * as scripts from "./scripts.ts"
+import * as scripts from "./scripts.generated.ts"
 import { millis, type ServiceContext } from "./service.ts"
 
 /** Entries of one page. */
@@ -26,16 +23,12 @@ export const make = (context: ServiceContext): Part => {
   const { announced, deadLetters, failures, group, input, service } = context
   const members = keys.members(service)
 
-  const heartbeat = context.run("heartbeat", scripts.recordHeartbeat, Schema.Array(replies.MemberReply))
-  const reap = context.run("reap", scripts.removeSilentConsumers, Count)
-  const removeFinished = context.run("reap", scripts.removeFinishedEntries, Schema.Tuple([Schema.String, Count]))
-  const forgetFinished = context.run(
-    "reap",
-    scripts.forgetFinishedEntries,
-    Schema.Tuple([Schema.String, Schema.String])
-  )
-  const inspect = context.run("inspect", scripts.inspectService, replies.InspectReply)
-  const remove = context.run("leave", scripts.removeConsumer, Flag)
+  const heartbeat = context.run("heartbeat", scripts.recordHeartbeat)
+  const reap = context.run("reap", scripts.removeSilentConsumers)
+  const removeFinished = context.run("reap", scripts.removeFinishedEntries)
+  const forgetFinished = context.run("reap", scripts.forgetFinishedEntries)
+  const inspect = context.run("inspect", scripts.inspectService)
+  const remove = context.run("leave", scripts.removeConsumer)
 
   const paused = Effect.map(
     context.send("read what is paused", readPaused, "HKEYS", keys.paused(service)),
@@ -55,27 +48,29 @@ export const make = (context: ServiceContext): Part => {
         (count) => count > 0
       ),
     heartbeat: ({ capacity, consumer, owned, session }, expiry) =>
-      heartbeat([members], [`${consumer}@@${session}`, capacity, owned, millis(expiry)]),
+      heartbeat({ members, member: `${consumer}@@${session}`, capacity, owned, expiry: millis(expiry) }),
     leave: ({ consumer, session }) =>
       Effect.asVoid(context.send("leave", readInteger, "HDEL", members, `${consumer}@@${session}`)),
-    removeConsumer: (consumer) => remove([input], [group, consumer]),
+    removeConsumer: (consumer) => remove({ input, group, consumer }),
     reap: (idle) =>
       context.withGroup(Effect.gen(function*() {
-        const consumers = yield* reap([input, announced, failures], [group, millis(idle)])
+        const consumers = yield* reap({ input, announced, failures, group, idle: millis(idle) })
         let entries = 0
         let from = ""
         do {
-          const [next, removed] = yield* removeFinished([input], [group, from, pageSize])
+          const [next, removed] = yield* removeFinished({ input, group, after: from, count: pageSize })
           entries += removed
           from = next
         } while (from !== "")
-        let cursors: readonly [string, string] = ["0", "0"]
-        do cursors = yield* forgetFinished([input, announced, failures], [...cursors, pageSize])
-        while (cursors.some((cursor) => cursor !== ""))
+        let [failuresCursor, announcedCursor] = ["0", "0"]
+        do {
+          const page = { input, announced, failures, failuresCursor, announcedCursor, count: pageSize }
+          ;[failuresCursor, announcedCursor] = yield* forgetFinished(page)
+        } while (failuresCursor + announcedCursor !== "")
         return { consumers, entries }
       })),
     inspect: Effect.zipWith(
-      inspect([input, deadLetters, members], [group]),
+      inspect({ input, deadLetters, members, group }),
       paused,
       ([announced, pending, oldest, deadLetters, consumers, members], paused) => ({
         paused,

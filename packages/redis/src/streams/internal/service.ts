@@ -4,16 +4,14 @@ import type { ServiceName, StreamName } from "@effect-simba/core/streams/StreamN
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type * as Schema from "effect/Schema"
 import { hashTag, slot } from "../../internal/client/clusterSlot.ts"
-import { type Reader, reader } from "../../internal/client/decode.ts"
+import type { Reader } from "../../internal/client/decode.ts"
 import type { Redis } from "../../internal/client/effectRedis.ts"
 import { backendError, fromRedis } from "../../internal/client/errors.ts"
 import { call, type Script } from "../../internal/client/script.ts"
 import { toEntry } from "./announcementEntry.ts"
-import { Flag } from "./codecs.ts"
 import * as keys from "./keys.ts"
-import { createGroup } from "./scripts.ts"
+import { createGroup } from "./scripts.generated.ts"
 
 const lacksGroup = (error: StoreError): boolean =>
   error._tag === "BackendError" && String(error.cause).includes("NOGROUP")
@@ -34,12 +32,7 @@ export const make = (
   const group = keys.group(service)
   const own = slot(input)
 
-  /** Runs a script and decodes its reply. */
-  const run = <Keys extends ReadonlyArray<string>, Args extends ReadonlyArray<string | number>, T, E>(
-    operation: string,
-    script: Script<Keys, Args>,
-    reply: Schema.Codec<T, E>
-  ) => call(redis, operation, script, reader(`the reply of the script to ${operation}`, reply))
+  const run = <Params, Reply>(operation: string, script: Script<Params, Reply>) => call(redis, operation, script)
 
   const send = <T>(
     operation: string,
@@ -66,7 +59,7 @@ export const make = (
   }
 
   /** Makes the group, unless there is one. Returns whether it was made. */
-  const prepare = run("prepare", createGroup, Flag)([input], [group])
+  const prepare = run("prepare", createGroup)({ input, group })
 
   /** Creates a missing group and repeats the effect once. */
   const withGroup = <A>(effect: Effect.Effect<A, StoreError>) =>

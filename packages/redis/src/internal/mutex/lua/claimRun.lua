@@ -5,17 +5,18 @@
 ---
 --- KEYS[1] owner
 --- KEYS[2] jobs
---- ARGV[1] id           of the caller's lease
---- ARGV[2] token        of the caller's lease
+--- ARGV[1] id  of the caller's lease
+--- ARGV[2] token: number  of the caller's lease
 --- ARGV[3] job
---- ARGV[4] claim        unique to the run
---- ARGV[5] mode         'run', 'manual' or 'miss'
---- ARGV[6] at           the instant in ms
---- ARGV[7] missed       how many instants this decision misses
---- ARGV[8] cause        why
---- ARGV[9] minInterval  ms
---- ARGV[10] attempts     how often a run may begin for one instant
---- Reply: { result, the time of the server in ms, attempt, ms to wait }.
+--- ARGV[4] claim  unique to the run
+--- ARGV[5] mode: 'run' | 'manual' | 'miss'
+--- ARGV[6] at: ms  the instant
+--- ARGV[7] missed: number  how many instants this decision misses
+--- ARGV[8] cause  why
+--- ARGV[9] minInterval: ms
+--- ARGV[10] attempts: number  how often a run may begin for one instant
+--- Reply: { 'Claimed' | 'NotOwner' | 'Taken' | 'Running' | 'Paused' | 'Early', now: Count, attempt: Count,
+---   wait: Count }. The time of the server, and how long to wait, in ms.
 
 local owner, jobs = KEYS[1], KEYS[2]
 local id, token, job, claim, mode = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]

@@ -2,9 +2,9 @@
 ---
 --- KEYS[1] jobs
 --- ARGV[1] job
---- ARGV[2] claim    unique to the run
+--- ARGV[2] claim  unique to the run
 --- ARGV[3] outcome  'unstarted' takes the attempt back
---- Reply: the time of the server in ms.
+--- Reply: Count. The time of the server in ms.
 
 local jobs = KEYS[1]
 local job, claim, outcome = ARGV[1], ARGV[2], ARGV[3]

@@ -7,9 +7,9 @@
 --- KEYS[2] queue
 --- KEYS[3] fence
 --- KEYS[4] reserved
---- ARGV[1] confirm   ms
---- ARGV[2] skipDead  '1' skips dead waiters, 'ours' those of ours, '0' none
---- Reply: the ownership before.
+--- ARGV[1] confirm: ms
+--- ARGV[2] skipDead: '1' | 'ours' | '0'  whether to skip dead waiters: all, those of ours, or none
+--- Reply: OwnershipText. That before.
 
 local owner, queue, fence, reserved = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local confirm, skipDead = ARGV[1], ARGV[2]

@@ -5,8 +5,11 @@
 --- KEYS[1] owner
 --- KEYS[2] jobs
 --- ARGV[1] id  the schedules count if this is the owner; '' for a reader
---- ARGV[2..] named  for each job its name, schedule, period in ms or '', and how long to keep it in ms
---- Reply: { the time of the server in ms, the fields and values of the hash }.
+--- ARGV[4n-2] job
+--- ARGV[4n-1] schedule
+--- ARGV[4n] every: ms | ''  its period
+--- ARGV[4n+1] keep: ms
+--- Reply: { now: Count, text[] }. The time of the server in ms, and the fields and values of the hash.
 
 local owner, jobs = KEYS[1], KEYS[2]
 local id = ARGV[1]

@@ -1,7 +1,7 @@
 --- Reads the owner of a mutex.
 ---
 --- KEYS[1] owner
---- Reply: the ownership.
+--- Reply: OwnershipText.
 
 local owner = KEYS[1]
 

@@ -4,7 +4,8 @@
 ---
 --- KEYS[n] owner
 --- ARGV[1..] idsAndLeases  the lease id of each key, then the lease in ms of each key, or one for all
---- Reply: { index from 1, 'owner' or 'error', ownership or error } for each key that was not renewed.
+--- Reply: ({ Natural, 'owner', OwnershipText } | { Natural, 'error', text })[]. The index from 1 of each key that was
+---   not renewed, and what was found there.
 
 local missed = {}
 for i, owner in ipairs(KEYS) do

@@ -2,10 +2,10 @@
 ---
 --- KEYS[1] owner
 --- KEYS[2] jobs
---- ARGV[1] order     'Run', 'Pause', 'Resume', 'Reschedule' or 'StepDown'
---- ARGV[2] job       '' for all jobs of the mutex
+--- ARGV[1] order  'Run', 'Pause', 'Resume', 'Reschedule' or 'StepDown'
+--- ARGV[2] job  '' for all jobs of the mutex
 --- ARGV[3] schedule  of 'Reschedule'; '' for that of the code
---- Reply: '1', or '0' where there is no such job, or no leader.
+--- Reply: Flag. Not where there is no such job, or no leader.
 
 local owner, jobs = KEYS[1], KEYS[2]
 local order, job, schedule = ARGV[1], ARGV[2], ARGV[3]

@@ -6,19 +6,19 @@
 --- KEYS[2] failures
 --- KEYS[3] announced
 --- KEYS[4] deadLetters
---- KEYS[5] handOvers   that may be unconfirmed
+--- KEYS[5] handOvers  that may be unconfirmed
 --- KEYS[4n+2] entryLease
 --- KEYS[4n+3] streamLease
 --- KEYS[4n+4] checkpoint
 --- KEYS[4n+5] fence
 --- ARGV[1] group
---- ARGV[2] signals     channel of signals
+--- ARGV[2] signals  channel of signals
 --- ARGV[5n-2] stream
 --- ARGV[5n-1] entry
 --- ARGV[5n] consumer
---- ARGV[5n+1] value      of the entry lease: consumer@@epoch
---- ARGV[5n+2] token
---- Reply: for each the entry with its fields, or 'NotOwner' or { 'error', message }.
+--- ARGV[5n+1] value  of the entry lease: consumer@@epoch
+--- ARGV[5n+2] token: number
+--- Reply: each 'NotOwner' | Entries. The entry with its fields.
 
 --- @include include/heldLeases.lua
 --- @include include/keepCheckpoint.lua

@@ -10,7 +10,7 @@
 --- ARGV[1] group
 --- ARGV[2n] stream
 --- ARGV[2n+1] payload
---- Reply: { entry, '1' if it was added, else '0' } for each.
+--- Reply: { entry: EntryId, Flag }[]. Whether it was added.
 
 local input, announced, group = KEYS[1], KEYS[2], ARGV[1]
 

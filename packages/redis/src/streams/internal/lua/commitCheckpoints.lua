@@ -4,13 +4,13 @@
 --- KEYS[3n-1] streamLease
 --- KEYS[3n] checkpoint
 --- KEYS[3n+1] stream
---- ARGV[1] retention  ms for which a checkpoint is kept
---- ARGV[5n-3] held    value of the stream lease
+--- ARGV[1] retention: ms  for which a checkpoint is kept
+--- ARGV[5n-3] held  value of the stream lease
 --- ARGV[5n-2] entry
---- ARGV[5n-1] id      of the message
---- ARGV[5n] last    '1' if it is the last one: the data stream ends there
---- ARGV[5n+1] offset  how many messages were added up to it, or ''
---- Reply: for each 'Committed', 'Behind', 'Beyond', 'NotOwner' or { 'error', message }.
+--- ARGV[5n-1] id  of the message
+--- ARGV[5n] last: '1' | ''  whether it is the last one: the data stream ends there
+--- ARGV[5n+1] offset: number | ''  how many messages were added up to it
+--- Reply: each 'Committed' | 'Behind' | 'Beyond' | 'NotOwner'.
 
 local failures, retention = KEYS[1], ARGV[1]
 local streamLease, checkpoint, stream, held, entry, id, offset

@@ -2,7 +2,7 @@
 ---
 --- KEYS[1] input
 --- ARGV[1] group
---- Reply: '1' if it was made, '0' if it was there.
+--- Reply: Flag. Whether it was made, or was there.
 
 local input, group = KEYS[1], ARGV[1]
 

@@ -8,20 +8,20 @@
 --- KEYS[2] failures
 --- KEYS[3] announced
 --- KEYS[4] deadLetters
---- KEYS[5] handOvers   that may be unconfirmed
+--- KEYS[5] handOvers  that may be unconfirmed
 --- KEYS[4n+2] entryLease
 --- KEYS[4n+3] streamLease
 --- KEYS[4n+4] checkpoint
 --- KEYS[4n+5] fence
 --- ARGV[1] group
---- ARGV[2] signals     channel of signals
+--- ARGV[2] signals  channel of signals
 --- ARGV[6n-3] stream
 --- ARGV[6n-2] entry
 --- ARGV[6n-1] consumer
---- ARGV[6n] value      of the entry lease: consumer@@epoch
---- ARGV[6n+1] token
+--- ARGV[6n] value  of the entry lease: consumer@@epoch
+--- ARGV[6n+1] token: number
 --- ARGV[6n+2] reason
---- Reply: for each 'DeadLettered', 'NotOwner' or { 'error', message }.
+--- Reply: each 'DeadLettered' | 'NotOwner'.
 
 --- @include include/heldLeases.lua
 --- @include include/announcement.lua

@@ -5,13 +5,13 @@
 --- KEYS[1] streamLease
 --- KEYS[2] stream
 --- KEYS[3] deadMessages
---- KEYS[4] deadIds     the letter of each message
---- ARGV[1] held      value of the stream lease
---- ARGV[2] id        of the message
+--- KEYS[4] deadIds  the letter of each message
+--- ARGV[1] held  value of the stream lease
+--- ARGV[2] id  of the message
 --- ARGV[3] reason
---- ARGV[4] token
+--- ARGV[4] token: number
 --- ARGV[5..] fields  of the message
---- Reply: 'DeadLettered' or 'NotOwner'.
+--- Reply: 'DeadLettered' | 'NotOwner'.
 
 local streamLease, stream, deadMessages, deadIds = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local held, id, reason, token = ARGV[1], ARGV[2], ARGV[3], ARGV[4]

@@ -4,7 +4,7 @@
 --- KEYS[2] announced
 --- ARGV[1] group
 --- ARGV[2] stream
---- Reply: the entry with its fields, or nothing.
+--- Reply: Entries. The entry with its fields, or none.
 
 local input, announced = KEYS[1], KEYS[2]
 local group, stream = ARGV[1], ARGV[2]

@@ -3,10 +3,10 @@
 --- KEYS[1] input
 --- KEYS[2] announced
 --- KEYS[3] failures
---- ARGV[1] failuresCursor   '' once it came to its end
+--- ARGV[1] failuresCursor  '' once it came to its end
 --- ARGV[2] announcedCursor  '' once it came to its end
---- ARGV[3] count            fields of a page
---- Reply: { cursor of failures, cursor of announced } to go on, '' at the end.
+--- ARGV[3] count: number  fields of a page
+--- Reply: { failuresCursor: text, announcedCursor: text }. To go on, '' at the end.
 
 local input, announced, failures = KEYS[1], KEYS[2], KEYS[3]
 local failuresCursor, announcedCursor, count = ARGV[1], ARGV[2], ARGV[3]

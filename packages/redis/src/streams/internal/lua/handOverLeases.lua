@@ -8,22 +8,22 @@
 --- KEYS[2] failures
 --- KEYS[3] announced
 --- KEYS[4] deadLetters
---- KEYS[5] handOvers   that may be unconfirmed
+--- KEYS[5] handOvers  that may be unconfirmed
 --- KEYS[4n+2] entryLease
 --- KEYS[4n+3] streamLease
 --- KEYS[4n+4] checkpoint
 --- KEYS[4n+5] fence
 --- ARGV[1] group
---- ARGV[2] signals     channel of signals
+--- ARGV[2] signals  channel of signals
 --- ARGV[8n-5] stream
 --- ARGV[8n-4] entry
 --- ARGV[8n-3] consumer
---- ARGV[8n-2] value      of the entry lease: consumer@@epoch
---- ARGV[8n-1] token
+--- ARGV[8n-2] value  of the entry lease: consumer@@epoch
+--- ARGV[8n-1] token: number
 --- ARGV[8n] receiver  its consumer
---- ARGV[8n+1] session   of the receiver
---- ARGV[8n+2] confirm   ms until the receiver must have confirmed
---- Reply: for each 'HandedOver', 'NotOwner' or { 'error', message }.
+--- ARGV[8n+1] session  of the receiver
+--- ARGV[8n+2] confirm: ms  until the receiver must have confirmed
+--- Reply: each 'HandedOver' | 'NotOwner'.
 
 --- @include include/heldLeases.lua
 --- @include include/entryStates.lua

@@ -4,7 +4,8 @@
 --- KEYS[2] deadLetters
 --- KEYS[3] members
 --- ARGV[1] group
---- Reply: { announced, pending, longest idle ms, dead letters, { { consumer, pending, idle ms }, ... }, members }.
+--- Reply: { announced: Natural, pending: Natural, oldest: Natural, deadLetters: Natural,
+---   { consumer: text, pending: Natural, idle: Natural }[], Member[] }. Idle times in ms, first the longest.
 
 local input, deadLetters, members, group = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 

@@ -2,7 +2,7 @@
 ---
 --- KEYS[1] handOvers
 --- ARGV[1] session  of the receiver
---- Reply: session@@epoch@@token@@entry@@consumer@@stream of each.
+--- Reply: HandOver[].
 
 local handOvers, session = KEYS[1], ARGV[1]
 

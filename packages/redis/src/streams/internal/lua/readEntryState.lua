@@ -3,7 +3,7 @@
 --- KEYS[1] input
 --- ARGV[1] group
 --- ARGV[2] entry
---- Reply: '1' or '0'.
+--- Reply: Flag.
 
 local input, group, entry = KEYS[1], ARGV[1], ARGV[2]
 

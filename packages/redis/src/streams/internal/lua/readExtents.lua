@@ -1,8 +1,9 @@
 --- Reads how far data streams reach.
 ---
 --- KEYS[n] stream
---- Reply: for each { length, last id, first id, messages ever added, largest id deleted by XDEL }, { } if there is no
----   such stream, or { 'error', message }. The first id is '' without messages, the last two are '' before Redis 7.0.
+--- Reply: each { } | { length: Count, last: EntryId, first: '' | EntryId, added: '' | Count,
+---   lastDeleted: '' | EntryId }. Nothing without such a stream, no first id without messages, and the
+---   last two are '' before Redis 7.0.
 
 --- @include include/infoField.lua
 

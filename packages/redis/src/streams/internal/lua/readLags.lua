@@ -2,9 +2,9 @@
 ---
 --- KEYS[2n-1] stream
 --- KEYS[2n] checkpoint
---- ARGV[1] most  messages that are counted one by one, at most
---- Reply: for each { messages, '1' if there may be more, ms since the first, its id }, or { 'error', message }.
----   Without a message the last two are ''.
+--- ARGV[1] most: number  messages that are counted one by one, at most
+--- Reply: each { messages: Count, isMore: '' | '1', age: '' | Count, first: '' | EntryId }. '1' if there may be
+---   more; ms since the first, and its id, or '' without a message.
 
 local most = ARGV[1]
 local checkpoint

@@ -4,7 +4,7 @@
 --- KEYS[2] failures
 --- ARGV[1] group
 --- ARGV[n+1] entry
---- Reply: { id, fields } for each that is there.
+--- Reply: Entries. Those that are there.
 
 local input, failures, group = KEYS[1], KEYS[2], ARGV[1]
 

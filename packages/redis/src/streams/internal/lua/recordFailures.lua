@@ -7,22 +7,22 @@
 --- KEYS[2] failures
 --- KEYS[3] announced
 --- KEYS[4] deadLetters
---- KEYS[5] handOvers   that may be unconfirmed
+--- KEYS[5] handOvers  that may be unconfirmed
 --- KEYS[4n+2] entryLease
 --- KEYS[4n+3] streamLease
 --- KEYS[4n+4] checkpoint
 --- KEYS[4n+5] fence
 --- ARGV[1] group
---- ARGV[2] signals     channel of signals
+--- ARGV[2] signals  channel of signals
 --- ARGV[8n-5] stream
 --- ARGV[8n-4] entry
 --- ARGV[8n-3] consumer
---- ARGV[8n-2] value      of the entry lease: consumer@@epoch
---- ARGV[8n-1] token
---- ARGV[8n] attempt   its number, or '' to count always
---- ARGV[8n+1] pause     ms without a failure that end a streak of failures
---- ARGV[8n+2] progress  '1' if the handler made progress since the last failure
---- Reply: for each { failures in a row, ms since the first }, 'NotOwner' or { 'error', message }.
+--- ARGV[8n-2] value  of the entry lease: consumer@@epoch
+--- ARGV[8n-1] token: number
+--- ARGV[8n] attempt: number | ''  its number, '' counts always
+--- ARGV[8n+1] pause: ms  without a failure that end a streak of failures
+--- ARGV[8n+2] progress: '1' | ''  whether the handler made progress since the last failure
+--- Reply: each 'NotOwner' | { Natural, Natural }. Failures in a row, and ms since the first.
 
 --- @include include/heldLeases.lua
 --- @include include/failures.lua

@@ -2,10 +2,10 @@
 ---
 --- KEYS[1] members
 --- ARGV[1] member  consumer@@session
---- ARGV[2] capacity
---- ARGV[3] owned
---- ARGV[4] expiry  ms
---- Reply: consumer@@session@@capacity@@owned of each member.
+--- ARGV[2] capacity: number
+--- ARGV[3] owned: number
+--- ARGV[4] expiry: ms
+--- Reply: Member[].
 
 local members, member, capacity, owned, expiry = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 

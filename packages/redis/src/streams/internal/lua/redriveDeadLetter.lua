@@ -11,8 +11,8 @@
 --- ARGV[1] group
 --- ARGV[2] letter  its id
 --- ARGV[3] stream  its data stream, or ''
---- ARGV[4] text    of an announcement whose fields are packed in one, or ''
---- Reply: '1', or '0' if there is no such letter.
+--- ARGV[4] text  of an announcement whose fields are packed in one, or ''
+--- Reply: Flag. Whether there is such a letter.
 
 local input, deadLetters, announced, checkpoint = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local group, letter, stream, text = ARGV[1], ARGV[2], ARGV[3], ARGV[4]

@@ -2,9 +2,10 @@
 ---
 --- KEYS[1] stream
 --- KEYS[2] deadMessages
---- KEYS[3] deadIds       the letter of each message
---- ARGV[1] letter        its id
---- Reply: '1', '0' if there is no such letter, or 'packed' if it has more fields than a call of Lua can have.
+--- KEYS[3] deadIds  the letter of each message
+--- ARGV[1] letter  its id
+--- Reply: '0' | '1' | 'packed'. '0' if there is no such letter, 'packed' if it has more fields than a call of Lua can
+---   have.
 
 local stream, deadMessages, deadIds = KEYS[1], KEYS[2], KEYS[3]
 local letter = ARGV[1]

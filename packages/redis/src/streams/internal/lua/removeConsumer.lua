@@ -3,7 +3,7 @@
 --- KEYS[1] input
 --- ARGV[1] group
 --- ARGV[2] consumer
---- Reply: '1' if it is gone, '0' if something is pending.
+--- Reply: Flag. Whether it is gone: not if something is pending.
 
 local input, group, consumer = KEYS[1], ARGV[1], ARGV[2]
 

@@ -6,8 +6,8 @@
 --- KEYS[2] announced
 --- KEYS[3] failures
 --- ARGV[1] group
---- ARGV[2] idle  ms
---- Reply: how many were removed.
+--- ARGV[2] idle: ms
+--- Reply: Count. How many were removed.
 
 local input, announced, failures = KEYS[1], KEYS[2], KEYS[3]
 local group, idle = ARGV[1], tonumber(ARGV[2])

@@ -8,12 +8,12 @@
 --- KEYS[2n+2] streamLease
 --- ARGV[1] group
 --- ARGV[2] consumer
---- ARGV[3] lease  ms
+--- ARGV[3] lease: ms
 --- ARGV[4n] entry
 --- ARGV[4n+1] epoch
---- ARGV[4n+2] token
+--- ARGV[4n+2] token: number
 --- ARGV[4n+3] handler  'busy' or 'idle' if that changed, 'progress', or none
---- Reply: { index from 1, 'TakenOver' or 'Vanished' } for each that was not renewed.
+--- Reply: { Natural, 'TakenOver' | 'Vanished' }[]. The index from 1 of each that was not renewed, and why.
 
 local input, failures = KEYS[1], KEYS[2]
 local group, consumer, lease = ARGV[1], ARGV[2], ARGV[3]

@@ -7,14 +7,14 @@
 ---
 --- KEYS[1] streamLease
 --- KEYS[2] checkpoint
---- ARGV[1] held       value of the stream lease, or '' of an operator
---- ARGV[2] entry      of the owner, or ''
---- ARGV[3] force      '1' to end the lease of an owner
---- ARGV[4] id         of the message
---- ARGV[5] offset     how many messages were added up to it, or ''
---- ARGV[6] retention  ms for which a checkpoint is kept
---- Reply: { 'Moved', the value of the lease that was ended, or '' }, 'NotOwner', or 'Owned' where an operator does not
----   force it.
+--- ARGV[1] held  value of the stream lease, or '' of an operator
+--- ARGV[2] entry  of the owner, or ''
+--- ARGV[3] force: '1' | ''  whether to end the lease of an owner
+--- ARGV[4] id  of the message
+--- ARGV[5] offset: number | ''  how many messages were added up to it
+--- ARGV[6] retention: ms  for which a checkpoint is kept
+--- Reply: { 'Moved', text } | 'NotOwner' | 'Owned'. The value of the lease that was ended, or ''. 'Owned' where an
+---   operator does not force it.
 
 local streamLease, checkpoint = KEYS[1], KEYS[2]
 local held, entry, force, id, offset, retention = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]

@@ -16,15 +16,15 @@
 --- ARGV[1] group
 --- ARGV[9n-7] stream
 --- ARGV[9n-6] entry
---- ARGV[9n-5] value        of the entry lease: consumer@@epoch
+--- ARGV[9n-5] value  of the entry lease: consumer@@epoch
 --- ARGV[9n-4] consumer
---- ARGV[9n-3] lease        ms
---- ARGV[9n-2] minIdle      ms, unless the entry is the consumer's own
---- ARGV[9n-1] maxFailures  failures that are too many
---- ARGV[9n] period         ms that they must last at least
---- ARGV[9n+1] pause        ms without a failure that end a streak of failures
---- Reply: for each { 'Taken', token, failures }, { 'Occupied', value, ms }, { 'Recent' }, { 'Unread' } (no consumer was
----   given it yet), { 'Gone' }, { 'DeadLettered', failures } or { 'error', message }.
+--- ARGV[9n-3] lease: ms
+--- ARGV[9n-2] minIdle: ms  unless the entry is the consumer's own
+--- ARGV[9n-1] maxFailures: number  failures that are too many
+--- ARGV[9n] period: ms  that they must last at least
+--- ARGV[9n+1] pause: ms  without a failure that end a streak of failures
+--- Reply: each { 'Taken', Token, failures: Count } | { 'Occupied', value: text, TimeLeft } |
+---   { 'Recent' | 'Unread' | 'Gone' } | { 'DeadLettered', failures: Count }. 'Unread': no consumer was given it yet.
 
 local input, failures, announced, deadLetters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local group = ARGV[1]

@@ -4,8 +4,8 @@
 ---
 --- KEYS[1] stream
 --- KEYS[2] checkpoint
---- ARGV[1] keep  ms: younger messages stay
---- Reply: how many were removed; 0 when nothing is left to remove.
+--- ARGV[1] keep: ms  younger messages stay
+--- Reply: Count. How many were removed; 0 when nothing is left to remove.
 
 local stream, checkpoint, keep = KEYS[1], KEYS[2], ARGV[1]
 

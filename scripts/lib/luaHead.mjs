@@ -1,0 +1,128 @@
+// The head of a script as data: what it does, its keys, its arguments and its reply.
+//
+//   KEYS[1] input                  a key
+//   KEYS[4n+2] entryLease          comes again for each item, as do those beside it
+//   ARGV[2] lease: ms              an argument that is no text: `ms`, `number`, or one of some texts
+//   ARGV[5..] fields               all the rest
+//   Reply: each 'Done' | { Count, last: EntryId }. What it means.
+//
+// A type is a text in quotes, a name, a tuple `{ A, B }`, an array `A[]`, a union, or `each` of one: for each item that,
+// or { 'error', message }. `text` is any text, `any` anything; the other names of replies are those of `replies.ts`.
+
+const token = /\s*('[^']*'|\[\]|[\w-]+|[{}()|,:])/y
+
+/** Reads a type at the beginning of a text. Returns it, and the rest of the text. */
+const typeOf = (text) => {
+  let at = 0
+  const peek = () => {
+    token.lastIndex = at
+    return token.exec(text)?.[1]
+  }
+  const take = () => {
+    const found = peek()
+    at = token.lastIndex
+    return found
+  }
+  const expect = (wanted) => {
+    if (take() !== wanted) throw new Error(`"${wanted}" expected after "${text.slice(0, at)}"`)
+  }
+  const single = () => {
+    const found = take()
+    if (found === "{") {
+      const parts = []
+      while (peek() !== "}") {
+        if (parts.length > 0) expect(",")
+        const before = at
+        if (/^\w/.test(take()) && peek() === ":") take()
+        else at = before
+        parts.push(union())
+      }
+      take()
+      return { kind: "tuple", parts }
+    }
+    if (found === "(") {
+      const inner = union()
+      expect(")")
+      return inner
+    }
+    if (found?.startsWith("'")) return { kind: "literal", value: found.slice(1, -1) }
+    if (/^\w/.test(found ?? "")) return { kind: "name", name: found }
+    throw new Error(`no type in "${text}"`)
+  }
+  const list = () => {
+    let type = single()
+    while (peek() === "[]") {
+      take()
+      type = { kind: "array", of: type }
+    }
+    return type
+  }
+  const union = () => {
+    const parts = [list()]
+    while (peek() === "|") {
+      take()
+      parts.push(list())
+    }
+    return parts.length === 1 ? parts[0] : { kind: "union", parts }
+  }
+  const isEach = peek() === "each"
+  if (isEach) take()
+  const type = union()
+  return { type: isEach ? { kind: "each", of: type } : type, rest: text.slice(at) }
+}
+
+const slotLine = /^(KEYS|ARGV)\[(?:(\d+)|(\d*)n([+-]\d+)?|(\d+)\.\.)\] (\w+)(:? ?.*)$/
+
+/** The slots of a head: numbered ones, those that come again, and the rest. */
+const slotsOf = (header, problem) => {
+  const slots = { KEYS: { fixed: [], each: [], rest: [] }, ARGV: { fixed: [], each: [], rest: [] } }
+  for (const line of header) {
+    if (!/^(?:KEYS|ARGV)\b/.test(line)) continue
+    const match = slotLine.exec(line)
+    if (match === null) {
+      problem(`cannot read "${line}"`)
+      continue
+    }
+    const [, table, number, period, offset, from, name, more] = match
+    const { each, fixed, rest } = slots[table]
+    const slot = { name, type: more.startsWith(": ") ? typeOf(more.slice(2)).type : { kind: "name", name: "text" } }
+    const expect = (found, wanted) =>
+      found === wanted || problem(`${table}[${found}] where ${wanted} comes next: ${line}`)
+    if (number !== undefined) {
+      expect(Number(number), fixed.length + 1)
+      fixed.push(slot)
+    } else if (from !== undefined) {
+      expect(Number(from), fixed.length + 1)
+      rest.push(slot)
+    } else {
+      slot.period = Number(period || 1)
+      each.push(slot)
+      expect(slot.period + Number(offset ?? 0), fixed.length + each.length)
+    }
+  }
+  for (const [table, { each }] of Object.entries(slots)) {
+    for (const { name, period } of each) {
+      if (period !== each.length) problem(`${table} of ${name} come again after ${each.length}, not ${period}`)
+    }
+  }
+  return slots
+}
+
+const replyOf = (header, problem) => {
+  const at = header.findIndex((line) => line.startsWith("Reply: "))
+  if (at === -1) return problem("the head says no reply")
+  const end = header.findIndex((line, i) => i > at && !line.startsWith("  "))
+  const text = header.slice(at, end === -1 ? undefined : end).join(" ").slice("Reply: ".length)
+  const { rest, type } = typeOf(text)
+  if (!/^\.(?: .*)?$/.test(rest)) problem(`the type of the reply ends before "${rest}"`)
+  return type
+}
+
+/** `header`: the lines of a head without their dashes. `problem` is called with what is wrong. */
+export const headOf = (header, problem) => {
+  try {
+    return { ...slotsOf(header, problem), does: header[0], reply: replyOf(header, problem) }
+  } catch (error) {
+    problem(error.message)
+  }
+}
