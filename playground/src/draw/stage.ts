@@ -70,7 +70,7 @@ const node = (
     : waits
     ? part.place === undefined ? "…" : String(part.place)
     : ""
-  const name = part.isStock ? `${part.name} · Simba` : part.name
+  const name = part.isSimba ? `${part.name} · Simba` : part.name
   return [
     ...part.name === view.selected ? [{ kind: "circle", x, y, r: r + 10, fill: "panel" } as const] : [],
     {

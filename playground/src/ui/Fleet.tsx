@@ -44,12 +44,12 @@ const Row = (
       <th scope="row">
         <span class={`dot ${isDead ? "dead" : streams ? part.streams > 0 ? "leading" : "idle" : part.activity}`} />
         {name}
-        {part.isStock && <small>stock Simba</small>}
+        {part.isSimba && <small>Simba</small>}
       </th>
       <td class="state" data-process={name}>{stateOf(part, streams)}</td>
       <td class="actions">
-        {!part.isStock && button("acquire", streams ? "join" : "acquire", isDead || wants)}
-        {!part.isStock && button("release", streams ? "leave" : "release", isDead || !wants)}
+        {!part.isSimba && button("acquire", streams ? "join" : "acquire", isDead || wants)}
+        {!part.isSimba && button("release", streams ? "leave" : "release", isDead || !wants)}
         {isDead ? button("start", "start") : button("crash", "crash")}
         {part.state === "paused" ? button("resume", "resume") : button("pause", "pause", isDead)}
         {part.isCut || part.delay > 0 ? button("heal", "heal link") : button("cut", "cut link", isDead)}

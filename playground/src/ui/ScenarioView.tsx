@@ -22,7 +22,7 @@ export const viewOf = ({ fleet }: Scenario): Pick<View, "labels" | "hasLedger" |
     : {
       hasLedger: fleet.habits.writes !== undefined,
       streams: 0,
-      labels: new Map((fleet.habits.stock ?? []).map((name) => [name, `${name} Simba`]))
+      labels: new Map((fleet.habits.simba ?? []).map((name) => [name, `${name} Simba`]))
     }
 
 /** The timeline as it is shown, in light colours, for a page of paper. */

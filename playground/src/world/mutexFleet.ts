@@ -3,7 +3,7 @@ import { type FencingToken, type Lease, Mutex } from "@effect-simba/core"
 import * as RedisFence from "@effect-simba/redis/RedisFence"
 import * as RedisSimulation from "@effect-simba/redis/RedisSimulation"
 import type { Simulation } from "@effect-simba/testkit"
-import * as StockSimba from "@effect-simba/testkit/StockSimba"
+import * as SimbaContender from "@effect-simba/testkit/SimbaContender"
 import { Duration, Effect } from "effect"
 import { type Desk, following, type Order } from "./desk.ts"
 
@@ -29,8 +29,8 @@ export interface Habits {
   readonly first?: ((client: Simulation.Client) => Order | undefined) | undefined
   /** How often the work writes to the ledger, in milliseconds. */
   readonly writes?: number | undefined
-  /** Processes that run the stock implementation. */
-  readonly stock?: ReadonlyArray<string> | undefined
+  /** Processes that run the original Simba. */
+  readonly simba?: ReadonlyArray<string> | undefined
 }
 
 /** A write takes a while and cannot be interrupted, like a call into a driver. */
@@ -83,16 +83,16 @@ const effectSimba = (desk: Desk, { first, writes }: Habits) => (client: Simulati
     return yield* following(inbox, first?.(client), session)
   })
 
-/** Stock Simba contends until its process ends, and notes what it does. */
-const stock = ({ first }: Habits) => (client: Simulation.Client) => {
+/** Simba contends until its process ends, and notes what it does. */
+const simba = ({ first }: Habits) => (client: Simulation.Client) => {
   const order = first?.(client)
   const { hold, rest } = order?._tag === "Acquire" ? order : {}
-  const id = `${client.index}:${client.name}.${client.generation}@stock`
+  const id = `${client.index}:${client.name}.${client.generation}@simba`
   let count = 0
   const note = (kind: string, fields: Readonly<Record<string, string | number>> = {}) =>
     client.note(kind, { resource: mutex, ...fields })
-  const wait = () => note("waiting", { wait: `stock ${++count}` })
-  const waited = (served: boolean) => note("waited", { wait: `stock ${count}`, ...(served ? { served: 1 } : {}) })
+  const wait = () => note("waiting", { wait: `simba ${++count}` })
+  const waited = (served: boolean) => note("waited", { wait: `simba ${count}`, ...(served ? { served: 1 } : {}) })
   const lead = Effect.acquireUseRelease(
     Effect.sync(() => {
       waited(true)
@@ -104,7 +104,7 @@ const stock = ({ first }: Habits) => (client: Simulation.Client) => {
   )
   return Effect.andThen(
     Effect.sync(wait),
-    StockSimba.contend({
+    SimbaContender.contend({
       mutex,
       id,
       ttl: lease.ttl,
@@ -121,10 +121,10 @@ export const options = (desk: Desk, habits: Habits, base: {
   readonly clients: number
 }) => {
   const own = effectSimba(desk, habits)
-  const theirs = stock(habits)
+  const theirs = simba(habits)
   return RedisSimulation.make({
     ...base,
-    program: (client) => habits.stock?.includes(client.name) === true ? theirs(client) : own(client),
+    program: (client) => habits.simba?.includes(client.name) === true ? theirs(client) : own(client),
     mutexes: [mutex],
     config,
     checkers: [],

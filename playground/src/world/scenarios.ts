@@ -172,11 +172,11 @@ export const scenarios: ReadonlyArray<Scenario> = [
     id: "mixed-fleet",
     title: "Mixed fleet",
     story:
-      "Two processes run stock Simba and share the mutex with two that run effect-simba. No two lead at the same time.",
+      "Two processes run the original Simba and share the mutex with two that run effect-simba. No two lead at the same time.",
     fleet: {
       _tag: "Mutex",
       habits: {
-        stock: ["c3", "c4"],
+        simba: ["c3", "c4"],
         first: ({ index }) => index < 2 ? acquire(900, 700) : acquire(900, 1100)
       }
     },

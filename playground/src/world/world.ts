@@ -33,7 +33,7 @@ export interface Part {
   /** How many data streams it owns. */
   readonly streams: number
   readonly activity: "idle" | "waiting" | "leading" | "lost"
-  readonly isStock: boolean
+  readonly isSimba: boolean
   readonly delay: number
 }
 
@@ -184,7 +184,7 @@ export class World {
 
   /** The processes as they are now. */
   parts(): ReadonlyArray<Part> {
-    const stock = this.scenario.fleet._tag === "Mutex" ? this.scenario.fleet.habits.stock ?? [] : []
+    const simba = this.scenario.fleet._tag === "Mutex" ? this.scenario.fleet.habits.simba ?? [] : []
     return this.live.processes().map(({ clockStep, isCut, name, state }) => {
       const lane = this.history.lane(name)
       const { activity } = lane
@@ -200,7 +200,7 @@ export class World {
         place: activity === "waiting" ? this.history.placeOf(name) : undefined,
         streams: lane.owned,
         activity,
-        isStock: stock.includes(name),
+        isSimba: simba.includes(name),
         delay: this.delays.get(name) ?? 0
       }
     })

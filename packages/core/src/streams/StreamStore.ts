@@ -319,7 +319,7 @@ export interface Pending {
    * Set where the consumer is not one of this library, by its name, with the value of the entry's lease. Such a consumer locks the entry
    * with its name some time after the delivery, does not renew the idle time, and unlocks before it acknowledges.
    */
-  readonly stock: { readonly lease: string | undefined } | undefined
+  readonly goConsumer: { readonly lease: string | undefined } | undefined
   readonly content: Entry
 }
 
@@ -498,14 +498,14 @@ export type Expiry =
 export const leaseSeparator = names.leaseSeparator
 
 /**
- * How the names of consumers of this library begin. All others in the group are stock consumers.
+ * How the names of consumers of this library begin. All others in the group are Go consumers.
  *
  * **Example** (Whether a consumer of the group runs this library)
  *
  * ```ts
  * import * as StreamStore from "@effect-simba/core/streams/StreamStore"
  *
- * const isStock = (consumer: string) => !consumer.startsWith(StreamStore.consumerPrefix)
+ * const isGoConsumer = (consumer: string) => !consumer.startsWith(StreamStore.consumerPrefix)
  * ```
  *
  * @category constants

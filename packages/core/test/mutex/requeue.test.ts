@@ -143,7 +143,7 @@ describe("a release that grants the mutex to another layer", () => {
     }))
 
   it.effect.each<readonly [string, MutexStore.Released["ownership"]]>([
-    ["a stock owner", { _tag: "Held", owner: "1:1@stock", timeLeft: Duration.millis(1500) }],
+    ["a Simba owner", { _tag: "Held", owner: "1:1@stock", timeLeft: Duration.millis(1500) }],
     ["no owner", { _tag: "Free" }]
   ])("is asked after, under the ticket of its waiter, where it names %s", ([, ownership]) =>
     Effect.gen(function*() {

@@ -210,14 +210,14 @@ describe("an owner that dies", () => {
       assert.deepStrictEqual(yield* owned(a), ["s1"])
     })))
 
-  it.effect("what stock consumers leave is taken as far as there is room", () =>
+  it.effect("what Go consumers leave is taken as far as there is room", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
-      const stock = yield* open("go")
-      yield* stock.serve(5)
+      const go = yield* open("go")
+      yield* go.serve(5)
       yield* TestClock.adjust("10 millis")
-      yield* stock.kill
-      backend.stock.add("simba-consumer-go")
+      yield* go.kill
+      backend.goConsumers.add("simba-consumer-go")
       const a = yield* open("a", { capacity: 2 })
       yield* a.start(a.client.run(Effect.never))
       yield* TestClock.adjust("39 seconds")

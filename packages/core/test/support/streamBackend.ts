@@ -53,7 +53,7 @@ export class Backend {
   /** Data streams that were deleted. */
   readonly deleted = new Set<string>()
   /** Consumers of another kind. */
-  readonly stock = new Set<string>()
+  readonly goConsumers = new Set<string>()
   readonly done: Array<string> = []
   /** Whose checkpoints were to be kept, in the order in which that was said. */
   readonly kept: Array<string> = []
@@ -253,7 +253,9 @@ export class Backend {
               consumer: row.owner as StreamName.ConsumerName,
               idle: Duration.millis(this.now() - row.delivered),
               deliveries: row.deliveries,
-              stock: this.stock.has(row.owner!) ? { lease: this.lease(this.entryLeases, row.entry)?.value } : undefined,
+              goConsumer: this.goConsumers.has(row.owner!)
+                ? { lease: this.lease(this.entryLeases, row.entry)?.value }
+                : undefined,
               content: row.content
             })),
             next: found.length > count ? page[page.length - 1]!.entry : undefined

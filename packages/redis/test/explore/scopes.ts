@@ -2,7 +2,7 @@
 import { Leadership, Mutex } from "@effect-simba/core"
 import { RedisMutex } from "@effect-simba/redis"
 import { Checker, type Simulation, TestMutex } from "@effect-simba/testkit"
-import * as StockSimba from "@effect-simba/testkit/StockSimba"
+import * as SimbaContender from "@effect-simba/testkit/SimbaContender"
 import { Duration, Effect, Layer } from "effect"
 import * as lockModel from "../../src/internal/mutex/lockModel.ts"
 import { mixedLock, oursOnly } from "../simulate/mixedFleetPlan.ts"
@@ -69,13 +69,13 @@ export const scopes: Readonly<Record<string, Scope>> = {
       vary: { delays: [600], losses: false, interruptions: false, setAside: [] }
     })
   },
-  stock: {
-    what: "two contenders and a stock one for one mutex",
+  simba: {
+    what: "two contenders and a Simba contender for one mutex",
     plan: plan(3, ["a"], (client) =>
       client.index === 0
         ? Effect.andThen(
           client.ready,
-          StockSimba.contend({
+          SimbaContender.contend({
             mutex: "a",
             id: `1:${client.generation}@${client.name}`,
             ttl: lease.ttl,

@@ -120,7 +120,7 @@ const callOf = (
 
 const commandOf = (step: Step): ReadonlyArray<string> => {
   const [owner, queue, fence, reserved] = keysOf(mutexes[step.mutex]!) as [string, string, string, string]
-  // Never whole seconds: those are tickets of stock contenders
+  // Never whole seconds: those are tickets of Simba contenders
   const ticket = `1750000000.${step.value}${step.id}5`
   switch (step.act) {
     case "crowd":

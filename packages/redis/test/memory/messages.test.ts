@@ -64,7 +64,7 @@ describe("ownership: <owner>@@<milliseconds>", () => {
     ["x@@999999999999999", { _tag: "Held", owner: "x", timeLeft: Duration.millis(999_999_999_999_999) }],
     // S20: a key without expiry
     ["x@@-1", { _tag: "Held", owner: "x" }],
-    // A stock Simba contender
+    // A Simba contender
     ["1:4711@192.168.0.1@@9999", {
       _tag: "Held",
       owner: "1:4711@192.168.0.1",

@@ -1,8 +1,8 @@
-/** Our waiters beside stock Simba contenders, whose releases take the first waiter out of the queue and notify it alone. */
+/** Our waiters beside Simba contenders, whose releases take the first waiter out of the queue and notify it alone. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { RedisMutex } from "@effect-simba/redis"
 import { FakeRedis, TestMutex } from "@effect-simba/testkit"
-import * as StockSimba from "@effect-simba/testkit/StockSimba"
+import * as SimbaContender from "@effect-simba/testkit/SimbaContender"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Context, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
@@ -14,7 +14,7 @@ const confirm = 1500
 const briefStock = (leaderships: number) =>
   Effect.gen(function*() {
     let led = 0
-    const stock = StockSimba.contend({
+    const stock = SimbaContender.contend({
       mutex: "m",
       id: "7:4711@stock",
       lead: Effect.suspend(() => led++ < leaderships ? Effect.sleep("20 millis") : Effect.never)
@@ -35,7 +35,7 @@ const stockLeader = Effect.fnUntraced(function*(options: {
 }) {
   const client = yield* Layer.build(FakeRedis.layerClient({ name: "stock" }))
   const { leads, transition, ttl } = options
-  const stock = StockSimba.contend({
+  const stock = SimbaContender.contend({
     mutex: "m",
     id: "7:4711@stock",
     ttl,
@@ -46,7 +46,7 @@ const stockLeader = Effect.fnUntraced(function*(options: {
   return yield* start(Effect.provideContext(stock, client))
 })
 
-describe("beside stock contenders", () => {
+describe("beside Simba contenders", () => {
   it.effect.each(["1 second", "2 seconds", "5 seconds"] as const)(
     "an observer that looks every %s sees renewals, and no expiry where an owner renewed and released",
     (pollInterval) =>
@@ -71,7 +71,7 @@ describe("beside stock contenders", () => {
     { tags: ["S16"] }
   )
 
-  it.effect("a stock contender without a transition shares its mutex with leases of the same length", () =>
+  it.effect("a Simba contender without a transition shares its mutex with leases of the same length", () =>
     Effect.gen(function*() {
       const process = TestMutex.layerClient(RedisMutex.layerStore, {
         name: "us",
@@ -94,7 +94,7 @@ describe("beside stock contenders", () => {
     }).pipe(Effect.scoped, Effect.provide(FakeLive)))
 
   it.effect.each([2, 3, 12])(
-    "%s waiters that queued before a stock contender came do not sleep while the mutex is free",
+    "%s waiters that queued before a Simba contender came do not sleep while the mutex is free",
     (count) =>
       Effect.gen(function*() {
         const server = yield* FakeRedis.FakeRedis

@@ -68,7 +68,7 @@ describe("A waiter", () => {
       assert.deepStrictEqual(yield* place(5), ["24", "1"])
     }).pipe(Effect.provide(server)))
 
-  it.effect("leaves a free mutex to the stock contender for which it is reserved, until that one owns it", () =>
+  it.effect("leaves a free mutex to the Simba contender for which it is reserved, until that one owns it", () =>
     Effect.gen(function*() {
       yield* send("SET", reserved, stock, "PX", "1500")
       const [ownership, , , heldBack] = yield* wait(id(2), 1000)
@@ -81,7 +81,7 @@ describe("A waiter", () => {
       assert.strictEqual(yield* send("GET", reserved), null)
     }).pipe(Effect.provide(server)))
 
-  it.effect("that a stock release took out of the queue has the mutex at once by its ticket", () =>
+  it.effect("that a Simba release took out of the queue has the mutex at once by its ticket", () =>
     Effect.gen(function*() {
       yield* tryIt(id(1))
       const [, ticket] = yield* wait(id(2), 1000)
@@ -110,7 +110,7 @@ describe("Renewals", () => {
 })
 
 describe("A forced release", () => {
-  it.effect("notifies a stock owner on its own channel", () =>
+  it.effect("notifies a Simba owner on its own channel", () =>
     Effect.scoped(Effect.gen(function*() {
       const { subscribe } = yield* Subscriber
       const heard = yield* subscribe(`${owner}:${stock}`)
@@ -235,7 +235,7 @@ describe("A fresh waiter", () => {
       assert.deepStrictEqual([yield* send("GET", owner), yield* send("PTTL", owner)], [waiter, 1500])
     })).pipe(Effect.provide(server)))
 
-  it.effect("that is of stock Simba has the reservation of a confirm period, however fresh", () =>
+  it.effect("that is of Simba has the reservation of a confirm period, however fresh", () =>
     Effect.scoped(Effect.gen(function*() {
       yield* (yield* Subscriber).subscribe(`${owner}:${stock}`)
       yield* tryIt(id(1))
@@ -249,7 +249,7 @@ describe("A fresh waiter", () => {
 describe("A release", () => {
   const layers = ["bbbbbbbbbbbb", "cccccccccccc"] as const
 
-  /** Those who wait, in this order, behind an owner, and what the layers and stock waiters hear. */
+  /** Those who wait, in this order, behind an owner, and what the layers and Simba waiters hear. */
   const stage = Effect.fnUntraced(function*(waiters: ReadonlyArray<string>, listening: ReadonlyArray<string>) {
     const { subscribe } = yield* Subscriber
     const heard = yield* Effect.forEach(listening, (channel) => subscribe(channel))
@@ -312,7 +312,7 @@ describe("A release", () => {
       assert.strictEqual(yield* send("EXISTS", queue), 0)
     })).pipe(Effect.provide(server)))
 
-  it.effect("passes over a stock waiter that nobody listens for only where those are counted, too", () =>
+  it.effect("passes over a Simba waiter that nobody listens for only where those are counted, too", () =>
     Effect.scoped(Effect.gen(function*() {
       yield* Effect.asVoid(stage([stock, id(2, layers[0])], inboxes))
       yield* operateWith("ours", "r", id(1))
@@ -329,7 +329,7 @@ describe("A release", () => {
       assert.strictEqual(yield* send("GET", reserved), null)
     })).pipe(Effect.provide(server)))
 
-  it.effect("to a stock waiter has eight of those that listen on their own channel look after the confirm period", () =>
+  it.effect("to a Simba waiter has eight of those that listen on their own channel look after the confirm period", () =>
     Effect.scoped(Effect.gen(function*() {
       const ours = crowd(12)
       const hear = yield* stage([stock, ...ours], [
@@ -345,7 +345,7 @@ describe("A release", () => {
 })
 
 describe("An unfair acquire", () => {
-  it.effect("ends the reservation of a free mutex for a stock contender", () =>
+  it.effect("ends the reservation of a free mutex for a Simba contender", () =>
     Effect.gen(function*() {
       yield* send("SET", reserved, stock, "PX", "1500")
       assert.isString(yield* operate("a", id(1), "try", "9000", "1500", "", "1"))

@@ -288,13 +288,13 @@ describe("The mutex on a simulated Redis", () => {
   )
 
   it.effect(
-    "holds beside stock contenders: 40 seeds of the mixed fleet, and seeds that found something",
+    "holds beside Simba contenders: 40 seeds of the mixed fleet, and seeds that found something",
     () =>
       Effect.forEach(
         [
           ...Array.from({ length: 40 }, (_, index) => mixedFleetPlan(index + 1)),
           // The first like those above; the others requests that were given up and came all the same, or places that were
-          // given up while the server was out of reach, and taken out by a stock contender (601136); one turn of nine
+          // given up while the server was out of reach, and taken out by a Simba contender (601136); one turn of nine
           // works (702369)
           ...[307, 387, 525, 601136, 702369].map((seed) => mixedFleetPlan(seed, asBefore))
         ],

@@ -140,7 +140,7 @@ describe("what others write", () => {
     { tags: ["G8"] }
   )
 
-  it.effect("a stock consumer's lock keeps ours out, by its name", () =>
+  it.effect("a Go consumer's lock keeps ours out, by its name", () =>
     onFake(Effect.gen(function*() {
       const { ask, read, send, service } = yield* setup()
       const [answer] = yield* service.announce([{ stream: streamOf("one"), info: {} }])
@@ -463,7 +463,7 @@ describe("what others write", () => {
       assert.isUndefined(yield* find)
     })))
 
-  it.effect("what stock consumers finish does not block the next announcement", () =>
+  it.effect("what Go consumers finish does not block the next announcement", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -519,7 +519,7 @@ describe("what others write", () => {
     })))
 
   it.effect(
-    "what stock consumers finish is forgotten in the end, and nothing else",
+    "what Go consumers finish is forgotten in the end, and nothing else",
     () =>
       onFake(Effect.gen(function*() {
         const { announceMany, own, send, service } = yield* setup()

@@ -1,4 +1,4 @@
-/** Fleets of consumers of ours and of stock consumers, on the fake Redis in virtual time. */
+/** Fleets of consumers of ours and of Go consumers, on the fake Redis in virtual time. */
 import { FakeNetwork, FakeRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import type { Scope } from "effect"
@@ -37,25 +37,25 @@ const sweep = 2400
 // What is free without an event may be on its way to its end
 const secondLook = 250
 
-describe("with stock consumers, on the fake Redis", () => {
+describe("with Go consumers, on the fake Redis", () => {
   it.effect("data streams flow both ways, each to one consumer, and none is left behind", () =>
     fake(scenarios.bothWays))
 
-  it.effect("what a living stock consumer owns is left alone", () => fake(scenarios.livingStock))
+  it.effect("what a living Go consumer owns is left alone", () => fake(scenarios.livingStock))
 
   it.effect("an orderly hand-back is taken over within milliseconds", () =>
     Effect.gen(function*() {
       assert.isAtMost(yield* fake(scenarios.handBack), 10)
     }), { tags: ["G20"] })
 
-  it.effect("the death of a stock consumer is noticed when its lease runs out, with events", () =>
+  it.effect("the death of a Go consumer is noticed when its lease runs out, with events", () =>
     Effect.gen(function*() {
       // With a moment for the delay by rank
       assert.isAtMost(yield* fake((stage) => scenarios.stockDies(stage, true)), lease + 500)
     }))
 
   it.effect(
-    "the death of a stock consumer is noticed by a sweep, without events, for all that it had",
+    "the death of a Go consumer is noticed by a sweep, without events, for all that it had",
     () =>
       Effect.gen(function*() {
         assert.isAtMost(yield* fake((stage) => scenarios.stockDies(stage, false, 20)), lease + sweep + secondLook)
@@ -64,34 +64,34 @@ describe("with stock consumers, on the fake Redis", () => {
   )
 
   it.effect(
-    "what a stock consumer was given is left alone while no sweep has seen its lock, until others of its kind would take it",
+    "what a Go consumer was given is left alone while no sweep has seen its lock, until others of its kind would take it",
     () => fake(scenarios.notLockedYet),
     { tags: ["G1"] }
   )
 
-  it.effect("what a stock consumer is finishing is not begun again", () => fake(scenarios.finishing), {
+  it.effect("what a Go consumer is finishing is not begun again", () => fake(scenarios.finishing), {
     tags: ["G17"]
   })
 
-  it.effect("an expired lease of a stock consumer is over at once, also where ours last longer", () =>
+  it.effect("an expired lease of a Go consumer is over at once, also where ours last longer", () =>
     fake(scenarios.longerLeases))
 
-  it.effect("the end of an earlier lease says nothing of a stock consumer that was given the entry since", () =>
+  it.effect("the end of an earlier lease says nothing of a Go consumer that was given the entry since", () =>
     fake(scenarios.earlierLease))
 
-  it.effect("what a restarted stock consumer claims, locks and finishes is not begun again", () =>
+  it.effect("what a restarted Go consumer claims, locks and finishes is not begun again", () =>
     fake(scenarios.claimedAndFinishing))
 
-  it.effect("what a restarted stock consumer claims and never locks is taken a lease after the event", () =>
+  it.effect("what a restarted Go consumer claims and never locks is taken a lease after the event", () =>
     fake(scenarios.claimedAndNeverLocked))
 
   it.effect(
-    "a stock consumer under the name that ours had a moment ago keeps what it reads",
+    "a Go consumer under the name that ours had a moment ago keeps what it reads",
     () => fake(scenarios.sameName),
     { tags: ["G1"] }
   )
 
-  it.effect("ours that is cut off stops before a stock consumer takes over", () =>
+  it.effect("ours that is cut off stops before a Go consumer takes over", () =>
     Effect.gen(function*() {
       const millis = yield* fake(scenarios.oursDies)
       assert.isAtMost(millis, lease + 50)
@@ -99,7 +99,7 @@ describe("with stock consumers, on the fake Redis", () => {
     }))
 
   it.effect(
-    "the recovery of a stock consumer finds nothing of what ours has owned for long",
+    "the recovery of a Go consumer finds nothing of what ours has owned for long",
     () => fake(scenarios.recovery),
     { tags: ["G3"] }
   )
@@ -111,13 +111,13 @@ describe("with stock consumers, on the fake Redis", () => {
   )
 
   it.effect(
-    "a stock owner that is late and finishes: ours stops, and nothing is made again",
+    "a Go owner that is late and finishes: ours stops, and nothing is made again",
     () => fake(scenarios.lateDone),
     { tags: ["G18"] }
   )
 
   it.effect(
-    "the orderly end of a stock consumer takes its own with it, and nothing of ours",
+    "the orderly end of a Go consumer takes its own with it, and nothing of ours",
     () => fake(scenarios.stockDone),
     { tags: ["G20"] }
   )

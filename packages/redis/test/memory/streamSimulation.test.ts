@@ -87,7 +87,7 @@ describe("Stream ownership on a simulated Redis", () => {
       // A hand-back was counted as a failure where the grace ended meanwhile (26, 27), and a failure twice where the
       // answer was lost (14), also where the first request came later than the next failure (401095). Mistakes of
       // checkers: what is lost may have been committed (1460), and being done with it be lost besides (401478),
-      // announcements that stock consumers have acknowledged and not deleted (32, 82), leases that a clock that was set
+      // announcements that Go consumers have acknowledged and not deleted (32, 82), leases that a clock that was set
       // forward has ended (1184), and what was handed over may be handed on at its time, when shares are others (400148,
       // 401424).
       [14, 26, 27, 32, 82, 1184, 1460, 400148, 401095, 401424, 401478],
@@ -108,7 +108,7 @@ describe("Stream ownership on a simulated Redis", () => {
 
   it.effect("holds where processes are busy: seeds that found something", () =>
     Effect.forEach(
-      // An entry was taken that a stock consumer had locked after the event, and was just finishing (84000970, 84001172). Mistakes of
+      // An entry was taken that a Go consumer had locked after the event, and was just finishing (84000970, 84001172). Mistakes of
       // checkers: work that computed in the turn in which its process went on; and of the plan: a data stream deleted by the
       // checkpoint of one before it (84000867)
       [8200054, 8200133, 8200155, 84000867, 84000970, 84001172],
@@ -218,7 +218,7 @@ describe("Stream ownership on a simulated Redis", () => {
     pending: (options) =>
       Effect.map(service.pending({ ...options, minIdle: Duration.zero }), ({ entries, next }) => ({
         next,
-        entries: entries.map((pending) => ({ ...pending, stock: undefined }))
+        entries: entries.map((pending) => ({ ...pending, goConsumer: undefined }))
       }))
   }))
 
@@ -227,10 +227,10 @@ describe("Stream ownership on a simulated Redis", () => {
     () => Effect.map(found(calm, greedy), (checkers) => assert.include(checkers, Checker.oneOwner.name))
   )
 
-  it.effect("finds a store that takes what a stock consumer has", () =>
+  it.effect("finds a store that takes what a Go consumer has", () =>
     Effect.map(
       found({ ...calm, stock: 1, consumers: 1, capacity: 64, late: 3000 }, greedy),
-      (checkers) => assert.include(checkers, "stock consumers that live are left alone")
+      (checkers) => assert.include(checkers, "Go consumers that live are left alone")
     ))
 
   /** Members that take the others for empty, and see their capacity change as often as that. */

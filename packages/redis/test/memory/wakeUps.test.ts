@@ -1,4 +1,4 @@
-/** Whom the scripts wake up: who is told to look, and who is held back for a stock contender. */
+/** Whom the scripts wake up: who is told to look, and who is held back for a Simba contender. */
 import { MutexStore, type WakeUp } from "@effect-simba/core/MutexStore"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { RedisMutex } from "@effect-simba/redis"
@@ -12,7 +12,7 @@ import { contender, freshName } from "../support/harness.ts"
 
 const stock = "1:4711@stock"
 
-/** A mutex, its store, and a client that does what a stock contender would. */
+/** A mutex, its store, and a client that does what a Simba contender would. */
 const stage = Effect.fnUntraced(function*({ countable = true }: { readonly countable?: boolean } = {}) {
   const client = yield* Layer.build(FakeRedis.layerClient({ name: "a" }))
   const services = Context.add(client, Subscriber, { ...Context.get(client, Subscriber), countable })
@@ -73,7 +73,7 @@ describe("a waiter that leaves the head of the queue", () => {
     }))
 })
 
-describe("while a stock contender that was called is on its way", () => {
+describe("while a Simba contender that was called is on its way", () => {
   const called = Effect.gen(function*() {
     const all = yield* stage()
     const { mutex, owner, queue, redis } = all
@@ -112,7 +112,7 @@ describe("while a stock contender that was called is on its way", () => {
     }).pipe(Effect.scoped, Effect.provide(FakeLive)))
 })
 
-it.effect("a stock owner whose mutex is released by force hears so on its own channel", () =>
+it.effect("a Simba owner whose mutex is released by force hears so on its own channel", () =>
   Effect.gen(function*() {
     const { mutex, redis, store, subscribe } = yield* stage()
     const notices = yield* subscribe(RedisKeys.contenderChannel(mutex, stock))

@@ -1,10 +1,10 @@
 /**
- * Ours and stock Simba contenders on the same mutexes, under every fault there is. What cannot hold beside contenders
+ * Ours and Simba contenders on the same mutexes, under every fault there is. What cannot hold beside contenders
  * that know neither tokens nor turns is left out: first come, first served, and tokens of theirs. What does hold is that
  * no grant comes to nothing without a reason, and that ours are served in turn, as far as the others let them.
  */
 import { Checker, type Simulation } from "@effect-simba/testkit"
-import * as StockSimba from "@effect-simba/testkit/StockSimba"
+import * as SimbaContender from "@effect-simba/testkit/SimbaContender"
 import { Duration, Effect } from "effect"
 import { confirm, type Settings, transition, ttl } from "./behaviour.ts"
 import { draws } from "./draws.ts"
@@ -12,7 +12,7 @@ import { loadOf, lock, mutexPlan, type Overrides, program, recovery } from "./mu
 
 export const isOurs = (id: string) => /^\d+-[0-9a-z]{12}:/.test(id)
 
-/** The release of a stock contender names the owner key alone, and its id; its acquire and its guard a time, too. */
+/** The release of a Simba contender names the owner key alone, and its id; its acquire and its guard a time, too. */
 const stockScript = (args: ReadonlyArray<string>, length: number) => {
   const resource = args[2] === "1" && args.length === length
     ? lock.resources.find((resource) => lock.ownerKey(resource) === args[3])
@@ -27,7 +27,7 @@ export const mixedLock: Simulation.LockModel = {
     ...(reply instanceof Error ? [] : stockScript(args, 5)),
     ...[lock.released?.(args, reply) ?? []].flat()
   ],
-  // Stock contenders give the queue no expiry
+  // Simba contenders give the queue no expiry
   keep: (key, expires) => key.endsWith(":contender") || (lock.keep?.(key, expires) ?? false)
 }
 
@@ -60,7 +60,7 @@ const stock = (client: Simulation.Client, resources: ReadonlyArray<string>, { co
     resources,
     (mutex, index) => {
       const id = `${index + 1}:${client.generation}@${client.name}`
-      const contending = StockSimba.contend({
+      const contending = SimbaContender.contend({
         mutex,
         id,
         ttl,
@@ -83,18 +83,18 @@ const stock = (client: Simulation.Client, resources: ReadonlyArray<string>, { co
 }
 
 /**
- * Waiters poll every 2 seconds beside stock contenders, and the nearest after a confirm period. The messages and requests
+ * Waiters poll every 2 seconds beside Simba contenders, and the nearest after a confirm period. The messages and requests
  * of a poll, and of the one before it, have delays.
  */
 const pollBound = 2000 + confirm + 700
 
-/** Where nobody could say that a stock contender came, a waiter sleeps as long as the lease that it saw before. */
+/** Where nobody could say that a Simba contender came, a waiter sleeps as long as the lease that it saw before. */
 const sleepBound = 4000 + transition + pollBound + confirm
 
 const stockClients = 2
 
 /**
- * Each stock contender may stand in the queue before ours, with a ticket of whole seconds, and a second time, because a
+ * Each Simba contender may stand in the queue before ours, with a ticket of whole seconds, and a second time, because a
  * place survives an acquisition. And it may come in whenever one of them has freed the mutex and the waiter that it told
  * is still on its way: where the network is quick that is rare.
  */

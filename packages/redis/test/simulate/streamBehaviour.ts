@@ -4,7 +4,7 @@ import { StreamClient } from "@effect-simba/core/streams"
 import type { StreamStore } from "@effect-simba/core/streams/StreamStore"
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import type { Simulation } from "@effect-simba/testkit"
-import * as StockStreamConsumer from "@effect-simba/testkit/streams/StockStreamConsumer"
+import * as GoConsumer from "@effect-simba/testkit/streams/GoConsumer"
 import { Effect } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { handler } from "./streamHandler.ts"
@@ -44,7 +44,7 @@ const stock = (client: Simulation.Client, settings: Settings) => {
       yield* Effect.ignore(redis.send("XGROUP", "CREATE", `${service}-input`, `${service}-group`, "0", "MKSTREAM"))
       const id = `stock-${client.name}.${client.generation}.${++sessions}`
       const { unrenewed } = settings
-      const consumer = yield* StockStreamConsumer.join({
+      const consumer = yield* GoConsumer.join({
         service,
         id,
         unrenewed,

@@ -1,6 +1,6 @@
 /**
  * The plan of stream ownership: a few consumers share a few data streams while producers announce and fill them, under
- * faults; in a part of the seeds beside stock consumers.
+ * faults; in a part of the seeds beside Go consumers.
  */
 import * as RedisTopology from "@effect-simba/redis/RedisTopology"
 import { RedisStreams } from "@effect-simba/redis/streams"
@@ -109,7 +109,7 @@ export const modelOf = ({ service: called, stock, streams }: Settings): StreamCh
     announcement: (fields) => /"DataStreamName":"([^"]*)"/.exec(fieldOf(fields, "lbs-input") ?? "")?.[1],
     deadId: (fields) => fieldOf(fields, "simba-id"),
     holder: (value) => value.split("@@")[0],
-    isStock: (text) => stockClients.includes(text) || text.startsWith("redis-consumer-"),
+    isGoConsumer: (text) => stockClients.includes(text) || text.startsWith("redis-consumer-"),
     isMark: (text) => text.startsWith("simba:given-after:"),
     paused: StreamKeys.paused(service),
     isDraft,
@@ -139,13 +139,13 @@ const paces: ReadonlyArray<Pace> = [
 ]
 
 /**
- * After the lease (of a stock consumer, it may be), a sweep by somebody who was to leave it to others first, and then the
+ * After the lease (of a Go consumer, it may be), a sweep by somebody who was to leave it to others first, and then the
  * next. A server whose clock is set back prolongs every lease by as much.
  */
 const orphan = ({ sweepInterval: sweep }: Pace) => Duration.millis(2000 + 2 * 1.2 * sweep + 2000 + 1500)
 
-/** What a stock consumer was given and has not locked is left to it for 40 seconds. */
-const stockOrphan = (pace: Pace) => Duration.sum(orphan(pace), Duration.seconds(40))
+/** What a Go consumer was given and has not locked is left to it for 40 seconds. */
+const goOrphan = (pace: Pace) => Duration.sum(orphan(pace), Duration.seconds(40))
 
 /** The time that a silent member is still one. */
 const settle = ({ confirmTimeout: confirm, heartbeatInterval: heartbeat, leaseDuration: lease }: Pace) =>
@@ -180,7 +180,7 @@ export const plainLoadOf = (seed: number | string) => {
   const losses = !mild && !isCrowd && stock === 0 && draw("losses") < 0.3
   const rounds = mild || isCrowd || stock > 0 || !hasRoom ? 1 : pick("rounds", [1, 1, 2, 3])
   return {
-    // Stock consumers know of no loss, and finish what nobody has read
+    // Go consumers know of no loss, and finish what nobody has read
     losses,
     mild,
     hasOutages: !mild && draw("outages") < 0.15,
@@ -206,7 +206,7 @@ export const plainLoadOf = (seed: number | string) => {
       duplicates: pick("duplicates", hasRoom ? [0, 0, 0.5, 2] : [0, 0, 0.5]),
       malformed: draw("malformed") < 0.3,
       hasty: draw("hasty") < 0.5,
-      // A stock consumer may finish a data stream before its messages are written
+      // A Go consumer may finish a data stream before its messages are written
       repeats: losses || stock > 0 || !isCrowd && draw("repeats") < 0.3,
       ownOffsets: rounds === 1 && draw("own offsets") < 0.2,
       stockWork: pick("stock work", [4000, 4000, 15_000]),
@@ -292,7 +292,7 @@ export const planOf = (
       Checker.nothingIsLeft,
       ...StreamChecker.all(modelOf(settings), {
         orphan: orphan(pace),
-        stockOrphan: stockOrphan(pace),
+        goOrphan: goOrphan(pace),
         recovery,
         settle: settle(pace),
         stay: stay(pace),

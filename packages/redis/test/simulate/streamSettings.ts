@@ -71,12 +71,12 @@ export const draftsOver = (stream: string) => `drafts-over:${stream}`
  * - `rest`: the longest pause of a producer between two messages. `work`: the longest time for one message.
  * - `computes`: the longest computation for one message, in milliseconds; it takes time where processors do.
  * - `service`: its name. Default: `orders`.
- * - `unrenewed`: how many claims of stock consumers are never renewed, between 0 and 1.
+ * - `unrenewed`: how many claims of Go consumers are never renewed, between 0 and 1.
  * - `duplicates`: how often a producer announces again, between 0 and 1. `malformed`: whether there is rubbish too.
  * - `hasty`: whether the next round follows while the end of the last is in hand. `repeats`: whether all is written and
  *   announced again once faults are over, for it may be lost.
  * - `ownOffsets`: whether handlers commit nothing, and keep their offsets in a system outside, which checks tokens.
- * - `stockWork`: the longest time for one data stream of a stock consumer.
+ * - `stockWork`: the longest time for one data stream of a Go consumer.
  */
 export interface Settings {
   /** Default: that of this module. */

@@ -1,4 +1,4 @@
-/** What the tests of this package share: layers on a server of their own, stock contenders, and looking until. */
+/** What the tests of this package share: layers on a server of their own, Simba contenders, and looking until. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import type { Ownership } from "@effect-simba/core/MutexState"
@@ -59,7 +59,7 @@ export const freshId = (sibling?: LeaseId): LeaseId => {
 /** The channel of the layer that an id belongs to. */
 export const inboxChannelOf = (id: LeaseId): string => RedisKeys.inboxChannel(inboxOf(id))
 
-/** A stock Simba contender's id: it lacks our counter and random part. */
+/** A Simba contender's id: it lacks our counter and random part. */
 export const stockId = (): string => `${++count}:4711@stock-host`
 
 /** The keys of one mutex. */

@@ -2,7 +2,7 @@
 import { StreamClient } from "@effect-simba/core/streams"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import type { FakeRedis } from "@effect-simba/testkit"
-import * as StockStreamConsumer from "@effect-simba/testkit/streams/StockStreamConsumer"
+import * as GoConsumer from "@effect-simba/testkit/streams/GoConsumer"
 import { Context, Effect, Exit, Layer, Scope } from "effect"
 import type * as scenarios from "./streamInteropScenarios.ts"
 import { service } from "./streamInteropScenarios.ts"
@@ -35,7 +35,7 @@ export const consumers = (
   stock: Effect.fnUntraced(function*(id, work = () => Effect.never) {
     const scope = yield* Effect.acquireRelease(Scope.make(), (scope, exit) => Scope.close(scope, exit))
     const client = yield* Layer.buildWithScope(connection(id), scope)
-    const joined = yield* StockStreamConsumer.join({ service, id, work }).pipe(
+    const joined = yield* GoConsumer.join({ service, id, work }).pipe(
       Effect.provideContext(client),
       Scope.provide(scope)
     )

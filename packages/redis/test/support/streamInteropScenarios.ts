@@ -1,9 +1,9 @@
 /**
- * Consumers of ours and stock consumers in one service, for a real server and for the fake one. The titles are with the
+ * Consumers of ours and Go consumers in one service, for a real server and for the fake one. The titles are with the
  * tests: `memory/streamInterop.test.ts` and `interop/streams.test.ts`.
  */
 import type { StreamClient } from "@effect-simba/core/streams"
-import type * as StockStreamConsumer from "@effect-simba/testkit/streams/StockStreamConsumer"
+import type * as GoConsumer from "@effect-simba/testkit/streams/GoConsumer"
 import { assert } from "@effect/vitest"
 import { Clock, Effect, type Scope } from "effect"
 import { until } from "./harness.ts"
@@ -23,7 +23,7 @@ export interface Ours {
   readonly kill: Effect.Effect<void>
 }
 
-export interface Stock extends Effect.Success<ReturnType<typeof StockStreamConsumer.join>> {
+export interface Stock extends Effect.Success<ReturnType<typeof GoConsumer.join>> {
   readonly kill: Effect.Effect<void>
 }
 
@@ -39,7 +39,7 @@ export interface Stage {
 
 export type Scenario = (stage: Stage) => Effect.Effect<void, unknown, Scope.Scope>
 
-/** As stock consumers set them when they start. */
+/** As Go consumers set them when they start. */
 const events = (stage: Stage, flags = "KEx") => stage.send("CONFIG", "SET", "notify-keyspace-events", flags)
 
 /** As the original announces: without a look at what is announced already. */
@@ -106,7 +106,7 @@ export const bothWays: Scenario = (stage) =>
     yield* nothingLeft(stage)
   })
 
-/** What a living stock consumer owns is left alone by ours. */
+/** What a living Go consumer owns is left alone by ours. */
 export const livingStock: Scenario = (stage) =>
   Effect.gen(function*() {
     yield* events(stage)
@@ -123,7 +123,7 @@ export const livingStock: Scenario = (stage) =>
     assert.strictEqual(yield* stage.send("GET", `held<MUTEX_KEY_SEP>${entry}`), "redis-consumer-stock")
   })
 
-/** Closing ours in order: the stock consumer has its data streams; answers how long that took. */
+/** Closing ours in order: the Go consumer has its data streams; answers how long that took. */
 export const handBack = (stage: Stage) =>
   Effect.gen(function*() {
     yield* events(stage)
@@ -146,7 +146,7 @@ export const handBack = (stage: Stage) =>
     return millis
   })
 
-/** A stock consumer dies; returns how long ours took to have all its data streams. */
+/** A Go consumer dies; returns how long ours took to have all its data streams. */
 export const stockDies = (stage: Stage, hasEvents: boolean, count = 1) =>
   Effect.gen(function*() {
     const streams = Array.from({ length: count }, (_, i) => `s${i + 10}`)
@@ -163,7 +163,7 @@ export const stockDies = (stage: Stage, hasEvents: boolean, count = 1) =>
     return yield* elapsed(until("ours owns them", owns(ours, ...streams)))
   })
 
-/** Ours is cut off; answers how long the stock consumer took to have its data stream. */
+/** Ours is cut off; answers how long the Go consumer took to have its data stream. */
 export const oursDies = (stage: Stage) =>
   Effect.gen(function*() {
     yield* events(stage)
@@ -190,7 +190,7 @@ export const oursDies = (stage: Stage) =>
     return millis
   })
 
-/** G3: a stock consumer that starts finds nothing to recover among what ours owns for long. */
+/** G3: a Go consumer that starts finds nothing to recover among what ours owns for long. */
 export const recovery: Scenario = (stage) =>
   Effect.gen(function*() {
     const ours = yield* stage.ours("ours")
@@ -235,7 +235,7 @@ export const duplicates: Scenario = (stage) =>
 
 const go = "redis-consumer-go"
 
-/** A stock consumer was given these, by its read or a claim, and has not locked them yet. */
+/** A Go consumer was given these, by its read or a claim, and has not locked them yet. */
 const givenToStock = Effect.fnUntraced(function*(stage: Stage, ...streams: ReadonlyArray<string>) {
   yield* stage.send("XGROUP", "CREATE", input, group, "0", "MKSTREAM")
   const entries = yield* Effect.forEach(streams, (stream) => announceAsStock(stage, stream))
@@ -243,13 +243,13 @@ const givenToStock = Effect.fnUntraced(function*(stage: Stage, ...streams: Reado
   return entries.map((entry, i) => ({ entry, lock: `${streams[i]}<MUTEX_KEY_SEP>${entry}` }))
 })
 
-/** A stock consumer has so many data streams, and dies at no time. */
+/** A Go consumer has so many data streams, and dies at no time. */
 export const heldByStock = Effect.fnUntraced(function*(stage: Stage, count: number) {
   const given = yield* givenToStock(stage, ...Array.from({ length: count }, (_, i) => `s${i}`))
   for (const { lock } of given) yield* stage.send("SET", lock, go)
 })
 
-/** What a stock consumer was given and has not locked yet is left alone, until others of its kind would take it. */
+/** What a Go consumer was given and has not locked yet is left alone, until others of its kind would take it. */
 export const notLockedYet: Scenario = (stage) =>
   Effect.gen(function*() {
     const [slow, dead, brief] = yield* givenToStock(stage, "slow", "dead", "brief")
@@ -258,7 +258,7 @@ export const notLockedYet: Scenario = (stage) =>
     // No sweep sees this lock: it is over before the entry is old enough for one
     yield* stage.send("SET", brief!.lock, go, "NX", "PX", "1000")
     yield* Effect.sleep("3200 millis")
-    // A hint from before it was given to the stock consumer comes late
+    // A hint from before it was given to the Go consumer comes late
     yield* stage.send("PUBLISH", `simba:streams:${input}`, `released@@${dead!.entry}@@dead`)
     assert.strictEqual(yield* stage.send("SET", slow!.lock, go, "NX", "PX", "2000"), "OK")
     // Now it dies: its lease was seen, and is over
@@ -273,7 +273,7 @@ export const notLockedYet: Scenario = (stage) =>
     assert.isTrue(yield* owns(ours, "brief", "dead", "slow"))
   })
 
-/** What a stock consumer is finishing is not begun again: it unlocks, acknowledges and deletes in three calls. */
+/** What a Go consumer is finishing is not begun again: it unlocks, acknowledges and deletes in three calls. */
 export const finishing: Scenario = (stage) =>
   Effect.gen(function*() {
     const streams = Array.from({ length: 20 }, (_, i) => `s${i}`)
@@ -299,7 +299,7 @@ export const finishing: Scenario = (stage) =>
     assert.deepStrictEqual(started, ["left"])
   })
 
-/** A lease of a stock consumer that expired is over at once, also where ours last longer. */
+/** A lease of a Go consumer that expired is over at once, also where ours last longer. */
 export const longerLeases: Scenario = (stage) =>
   Effect.gen(function*() {
     yield* events(stage)
@@ -315,7 +315,7 @@ export const longerLeases: Scenario = (stage) =>
   })
 
 /**
- * A stock consumer that was restarted within its lease claims what it had, and never locks it: taken a lease after the event.
+ * A Go consumer that was restarted within its lease claims what it had, and never locks it: taken a lease after the event.
  * What it was given by a read stays its own for longer.
  */
 export const claimedAndNeverLocked: Scenario = (stage) =>
@@ -336,7 +336,7 @@ export const claimedAndNeverLocked: Scenario = (stage) =>
     assert.deepStrictEqual(yield* ownedBy(ours), ["a", "b"])
   })
 
-/** What a restarted stock consumer claimed, locked and is finishing is not begun again. */
+/** What a restarted Go consumer claimed, locked and is finishing is not begun again. */
 export const claimedAndFinishing: Scenario = (stage) =>
   Effect.gen(function*() {
     yield* events(stage)
@@ -362,7 +362,7 @@ export const claimedAndFinishing: Scenario = (stage) =>
     assert.deepStrictEqual(started, [])
   })
 
-/** The reader of a stock consumer under the name that ours had a moment ago is left alone. */
+/** The reader of a Go consumer under the name that ours had a moment ago is left alone. */
 export const sameName: Scenario = (stage) =>
   Effect.gen(function*() {
     const first = yield* stage.ours("pod-1", { sweepInterval: "500 millis" })
@@ -400,7 +400,7 @@ export const earlierLease: Scenario = (stage) =>
     assert.deepStrictEqual(yield* ownedBy(ours), [])
   })
 
-/** A stock owner that is late finishes what ours has taken over: ours stops, and nothing comes back. */
+/** A Go owner that is late finishes what ours has taken over: ours stops, and nothing comes back. */
 export const lateDone: Scenario = (stage) =>
   Effect.gen(function*() {
     const stock = yield* stage.stock("stock")
@@ -421,7 +421,7 @@ export const lateDone: Scenario = (stage) =>
     yield* nothingLeft(stage)
   })
 
-/** The orderly end of a stock consumer takes what it owns with it, finished or not, and leaves ours alone. */
+/** The orderly end of a Go consumer takes what it owns with it, finished or not, and leaves ours alone. */
 export const stockDone: Scenario = (stage) =>
   Effect.gen(function*() {
     yield* events(stage)

@@ -43,10 +43,10 @@ import * as progress from "./internal/checkers/progress.ts"
  * - `deadLetters`, `deadMessages`: the streams of dead letters; `deadId` is the id that an entry had before.
  * - `failures`: a hash from entry to text that begins with the failures of its handlers, with `|` after it. `members`: a hash of consumers to text that begins
  *   with their capacity and a `|`. `checkpoint`: a string, the last committed message; `@@` may follow.
- * - `entryLease`: the string by which a stock consumer holds an entry. `announcement`: the data stream that an entry
+ * - `entryLease`: the string by which a Go consumer holds an entry. `announcement`: the data stream that an entry
  *   names.
  * - `holder`: the consumer that the value of a stream's lease names.
- * - `isStock`: whether this is the name of a stock consumer, or of a client that runs one.
+ * - `isGoConsumer`: whether this is the name of a Go consumer, or of a client that runs one.
  * - `isMark`: whether this consumer of the group is none, but a mark that its group is the one that was.
  *
  * Needed only where operators or producers do such things:
@@ -77,17 +77,17 @@ const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUn
  * - `messages come in order`: a handler gets the messages of its data stream one by one, from the one after the
  *   checkpoint on.
  * - `nothing is forgotten`: every announced data stream comes to its end once faults are over. Its announcement goes away
- *   when it was processed to its end, when it is in the dead letters, or by a stock consumer. Malformed announcements go
+ *   when it was processed to its end, when it is in the dead letters, or by a Go consumer. Malformed announcements go
  *   away too.
  * - `orphans are taken`: no announcement is without an owner for longer than `orphan` while a consumer has had room all
- *   that time, untouched by faults of it or the server since `recovery` before. What a stock consumer was given last has
- *   `stockOrphan`.
+ *   that time, untouched by faults of it or the server since `recovery` before. What a Go consumer was given last has
+ *   `goOrphan`.
  * - `no ping-pong`: no data stream is handed over, and handed on within `stay`, while the members stay the same since
  *   `settle` before the first hand-over. Later hand-overs count only where no data streams were taken or ended since, so
  *   that shares are the same.
- * - `stock consumers that live are left alone`: only stock consumers change the lease of an entry of another owner before
+ * - `Go consumers that live are left alone`: only Go consumers change the lease of an entry of another owner before
  *   its time is up, or work under it.
- * - `stock consumers have their time`: what a stock consumer was given is not taken for 40 seconds before its first lock,
+ * - `Go consumers have their time`: what a Go consumer was given is not taken for 40 seconds before its first lock,
  *   or 2 seconds where it claimed what was locked before, nor for a fifth of a second after it unlocked. A client to which messages come late may hear of an earlier lease's end.
  * - `dead letters are earned`: failures of handlers, and leases that ran out under one, are counted no more often than
  *   they happen, and only `maxFailures` of them make a dead letter. A commit leaves none. Malformed announcements become a
@@ -125,8 +125,8 @@ const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUn
 export const all = (model: Model, options: {
   /** How long an announcement may be without an owner. */
   readonly orphan: Duration.Input
-  /** The same for what a stock consumer was given last. Default: `orphan`. */
-  readonly stockOrphan?: Duration.Input | undefined
+  /** The same for what a Go consumer was given last. Default: `orphan`. */
+  readonly goOrphan?: Duration.Input | undefined
   /** How long after a fault a consumer may not take orphans yet. */
   readonly recovery: Duration.Input
   /** How long after a change of members shares may change. */
@@ -145,12 +145,12 @@ export const all = (model: Model, options: {
   progress.nothingIsForgotten(model),
   ownership.noOrphans(
     model,
-    { ours: millis(options.orphan), stock: millis(options.stockOrphan ?? options.orphan) },
+    { ours: millis(options.orphan), go: millis(options.goOrphan ?? options.orphan) },
     millis(options.recovery)
   ),
   ownership.noPingPong(model, millis(options.settle), millis(options.stay)),
   ownership.livingAreLeftAlone(model),
-  ownership.stockHaveTime(model),
+  ownership.goConsumersHaveTime(model),
   fleet.deadLettersAreEarned(model, options.maxFailures),
   operations.deadMessagesAreEarned(model, options.attempts ?? Infinity),
   operations.gapsAreTold(model),

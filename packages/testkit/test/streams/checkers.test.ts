@@ -34,7 +34,7 @@ const model: StreamChecker.Model = {
   announcement: (fields) => valueOf(fields, "stream"),
   deadId: (fields) => valueOf(fields, "id"),
   holder: (value) => value,
-  isStock: (text) => text.startsWith("stock"),
+  isGoConsumer: (text) => text.startsWith("stock"),
   isMark: () => false
 }
 
@@ -249,7 +249,7 @@ describe("nothingIsForgotten", () => {
 })
 
 describe("noOrphans", () => {
-  const checker = ownership.noOrphans(model, { ours: 5000, stock: 5000 }, 1000)
+  const checker = ownership.noOrphans(model, { ours: 5000, go: 5000 }, 1000)
   const joined = ({ note }: Client, capacity: number) => note("joined", { consumer: "a", capacity })
 
   it.effect("finds one that nobody takes", () =>
@@ -283,7 +283,7 @@ describe("noOrphans", () => {
 
   it.effect("leaves alone who has no room", () =>
     accepts(
-      ownership.noOrphans({ ...model, streams: ["s", "t"] }, { ours: 5000, stock: 5000 }, 1000),
+      ownership.noOrphans({ ...model, streams: ["s", "t"] }, { ours: 5000, go: 5000 }, 1000),
       (client) =>
         Effect.gen(function*() {
           joined(client, 1)
@@ -365,8 +365,8 @@ describe("livingAreLeftAlone", () => {
       })))
 })
 
-describe("stockHaveTime", () => {
-  const checker = ownership.stockHaveTime(model)
+describe("goConsumersHaveTime", () => {
+  const checker = ownership.goConsumersHaveTime(model)
   const given = Effect.gen(function*() {
     yield* prepare
     yield* announce("1-0")
@@ -395,7 +395,7 @@ describe("stockHaveTime", () => {
         yield* lockedBy("ours")
       })))
 
-  it.effect("finds what is taken before the first lock of a second stock consumer", () =>
+  it.effect("finds what is taken before the first lock of a second Go consumer", () =>
     finds(checker, /^c1 took 1-0 \(s\) from stock-b, which has not locked it/, () =>
       Effect.gen(function*() {
         yield* given
@@ -405,7 +405,7 @@ describe("stockHaveTime", () => {
         yield* lockedBy("ours")
       })))
 
-  it.effect("accepts what a stock consumer claimed after a lease, and did not lock for another one", () =>
+  it.effect("accepts what a Go consumer claimed after a lease, and did not lock for another one", () =>
     accepts(checker, () =>
       Effect.gen(function*() {
         yield* given

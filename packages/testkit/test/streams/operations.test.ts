@@ -33,7 +33,7 @@ const model: StreamChecker.Model = {
   announcement: (fields) => valueOf(fields, "stream"),
   deadId: (fields) => valueOf(fields, "id"),
   holder: (value) => value,
-  isStock: () => false,
+  isGoConsumer: () => false,
   isMark: () => false,
   paused: "paused",
   isDraft: (id) => id.startsWith("100"),
@@ -237,7 +237,7 @@ describe("pausedRest", () => {
     }))
 
   it.effect("expects nobody to take what is paused", () =>
-    accepts(ownership.noOrphans(model, { ours: 1000, stock: 1000 }, 0), ({ note }) =>
+    accepts(ownership.noOrphans(model, { ours: 1000, go: 1000 }, 0), ({ note }) =>
       all(
         send("HSET", "paused", "s", "1"),
         send("XGROUP", "CREATE", "input", "group", "0", "MKSTREAM"),

@@ -13,10 +13,10 @@ import * as StreamMetrics from "../StreamMetrics.ts"
 import { EntryId, type StreamName } from "../StreamName.ts"
 import { compareEntryIds } from "../StreamStore.ts"
 import type { ClientContext, Deliver } from "./context.ts"
+import { goLease, secondLook } from "./goEntries.ts"
 import { batchSize, type Candidate, type LeaseTaker } from "./leaseTaker.ts"
 import * as members from "./members.ts"
 import type { OrphanSweep } from "./orphanSweep.ts"
-import { secondLook, stockLease } from "./stockEntries.ts"
 
 type Source = "expiry" | "signal"
 
@@ -31,7 +31,7 @@ export interface SignalListener {
  * What is known of an entry that is due.
  *
  * - `Signaled`: it was released, or its lease expired.
- * - `Claimed`: a stock consumer may have claimed it since, and may never lock it.
+ * - `Claimed`: a Go consumer may have claimed it since, and may never lock it.
  * - `Unlocked`: such a consumer has no lock on it. It unlocks an entry before it finishes it.
  */
 type Step = "Signaled" | "Claimed" | "Unlocked"
@@ -89,8 +89,8 @@ export const make = (
       const wanted = new Set(entries)
       const last = entries[entries.length - 1]!
       const { leaseDuration } = config
-      // Where a lease of a stock consumer expired, nobody is about to take one, or is finishing
-      const minIdle = source === "expiry" ? Duration.min(leaseDuration, stockLease) : leaseDuration
+      // Where a lease of a Go consumer expired, nobody is about to take one, or is finishing
+      const minIdle = source === "expiry" ? Duration.min(leaseDuration, goLease) : leaseDuration
       let after = before(entries[0]!) as EntryId | undefined
       while (true) {
         const page = yield* store.pending({
@@ -99,14 +99,14 @@ export const make = (
           count: wanted.size === 1 ? 1 : batchSize
         })
         const found: Array<Candidate> = []
-        for (const { content, deliveries, stock } of page.entries) {
+        for (const { content, deliveries, goConsumer } of page.entries) {
           if (content._tag !== "Announced" || !wanted.delete(content.entry) || !taking.mayTake(content)) continue
-          if (stock === undefined) found.push({ ...content, minIdle: leaseDuration })
-          // A stock consumer claimed it after the signal: sweeps know how long to leave it alone
+          if (goConsumer === undefined) found.push({ ...content, minIdle: leaseDuration })
+          // A Go consumer claimed it after the signal: sweeps know how long to leave it alone
           // What it has locked, it may unlock before it is taken, to finish it
-          else if (source === "expiry" && stock.lease === undefined) {
+          else if (source === "expiry" && goConsumer.lease === undefined) {
             const step = steps.get(content.entry)
-            if (step !== "Claimed") found.push({ ...content, minIdle: stockLease })
+            if (step !== "Claimed") found.push({ ...content, minIdle: goLease })
             // What it read and did not claim it may be about to lock, and would end
             else if (deliveries > 1) recheck(content.entry, "Unlocked", secondLook)
           }
@@ -149,7 +149,7 @@ export const make = (
           const young = yield* look(entries.sort(compareEntryIds), source, steps)
           for (const entry of source === "expiry" ? young : []) {
             // Given for less than its lease: the event is of an earlier one. By then it is locked
-            if (steps.get(entry) === "Signaled") recheck(entry, "Claimed", stockLease)
+            if (steps.get(entry) === "Signaled") recheck(entry, "Claimed", goLease)
           }
         }
       }

@@ -10,8 +10,8 @@ import type { StoreError } from "../../SimbaError.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import type { EntryId } from "../StreamName.ts"
 import type { ClientContext, Deliver } from "./context.ts"
+import { GoEntries, secondLook } from "./goEntries.ts"
 import { batchSize, type Candidate, type LeaseTaker } from "./leaseTaker.ts"
-import { secondLook, StockEntries } from "./stockEntries.ts"
 
 export interface OrphanSweep {
   /** Takes entries that an earlier process of this name left pending: other consumers look at them only later. */
@@ -39,7 +39,7 @@ export const make = (
   const { config, metrics, store, table } = client
   const woken = Latch.makeUnsafe(false)
   const permit = Semaphore.makeUnsafe(1)
-  const stock = new StockEntries()
+  const goEntries = new GoEntries()
   let requested = false
   let last = -Infinity
   /** When a sweep last found room. */
@@ -78,17 +78,17 @@ export const make = (
           minIdle: source === "start" ? Duration.zero : lease,
           after,
           count: batchSize,
-          known: stock.known
+          known: goEntries.known
         })
         const candidates: Array<Candidate> = []
         for (const pending of page.entries) {
           const { content } = pending
           if (content._tag === "Malformed") {
-            // A stock consumer may still work on it, and does not refresh its idle time
+            // A Go consumer may still work on it, and does not refresh its idle time
             const isStale = Duration.isGreaterThanOrEqualTo(pending.idle, config.reapAfter)
             if (pending.consumer === consumer || isStale) yield* taking.deadLetter(content, pending.consumer)
-          } else if (pending.stock !== undefined) {
-            if (stock.mayTake(pending) && taking.mayTake(content)) unlocked.push({ ...content, minIdle: lease })
+          } else if (pending.goConsumer !== undefined) {
+            if (goEntries.mayTake(pending) && taking.mayTake(content)) unlocked.push({ ...content, minIdle: lease })
           } else if (taking.mayTake(content)) {
             candidates.push({ ...content, minIdle: lease })
           }
@@ -96,7 +96,7 @@ export const make = (
         if (!(yield* takeAll(candidates, source))) return
         after = page.next
       } while (after !== undefined)
-      if (source === "sweep") stock.endSweep()
+      if (source === "sweep") goEntries.endSweep()
       if (unlocked.length === 0) return
       yield* Effect.sleep(secondLook)
       yield* takeAll(unlocked.filter(taking.mayTake), source)

@@ -15,7 +15,7 @@ export const queue = (mutex: MutexName): string => `simba:{${mutex}}:contender`
 /** String: the last fencing token. */
 export const fence = (mutex: MutexName): string => `simba:{${mutex}}:fence`
 
-/** String: the stock Simba contender that was told to come, while ours hold back for it. */
+/** String: the Simba contender that was told to come, while ours hold back for it. */
 export const reserved = (mutex: MutexName): string => `simba:{${mutex}}:reserved`
 
 /** The keys of an acquire or a release, in the order of the scripts. */

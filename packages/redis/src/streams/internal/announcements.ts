@@ -23,7 +23,7 @@ const readRead = reader("a read of the load-balancer stream", StreamWire.ReadRep
 const readRows = reader("pending entries", PendingReply)
 const readValues = reader("values of leases", Schema.Array(Schema.NullOr(Schema.String)))
 
-const isStock = (consumer: string): boolean => !consumer.startsWith(consumerPrefix)
+const isGoConsumer = (consumer: string): boolean => !consumer.startsWith(consumerPrefix)
 
 type Part = Pick<Service, "announce" | "find" | "pending" | "read">
 
@@ -52,7 +52,7 @@ export const make = (context: ServiceContext): Part => {
     return pages.flat().map(([entry, isNew]) => ({ entry, isNew }))
   })
 
-  /** Stock producers write no table of announcements, so all entries are searched, page by page. */
+  /** Go producers write no table of announcements, so all entries are searched, page by page. */
   const search = Effect.fnUntraced(function*(stream: StreamName) {
     let from = "-"
     for (;;) {
@@ -134,7 +134,7 @@ export const make = (context: ServiceContext): Part => {
         for (const [entry, fields] of read) found.set(entry, parse(entry, fields))
       }
       const leases = yield* leasesOf(
-        rows.flatMap(([entry, consumer]) => isStock(consumer) ? found.get(entry) ?? [] : [])
+        rows.flatMap(([entry, consumer]) => isGoConsumer(consumer) ? found.get(entry) ?? [] : [])
       )
       return {
         next: rows.length < limit ? undefined : rows[rows.length - 1]![0],
@@ -144,7 +144,7 @@ export const make = (context: ServiceContext): Part => {
             consumer: consumer as ConsumerName,
             idle: Duration.millis(idle),
             deliveries,
-            stock: isStock(consumer) ? { lease: leases.get(entry) } : undefined,
+            goConsumer: isGoConsumer(consumer) ? { lease: leases.get(entry) } : undefined,
             content
           }]
         })

@@ -89,7 +89,7 @@ it.live("a layer is counted at every primary, and a dead waiter of ours costs no
     }
   }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))), { timeout: 60_000, tags: ["H3"] })
 
-it.live("a stock waiter counts as alive, since it may listen at another node", () =>
+it.live("a Simba waiter counts as alive, since it may listen at another node", () =>
   Effect.gen(function*() {
     const setup = yield* RedisServer.cluster()
     const ours = yield* open(redisAt(setup.nodes[0]!))

@@ -33,7 +33,7 @@ import {
   until
 } from "../../support/harness.ts"
 
-/** A stock release is one script: DEL, pop one, tell it. */
+/** A Simba release is one script: DEL, pop one, tell it. */
 const stockRelease = `
 redis.call('DEL', KEYS[1])
 local next = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
@@ -44,7 +44,7 @@ end
 return next
 `
 
-/** What a stock Simba contender's scripts do. */
+/** What a Simba contender's scripts do. */
 const stockContender = (redis: Client, mutex: MutexName, id = stockId()) => {
   const { owner, queue } = keysOf(mutex)
   const call = (command: string, ...args: ReadonlyArray<string | number>) =>
@@ -66,14 +66,14 @@ const stockContender = (redis: Client, mutex: MutexName, id = stockId()) => {
   }
 }
 
-layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with stock Simba contenders", (it) => {
-  /** Ours that have seen a stock contender listen on their own channels, as stock ones do. */
+layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Simba contenders", (it) => {
+  /** Ours that have seen a Simba contender listen on their own channels, as stock ones do. */
   const listening = Effect.fnUntraced(function*(mutex: MutexName, count: number) {
     const channels = channelsOpen(yield* RedisServer, `simba:{${mutex}}:*`)
     yield* until(`${count} listen`, Effect.map(channels, (open) => open.length === count))
   })
 
-  /** A waiter of ours that listens, behind a stock owner. */
+  /** A waiter of ours that listens, behind a Simba owner. */
   const behindStock = Effect.fnUntraced(function*(label: string) {
     const server = yield* RedisServer
     const mutex = yield* openMutex(server, patient)
@@ -171,7 +171,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
     }))
 
   it.effect(
-    "ours that cannot listen to a stock release has the mutex within a confirm period",
+    "ours that cannot listen to a Simba release has the mutex within a confirm period",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer
@@ -193,7 +193,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
   )
 
   it.effect(
-    "ours that a stock contender passed unseen looks when the mutex is kept for that one",
+    "ours that a Simba contender passed unseen looks when the mutex is kept for that one",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer
@@ -214,7 +214,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
         yield* server.send("ZADD", keysOf(m).queue, "1700000000", stock.id)
         yield* Deferred.succeed(letGo, undefined)
         yield* Fiber.join(holding)
-        yield* until("the stock waiter is told", Effect.sync(() => heard.length > 0))
+        yield* until("the Simba waiter is told", Effect.sync(() => heard.length > 0))
         assert.isTrue(yield* stock.acquire(3_600_000))
         // Its release takes ours out of the queue, which may not listen yet: told or not, it comes
         const told = yield* stock.release
@@ -246,9 +246,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
       assert.deepStrictEqual(order, [0, 1, 2])
     }))
 
-  it.effect("our release gives a stock waiter what Simba gives it, and ours hold back for the confirm period", () =>
+  it.effect("our release gives a Simba waiter what Simba gives it, and ours hold back for the confirm period", () =>
     Effect.gen(function*() {
-      const { a, b, c, m, server } = yield* freshMutex("stock waiter")
+      const { a, b, c, m, server } = yield* freshMutex("Simba waiter")
       const { owner, queue, reserved } = keysOf(m)
       const stock = stockContender(yield* client(server), m)
       yield* a.own
@@ -258,7 +258,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
       assert.isTrue((yield* b.wait).foreign)
       assert.strictEqual((yield* wakeUps.next)._tag, "Gap")
       assert.deepStrictEqual(yield* a.release, { _tag: "Free" })
-      yield* until("the stock waiter is told", Effect.sync(() => messages.length > 0))
+      yield* until("the Simba waiter is told", Effect.sync(() => messages.length > 0))
       assert.deepStrictEqual(messages, [[`simba:{${m}}:${stock.id}`, `released@@${a.id}`]])
       assert.strictEqual(yield* server.send("EXISTS", owner), 0)
       assert.deepStrictEqual(yield* server.send("ZRANGE", queue, "0", "-1"), [b.id])
@@ -268,7 +268,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
       }
       const { foreign, ticket } = yield* b.wait
       assert.isTrue(foreign)
-      assert.isTrue(yield* stock.acquire(16_000), "the stock waiter's own SET NX succeeds")
+      assert.isTrue(yield* stock.acquire(16_000), "the Simba waiter's own SET NX succeeds")
       assert.strictEqual(ownerOf(refused(yield* b.ask("wait")).ownership), stock.id)
       assert.strictEqual(yield* stock.release, b.id)
       granted(yield* b.ask("wait", ticket))
@@ -276,7 +276,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
     }))
 
   it.effect(
-    "waiters that queued before any stock contender came listen as soon as one is called",
+    "waiters that queued before any Simba contender came listen as soon as one is called",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer
@@ -305,12 +305,12 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
     { tags: ["H3"] }
   )
 
-  it.effect("a stock waiter that does not come costs the confirm period", () =>
+  it.effect("a Simba waiter that does not come costs the confirm period", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const options = { confirmTimeout: "400 millis" } as const
       const [holder, mutex] = yield* Effect.all([openMutex(server, options), openMutex(server, options)])
-      const m = freshName("stock waiter that stays away")
+      const m = freshName("Simba waiter that stays away")
       const stock = stockContender(yield* client(server), m)
       yield* messagesOn(server, RedisKeys.contenderChannel(m, stock.id))
       const letGo = yield* Deferred.make<void>()
@@ -326,9 +326,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
       assert.isAtLeast(performance.now() - released, 400)
     }))
 
-  it.effect("stock waiters that nobody listens for are passed over", () =>
+  it.effect("Simba waiters that nobody listens for are passed over", () =>
     Effect.gen(function*() {
-      const { a, b, m, server } = yield* freshMutex("dead stock waiters")
+      const { a, b, m, server } = yield* freshMutex("dead Simba waiters")
       const redis = yield* client(server)
       yield* a.own
       for (let i = 0; i < 20; i++) assert.isFalse(yield* stockContender(redis, m).acquire(16_000))
@@ -341,7 +341,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
       assert.strictEqual(yield* server.send("EXISTS", keysOf(m).reserved), 0)
     }))
 
-  it.effect("ours come after an older stock ticket, and before a younger one", () =>
+  it.effect("ours come after an older Simba ticket, and before a younger one", () =>
     Effect.gen(function*() {
       const { a, b, m, server } = yield* freshMutex("order")
       const { queue } = keysOf(m)
@@ -371,16 +371,16 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
     }))
 
   it.effect(
-    "behind a stock owner the first of ours looks every confirm period, message or none",
+    "behind a Simba owner the first of ours looks every confirm period, message or none",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer
         const mutex = yield* openMutex(server, { confirmTimeout: "300 millis" })
-        const m = freshName("silent stock release")
+        const m = freshName("silent Simba release")
         yield* server.send("SET", keysOf(m).owner, stockId(), "PX", "3600000")
         const waiting = yield* Effect.forkScoped(Effect.scoped(mutex.acquire(m)))
         yield* queued(server, m, 1)
-        // A stock release that tells somebody else, who is dead
+        // A Simba release that tells somebody else, who is dead
         yield* server.send("DEL", keysOf(m).owner)
         yield* Effect.timeout(Fiber.join(waiting), "10 seconds")
       }),

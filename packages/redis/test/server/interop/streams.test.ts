@@ -1,4 +1,4 @@
-/** Fleets of consumers of ours and of stock consumers, on a real server. */
+/** Fleets of consumers of ours and of Go consumers, on a real server. */
 import { IoRedis } from "@effect-simba/redis"
 import { assert, describe, it } from "@effect/vitest"
 import type { Scope } from "effect"
@@ -22,23 +22,22 @@ const real = <A>(scenario: (stage: scenarios.Stage) => Effect.Effect<A, unknown,
     })
   }).pipe(Effect.scoped, Effect.provide(quiet))
 
-describe("with stock consumers, on a real Redis", () => {
+describe("with Go consumers, on a real Redis", () => {
   it.live("data streams flow both ways, each to one consumer, and none is left behind", () => real(scenarios.bothWays))
 
-  it.live("what a living stock consumer owns is left alone", () => real(scenarios.livingStock))
+  it.live("what a living Go consumer owns is left alone", () => real(scenarios.livingStock))
 
   it.live("an orderly hand-back is taken over", () => real(scenarios.handBack), { tags: ["G20"] })
 
-  it.live("a death of a stock consumer is noticed, with events", () =>
-    real((stage) => scenarios.stockDies(stage, true)))
+  it.live("a death of a Go consumer is noticed, with events", () => real((stage) => scenarios.stockDies(stage, true)))
 
   it.live(
-    "a death of a stock consumer is noticed without events",
+    "a death of a Go consumer is noticed without events",
     () => real((stage) => scenarios.stockDies(stage, false)),
     { tags: ["G15"] }
   )
 
-  it.live("what stock consumers hold costs a sweep few commands", () =>
+  it.live("what Go consumers hold costs a sweep few commands", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const stage = {
@@ -66,13 +65,13 @@ describe("with stock consumers, on a real Redis", () => {
   })
 
   it.live(
-    "a stock owner that is late and finishes: ours stops, and nothing is made again",
+    "a Go owner that is late and finishes: ours stops, and nothing is made again",
     () => real(scenarios.lateDone),
     { tags: ["G18"] }
   )
 
   it.live(
-    "the orderly end of a stock consumer takes its own with it, and nothing of ours",
+    "the orderly end of a Go consumer takes its own with it, and nothing of ours",
     () => real(scenarios.stockDone),
     { tags: ["G20"] }
   )

@@ -35,7 +35,7 @@ const spoil = (server: Server, key: string) =>
 const stockTakes = (server: Server, mutex: MutexName, id: string) =>
   Effect.map(server.send("SET", keysOf(mutex).owner, id, "NX", "PX", "60000"), (reply) => reply === "OK")
 
-/** A stock contender that waits, and listens; and what it hears. */
+/** A Simba contender that waits, and listens; and what it hears. */
 const stockWaits = Effect.fnUntraced(function*(server: Server, mutex: MutexName) {
   const id = stockId()
   const heard = yield* messagesOn(server, RedisKeys.contenderChannel(mutex, id))
@@ -99,7 +99,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         yield* b.confirm
       }))
 
-    it.effect("a stock owner that is forced out is told on its own channel, and ours has the mutex", () =>
+    it.effect("a Simba owner that is forced out is told on its own channel, and ours has the mutex", () =>
       Effect.gen(function*() {
         const { b, c, m, server, store } = yield* freshMutex("forced stock")
         const stock = stockId()
@@ -108,18 +108,18 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         const [first, second] = [yield* b.subscribe, yield* c.subscribe]
         yield* b.wait
         yield* c.wait
-        // They have seen the stock owner, listen on channels of their own from now on, and look again
+        // They have seen the Simba owner, listen on channels of their own from now on, and look again
         for (const wakeUps of [first, second]) assert.deepStrictEqual(yield* wakeUps.next, { _tag: "Gap" })
         assert.strictEqual(ownerOf(yield* store.forceRelease(m, confirm)), stock)
         assert.include(yield* first.next, { _tag: "YourTurn", from: stock })
         assert.deepStrictEqual(yield* second.next, { _tag: "LookIn", delay: confirm })
-        yield* until("the stock owner is told", Effect.sync(() => messages.length > 0))
+        yield* until("the Simba owner is told", Effect.sync(() => messages.length > 0))
         assert.deepStrictEqual(messages, [[`simba:{${m}}:${stock}`, `released@@${stock}`]])
         assert.strictEqual(yield* server.send("GET", keysOf(m).owner), b.id)
         yield* b.confirm
       }))
 
-    it.effect("a forced release to a stock waiter reserves the mutex for it, as a release does", () =>
+    it.effect("a forced release to a Simba waiter reserves the mutex for it, as a release does", () =>
       Effect.gen(function*() {
         const { a, b, m, server, store } = yield* freshMutex("forced to stock")
         const { owner, reserved } = keysOf(m)
@@ -129,7 +129,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         yield* b.wait
         assert.deepStrictEqual(yield* wakeUps.next, { _tag: "Gap" })
         yield* store.forceRelease(m, confirm)
-        yield* until("the stock waiter is told", Effect.sync(() => heard.length > 0))
+        yield* until("the Simba waiter is told", Effect.sync(() => heard.length > 0))
         assert.deepStrictEqual(heard, [[`simba:{${m}}:${id}`, `released@@${a.id}`]])
         assert.deepStrictEqual([yield* server.send("GET", owner), yield* server.send("GET", reserved)], [null, id])
         assert.deepStrictEqual(yield* wakeUps.next, { _tag: "LookIn", delay: confirm })
@@ -151,7 +151,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         assert.strictEqual((yield* contender(store, m).own).token as number, 8_000_000_000_000_103)
       }), { tags: ["B32"] })
 
-    it.effect("the reservation goes once the stock waiter that was told to come has come, and not before", () =>
+    it.effect("the reservation goes once the Simba waiter that was told to come has come, and not before", () =>
       Effect.gen(function*() {
         const { a, b, m, server } = yield* freshMutex("reservation")
         const { owner, reserved } = keysOf(m)
@@ -161,7 +161,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         yield* b.wait
         yield* a.release
         assert.strictEqual(yield* server.send("GET", reserved), id)
-        // Another stock contender barges in: the one that was told has still not come
+        // Another Simba contender barges in: the one that was told has still not come
         const barger = stockId()
         assert.isTrue(yield* stockTakes(server, m, barger))
         assert.strictEqual(ownerOf(refused(yield* b.ask("wait")).ownership), barger)
@@ -229,7 +229,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
       { tags: ["S21"] }
     )
 
-    it.effect("a look shows stock owners without a token, and waiters of both kinds", () =>
+    it.effect("a look shows Simba owners without a token, and waiters of both kinds", () =>
       Effect.gen(function*() {
         const { a, m, server, store } = yield* freshMutex("inspect stock")
         yield* a.own

@@ -82,7 +82,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
         assert.strictEqual(ownerOf(yield* c.release), b.id)
         assert.deepStrictEqual(yield* b.release, { _tag: "Free" })
         assert.deepStrictEqual(yield* store.owner(m), { _tag: "Free" })
-        // The same with a stock waiter, which takes the way over the reservation
+        // The same with a Simba waiter, which takes the way over the reservation
         yield* a.own
         const stock = "1:1@stock"
         const told = yield* messagesOn(server, RedisKeys.contenderChannel(m, stock))
@@ -96,7 +96,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
         assert.deepStrictEqual(heard, [RedisKeys.contenderChannel(m, d.id), 1])
         assert.deepStrictEqual(yield* a.release, { _tag: "Free" })
         assert.strictEqual(yield* server.send("GET", keysOf(m).reserved), stock)
-        yield* until("the stock waiter is told", Effect.sync(() => told.length > 0))
+        yield* until("the Simba waiter is told", Effect.sync(() => told.length > 0))
         assert.deepStrictEqual(told, [[`simba:{${m}}:${stock}`, `released@@${a.id}`]])
         yield* server.send("ACL", "DELUSER", "app")
       }),

@@ -199,7 +199,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("unfair", (it) => {
       yield* Effect.timeout(Fiber.join(waiting), "40 seconds")
     }), { tags: ["H4"] })
 
-  it.effect("a stock waiter at the head is told as before, and only unfair ones overtake it", () =>
+  it.effect("a Simba waiter at the head is told as before, and only unfair ones overtake it", () =>
     Effect.gen(function*() {
       const { a, b, c, m, server, store } = yield* freshMutex("stock")
       const stock = stockId()
@@ -213,7 +213,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("unfair", (it) => {
         lease: Duration.seconds(60),
         ...unfair
       })
-      yield* until("the stock waiter is told", Effect.sync(() => told.length > 0))
+      yield* until("the Simba waiter is told", Effect.sync(() => told.length > 0))
       assert.deepStrictEqual(told, [[`simba:{${m}}:${stock}`, `released@@${a.id}`]])
       assert.strictEqual(yield* server.send("GET", keysOf(m).reserved), stock)
       refused(yield* b.ask("try"))

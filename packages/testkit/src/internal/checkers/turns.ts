@@ -196,7 +196,7 @@ export const servedInTurn = (options: {
           freeSince.set(event.resource, event.at)
         } else if (event._tag === "Owner" && event.to !== undefined) {
           waiting.delete(event.to)
-          // A stock contender won a race against a message, which faults may delay repeatedly
+          // A Simba contender won a race against a message, which faults may delay repeatedly
           const raced = event.from === undefined && view.phase() === "safety" && isForeign(event.to) &&
             event.at - (freeSince.get(event.resource) ?? -Infinity) <= notice
           for (const [id, wait] of waiting) {

@@ -35,7 +35,7 @@ local operate
 
 --- @include include/clock.lua
 --- @include include/retention.lua
---- @include include/stockSimba.lua
+--- @include include/contenderIds.lua
 
 local replies, key, at = {}, 1, 5
 for i = 1, #codes do

@@ -1,7 +1,7 @@
 --- Takes a mutex from its owner and hands it over as a release does.
 ---
---- Moves the fence on, and tells the old owner: one of ours through its layer, a stock one to look. The next owner is
---- granted the confirm period: no layer releases whose lease it could have.
+--- Takes a new token, so that resources refuse the old owner, and notifies that owner. The next owner is granted the
+--- confirm period only, because no releasing layer says how long a lease is.
 ---
 --- KEYS[1] owner
 --- KEYS[2] queue

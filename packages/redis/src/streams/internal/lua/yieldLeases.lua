@@ -26,7 +26,7 @@
 --- @include include/markYielded.lua
 
 return forEachOwned(function()
-  -- 60 s old: longer than any consumer waits before it claims, stock ones included
+  -- 60 s old: longer than any consumer waits before it claims, Go consumers included
   claimFor(consumer, '60000')
   markYielded()
   yieldEntry(entryLease, streamLease)

@@ -16,7 +16,7 @@ export interface StreamModel {
   readonly announcement: (fields: ReadonlyArray<string>) => string | undefined
   readonly deadId: (fields: ReadonlyArray<string>) => string | undefined
   readonly holder: (value: string) => string | undefined
-  readonly isStock: (client: string) => boolean
+  readonly isGoConsumer: (client: string) => boolean
   readonly isMark: (consumer: string) => boolean
   readonly paused?: string | undefined
   readonly isDraft?: ((message: string) => boolean) | undefined

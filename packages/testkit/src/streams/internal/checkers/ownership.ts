@@ -51,7 +51,7 @@ const followLeases = (view: View, model: StreamModel) => {
   }
 }
 
-export const noOrphans = (model: StreamModel, bounds: { ours: number; stock: number }, recovery: number): Checker =>
+export const noOrphans = (model: StreamModel, bounds: { ours: number; go: number }, recovery: number): Checker =>
   checker("orphans are taken", (view) => {
     /** Each consumer: since when it has had room, if it has any. */
     const joined = new Map<string, { readonly consumer: string; readonly capacity: number; readonly at: number }>()
@@ -92,13 +92,13 @@ export const noOrphans = (model: StreamModel, bounds: { ours: number; stock: num
         const consumer = delivery?.consumer
         const before = orphans.get(entry)
         const isMoved = before === undefined || (before.consumer !== consumer &&
-          (before.consumer === undefined || (consumer !== undefined && model.isStock(consumer))))
+          (before.consumer === undefined || (consumer !== undefined && model.isGoConsumer(consumer))))
         const since = isMoved ? now : before.since
         orphans.set(entry, { since, consumer })
-        // Without the set of our consumers, one that is dead counts as a stock one
-        const countsAsStock = delivery !== undefined && (model.isStock(delivery.consumer) ||
+        // Without the set of our consumers, one that is dead counts as a Go consumer
+        const countsAsGo = delivery !== undefined && (model.isGoConsumer(delivery.consumer) ||
           now - (view.serverNow() - delivery.deliveredAt) <= view.lossAt() + recovery)
-        const bound = countsAsStock ? bounds.stock : bounds.ours
+        const bound = countsAsGo ? bounds.go : bounds.ours
         for (const [client, ableSince] of able) {
           // A second announcement of a data stream waits for the first
           const from = Math.max(since, ownedAt.get(name) ?? 0, ableSince, view.lossAt() + recovery)
@@ -169,7 +169,7 @@ export const noPingPong = (model: StreamModel, settle: number, stay: number): Ch
   })
 
 export const livingAreLeftAlone = (model: StreamModel): Checker =>
-  checker("stock consumers that live are left alone", (view) => {
+  checker("Go consumers that live are left alone", (view) => {
     const { isExcused, onEvent } = beliefs(view)
     const leases = new Map<string, { readonly holder: string; readonly until: number; readonly since: number }>()
     const keys = new Set<string>()
@@ -182,7 +182,8 @@ export const livingAreLeftAlone = (model: StreamModel): Checker =>
         ? 0
         : view.expiresAt(key) ?? (value === before?.holder ? before.until : 0)
       if (
-        before !== undefined && value !== before.holder && model.isStock(before.holder) && !model.isStock(client) &&
+        before !== undefined && value !== before.holder && model.isGoConsumer(before.holder) &&
+        !model.isGoConsumer(client) &&
         now <= before.until && view.lossAt() < before.since && view.serverStepAt() < before.since
       ) {
         view.violated(
@@ -208,7 +209,7 @@ export const livingAreLeftAlone = (model: StreamModel): Checker =>
         const key = model.entryLease(field(note.fields, "resource"), field(note.fields, "entry"))
         const value = view.read(key)
         if (
-          value === undefined || !model.isStock(value) ||
+          value === undefined || !model.isGoConsumer(value) ||
           isExcused(note.client, field(note.fields, "resource"), id, true)
         ) return
         view.violated(`${id} works under ${key}, which belongs to ${value}`)
@@ -217,7 +218,7 @@ export const livingAreLeftAlone = (model: StreamModel): Checker =>
   })
 
 /** In milliseconds: until others of its kind would take what it has not locked, and for the calls after it unlocked. */
-const [stockLease, timeToLock, timeToFinish, lockTries] = [2000, 40_000, 200, 32]
+const [goLease, timeToLock, timeToFinish, lockTries] = [2000, 40_000, 200, 32]
 
 /** The time after which a client has dealt with what came late to it. Milliseconds. */
 const lateness = 2000
@@ -242,9 +243,9 @@ interface Given {
   readonly refusals: number
 }
 
-export const stockHaveTime = (model: StreamModel): Checker =>
-  checker("stock consumers have their time", (view) => {
-    /** Given to stock consumers. */
+export const goConsumersHaveTime = (model: StreamModel): Checker =>
+  checker("Go consumers have their time", (view) => {
+    /** Given to Go consumers. */
     let all = new Map<string, Given>()
     const names = new Map<string, string | undefined>()
     const changes = view.follow(model.input)
@@ -255,7 +256,7 @@ export const stockHaveTime = (model: StreamModel): Checker =>
       if (view.lossAt() >= since || view.serverStepAt() >= since) return
       const wasLate = at - Math.max(view.disturbedAt(client), view.resumedAt(client)) < lateness
       // It claimed an entry whose lease expired, and had a lease's time to lock it
-      if (!hasLocked && wasLocked && idle >= stockLease) return
+      if (!hasLocked && wasLocked && idle >= goLease) return
       if (!hasLocked && (wasLocked && wasLate || before.refusals >= lockTries)) return
       if (!hasLocked && idle < timeToLock) return view.violated(`${took}, which has not locked it for ${seconds(idle)}`)
       const passed = at - unlockedAt
@@ -266,7 +267,7 @@ export const stockHaveTime = (model: StreamModel): Checker =>
       const lease = view.read(before.key)
       if (client === undefined && lease === before.lease) return before
       const isUnlocked = lease === undefined && before.lease !== undefined && view.serverNow() < before.until
-      if (lease !== undefined && lease !== before.lease && client !== undefined && !model.isStock(lease)) {
+      if (lease !== undefined && lease !== before.lease && client !== undefined && !model.isGoConsumer(lease)) {
         judge(entry, before, client, at)
       }
       return {
@@ -299,7 +300,7 @@ export const stockHaveTime = (model: StreamModel): Checker =>
         for (const [entry] of removed) names.delete(entry)
         const group = view.stream(model.input)?.group(model.group)
         const found = new Map<string, Given>()
-        for (const entry of group?.consumers.filter(model.isStock).flatMap(group.pendingOf) ?? []) {
+        for (const entry of group?.consumers.filter(model.isGoConsumer).flatMap(group.pendingOf) ?? []) {
           const [delivery, name, before] = [group?.delivery(entry), names.get(entry), all.get(entry)]
           if (delivery === undefined || name === undefined) continue
           const isSame = before?.consumer === delivery.consumer && before.deliveredAt === delivery.deliveredAt

@@ -137,7 +137,7 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
     const ends = new Map<string, Array<string>>()
     const announced = new Set<string>()
     const finished = new Set<string>()
-    /** Acknowledged by stock consumers, which delete the entry next, unless they die in between. */
+    /** Acknowledged by Go consumers, which delete the entry next, unless they die in between. */
     const acknowledged = new Set<string>()
     const highest = new Map<string, string>()
     const begun = new Map<string, number>()
@@ -172,13 +172,14 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
         known.delete(entry)
         const isLost = view.lossAt() >= since
         const dead = isDead(entry)
-        const isStock = model.isStock(client) || acknowledged.has(entry)
+        const isGoConsumer = model.isGoConsumer(client) || acknowledged.has(entry)
         if (
-          stream !== undefined && (dead || isStock || !isLost && (isAtItsEnd(stream) || wasDeletedAfterItsEnd(stream)))
+          stream !== undefined &&
+          (dead || isGoConsumer || !isLost && (isAtItsEnd(stream) || wasDeletedAfterItsEnd(stream)))
         ) {
           finished.add(stream)
         }
-        if (isLost || dead || isStock) continue
+        if (isLost || dead || isGoConsumer) continue
         if (stream === undefined) view.violated(`${entry}, which cannot be read, is gone, and not in the dead letters`)
         else if (
           !isAtAnEnd(stream) && !isAtItsEnd(stream) && !wasDeletedAfterItsEnd(stream) && !wasAtItsEnd(stream, entry)
@@ -199,7 +200,7 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
         }
         if (event._tag === "Command" && touches(event, model.input)) {
           const { args, client } = event.command
-          if (args[0] === "XACK" && model.isStock(client)) acknowledged.add(args[3]!)
+          if (args[0] === "XACK" && model.isGoConsumer(client)) acknowledged.add(args[3]!)
           look(event.at, client)
         }
         const note = named(event, "announced", "expects", "begin")

@@ -125,7 +125,7 @@ export interface Bench extends suiteTime.SuiteTime {
   readonly stream: (label: string) => StreamName
   readonly party: (name?: string) => Party
   /** A consumer of another implementation. */
-  readonly stock: () => Party
+  readonly goConsumer: () => Party
   readonly announce: (label: string, info?: Record<string, unknown>) => Effect.Effect<EntryId, unknown>
   readonly renew: (held: Held, lease?: Duration.Duration) => Effect.Effect<RenewResult, unknown>
   /** Renews for an instant only, and waits for the end of the lease: the steps before have all the time they need. */
@@ -170,7 +170,7 @@ export const makeBench = Effect.fnUntraced(function*(
     stream,
     party: (name = `${++count}`) =>
       new Party(bench, ConsumerName.make(`simba-consumer-${name}`), `s${(++count).toString(36).padStart(11, "0")}`),
-    stock: () => new Party(bench, ConsumerName.make(`redis-consumer-${++count}`), ""),
+    goConsumer: () => new Party(bench, ConsumerName.make(`redis-consumer-${++count}`), ""),
     announce: (label, info = {}) =>
       Effect.map(service.announce([{ stream: stream(label), info }]), (answers) => only(answers).entry),
     renew: (held, lease = bench.lease) => Effect.map(service.renew([held], lease), only),

@@ -83,10 +83,10 @@ export const reading = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* pending({ consumer: party().consumer }), [])
     }))
 
-  it.effect("G1: pending entries show what is a stock consumer's, by its name alone", () =>
+  it.effect("G1: pending entries show what is a Go consumer's, by its name alone", () =>
     Effect.gen(function*() {
-      const { announce, party, pending, service, stock } = yield* bench("stock")
-      const [other, reader, owner] = [stock(), party(), party()]
+      const { announce, goConsumer, party, pending, service } = yield* bench("go consumer")
+      const [other, reader, owner] = [goConsumer(), party(), party()]
       yield* announce("one")
       yield* announce("two")
       yield* other.read(1)
@@ -94,7 +94,8 @@ export const reading = ({ bench, it }: Cases): void => {
       const held = yield* owner.own("owned")
       const kinds = Effect.map(
         pending(),
-        (entries) => entries.map(({ deliveries, stock }) => [deliveries, stock?.lease ?? (stock && "free")])
+        (entries) =>
+          entries.map(({ deliveries, goConsumer }) => [deliveries, goConsumer?.lease ?? (goConsumer && "free")])
       )
       const expected = [[1, "free"], [1, undefined], [1, undefined]]
       assert.deepStrictEqual(yield* kinds, expected)

@@ -5,16 +5,16 @@
 --- - The caller owns it: a full lease again, the same token.
 --- - Otherwise the caller is refused, and in mode 'wait' queued under its ticket.
 ---
---- Replies the token, or { ownership, ticket or '', position among ours, '1' if stock contenders take part }, in mode
+--- Replies the token, or { ownership, ticket or '', position among ours, '1' if Simba contenders take part }, in mode
 --- 'wait' with { ..., time in microseconds, last token }: a grant message is judged by them.
 --- Needs owner, queue, fence, reserved, skipDead.
 --- @include grant.lua
 --- @include handOver.lua
 --- @include ownership.lua
 --- @include queue.lua
---- @include stockSimba.lua
+--- @include contenderIds.lua
 
--- How many of ours are known to be ahead, and whether stock contenders take part
+-- How many of ours are known to be ahead, and whether Simba contenders take part
 local function positionOf(id, current)
   local foreign = current and not inboxOf(current)
   local ahead, found = 0, false
@@ -46,7 +46,7 @@ local function acquire(id, mode, lease, confirm, ticket, unfair)
     end
     local score = redis.call('ZSCORE', queue, id)
     local awaited = redis.call('GET', reserved)
-    -- A ticket without a place: a stock release took this waiter out of the queue, so it is its turn
+    -- A ticket without a place: a Simba release took this waiter out of the queue, so it is its turn
     if awaited then
       heldBack = score or not ticket
     else
@@ -58,7 +58,7 @@ local function acquire(id, mode, lease, confirm, ticket, unfair)
       return grant(id, lease)
     end
   elseif not inboxOf(current) and redis.call('GET', reserved) == current then
-    -- The stock waiter that was told to come has come
+    -- The Simba waiter that was told to come has come
     redis.call('DEL', reserved)
   end
   if mode == 'try' then

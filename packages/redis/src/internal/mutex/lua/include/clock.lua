@@ -9,7 +9,7 @@ local function micros()
   return now
 end
 
--- Never a whole second, which is a stock ticket
+-- Never a whole second, which is a Simba ticket
 local function ticketAt(at)
   return string.format('%.6f', (at % 1000000 == 0 and at + 1 or at) / 1000000)
 end

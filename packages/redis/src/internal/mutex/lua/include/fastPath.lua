@@ -7,7 +7,7 @@
 --- Needs owner, queue, fence, reserved, skipDead, plainLease, plainConfirm, code, at.
 --- Sets reply.
 --- @include fence.lua
---- @include stockSimba.lua
+--- @include contenderIds.lua
 
 local id = ARGV[at]
 local heir, inbox

@@ -4,7 +4,7 @@
 --- Needs owner, queue, fence, plainLease, plainConfirm, code, at.
 --- Sets reply.
 --- @include clock.lua
---- @include stockSimba.lua
+--- @include contenderIds.lua
 
 if code == 'w' then
   local id = ARGV[at]

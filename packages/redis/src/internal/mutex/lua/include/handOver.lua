@@ -9,10 +9,10 @@
 --- @include own.lua
 --- @include wakeUp.lua
 
--- A stock release takes the first waiter out of the queue, and notifies it on its own channel. A waiter that does not
--- listen there yet asks at once, and learns that stock contenders take part. Of the others the nearest ask after the
--- confirm period, since the stock contender may not come
-local function warnOfStock(confirm)
+-- A Simba release takes the first waiter out of the queue, and notifies it on its own channel. A waiter that does not
+-- listen there yet asks at once, and learns that Simba contenders take part. Of the others the nearest ask after the
+-- confirm period, since the Simba contender may not come
+local function warnOfSimba(confirm)
   local waiters, channels, listening = redis.call('ZRANGE', queue, 0, skipDead and 127 or 7), {}, 0
   for i, waiter in ipairs(waiters) do
     channels[i] = owner .. ':' .. waiter
@@ -89,7 +89,7 @@ local function handOver(from, confirm, lease, caller, ticket, unfair)
     return isWhole and 'last' or 'take'
   end)
   if told and not toldInbox then
-    warnOfStock(confirm)
+    warnOfSimba(confirm)
   elseif behind then
     tell(behind, behindInbox, 'look@@' .. confirm)
   end

@@ -4,7 +4,7 @@
 --- Needs owner, queue, fence.
 --- @include clock.lua
 --- @include ownership.lua
---- @include stockSimba.lua
+--- @include contenderIds.lua
 
 local function inspect(limit)
   local current = redis.call('GET', owner)

@@ -1,11 +1,11 @@
 --- Visits the live waiters in order. A waiter is dead when nobody subscribes to its channel.
---- A stock waiter of a Cluster may subscribe at another node: where only ours are skipped, it counts as alive.
+--- A Simba waiter of a Cluster may subscribe at another node: where only ours are skipped, it counts as alive.
 ---
 --- It removes the dead on its way, in growing pages: each dead entry is paid for once.
 --- `visit` is told the id, the channel of a layer of ours, and the ticket. It returns 'take' to remove a waiter, 'last'
 --- to remove it and end at once, 'pass' to go on, 'stop' to end.
 --- Needs owner, queue, skipDead.
---- @include stockSimba.lua
+--- @include contenderIds.lua
 
 local function walk(visit)
   local offset, size = 0, 2

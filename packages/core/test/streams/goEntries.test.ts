@@ -1,9 +1,9 @@
-/** When an entry of a stock consumer may be taken: after its lock was seen, or after a long time. */
+/** When an entry of a Go consumer may be taken: after its lock was seen, or after a long time. */
 import { ConsumerName, EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import type { Pending } from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration } from "effect"
-import { StockEntries } from "../../src/streams/internal/stockEntries.ts"
+import { GoEntries } from "../../src/streams/internal/goEntries.ts"
 
 const entry = EntryId.make("1-0")
 
@@ -12,21 +12,21 @@ const pending = (fields: { consumer?: string; deliveries?: number; idle?: number
   content: { _tag: "Announced", entry, stream: StreamName.make("s"), info: {} },
   deliveries: fields.deliveries ?? 1,
   idle: Duration.millis(fields.idle ?? 5000),
-  stock: { lease: fields.lease }
+  goConsumer: { lease: fields.lease }
 })
 
 const locked = pending({ lease: "redis-consumer-go" })
 
-describe("an entry of a stock consumer", () => {
+describe("an entry of a Go consumer", () => {
   it("is left while nobody has seen its lock, for 40 seconds", () => {
-    const entries = new StockEntries()
+    const entries = new GoEntries()
     assert.isFalse(entries.mayTake(pending()))
     assert.isFalse(entries.mayTake(pending({ idle: 39_999 })))
     assert.isTrue(entries.mayTake(pending({ idle: 40_000 })))
   })
 
   it("is left while it is locked, and may be taken afterwards", () => {
-    const entries = new StockEntries()
+    const entries = new GoEntries()
     assert.isFalse(entries.mayTake(locked))
     assert.isFalse(entries.mayTake(pending({ lease: "redis-consumer-go", idle: 90_000 })))
     assert.isTrue(entries.mayTake(pending()))
@@ -36,19 +36,19 @@ describe("an entry of a stock consumer", () => {
     ["the same consumer again", { deliveries: 2 }],
     ["another consumer", { consumer: "redis-consumer-go-2" }]
   ])("begins anew when it was given to %s", (_, fields) => {
-    const entries = new StockEntries()
+    const entries = new GoEntries()
     entries.mayTake(locked)
     assert.isFalse(entries.mayTake(pending(fields)))
   })
 
   it("says nothing of its consumer where the lock is another's", () => {
-    const entries = new StockEntries()
+    const entries = new GoEntries()
     assert.isFalse(entries.mayTake(pending({ lease: "simba-consumer-ours@@s00000000000.1" })))
     assert.isFalse(entries.mayTake(pending()))
   })
 
   it("is known until a whole sweep does not find it", () => {
-    const entries = new StockEntries()
+    const entries = new GoEntries()
     entries.mayTake(locked)
     entries.endSweep()
     assert.strictEqual(entries.known(entry), locked.content)

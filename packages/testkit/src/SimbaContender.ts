@@ -1,5 +1,5 @@
 /**
- * A model of a stock Simba contender (3.1.1 or newer) on Redis, for tests of mixed fleets.
+ * A model of a Simba contender (3.1.1 or newer) on Redis, for tests of mixed fleets.
  *
  * It is written from the description of its wire, and keeps the habits of the original, the bad ones too: places in
  * the queue of whole seconds, a place that survives its own acquisition, one notified waiter per release whether it
@@ -88,10 +88,10 @@ const parse = (reply: string): { readonly owner: string; readonly millis: number
  *
  * ```ts
  * import { TestRedis } from "@effect-simba/testkit"
- * import * as StockSimba from "@effect-simba/testkit/StockSimba"
+ * import * as SimbaContender from "@effect-simba/testkit/SimbaContender"
  * import { Effect } from "effect"
  *
- * const stock = StockSimba.contend({
+ * const contender = SimbaContender.contend({
  *   mutex: "jobs",
  *   id: "7:4711@host",
  *   ttl: "2 seconds",
@@ -99,7 +99,7 @@ const parse = (reply: string): { readonly owner: string; readonly millis: number
  *   lead: Effect.sleep("5 seconds")
  * })
  *
- * const program = Effect.forkScoped(stock).pipe(Effect.provide(TestRedis.layer()))
+ * const program = Effect.forkScoped(contender).pipe(Effect.provide(TestRedis.layer()))
  * ```
  *
  * @category running

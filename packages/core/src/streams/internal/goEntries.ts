@@ -1,10 +1,10 @@
 /**
- * What the sweeps of one consumer have seen of entries of stock consumers.
+ * What the sweeps of one consumer have seen of entries of Go consumers.
  *
- * A stock consumer locks an entry some time after it was given it, and its reader ends for good if it cannot. It finishes
+ * A Go consumer locks an entry some time after it was given it, and its reader ends for good if it cannot. It finishes
  * an entry in three calls, of which the first unlocks it. So an entry without a lease may be taken if
  *
- * - it was seen with a lease of the consumer to which it was given, or so much time has passed that a stock consumer would
+ * - it was seen with a lease of the consumer to which it was given, or so much time has passed that a Go consumer would
  *   take it, and
  * - it is still pending and without a lease `secondLook` later.
  *
@@ -14,13 +14,13 @@ import * as Duration from "effect/Duration"
 import type { EntryId } from "../StreamName.ts"
 import type { Entry, Pending } from "../StreamStore.ts"
 
-/** The lease of stock consumers, and the idle time after which they claim an entry upon its expiry. */
-export const stockLease = Duration.seconds(2)
+/** The lease of Go consumers, and the idle time after which they claim an entry upon its expiry. */
+export const goLease = Duration.seconds(2)
 
-/** The idle time after which a stock consumer takes an entry when it starts. */
+/** The idle time after which a Go consumer takes an entry when it starts. */
 const abandoned = Duration.seconds(40)
 
-/** Longer than the calls by which a stock consumer finishes an entry. */
+/** Longer than the calls by which a Go consumer finishes an entry. */
 export const secondLook = Duration.millis(250)
 
 interface Sighting {
@@ -31,22 +31,22 @@ interface Sighting {
   pass: number
 }
 
-export class StockEntries {
+export class GoEntries {
   private readonly sightings = new Map<EntryId, Sighting>()
   private pass = 0
 
   readonly known = (entry: EntryId): Entry | undefined => this.sightings.get(entry)?.content
 
   /** Notes what a sweep found. Answers whether the entry may be taken after the second look. */
-  mayTake({ consumer, content, deliveries, idle, stock }: Pending): boolean {
+  mayTake({ consumer, content, deliveries, idle, goConsumer }: Pending): boolean {
     let sighting = this.sightings.get(content.entry)
     if (sighting?.consumer !== consumer || sighting.deliveries !== deliveries) {
       sighting = { content, consumer, deliveries, wasLeased: false, pass: this.pass }
       this.sightings.set(content.entry, sighting)
     }
     sighting.pass = this.pass
-    if (stock?.lease === consumer) sighting.wasLeased = true
-    return stock?.lease === undefined && (sighting.wasLeased || Duration.isGreaterThanOrEqualTo(idle, abandoned))
+    if (goConsumer?.lease === consumer) sighting.wasLeased = true
+    return goConsumer?.lease === undefined && (sighting.wasLeased || Duration.isGreaterThanOrEqualTo(idle, abandoned))
   }
 
   /** A sweep came to its end: what it did not find is not pending any more. */

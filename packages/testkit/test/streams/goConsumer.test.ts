@@ -1,6 +1,6 @@
-/** The model of a stock consumer does what the original does, its mistakes included: interop is tested against them. */
+/** The model of a Go consumer does what the original does, its mistakes included: interop is tested against them. */
 import { FakeRedis } from "@effect-simba/testkit"
-import * as StockStreamConsumer from "@effect-simba/testkit/streams/StockStreamConsumer"
+import * as GoConsumer from "@effect-simba/testkit/streams/GoConsumer"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Scope } from "effect"
 import { Redis } from "effect/persistence/Redis"
@@ -23,7 +23,7 @@ const consumer = Effect.fnUntraced(function*(
   const scope = yield* Scope.make()
   yield* Effect.addFinalizer((exit) => Scope.close(scope, exit))
   const client = yield* Layer.buildWithScope(FakeRedis.layerClient({ name: id }), scope)
-  const joined = yield* StockStreamConsumer.join({ service: "svc", id, work, ...options }).pipe(
+  const joined = yield* GoConsumer.join({ service: "svc", id, work, ...options }).pipe(
     Effect.provideContext(client),
     Scope.provide(scope)
   )
@@ -47,7 +47,7 @@ const pending = (redis: Redis["Service"]) =>
 const test = <E>(body: (redis: Redis["Service"]) => Effect.Effect<void, E, Scope.Scope | FakeRedis.FakeRedis>) => () =>
   Effect.flatMap(admin, body).pipe(Effect.provide(FakeRedis.layer({ expiryDelay: [0, 0] })))
 
-describe("a stock consumer", () => {
+describe("a Go consumer", () => {
   it.effect(
     "locks the entry of what is announced with its name, renews, and cleans up when the work is done",
     test((redis) =>

@@ -1,5 +1,5 @@
 /**
- * A model of a stock consumer, as redis-stream-client-go runs it, for tests of mixed fleets.
+ * A model of a Go consumer, as redis-stream-client-go runs it, for tests of mixed fleets.
  *
  * It is written from the description of its wire, and keeps the habits of the original, the bad ones too. It sets the
  * server's keyspace events as it needs them. It takes all entries at once, locks entries and not data streams, and
@@ -138,12 +138,12 @@ const read = (rows: Rows): Effect.Effect<ReadonlyArray<Entry>, Schema.SchemaErro
  * **Example** (One that is killed after a while)
  *
  * ```ts
- * import * as StockStreamConsumer from "@effect-simba/testkit/streams/StockStreamConsumer"
+ * import * as GoConsumer from "@effect-simba/testkit/streams/GoConsumer"
  * import { TestRedis } from "@effect-simba/testkit"
  * import { Effect } from "effect"
  *
  * const program = Effect.scoped(Effect.gen(function*() {
- *   const { events, owned } = yield* StockStreamConsumer.join({
+ *   const { events, owned } = yield* GoConsumer.join({
  *     service: "orders",
  *     id: "pod-7",
  *     work: (stream) => Effect.delay(Effect.log(`through with ${stream}`), "5 seconds")
