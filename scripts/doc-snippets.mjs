@@ -98,8 +98,8 @@ for (const folder of packageFolders) {
 }
 
 /** Each name is one more to learn: a new one takes the place of an old one, or raises this number on purpose. */
-const mostNames = 280
-const { names: stable } = undocumented(
+const mostNames = 220
+const { members, names: stable } = undocumented(
   packageFolders,
   (folder) => documentedModules(folder).filter((module) => !ports.has(basename(module)))
 )
@@ -107,6 +107,6 @@ if (stable > mostNames) problems.push(`${stable} names besides those of ports, a
 if (problems.length > 0) console.error(problems.join("\n"))
 const documented = `${problems.length > 0 ? "not all" : "all"} documented`
 console.log(
-  `${names} exported names, ${stable} without those of ports, ${indexed.names} on the indexes: ${documented}; ${called} are called or read, and have an example`
+  `${names} exported names, ${stable} without those of ports, ${indexed.names} on the indexes: ${documented}; ${called} are called or read, and have an example; ${members} members of records, such as metrics, are not counted`
 )
 process.exitCode = failed || problems.length > 0 ? 1 : 0

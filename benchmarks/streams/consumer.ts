@@ -92,7 +92,7 @@ const usage = () => {
 }
 
 const losses = Effect.map(
-  Effect.forEach(Object.values(StreamMetrics.losses), Metric.value),
+  Effect.forEach(Object.values(StreamMetrics.stream.losses), Metric.value),
   (states) => states.reduce((sum, state) => sum + state.count, 0)
 )
 

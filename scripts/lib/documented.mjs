@@ -69,6 +69,7 @@ const check = (path, report) => {
   if (proseOf(header) === "" || !/^@since \S/m.test(header)) report(1, "a module begins with a sentence and `@since`")
   const names = new Set()
   let called = 0
+  let members = 0
   const checkComment = (comment, line) => {
     for (const name of examplesOf(comment).flatMap(unused)) {
       report(line, `an example imports ${name} and does not use it`)
@@ -87,6 +88,7 @@ const check = (path, report) => {
     const name = declaration.exec(line)?.[1]
     if (name === undefined) return report(index + 1, "a public module declares what it exports")
     names.add(name)
+    members += membersOf(lines, index)
     const comment = commentAbove(lines, index)
     const category = /^@category (.+)$/m.exec(comment)?.[1]
     if (proseOf(comment) === "") report(index + 1, `${name} has no description`)
@@ -97,19 +99,27 @@ const check = (path, report) => {
     if (!withoutExample.has(category) && !isShown) report(index + 1, `${name} has no example`)
     checkComment(comment, index + 1)
   })
-  return { names: names.size, called }
+  return { names: names.size, called, members }
 }
 
-/** What is missing in the documentation of these packages, one line each, how many names there are, and how many need an example. */
+/** Of a constant that is a record, such as a group of metrics: how many members it has. They are names too, below one name. */
+const membersOf = (lines, index) => {
+  if (!/^export const \w+(?:: \{| = \{)$/.test(lines[index])) return 0
+  const end = lines.findIndex((line, at) => at > index && line.startsWith("}"))
+  return lines.slice(index, end).filter((line) => /^ {2}(?:readonly )?\w+: /.test(line)).length
+}
+
+/** What is missing in the documentation of these packages, one line each, how many names there are and how many of them need an example, and how many members their records have. */
 export const undocumented = (packageFolders, publicModules) => {
   const problems = []
-  const total = { names: 0, called: 0 }
+  const total = { names: 0, called: 0, members: 0 }
   for (const folder of packageFolders) {
     for (const module of publicModules(folder)) {
       const path = join(folder, "src", `${module}.ts`)
       const counts = check(path, (line, message) => problems.push(`${shown(path)}:${line}: ${message}`))
       total.names += counts.names
       total.called += counts.called
+      total.members += counts.members
     }
   }
   return { ...total, problems }

@@ -29,24 +29,6 @@ import { Mutex } from "./Mutex.ts"
 import type { InvalidConfig, InvalidName, StoreError } from "./SimbaError.ts"
 
 /**
- * The last run of a job. Instants are by the backend's time.
- *
- * @category models
- * @since 0.1.0
- */
-export interface LastRun {
-  readonly scheduledAt: DateTime.Utc
-  readonly startedAt: DateTime.Utc
-  /** None while it runs, and where its process died before it could say so. */
-  readonly endedAt: Option.Option<DateTime.Utc>
-  readonly outcome: Option.Option<RunOutcome>
-  readonly attempt: number
-  /** The id and the token of the leader's lease. */
-  readonly lease: string
-  readonly token: number
-}
-
-/**
  * What the fleet knows of a job.
  *
  * @category models
@@ -63,23 +45,23 @@ export interface JobState {
   readonly isWanted: boolean
   /** The first instant that is not decided: to come, or to be made up for. None while the job is paused. */
   readonly next: Option.Option<DateTime.Utc>
-  readonly lastRun: Option.Option<LastRun>
+  /** By the backend's time. */
+  readonly lastRun: Option.Option<{
+    readonly scheduledAt: DateTime.Utc
+    readonly startedAt: DateTime.Utc
+    /** None while it runs, and where its process died before it could say so. */
+    readonly endedAt: Option.Option<DateTime.Utc>
+    readonly outcome: Option.Option<RunOutcome>
+    readonly attempt: number
+    /** The id and the token of the leader's lease. */
+    readonly lease: string
+    readonly token: number
+  }>
   /** When the last successful run ended. */
   readonly lastSuccess: Option.Option<DateTime.Utc>
   /** How many instants nobody ran, and why the last of them. */
   readonly missed: number
   readonly missedBecause: Option.Option<string>
-}
-
-/**
- * The jobs of a mutex, by name. `isPaused`: all of them are.
- *
- * @category models
- * @since 0.1.0
- */
-export interface JobsState {
-  readonly isPaused: boolean
-  readonly jobs: ReadonlyArray<JobState>
 }
 
 const instant = (millis: number | undefined) =>
@@ -134,7 +116,16 @@ const toState = (name: string, record: JobRecord, isPaused: boolean) =>
  * @category combinators
  * @since 0.1.0
  */
-export const list = (mutex: string): Effect.Effect<JobsState, StoreError | InvalidName, Mutex> =>
+export const list = (mutex: string): Effect.Effect<
+  {
+    /** Whether all jobs are paused. */
+    readonly isPaused: boolean
+    /** By name. */
+    readonly jobs: ReadonlyArray<JobState>
+  },
+  StoreError | InvalidName,
+  Mutex
+> =>
   Effect.gen(function*() {
     const { isPaused, jobs } = yield* Mutex.use((service) => service.jobs.look(mutex))
     const names = [...jobs.keys()].sort()

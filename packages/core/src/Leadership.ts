@@ -198,20 +198,6 @@ export interface Run {
 }
 
 /**
- * What follows where instants passed and the job did not run.
- *
- * **Details**
- *
- * - `skip`: nothing. The next run comes at the next instant.
- * - `runOnce`: one run for the last of them, if it is no older than `catchUp`.
- * - `runAll`: one run after the other for each that is no older than `catchUp`.
- *
- * @category models
- * @since 0.1.0
- */
-export type Misfire = "skip" | "runOnce" | "runAll"
-
-/**
  * A job of a fleet: it runs at most once for each instant of its schedule, on the leading node.
  *
  * **Details**
@@ -248,8 +234,16 @@ export interface Job<E = unknown, R = unknown> {
    *   leadership ends, so that another node may try.
    */
   readonly onError?: "continue" | "stepDown" | undefined
-  /** Default: `"runOnce"` where `catchUp` is longer than 0, else `"skip"`. */
-  readonly misfire?: Misfire | undefined
+  /**
+   * What follows where instants passed and the job did not run.
+   *
+   * - `skip`: nothing. The next run comes at the next instant.
+   * - `runOnce`: one run for the last of them, if it is no older than `catchUp`.
+   * - `runAll`: one run after the other for each that is no older than `catchUp`.
+   *
+   * Default: `runOnce` where `catchUp` is longer than 0, else `skip`.
+   */
+  readonly misfire?: "skip" | "runOnce" | "runAll" | undefined
   /** How old an instant may be that is made up for. Default: one period of `every`, and 0 for `cron`. */
   readonly catchUp?: Duration.Input | undefined
   /**

@@ -11,7 +11,6 @@ import * as Schedule from "effect/Schedule"
 import * as names from "./internal/nameRules.ts"
 import { checkOptions, checkPeriods, notNegative, positive, refuse } from "./internal/optionChecks.ts"
 import { processName } from "./internal/processIdentity.ts"
-import type * as MutexName from "./MutexName.ts"
 import * as MutexSchedule from "./MutexSchedule.ts"
 
 /**
@@ -27,7 +26,7 @@ export interface MutexConfig {
   readonly confirmTimeout: Duration.Duration
   readonly commandTimeout: Duration.Duration
   readonly releaseTimeout: Duration.Duration
-  readonly processName: MutexName.ProcessName
+  readonly processName: string
   readonly guard: MutexSchedule.MutexSchedule
   readonly metricsByMutex: boolean
   readonly localTurn: Duration.Duration
@@ -90,4 +89,4 @@ export const make = Effect.fnUntraced(function*(options: Given = {}) {
   return config
 })
 
-const checkProcessName = names.checked<MutexName.ProcessName>("process", names.contenderProblem)
+const checkProcessName = names.checked<string>("process", names.contenderProblem)

@@ -12,8 +12,8 @@
  * import { Effect, Metric } from "effect"
  *
  * const program = Effect.gen(function*() {
- *   const held = yield* Metric.value(MutexMetrics.held)
- *   const timeouts = yield* Metric.value(MutexMetrics.attempts.timeout)
+ *   const held = yield* Metric.value(MutexMetrics.mutex.held)
+ *   const timeouts = yield* Metric.value(MutexMetrics.mutex.attempts.timeout)
  *   yield* Effect.log(`${held.value} leases held, ${timeouts.count} acquires timed out`)
  * })
  * ```
@@ -31,12 +31,11 @@ const milliseconds = (id: string, description: string, start: number) =>
     boundaries: Metric.exponentialBoundaries({ start, factor: 2, count: 22 })
   })
 
+const jobGauge = (id: string, description: string): Metric.Gauge<number> =>
+  Metric.gauge(id, { description, attributes: { time_unit: "milliseconds" } })
+
 /**
- * Counts attempts to acquire, by outcome.
- *
- * **Details**
- *
- * `refused` counts attempts that did not want to wait. An attempt that fails for its arguments alone does not count.
+ * Metrics of mutexes: attempts to acquire, waits, leases and their ends.
  *
  * **Example** (The share of attempts that time out)
  *
@@ -45,85 +44,10 @@ const milliseconds = (id: string, description: string, start: number) =>
  * import { Effect, Metric } from "effect"
  *
  * const share = Effect.map(
- *   Effect.all([Metric.value(MutexMetrics.attempts.timeout), Metric.value(MutexMetrics.attempts.granted)]),
+ *   Effect.all([Metric.value(MutexMetrics.mutex.attempts.timeout), Metric.value(MutexMetrics.mutex.attempts.granted)]),
  *   ([timeout, granted]) => timeout.count / Math.max(1, timeout.count + granted.count)
  * )
  * ```
- *
- * @category metrics
- * @since 0.1.0
- */
-export const attempts = counters(
-  "simba_mutex_acquire_attempts",
-  "Attempts to acquire a mutex, by outcome",
-  "outcome",
-  ["granted", "refused", "timeout", "interrupted", "error"]
-)
-
-/**
- * Measures the round trip of acquiring requests, which is the latency of the backend.
- *
- * @category metrics
- * @since 0.1.0
- */
-export const acquireLatency: Metric.Histogram<number> = milliseconds(
-  "simba_mutex_acquire_latency",
-  "Round trip of an acquiring request",
-  0.1
-)
-
-/**
- * Measures how long attempts waited for a mutex that was not free, however the wait ended.
- *
- * @category metrics
- * @since 0.1.0
- */
-export const waitTime: Metric.Histogram<number> = milliseconds(
-  "simba_mutex_wait_time",
-  "Time spent waiting for a mutex that was not free",
-  1
-)
-
-/**
- * Measures how long leases lasted, from just before the granting request to the release or loss.
- *
- * @category metrics
- * @since 0.1.0
- */
-export const holdTime: Metric.Histogram<number> = milliseconds(
-  "simba_mutex_hold_time",
-  "Time from the grant of a lease to its release or loss",
-  1
-)
-
-/**
- * Counts attempts to renew, once for each lease, by outcome.
- *
- * **Details**
- *
- * - `failed`: no usable answer.
- * - `lost`: the backend says that the lease is over.
- * - `notAlive`: not sent, because the option `isAlive` did not answer `true`.
- *
- * @category metrics
- * @since 0.1.0
- */
-export const renewals = counters(
-  "simba_mutex_renewals",
-  "Attempts to renew a lease, by outcome",
-  "outcome",
-  ["renewed", "failed", "lost", "notAlive"]
-)
-
-/**
- * Measures the time until the local deadline when a renewal succeeded.
- *
- * **Details**
- *
- * It is the transition minus the safety margin when all is well. Values that drift towards zero announce losses.
- *
- * Leases that are renewed together, up to 500, count once, by the one that had the least time left. With
- * `metricsByMutex` each lease counts.
  *
  * **Example** (How near a loss was)
  *
@@ -132,22 +56,10 @@ export const renewals = counters(
  * import { Effect, Metric } from "effect"
  *
  * const warn = Effect.flatMap(
- *   Metric.value(MutexMetrics.timeLeftAtRenewal),
+ *   Metric.value(MutexMetrics.mutex.timeLeftAtRenewal),
  *   ({ count, min }) => count > 0 && min < 1000 ? Effect.logWarning(`renewed ${min} ms before the end`) : Effect.void
  * )
  * ```
- *
- * @category metrics
- * @since 0.1.0
- */
-export const timeLeftAtRenewal: Metric.Histogram<number> = milliseconds(
-  "simba_mutex_time_left_at_renewal",
-  "Least time left until a local deadline when a renewal succeeded",
-  1
-)
-
-/**
- * Counts lost leases, by reason. A holder that goes on after its own release (`Released`) does not count.
  *
  * **Example** (All losses but those that an operator caused)
  *
@@ -155,34 +67,13 @@ export const timeLeftAtRenewal: Metric.Histogram<number> = milliseconds(
  * import { MutexMetrics } from "@effect-simba/core"
  * import { Effect, Metric } from "effect"
  *
- * const { ForcedRelease: _, ...unwanted } = MutexMetrics.losses
+ * const { ForcedRelease: _, ...unwanted } = MutexMetrics.mutex.losses
  *
  * const total = Effect.map(
  *   Effect.forEach(Object.values(unwanted), (metric) => Metric.value(metric)),
  *   (states) => states.reduce((sum, { count }) => sum + count, 0)
  * )
  * ```
- *
- * @category metrics
- * @since 0.1.0
- */
-export const losses = counters(
-  "simba_mutex_losses",
-  "Leases lost, by reason",
-  "reason",
-  ["Expired", "TakenOver", "Vanished", "BackendGone", "ForcedRelease"]
-)
-
-/**
- * Counts grants that a release passed on through the backend: handed over to a waiter, or freed for it.
- *
- * @category metrics
- * @since 0.1.0
- */
-export const handOffs: Metric.Counter<number> = counter("simba_mutex_hand_offs", "Grants that a release passed on")
-
-/**
- * Counts grants that a release passed on within the process, without the backend. See `localTurn`.
  *
  * **Example** (How many holders share one turn in the fleet's queue)
  *
@@ -191,7 +82,7 @@ export const handOffs: Metric.Counter<number> = counter("simba_mutex_hand_offs",
  * import { Effect, Metric } from "effect"
  *
  * const perTurn = Effect.map(
- *   Effect.all([Metric.value(MutexMetrics.localHandOffs), Metric.value(MutexMetrics.attempts.granted)]),
+ *   Effect.all([Metric.value(MutexMetrics.mutex.localHandOffs), Metric.value(MutexMetrics.mutex.attempts.granted)]),
  *   ([local, granted]) => granted.count / Math.max(1, granted.count - local.count)
  * )
  * ```
@@ -199,84 +90,119 @@ export const handOffs: Metric.Counter<number> = counter("simba_mutex_hand_offs",
  * @category metrics
  * @since 0.1.0
  */
-export const localHandOffs: Metric.Counter<number> = counter(
-  "simba_mutex_local_hand_offs",
-  "Grants that a release passed on within the process"
-)
+export const mutex = {
+  /**
+   * Counts attempts to acquire, by outcome.
+   *
+   * `refused` counts attempts that did not want to wait. An attempt that fails for its arguments alone does not count.
+   */
+  attempts: counters(
+    "simba_mutex_acquire_attempts",
+    "Attempts to acquire a mutex, by outcome",
+    "outcome",
+    ["granted", "refused", "timeout", "interrupted", "error"]
+  ),
+  /** Measures the round trip of acquiring requests, which is the latency of the backend. */
+  acquireLatency: milliseconds(
+    "simba_mutex_acquire_latency",
+    "Round trip of an acquiring request",
+    0.1
+  ),
+  /** Measures how long attempts waited for a mutex that was not free, however the wait ended. */
+  waitTime: milliseconds(
+    "simba_mutex_wait_time",
+    "Time spent waiting for a mutex that was not free",
+    1
+  ),
+  /** Shows how many attempts wait at present. */
+  waiters: Metric.gauge("simba_mutex_waiters", {
+    description: "Attempts that wait for a mutex"
+  }),
+  /** Shows how many leases are held at present. */
+  held: Metric.gauge("simba_mutex_held", { description: "Leases that are held" }),
+  /** Measures how long leases lasted, from just before the granting request to the release or loss. */
+  holdTime: milliseconds(
+    "simba_mutex_hold_time",
+    "Time from the grant of a lease to its release or loss",
+    1
+  ),
+  /**
+   * Counts attempts to renew, once for each lease, by outcome.
+   *
+   * - `failed`: no usable answer.
+   * - `lost`: the backend says that the lease is over.
+   * - `notAlive`: not sent, because the option `isAlive` did not answer `true`.
+   */
+  renewals: counters(
+    "simba_mutex_renewals",
+    "Attempts to renew a lease, by outcome",
+    "outcome",
+    ["renewed", "failed", "lost", "notAlive"]
+  ),
+  /**
+   * Measures the time until the local deadline when a renewal succeeded.
+   *
+   * It is the transition minus the safety margin when all is well. Values that drift towards zero announce losses.
+   *
+   * Leases that are renewed together, up to 500, count once, by the one that had the least time left. With
+   * `metricsByMutex` each lease counts.
+   */
+  timeLeftAtRenewal: milliseconds(
+    "simba_mutex_time_left_at_renewal",
+    "Least time left until a local deadline when a renewal succeeded",
+    1
+  ),
+  /** Counts lost leases, by reason. A holder that goes on after its own release (`Released`) does not count. */
+  losses: counters(
+    "simba_mutex_losses",
+    "Leases lost, by reason",
+    "reason",
+    ["Expired", "TakenOver", "Vanished", "BackendGone", "ForcedRelease"]
+  ),
+  /** Counts protected work that was still running when its server's lease had ended. See `onOverrun` of `Mutex.Options`. */
+  overruns: counter(
+    "simba_mutex_overruns",
+    "Protected work that outlived the server's lease"
+  ),
+  /** Counts grants that a release passed on through the backend: handed over to a waiter, or freed for it. */
+  handOffs: counter("simba_mutex_hand_offs", "Grants that a release passed on"),
+  /** Counts grants that a release passed on within the process, without the backend. See `localTurn`. */
+  localHandOffs: counter(
+    "simba_mutex_local_hand_offs",
+    "Grants that a release passed on within the process"
+  ),
+  /** Counts messages that could not be read. They are logged and skipped: something else may publish on these channels. */
+  malformedMessages: counter(
+    "simba_malformed_messages",
+    "Messages on a channel that could not be read"
+  )
+} as const
 
 /**
- * Counts protected work that was still running when its server's lease had ended. See `onOverrun` of `Mutex.Options`.
+ * Metrics of leaderships.
  *
  * @category metrics
  * @since 0.1.0
  */
-export const overruns: Metric.Counter<number> = counter(
-  "simba_mutex_overruns",
-  "Protected work that outlived the server's lease"
-)
+export const leadership = {
+  /** Counts leaderships that began. */
+  gained: counter("simba_leadership_gained", "Leaderships that began"),
+  /**
+   * Counts leaderships that ended.
+   *
+   * - `lost`: the lease was lost.
+   * - `released`: the contender stepped down or was stopped, or its scope closed.
+   */
+  ended: counters(
+    "simba_leadership_ended",
+    "Leaderships that ended, by how",
+    "how",
+    ["lost", "released"]
+  )
+} as const
 
 /**
- * Counts messages that could not be read. They are logged and skipped: something else may publish on these channels.
- *
- * @category metrics
- * @since 0.1.0
- */
-export const malformedMessages: Metric.Counter<number> = counter(
-  "simba_malformed_messages",
-  "Messages on a channel that could not be read"
-)
-
-/**
- * Shows how many attempts wait at present.
- *
- * @category metrics
- * @since 0.1.0
- */
-export const waiters: Metric.Gauge<number> = Metric.gauge("simba_mutex_waiters", {
-  description: "Attempts that wait for a mutex"
-})
-
-/**
- * Shows how many leases are held at present.
- *
- * @category metrics
- * @since 0.1.0
- */
-export const held: Metric.Gauge<number> = Metric.gauge("simba_mutex_held", { description: "Leases that are held" })
-
-/**
- * Counts leaderships that began.
- *
- * @category metrics
- * @since 0.1.0
- */
-export const leadershipsGained: Metric.Counter<number> = counter("simba_leadership_gained", "Leaderships that began")
-
-/**
- * Counts leaderships that ended.
- *
- * **Details**
- *
- * - `lost`: the lease was lost.
- * - `released`: the contender stepped down or was stopped, or its scope closed.
- *
- * @category metrics
- * @since 0.1.0
- */
-export const leadershipsEnded = counters(
-  "simba_leadership_ended",
-  "Leaderships that ended, by how",
-  "how",
-  ["lost", "released"]
-)
-
-/**
- * Counts runs of jobs, by outcome.
- *
- * **Details**
- *
- * - `failure`, `defect`: the run failed or died. A run that interrupts itself has failed.
- * - `interrupted`: the end of the leadership interrupted it.
+ * Metrics of jobs.
  *
  * **Example** (The runs that went wrong)
  *
@@ -285,7 +211,7 @@ export const leadershipsEnded = counters(
  * import { Effect, Metric } from "effect"
  *
  * const wrong = Effect.map(
- *   Effect.all([Metric.value(MutexMetrics.jobRuns.failure), Metric.value(MutexMetrics.jobRuns.defect)]),
+ *   Effect.all([Metric.value(MutexMetrics.jobs.runs.failure), Metric.value(MutexMetrics.jobs.runs.defect)]),
  *   ([failures, defects]) => failures.count + defects.count
  * )
  * ```
@@ -293,60 +219,43 @@ export const leadershipsEnded = counters(
  * @category metrics
  * @since 0.1.0
  */
-export const jobRuns = counters(
-  "simba_job_runs",
-  "Runs of jobs, by outcome",
-  "outcome",
-  ["success", "failure", "defect", "interrupted"]
-)
-
-/**
- * Counts the scheduled instants of jobs that nobody ran, by cause, with the labels `mutex` and `job_name`.
- *
- * **Details**
- *
- * - `noLeader`: nobody led then.
- * - `running`: the run before had not ended.
- * - `paused`: an operator paused the job.
- * - `outage`: the backend did not reply in time.
- *
- * @category metrics
- * @since 0.1.0
- */
-export const jobsMissed = counters(
-  "simba_job_missed",
-  "Scheduled instants that nobody ran, by cause",
-  "cause",
-  ["noLeader", "running", "paused", "outage"]
-)
-
-const jobGauge = (id: string, description: string): Metric.Gauge<number> =>
-  Metric.gauge(id, { description, attributes: { time_unit: "milliseconds" } })
-
-/**
- * Shows when the last run of a job began in the fleet, in milliseconds since 1970, with the labels `mutex` and
- * `job_name`. Each leader reports it, so take the maximum.
- *
- * @category metrics
- * @since 0.1.0
- */
-export const jobLastStart: Metric.Gauge<number> = jobGauge("simba_job_last_start", "When the last run of a job began")
-
-/**
- * Shows when the last successful run of a job ended in the fleet, as `jobLastStart` does.
- *
- * @category metrics
- * @since 0.1.0
- */
-export const jobLastSuccess: Metric.Gauge<number> = jobGauge(
-  "simba_job_last_success",
-  "When the last successful run of a job ended"
-)
-
-/**
- * Shows since when a job runs on this node, in milliseconds since 1970, and 0 while it does not run.
- *
- * @category metrics
- * @since 0.1.0
- */
-export const jobRunningSince: Metric.Gauge<number> = jobGauge("simba_job_running_since", "Since when a job runs, or 0")
+export const jobs = {
+  /**
+   * Counts runs of jobs, by outcome.
+   *
+   * - `failure`, `defect`: the run failed or died. A run that interrupts itself has failed.
+   * - `interrupted`: the end of the leadership interrupted it.
+   */
+  runs: counters(
+    "simba_job_runs",
+    "Runs of jobs, by outcome",
+    "outcome",
+    ["success", "failure", "defect", "interrupted"]
+  ),
+  /**
+   * Counts the scheduled instants of jobs that nobody ran, by cause, with the labels `mutex` and `job_name`.
+   *
+   * - `noLeader`: nobody led then.
+   * - `running`: the run before had not ended.
+   * - `paused`: an operator paused the job.
+   * - `outage`: the backend did not reply in time.
+   */
+  missed: counters(
+    "simba_job_missed",
+    "Scheduled instants that nobody ran, by cause",
+    "cause",
+    ["noLeader", "running", "paused", "outage"]
+  ),
+  /**
+   * Shows when the last run of a job began in the fleet, in milliseconds since 1970, with the labels `mutex` and
+   * `job_name`. Each leader reports it, so take the maximum.
+   */
+  lastStart: jobGauge("simba_job_last_start", "When the last run of a job began"),
+  /** Shows when the last successful run of a job ended in the fleet, as `lastStart` does. */
+  lastSuccess: jobGauge(
+    "simba_job_last_success",
+    "When the last successful run of a job ended"
+  ),
+  /** Shows since when a job runs on this node, in milliseconds since 1970, and 0 while it does not run. */
+  runningSince: jobGauge("simba_job_running_since", "Since when a job runs, or 0")
+} as const

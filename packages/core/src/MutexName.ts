@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import * as Schema from "effect/Schema"
 import { contenderProblem, mutexProblem } from "./internal/nameRules.ts"
+import { nameSchema } from "./internal/nameSchema.ts"
 
 /**
  * The name of a mutex: not blank, not starting with `}`.
@@ -25,11 +26,9 @@ import { contenderProblem, mutexProblem } from "./internal/nameRules.ts"
  * @category schemas
  * @since 0.1.0
  */
-export const MutexName = Schema.String.check(
-  Schema.makeFilter(mutexProblem, { expected: "a mutex name" }),
-  // Said again for generators of examples, which do not look into filters
-  Schema.isMinLength(1)
-).pipe(Schema.brand("@effect-simba/MutexName"))
+export const MutexName = nameSchema("a mutex name", mutexProblem).pipe(
+  Schema.brand("@effect-simba/MutexName")
+)
 
 /**
  * The checked name of a mutex.
@@ -38,37 +37,6 @@ export const MutexName = Schema.String.check(
  * @since 0.1.0
  */
 export type MutexName = typeof MutexName.Type
-
-/**
- * The name of a process: not blank, without `@@`, and without `@` at either end.
- *
- * **Example** (A name from the environment)
- *
- * ```ts
- * import { Mutex, MutexName } from "@effect-simba/core"
- * import { Config, Effect, Layer } from "effect"
- *
- * const MutexLive = Layer.unwrap(
- *   Effect.map(Config.schema(MutexName.ProcessName, "POD_NAME"), (processName) => Mutex.layer({ processName }))
- * )
- * ```
- *
- * @category schemas
- * @since 0.1.0
- */
-export const ProcessName = Schema.String.check(
-  Schema.makeFilter(contenderProblem, { expected: "a process name" }),
-  // Said again for generators of examples, which do not look into filters
-  Schema.isMinLength(1)
-).pipe(Schema.brand("@effect-simba/ProcessName"))
-
-/**
- * The checked name of a process.
- *
- * @category models
- * @since 0.1.0
- */
-export type ProcessName = typeof ProcessName.Type
 
 /**
  * The id of a lease in the backend, from the first attempt to acquire: `<counter>-<random>:<process name>`.
@@ -122,10 +90,10 @@ export type LeaseId = typeof LeaseId.Type
  * @category constructors
  * @since 0.1.0
  */
-export const processNameByUuid: Effect.Effect<ProcessName> = Effect.map(
+export const processNameByUuid: Effect.Effect<string> = Effect.map(
   Effect.all(Array.from({ length: 30 }, () => Random.nextIntBetween(0, 15))),
   (digits) => {
     let next = 0
-    return "xxxxxxxx-xxxx-4xxx-axxx-xxxxxxxxxxxx".replace(/x/g, () => digits[next++]!.toString(16)) as ProcessName
+    return "xxxxxxxx-xxxx-4xxx-axxx-xxxxxxxxxxxx".replace(/x/g, () => digits[next++]!.toString(16))
   }
 )

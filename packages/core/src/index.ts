@@ -109,8 +109,8 @@ export * as Mutex from "./Mutex.ts"
  * import { Effect, Metric } from "effect"
  *
  * const program = Effect.gen(function*() {
- *   const held = yield* Metric.value(MutexMetrics.held)
- *   const timeouts = yield* Metric.value(MutexMetrics.attempts.timeout)
+ *   const held = yield* Metric.value(MutexMetrics.mutex.held)
+ *   const timeouts = yield* Metric.value(MutexMetrics.mutex.attempts.timeout)
  *   yield* Effect.log(`${held.value} leases held, ${timeouts.count} acquires timed out`)
  * })
  * ```

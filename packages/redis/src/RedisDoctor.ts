@@ -3,7 +3,7 @@
  *
  * @since 0.1.0
  */
-import type { ServiceName } from "@effect-simba/core/streams/StreamName"
+import type { ServiceName } from "@effect-simba/core/streams/StreamStore"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"

@@ -21,21 +21,21 @@
  * import { Checker } from "@effect-simba/testkit"
  *
  * // They read the server alone
- * const always = [Checker.oneOwner, Checker.nothingIsLeft]
+ * const always = [Checker.rules.oneOwner, Checker.rules.nothingIsLeft]
  *
  * // For leases with tokens, where programs note `granted` and `ensured`
- * const leases = [Checker.tokensGrow, Checker.ensureTellsTheTruth, Checker.noFlapping({ recovery: "1 second" })]
+ * const leases = [Checker.rules.tokensGrow, Checker.rules.ensureTellsTheTruth, Checker.rules.noFlapping({ recovery: "1 second" })]
  *
  * // Where they note `begin`, `step`, `stopped`, `end`, and `writing`
- * const work = [Checker.workIsProtected, Checker.workNeverOverlaps, Checker.releasedAfterWork, Checker.writesAreFenced]
+ * const work = [Checker.rules.workIsProtected, Checker.rules.workNeverOverlaps, Checker.rules.releasedAfterWork, Checker.rules.writesAreFenced]
  *
  * // For locks that queue, where they note `waiting` and `waited`
  * const order = [
- *   Checker.firstComeFirstServed,
- *   Checker.inOrderWithinLines,
- *   Checker.servedInTurn({ barges: 0, turn: "5 seconds", recovery: "1 second" }),
- *   Checker.nobodyOversleeps({ bound: "2 seconds", afterLoss: "20 seconds" }),
- *   Checker.everybodyIsServed
+ *   Checker.rules.firstComeFirstServed,
+ *   Checker.rules.inOrderWithinLines,
+ *   Checker.rules.servedInTurn({ barges: 0, turn: "5 seconds", recovery: "1 second" }),
+ *   Checker.rules.nobodyOversleeps({ bound: "2 seconds", afterLoss: "20 seconds" }),
+ *   Checker.rules.everybodyIsServed
  * ]
  * ```
  *
@@ -81,22 +81,6 @@ import type { Checker as AnyChecker } from "./internal/simulation/setup.ts"
  */
 export type Checker = AnyChecker
 
-/**
- * An owner is followed by another only after its release, after its time was up, or after the server lost data.
- *
- * @category testing
- * @since 0.1.0
- */
-export const oneOwner: Checker = ownership.oneOwner
-
-/**
- * Each grant has a greater token than all before it, unless the server lost data, and its holder gets that token.
- *
- * @category testing
- * @since 0.1.0
- */
-export const tokensGrow: Checker = ownership.tokensGrow
-
 const whatTheServerSays = (name: string, kinds: ReadonlyArray<string>, act: string, timers: boolean): Checker => ({
   name,
   start: (view) => {
@@ -118,44 +102,7 @@ const whatTheServerSays = (name: string, kinds: ReadonlyArray<string>, act: stri
   }
 })
 
-/**
- * `ensure` passes before the local deadline only, and only while the server agrees.
- *
- * **Details**
- *
- * Exceptions: the server lost data since the grant, its wall clock stepped forward since the first request, the
- * client's was set while its machine slept, the process is in its first turn after a pause, or the lease was taken by
- * force and would not have ended yet.
- *
- * @category testing
- * @since 0.1.0
- */
-export const ensureTellsTheTruth: Checker = whatTheServerSays(
-  "ensure tells the truth",
-  ["ensured"],
-  "passed ensure",
-  false
-)
-
-/**
- * Protected work takes its steps only while its lease is in force on the server.
- *
- * **Details**
- *
- * The exceptions are those of `ensureTellsTheTruth`.
- *
- * @category testing
- * @since 0.1.0
- */
-export const workIsProtected: Checker = whatTheServerSays("work is protected", ["begin", "step"], "worked", true)
-
-/**
- * No process releases a resource that its own work still uses.
- *
- * @category testing
- * @since 0.1.0
- */
-export const releasedAfterWork: Checker = {
+const releasedAfterWork: Checker = {
   name: "released after the work ended",
   start: (view) => {
     const working = new Map<string, string>()
@@ -177,133 +124,7 @@ export const releasedAfterWork: Checker = {
   }
 }
 
-/**
- * Protected work does not begin while other work goes on, under another lease or the same.
- *
- * **Details**
- *
- * Exceptions: the process of the other work was paused past its deadline, the server lost data, or its wall clock was
- * stepped. From `stopped` on only finalizers run, which may go on.
- *
- * @category testing
- * @since 0.1.0
- */
-export const workNeverOverlaps: Checker = work.workNeverOverlaps
-
-/**
- * Resources that check tokens take no write with a smaller token after one with a larger.
- *
- * **Details**
- *
- * It watches `fencedKey` in Redis, unless the server lost data since, and a resource outside. The resource outside
- * refuses no write whose lease was in force on the server when it was sent, unless the server lost data or its wall
- * clock was stepped since.
- *
- * @category testing
- * @since 0.1.0
- */
-export const writesAreFenced: Checker = work.writesAreFenced
-
-/**
- * Among waiters that listen, the earliest place is granted first.
- *
- * **Details**
- *
- * Exceptions: somebody `unfair` takes the lock, the server lost data, its wall clock was stepped, or a fault touched
- * the waiter, since it queued. Ids of one `line` are not compared.
- *
- * @category testing
- * @since 0.1.0
- */
-export const firstComeFirstServed: Checker = arrivalOrder.firstComeFirstServed
-
-/**
- * Waiters of one process for one resource are served in the order in which they noted `waiting`.
- *
- * **Details**
- *
- * Exceptions: waiters that are unfair, give up, or were touched by a fault since. It is not among `all`: it fits locks
- * whose waiters form a line within the process.
- *
- * @category testing
- * @since 0.1.0
- */
-export const inOrderWithinLines: Checker = arrivalOrder.inOrderWithinLines
-
-/**
- * A grant that ends without work must have a reason.
- *
- * **Details**
- *
- * A grant comes to nothing when its holder has neither noted `granted` nor released it. Reasons are a fault that
- * touched the holder within `recovery` before the grant, or since, a loss of data, and a step of the server's clock.
- * `bound` (default 0) grants in a row may come to nothing without a reason. So it finds a lock that goes round and
- * round without work.
- *
- * @category testing
- * @since 0.1.0
- */
-export const noFlapping: (
-  options: { readonly recovery: Duration.Input; readonly bound?: number }
-) => Checker = turns.noFlapping
-
-/**
- * While a waiter listens undisturbed, no more grants go to others than were ahead of it when it queued, and `barges`.
- *
- * **Details**
- *
- * `barges` is how often others may come in between without queueing. Each turn takes at most `turn`. After a fault,
- * and `recovery`, a waiter counts anew.
- *
- * Nobody knows the place of `foreign` ids: their grants are barges, and they are not waited for. While there are
- * faults, a barge within `notice` (default zero) after the lock became free does not count: it has won a race against
- * the message to the next waiter, and may do so again and again.
- *
- * @category testing
- * @since 0.1.0
- */
-export const servedInTurn: (options: {
-  readonly barges: number
-  readonly turn: Duration.Input
-  readonly recovery: Duration.Input
-  readonly notice?: Duration.Input
-  readonly foreign?: (id: string) => boolean
-}) => Checker = turns.servedInTurn
-
-/**
- * While the lock is free, no undisturbed waiter sleeps longer than `bound`.
- *
- * **Details**
- *
- * The limit is `afterLoss` where the server lost the owner or its clock was stepped, or where several others are silent.
- * It counts from the moment at which a paused or suspended waiter continues. A disturbed waiter has `recovery` (default
- * zero) to try again: a command that is lost costs its timeout and the pause behind it.
- *
- * @category testing
- * @since 0.1.0
- */
-export const nobodyOversleeps: (options: {
-  readonly bound: Duration.Input
-  readonly afterLoss: Duration.Input
-  readonly recovery?: Duration.Input | undefined
-}) => Checker = waits.nobodyOversleeps
-
-/**
- * When faults are over, all present waiters are served before the liveness phase ends.
- *
- * @category testing
- * @since 0.1.0
- */
-export const everybodyIsServed: Checker = waits.everybodyIsServed
-
-/**
- * When all scopes are closed nothing is left: no keys but those that may stay, no subscription, connection, fiber or
- * timer.
- *
- * @category testing
- * @since 0.1.0
- */
-export const nothingIsLeft: Checker = {
+const nothingIsLeft: Checker = {
   name: "nothing is left behind",
   start: (view) => ({
     onClosed: () => {
@@ -319,6 +140,131 @@ export const nothingIsLeft: Checker = {
       for (const [what, count] of Object.entries(rest)) if (count > 0) view.violated(`${count} ${what} are left`)
     }
   })
+}
+
+/**
+ * Each rule by its name, for simulations that do not fit `all`.
+ *
+ * @category testing
+ * @since 0.1.0
+ */
+export const rules: {
+  /** An owner is followed by another only after its release, after its time was up, or after the server lost data. */
+  readonly oneOwner: Checker
+  /** Each grant has a greater token than all before it, unless the server lost data, and its holder gets that token. */
+  readonly tokensGrow: Checker
+  /**
+   * `ensure` passes before the local deadline only, and only while the server agrees.
+   *
+   * Exceptions: the server lost data since the grant, its wall clock stepped forward since the first request, the
+   * client's was set while its machine slept, the process is in its first turn after a pause, or the lease was taken by
+   * force and would not have ended yet.
+   */
+  readonly ensureTellsTheTruth: Checker
+  /**
+   * Protected work takes its steps only while its lease is in force on the server.
+   *
+   * The exceptions are those of `ensureTellsTheTruth`.
+   */
+  readonly workIsProtected: Checker
+  /** No process releases a resource that its own work still uses. */
+  readonly releasedAfterWork: Checker
+  /**
+   * Protected work does not begin while other work goes on, under another lease or the same.
+   *
+   * Exceptions: the process of the other work was paused past its deadline, the server lost data, or its wall clock was
+   * stepped. From `stopped` on only finalizers run, which may go on.
+   */
+  readonly workNeverOverlaps: Checker
+  /**
+   * Resources that check tokens take no write with a smaller token after one with a larger.
+   *
+   * It watches `fencedKey` in Redis, unless the server lost data since, and a resource outside. The resource outside
+   * refuses no write whose lease was in force on the server when it was sent, unless the server lost data or its wall
+   * clock was stepped since.
+   */
+  readonly writesAreFenced: Checker
+  /**
+   * Among waiters that listen, the earliest place is granted first.
+   *
+   * Exceptions: somebody `unfair` takes the lock, the server lost data, its wall clock was stepped, or a fault touched
+   * the waiter, since it queued. Ids of one `line` are not compared.
+   */
+  readonly firstComeFirstServed: Checker
+  /**
+   * Waiters of one process for one resource are served in the order in which they noted `waiting`.
+   *
+   * Exceptions: waiters that are unfair, give up, or were touched by a fault since. It is not among `all`: it fits locks
+   * whose waiters form a line within the process.
+   */
+  readonly inOrderWithinLines: Checker
+  /**
+   * A grant that ends without work must have a reason.
+   *
+   * A grant comes to nothing when its holder has neither noted `granted` nor released it. Reasons are a fault that
+   * touched the holder within `recovery` before the grant, or since, a loss of data, and a step of the server's clock.
+   * `bound` (default 0) grants in a row may come to nothing without a reason. So it finds a lock that goes round and
+   * round without work.
+   */
+  readonly noFlapping: (
+    options: { readonly recovery: Duration.Input; readonly bound?: number }
+  ) => Checker
+  /**
+   * While a waiter listens undisturbed, no more grants go to others than were ahead of it when it queued, and `barges`.
+   *
+   * `barges` is how often others may come in between without queueing. Each turn takes at most `turn`. After a fault,
+   * and `recovery`, a waiter counts anew.
+   *
+   * Nobody knows the place of `foreign` ids: their grants are barges, and they are not waited for. While there are
+   * faults, a barge within `notice` (default zero) after the lock became free does not count: it has won a race against
+   * the message to the next waiter, and may do so again and again.
+   */
+  readonly servedInTurn: (options: {
+    readonly barges: number
+    readonly turn: Duration.Input
+    readonly recovery: Duration.Input
+    readonly notice?: Duration.Input
+    readonly foreign?: (id: string) => boolean
+  }) => Checker
+  /**
+   * While the lock is free, no undisturbed waiter sleeps longer than `bound`.
+   *
+   * The limit is `afterLoss` where the server lost the owner or its clock was stepped, or where several others are silent.
+   * It counts from the moment at which a paused or suspended waiter continues. A disturbed waiter has `recovery` (default
+   * zero) to try again: a command that is lost costs its timeout and the pause behind it.
+   */
+  readonly nobodyOversleeps: (options: {
+    readonly bound: Duration.Input
+    readonly afterLoss: Duration.Input
+    readonly recovery?: Duration.Input | undefined
+  }) => Checker
+  /** When faults are over, all present waiters are served before the liveness phase ends. */
+  readonly everybodyIsServed: Checker
+  /**
+   * When all scopes are closed nothing is left: no keys but those that may stay, no subscription, connection, fiber or
+   * timer.
+   */
+  readonly nothingIsLeft: Checker
+} = {
+  oneOwner: ownership.oneOwner,
+  tokensGrow: ownership.tokensGrow,
+  ensureTellsTheTruth: whatTheServerSays(
+    "ensure tells the truth",
+    ["ensured"],
+    "passed ensure",
+    false
+  ),
+  workIsProtected: whatTheServerSays("work is protected", ["begin", "step"], "worked", true),
+  releasedAfterWork,
+  workNeverOverlaps: work.workNeverOverlaps,
+  writesAreFenced: work.writesAreFenced,
+  firstComeFirstServed: arrivalOrder.firstComeFirstServed,
+  inOrderWithinLines: arrivalOrder.inOrderWithinLines,
+  noFlapping: turns.noFlapping,
+  servedInTurn: turns.servedInTurn,
+  nobodyOversleeps: waits.nobodyOversleeps,
+  everybodyIsServed: waits.everybodyIsServed,
+  nothingIsLeft
 }
 
 /**
@@ -343,20 +289,20 @@ export const all = (options: {
   /** The `recovery` of `nobodyOversleeps` and `noFlapping`. Default: 0. */
   readonly recovery?: Duration.Input | undefined
 }): ReadonlyArray<Checker> => [
-  oneOwner,
-  tokensGrow,
-  ensureTellsTheTruth,
-  workIsProtected,
-  releasedAfterWork,
-  workNeverOverlaps,
-  writesAreFenced,
-  firstComeFirstServed,
-  nobodyOversleeps({
+  rules.oneOwner,
+  rules.tokensGrow,
+  rules.ensureTellsTheTruth,
+  rules.workIsProtected,
+  rules.releasedAfterWork,
+  rules.workNeverOverlaps,
+  rules.writesAreFenced,
+  rules.firstComeFirstServed,
+  rules.nobodyOversleeps({
     bound: options.sleepBound,
     afterLoss: options.sleepBoundAfterLoss ?? options.sleepBound,
     recovery: options.recovery
   }),
-  noFlapping({ recovery: options.recovery ?? 0 }),
-  everybodyIsServed,
-  nothingIsLeft
+  rules.noFlapping({ recovery: options.recovery ?? 0 }),
+  rules.everybodyIsServed,
+  rules.nothingIsLeft
 ]

@@ -188,6 +188,11 @@ export interface Options<E> {
   readonly liveness?: Duration.Input | undefined
   /** The longest that closed resources may take to be gone. Default: 30 seconds. */
   readonly closing?: Duration.Input | undefined
+  /**
+   * How many of its last writes the server can lose when the caller of `begin` makes it fail over. Default: 0, or as many as
+   * `faults` ask for.
+   */
+  readonly undoDepth?: number | undefined
 }
 
 /**
@@ -250,7 +255,8 @@ const setupOf = <E>(options: Options<E>): engine.Setup<E> => ({
   duration: millis(options.duration ?? "60 seconds"),
   calm: millis(options.calm ?? "5 seconds"),
   liveness: millis(options.liveness ?? "60 seconds"),
-  closing: millis(options.closing ?? "30 seconds")
+  closing: millis(options.closing ?? "30 seconds"),
+  undoDepth: options.undoDepth
 })
 
 const resultOf = (options: Options<never>, setup: engine.Setup<never>, outcome: engine.Outcome): Result => ({
@@ -294,7 +300,7 @@ const runWith = <E>(options: Options<E>, vm: LuaVm): Result => {
  *       seed: 1,
  *       program: holding,
  *       lock,
- *       checkers: [Checker.workIsProtected],
+ *       checkers: [Checker.rules.workIsProtected],
  *       duration: "10 seconds"
  *     })
  *     assert.isAbove(result.violations.length, 0)
@@ -305,18 +311,6 @@ const runWith = <E>(options: Options<E>, vm: LuaVm): Result => {
  * @since 0.1.0
  */
 export const run = <E>(options: Options<E>): Effect.Effect<Result> => Effect.map(loadVm, (vm) => runWith(options, vm))
-
-/**
- * Options of a simulation that its caller drives.
- *
- * @see {@link begin}
- * @category options
- * @since 0.1.0
- */
-export interface LiveOptions<E> extends Options<E> {
-  /** How many of its last writes the server can lose in a fail-over. Default: 0, or as many as `faults` ask for. */
-  readonly undoDepth?: number | undefined
-}
 
 /**
  * A simulation that its caller drives: it lets time pass and injects faults.
@@ -334,23 +328,6 @@ export interface Live extends live.Live {
   /** What came of it until now, as from `run`. */
   readonly result: () => Result
 }
-
-/**
- * A process of a simulation that its caller drives.
- *
- * **Example** (Who is paused)
- *
- * ```ts
- * import type { Simulation } from "@effect-simba/testkit"
- *
- * const paused = (live: Simulation.Live): ReadonlyArray<Simulation.LiveProcess> =>
- *   live.processes().filter(({ state }) => state === "paused")
- * ```
- *
- * @category models
- * @since 0.1.0
- */
-export type LiveProcess = live.LiveProcess
 
 /**
  * A request, a reply or a published message on its way.
@@ -411,9 +388,9 @@ export type Parcel = live.Parcel
  * @category running
  * @since 0.1.0
  */
-export const begin = <E>(options: LiveOptions<E>): Effect.Effect<Live> =>
+export const begin = <E>(options: Options<E>): Effect.Effect<Live> =>
   Effect.map(loadVm, (vm) => {
-    const setup = { ...setupOf(options), undoDepth: options.undoDepth } as engine.Setup<never>
+    const setup = setupOf(options) as engine.Setup<never>
     const running = beginSetup(setup, vm)
     return {
       ...live.make(running),
@@ -571,7 +548,7 @@ const explorable = <E>(plan: Plan<E>) => {
  *       clients: 2,
  *       program: acquire,
  *       lock,
- *       checkers: [Checker.oneOwner],
+ *       checkers: [Checker.rules.oneOwner],
  *       vary: { delays: [20] },
  *       duration: "1 second"
  *     }, { deviations: 1 })

@@ -23,21 +23,21 @@
  * import { Checker } from "@effect-simba/testkit"
  *
  * // They read the server alone
- * const always = [Checker.oneOwner, Checker.nothingIsLeft]
+ * const always = [Checker.rules.oneOwner, Checker.rules.nothingIsLeft]
  *
  * // For leases with tokens, where programs note `granted` and `ensured`
- * const leases = [Checker.tokensGrow, Checker.ensureTellsTheTruth, Checker.noFlapping({ recovery: "1 second" })]
+ * const leases = [Checker.rules.tokensGrow, Checker.rules.ensureTellsTheTruth, Checker.rules.noFlapping({ recovery: "1 second" })]
  *
  * // Where they note `begin`, `step`, `stopped`, `end`, and `writing`
- * const work = [Checker.workIsProtected, Checker.workNeverOverlaps, Checker.releasedAfterWork, Checker.writesAreFenced]
+ * const work = [Checker.rules.workIsProtected, Checker.rules.workNeverOverlaps, Checker.rules.releasedAfterWork, Checker.rules.writesAreFenced]
  *
  * // For locks that queue, where they note `waiting` and `waited`
  * const order = [
- *   Checker.firstComeFirstServed,
- *   Checker.inOrderWithinLines,
- *   Checker.servedInTurn({ barges: 0, turn: "5 seconds", recovery: "1 second" }),
- *   Checker.nobodyOversleeps({ bound: "2 seconds", afterLoss: "20 seconds" }),
- *   Checker.everybodyIsServed
+ *   Checker.rules.firstComeFirstServed,
+ *   Checker.rules.inOrderWithinLines,
+ *   Checker.rules.servedInTurn({ barges: 0, turn: "5 seconds", recovery: "1 second" }),
+ *   Checker.rules.nobodyOversleeps({ bound: "2 seconds", afterLoss: "20 seconds" }),
+ *   Checker.rules.everybodyIsServed
  * ]
  * ```
  *

@@ -30,7 +30,7 @@ export const options = (
   desk: Desk,
   first: (client: Simulation.Client) => Order | undefined,
   base: { readonly seed: string; readonly clients: number }
-): Simulation.LiveOptions<unknown> => ({
+): Simulation.Options<unknown> => ({
   ...base,
   program: (client) => {
     const streams = StreamClient.layer({

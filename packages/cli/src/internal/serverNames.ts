@@ -1,6 +1,6 @@
 /** The names of a server that complete a command line: `effect-simba --names WORD...`, which completion scripts call. */
 import * as Jobs from "@effect-simba/core/Jobs"
-import { ServiceName } from "@effect-simba/core/streams/StreamName"
+import { ServiceName } from "@effect-simba/core/streams/StreamStore"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Console from "effect/Console"

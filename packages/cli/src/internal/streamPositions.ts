@@ -1,6 +1,7 @@
 /** `streams seek`, `rewind` and `trim`: where the reading of a data stream goes on, and what is removed behind it. */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
-import { EntryId, type ServiceName, StreamName } from "@effect-simba/core/streams/StreamName"
+import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
+import type { ServiceName } from "@effect-simba/core/streams/StreamStore"
 import { fromRedis, Redis } from "@effect-simba/redis/RedisInternals"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"

@@ -1,8 +1,8 @@
 /** Reads for the `streams` commands: the services of a server, and the data streams of one. */
 import type { StoreError } from "@effect-simba/core/SimbaError"
-import { type EntryId, ServiceName, type StreamName } from "@effect-simba/core/streams/StreamName"
+import { type EntryId, type StreamName } from "@effect-simba/core/streams/StreamName"
 import type { DeadLetter, DeadMessage, ServiceState } from "@effect-simba/core/streams/StreamState"
-import { type Service, StreamStore } from "@effect-simba/core/streams/StreamStore"
+import { type Service, ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import { announcementField, fromRedis, Redis, scan, streamKeys as keys } from "@effect-simba/redis/RedisInternals"
 import { RedisTopology } from "@effect-simba/redis/RedisTopology"
 import * as RedisStreams from "@effect-simba/redis/streams/RedisStreams"

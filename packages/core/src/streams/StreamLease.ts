@@ -13,7 +13,8 @@ import type { FencingToken } from "../FencingToken.ts"
 import type { LeaseLost, StoreError } from "../SimbaError.ts"
 import type { StreamYielded } from "./StreamError.ts"
 import type { EntryId, StreamName } from "./StreamName.ts"
-import type { Checkpoint, Extent, RawMessage, StreamEnd } from "./StreamState.ts"
+import type { Checkpoint, Extent, RawMessage } from "./StreamState.ts"
+import type { StreamEnd } from "./StreamStore.ts"
 
 /**
  * A data stream that this consumer owns, renewed in the background until it is done, given up, handed over or lost.

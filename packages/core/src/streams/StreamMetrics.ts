@@ -11,8 +11,8 @@
  * import { Effect, Metric } from "effect"
  *
  * const program = Effect.gen(function*() {
- *   const owned = yield* Metric.value(StreamMetrics.owned)
- *   const expired = yield* Metric.value(StreamMetrics.losses.Expired)
+ *   const owned = yield* Metric.value(StreamMetrics.stream.owned)
+ *   const expired = yield* Metric.value(StreamMetrics.stream.losses.Expired)
  *   yield* Effect.log(`${owned.value} data streams owned, ${expired.count} leases ran out`)
  * })
  * ```
@@ -32,228 +32,141 @@ const milliseconds = (id: string, description: string, attributes: Record<string
     boundaries: Metric.exponentialBoundaries({ start: 1, factor: 2, count: 28 })
   })
 
-/**
- * Counts attempts to take a data stream, by outcome. `occupied` is contention: somebody holds a lease on it.
- *
- * @category metrics
- * @since 0.1.0
- */
-export const takes = counters(
-  "simba_stream_takes",
-  "Attempts to take a data stream, by outcome",
-  "outcome",
-  ["taken", "occupied", "recent", "gone", "deadLettered", "failed"]
-)
-
-/**
- * Counts data streams that this consumer took, by cause.
- *
- * **Details**
- *
- * - `announcement`: a new announcement.
- * - `start`: unfinished streams of its own after a restart.
- * - `sweep`: a sweep found the stream without an owner.
- * - `expiry`: the backend published that its lease ran out.
- * - `signal`: another consumer published that it was released.
- * - `name`: it was acquired by name.
- * - `handOver`: another consumer handed it over.
- *
- * @category metrics
- * @since 0.1.0
- */
-export const acquisitions = counters(
-  "simba_stream_acquisitions",
-  "Data streams taken, by source",
-  "source",
-  ["announcement", "start", "sweep", "expiry", "signal", "name", "handOver"]
-)
-
-/**
- * Counts attempts to renew, once for each lease, by outcome.
- *
- * **Details**
- *
- * - `failed`: no usable answer.
- * - `lost`: the backend says that the lease is over.
- *
- * @category metrics
- * @since 0.1.0
- */
-export const renewals = counters(
-  "simba_stream_renewals",
-  "Attempts to renew a stream lease, by outcome",
-  "outcome",
-  ["renewed", "failed", "lost"]
-)
-
-/**
- * Measures the time until the local deadline when a renewal succeeded. Values that drift towards zero announce losses.
- * Data streams that are renewed together count once, by the one that had the least time left.
- *
- * @category metrics
- * @since 0.1.0
- */
-export const timeLeftAtRenewal: Metric.Histogram<number> = milliseconds(
-  "simba_stream_time_left_at_renewal",
-  "Least time left until a local deadline when a renewal succeeded"
-)
-
-/**
- * Counts lost data streams, by reason.
- *
- * @category metrics
- * @since 0.1.0
- */
-export const losses = counters(
-  "simba_stream_losses",
-  "Stream leases lost, by reason",
-  "reason",
-  ["Expired", "TakenOver", "Vanished", "BackendGone", "Stalled"]
-)
-
-/**
- * Counts data streams whose ownership ended in order, by how.
- *
- * @category metrics
- * @since 0.1.0
- */
-export const ends = counters(
-  "simba_stream_ends",
-  "Leases that ended in order, by outcome",
-  "outcome",
-  ["done", "released", "handedOver", "deadLettered"]
-)
-
-/**
- * Measures how long data streams were owned, from just before the taking to the end or loss.
- *
- * @category metrics
- * @since 0.1.0
- */
-export const holdTime: Metric.Histogram<number> = milliseconds(
-  "simba_stream_hold_time",
-  "Time from the taking of a data stream to its end or loss"
-)
-
 const processing = (outcome: "success" | "failure" | "yielded" | "interrupted") =>
   milliseconds("simba_stream_processing_time", "Time that one run of a handler took, by outcome", { outcome })
 
 /**
- * Measures runs of handlers, by outcome. Its counts are the counts of runs.
- *
- * **Details**
- *
- * - `yielded`: the handler yielded the data stream.
- * - `interrupted`: the handler lost its data stream, or did not stop within the grace period.
+ * Metrics of the data streams that this process takes, owns and reads.
  *
  * @category metrics
  * @since 0.1.0
  */
-export const processingTime = {
-  success: processing("success"),
-  failure: processing("failure"),
-  yielded: processing("yielded"),
-  interrupted: processing("interrupted")
+export const stream = {
+  /** Counts attempts to take a data stream, by outcome. `occupied` is contention: somebody holds a lease on it. */
+  takes: counters(
+    "simba_stream_takes",
+    "Attempts to take a data stream, by outcome",
+    "outcome",
+    ["taken", "occupied", "recent", "gone", "deadLettered", "failed"]
+  ),
+  /**
+   * Counts data streams that this consumer took, by cause.
+   *
+   * - `announcement`: a new announcement.
+   * - `start`: unfinished streams of its own after a restart.
+   * - `sweep`: a sweep found the stream without an owner.
+   * - `expiry`: the backend published that its lease ran out.
+   * - `signal`: another consumer published that it was released.
+   * - `name`: it was acquired by name.
+   * - `handOver`: another consumer handed it over.
+   */
+  acquisitions: counters(
+    "simba_stream_acquisitions",
+    "Data streams taken, by source",
+    "source",
+    ["announcement", "start", "sweep", "expiry", "signal", "name", "handOver"]
+  ),
+  /** Shows how many data streams are owned at present. */
+  owned: gauge("simba_stream_owned", "Data streams that are owned"),
+  /** Measures how long data streams were owned, from just before the taking to the end or loss. */
+  holdTime: milliseconds(
+    "simba_stream_hold_time",
+    "Time from the taking of a data stream to its end or loss"
+  ),
+  /**
+   * Counts attempts to renew, once for each lease, by outcome.
+   *
+   * - `failed`: no usable answer.
+   * - `lost`: the backend says that the lease is over.
+   */
+  renewals: counters(
+    "simba_stream_renewals",
+    "Attempts to renew a stream lease, by outcome",
+    "outcome",
+    ["renewed", "failed", "lost"]
+  ),
+  /**
+   * Measures the time until the local deadline when a renewal succeeded. Values that drift towards zero announce losses.
+   * Data streams that are renewed together count once, by the one that had the least time left.
+   */
+  timeLeftAtRenewal: milliseconds(
+    "simba_stream_time_left_at_renewal",
+    "Least time left until a local deadline when a renewal succeeded"
+  ),
+  /** Counts lost data streams, by reason. */
+  losses: counters(
+    "simba_stream_losses",
+    "Stream leases lost, by reason",
+    "reason",
+    ["Expired", "TakenOver", "Vanished", "BackendGone", "Stalled"]
+  ),
+  /** Counts data streams whose ownership ended in order, by how. */
+  ends: counters(
+    "simba_stream_ends",
+    "Leases that ended in order, by outcome",
+    "outcome",
+    ["done", "released", "handedOver", "deadLettered"]
+  ),
+  /**
+   * Measures runs of handlers, by outcome. Its counts are the counts of runs.
+   *
+   * - `yielded`: the handler yielded the data stream.
+   * - `interrupted`: the handler lost its data stream, or did not stop within the grace period.
+   */
+  processingTime: {
+    success: processing("success"),
+    failure: processing("failure"),
+    yielded: processing("yielded"),
+    interrupted: processing("interrupted")
+  } as const,
+  /**
+   * Shows how many messages follow the checkpoints of the data streams that are owned here, read every 30 seconds. The label
+   * `service` names the service.
+   */
+  lag: gauge(
+    "simba_stream_lag",
+    "Messages behind the checkpoints of owned data streams"
+  ),
+  /** Shows how long the longest waiting of these messages has waited, in milliseconds, by its id and the time of the backend. */
+  lagAge: gauge(
+    "simba_stream_lag_age",
+    "Time for which the oldest message behind a checkpoint has waited"
+  ),
+  /** Counts places in data streams where messages were deleted before they were read. */
+  gaps: counter(
+    "simba_stream_gaps",
+    "Places where messages were deleted before they were read"
+  ),
+  /**
+   * Counts messages that went to the dead letters of their data stream, by reason: `undecodable` does not fit the schema, and
+   * the handler of `failed` failed in all its attempts.
+   */
+  deadMessages: counters(
+    "simba_stream_dead_messages",
+    "Messages that went to the dead letters, by reason",
+    "reason",
+    ["undecodable", "failed"]
+  ),
+  /**
+   * Counts signals that a data stream may be free: expired leases, and releases by other consumers.
+   *
+   * - `used`: the signal led to an attempt.
+   * - `dropped`: there was no room, and the sweep will find the stream.
+   * - `gap`: signals may have been missed.
+   */
+  signals: counters(
+    "simba_stream_signals",
+    "Signals that a data stream is free, by outcome",
+    "outcome",
+    ["used", "dropped", "gap"]
+  ),
+  /** Counts sweeps for data streams without an owner. */
+  sweeps: counter("simba_stream_sweeps", "Sweeps for orphaned data streams"),
+  /** Counts announcements that could not be read. They are in the dead letters. */
+  malformedAnnouncements: counter(
+    "simba_stream_malformed_announcements",
+    "Announcements that could not be read"
+  ),
+  /** Shows how many notifications wait to be read at present. */
+  queued: gauge("simba_stream_notifications_queued", "Notifications that wait")
 } as const
-
-/**
- * Counts signals that a data stream may be free: expired leases, and releases by other consumers.
- *
- * **Details**
- *
- * - `used`: the signal led to an attempt.
- * - `dropped`: there was no room, and the sweep will find the stream.
- * - `gap`: signals may have been missed.
- *
- * @category metrics
- * @since 0.1.0
- */
-export const signals = counters(
-  "simba_stream_signals",
-  "Signals that a data stream is free, by outcome",
-  "outcome",
-  ["used", "dropped", "gap"]
-)
-
-/**
- * Counts sweeps for data streams without an owner.
- *
- * @category metrics
- * @since 0.1.0
- */
-export const sweeps: Metric.Counter<number> = counter("simba_stream_sweeps", "Sweeps for orphaned data streams")
-
-/**
- * Counts announcements that could not be read. They are in the dead letters.
- *
- * @category metrics
- * @since 0.1.0
- */
-export const malformedAnnouncements: Metric.Counter<number> = counter(
-  "simba_stream_malformed_announcements",
-  "Announcements that could not be read"
-)
-
-/**
- * Counts places in data streams where messages were deleted before they were read.
- *
- * @category metrics
- * @since 0.1.0
- */
-export const gaps: Metric.Counter<number> = counter(
-  "simba_stream_gaps",
-  "Places where messages were deleted before they were read"
-)
-
-/**
- * Counts messages that went to the dead letters of their data stream, by reason: `undecodable` does not fit the schema, and
- * the handler of `failed` failed in all its attempts.
- *
- * @category metrics
- * @since 0.1.0
- */
-export const deadMessages = counters(
-  "simba_stream_dead_messages",
-  "Messages that went to the dead letters, by reason",
-  "reason",
-  ["undecodable", "failed"]
-)
-
-/**
- * Shows how many messages follow the checkpoints of the data streams that are owned here, read every 30 seconds. The label
- * `service` names the service.
- *
- * @category metrics
- * @since 0.1.0
- */
-export const lag: Metric.Gauge<number> = gauge(
-  "simba_stream_lag",
-  "Messages behind the checkpoints of owned data streams"
-)
-
-/**
- * Shows how long the longest waiting of these messages has waited, in milliseconds, by its id and the time of the backend.
- *
- * @category metrics
- * @since 0.1.0
- */
-export const lagAge: Metric.Gauge<number> = gauge(
-  "simba_stream_lag_age",
-  "Time for which the oldest message behind a checkpoint has waited"
-)
-
-/**
- * Shows how many data streams are owned at present.
- *
- * @category metrics
- * @since 0.1.0
- */
-export const owned: Metric.Gauge<number> = gauge("simba_stream_owned", "Data streams that are owned")
-
-/**
- * Shows how many notifications wait to be read at present.
- *
- * @category metrics
- * @since 0.1.0
- */
-export const queued: Metric.Gauge<number> = gauge("simba_stream_notifications_queued", "Notifications that wait")

@@ -4,7 +4,7 @@
  * @since 0.1.0
  */
 import type * as Duration from "effect/Duration"
-import type { ConsumerName, EntryId, StreamName } from "./StreamName.ts"
+import type { EntryId, StreamName } from "./StreamName.ts"
 
 /**
  * The state of a service.
@@ -39,7 +39,13 @@ export interface ServiceState {
     readonly pending: number
     readonly idle: Duration.Duration
   }>
-  readonly members: ReadonlyArray<Member>
+  /** The running consumers of this library, as the fleet knows them. */
+  readonly members: ReadonlyArray<{
+    readonly consumer: string
+    readonly session: string
+    readonly capacity: number
+    readonly owned: number
+  }>
   /** Whether the service is paused, and the data streams that are paused by name. */
   readonly paused: { readonly service: boolean; readonly streams: ReadonlyArray<StreamName> }
 }
@@ -124,31 +130,6 @@ export interface Extent {
   readonly added: number | undefined
   /** The largest id that was deleted by itself, not by trimming. Undefined before Redis 7.0. */
   readonly lastDeleted: EntryId | undefined
-}
-
-/**
- * Whether a data stream ended at its checkpoint.
- *
- * **Details**
- *
- * - `Open`: it did not. Messages may follow.
- * - `Ended`: it did, under this announcement. Or it did under an earlier one, and was deleted since.
- * - `Reopened`: it did under an earlier announcement, and exists. Messages may follow, up to the next end.
- * @category models
- * @since 0.1.0
- */
-export type StreamEnd = "Open" | "Reopened" | "Ended"
-
-/**
- * A consumer of ours as the fleet knows it. `session` is the first part of the epochs of its holdings.
- * @category models
- * @since 0.1.0
- */
-export interface Member {
-  readonly consumer: ConsumerName
-  readonly session: string
-  readonly capacity: number
-  readonly owned: number
 }
 
 /**

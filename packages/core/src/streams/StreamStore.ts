@@ -16,20 +16,94 @@ import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type { FencingToken } from "../FencingToken.ts"
 import * as names from "../internal/nameRules.ts"
+import { nameSchema } from "../internal/nameSchema.ts"
 import type { BackendError, InvalidConfig, StoreError } from "../SimbaError.ts"
 import type { Subscription } from "../Subscriber.ts"
-import type { ConsumerName, EntryId, ServiceName, StreamName } from "./StreamName.ts"
-import type {
-  Checkpoint,
-  DeadLetter,
-  DeadMessage,
-  Extent,
-  Lag,
-  Member,
-  RawMessage,
-  ServiceState,
-  StreamEnd
-} from "./StreamState.ts"
+import type { EntryId, StreamName } from "./StreamName.ts"
+import type { Checkpoint, DeadLetter, DeadMessage, Extent, Lag, RawMessage, ServiceState } from "./StreamState.ts"
+
+/**
+ * The name of a service: the consumers that share one load-balancer stream. Not blank.
+ *
+ * **Gotchas**
+ *
+ * On Redis Cluster a service carries the hash tag that its data streams carry too, such as `{orders}`.
+ *
+ * **Example** (A name from the environment)
+ *
+ * ```ts
+ * import * as StreamStore from "@effect-simba/core/streams/StreamStore"
+ * import { Config } from "effect"
+ *
+ * const service = Config.schema(StreamStore.ServiceName, "STREAM_SERVICE")
+ * ```
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const ServiceName = nameSchema("a service name", names.anyProblem).pipe(
+  Schema.brand("@effect-simba/ServiceName")
+)
+
+/**
+ * The checked name of a service.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type ServiceName = typeof ServiceName.Type
+
+/**
+ * The name of a consumer in the consumer group, `simba-consumer-<id>`. Without `@@`, and without `@` at its end.
+ *
+ * **Example** (Whether a consumer of the group can be one of the fleet)
+ *
+ * ```ts
+ * import * as StreamStore from "@effect-simba/core/streams/StreamStore"
+ * import { Schema } from "effect"
+ *
+ * const isConsumer = Schema.is(StreamStore.ConsumerName)
+ * ```
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const ConsumerName = nameSchema("a consumer name", names.consumerProblem).pipe(
+  Schema.brand("@effect-simba/ConsumerName")
+)
+
+/**
+ * The checked name of a consumer.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type ConsumerName = typeof ConsumerName.Type
+
+/**
+ * A consumer of ours as the fleet knows it. `session` is the first part of the epochs of its holdings.
+ * @category models
+ * @since 0.1.0
+ */
+export interface Member {
+  readonly consumer: ConsumerName
+  readonly session: string
+  readonly capacity: number
+  readonly owned: number
+}
+
+/**
+ * Whether a data stream ended at its checkpoint.
+ *
+ * **Details**
+ *
+ * - `Open`: it did not. Messages may follow.
+ * - `Ended`: it did, under this announcement. Or it did under an earlier one, and was deleted since.
+ * - `Reopened`: it did under an earlier announcement, and exists. Messages may follow, up to the next end.
+ * @category models
+ * @since 0.1.0
+ */
+export type StreamEnd = "Open" | "Reopened" | "Ended"
 
 /**
  * One service on the backend.
@@ -261,7 +335,7 @@ export interface Service {
  *
  * const checkpoint = Effect.fn(function*(service: string, stream: string) {
  *   const store = yield* StreamStore.StreamStore
- *   const opened = yield* store.open(StreamName.ServiceName.make(service))
+ *   const opened = yield* store.open(StreamStore.ServiceName.make(service))
  *   return yield* opened.checkpoint(StreamName.StreamName.make(stream))
  * }, Effect.scoped)
  * ```
@@ -344,14 +418,13 @@ export interface Held {
  * **Example** (Asking for the orphans of a sweep)
  *
  * ```ts
- * import type { StreamName } from "@effect-simba/core/streams"
  * import type * as StreamStore from "@effect-simba/core/streams/StreamStore"
  * import { Duration } from "effect"
  *
  * const lease = Duration.seconds(2)
  *
  * const requests = (
- *   consumer: StreamName.ConsumerName,
+ *   consumer: StreamStore.ConsumerName,
  *   pending: ReadonlyArray<StreamStore.Pending>,
  *   nextEpoch: () => StreamStore.Epoch
  * ) =>

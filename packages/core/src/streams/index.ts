@@ -79,8 +79,8 @@ export * as StreamMessages from "./StreamMessages.ts"
  * import { Effect, Metric } from "effect"
  *
  * const program = Effect.gen(function*() {
- *   const owned = yield* Metric.value(StreamMetrics.owned)
- *   const expired = yield* Metric.value(StreamMetrics.losses.Expired)
+ *   const owned = yield* Metric.value(StreamMetrics.stream.owned)
+ *   const expired = yield* Metric.value(StreamMetrics.stream.losses.Expired)
  *   yield* Effect.log(`${owned.value} data streams owned, ${expired.count} leases ran out`)
  * })
  * ```

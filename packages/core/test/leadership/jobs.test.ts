@@ -198,7 +198,7 @@ describe("runs that fail", () => {
       const counts = Effect.map(
         Effect.forEach(
           ["failure", "defect", "interrupted"] as const,
-          (how) => Metric.value(MutexMetrics.jobRuns[how])
+          (how) => Metric.value(MutexMetrics.jobs.runs[how])
         ),
         (states) => states.map(({ count }) => count)
       )

@@ -28,8 +28,8 @@ describe("renewing many leases", () => {
       for (const lease of leases) assert.isTrue(yield* lease.isHeld)
       const calls = ["guard 500", "guard 500", "guard 50"]
       assert.deepStrictEqual(yield* guards, [...calls, ...calls, ...calls])
-      assert.strictEqual(yield* count(MutexMetrics.renewals.renewed), 3 * 1050)
-      const left = yield* Metric.value(MutexMetrics.timeLeftAtRenewal)
+      assert.strictEqual(yield* count(MutexMetrics.mutex.renewals.renewed), 3 * 1050)
+      const left = yield* Metric.value(MutexMetrics.mutex.timeLeftAtRenewal)
       assert.deepInclude(left, { count: 3 * 3, min: left.max })
     }).pipe(Effect.scoped, Effect.provide(TestLive), isolated))
 
@@ -62,7 +62,7 @@ describe("renewing many leases", () => {
       yield* Mutex.acquire("second")
       yield* TestClock.adjust("9 seconds")
       assert.deepStrictEqual(yield* guards, ["guard 2"])
-      const left = yield* Metric.value(MutexMetrics.timeLeftAtRenewal)
+      const left = yield* Metric.value(MutexMetrics.mutex.timeLeftAtRenewal)
       assert.deepInclude(left, { count: 1, min: 5200, max: 5200 })
     }).pipe(Effect.scoped, Effect.provide(TestLive), isolated))
 
@@ -93,9 +93,9 @@ describe("renewing many leases", () => {
       const leases = yield* acquireMany(550)
       faults.guard = "hang"
       yield* TestClock.adjust("10900 millis")
-      assert.strictEqual(yield* count(MutexMetrics.renewals.failed), 0)
+      assert.strictEqual(yield* count(MutexMetrics.mutex.renewals.failed), 0)
       yield* TestClock.adjust("100 millis")
-      assert.strictEqual(yield* count(MutexMetrics.renewals.failed), 550)
+      assert.strictEqual(yield* count(MutexMetrics.mutex.renewals.failed), 550)
       faults.guard = "work"
       yield* TestClock.adjust("1 minute")
       for (const lease of leases) assert.isTrue(yield* lease.isHeld)
@@ -105,7 +105,7 @@ describe("renewing many leases", () => {
     Effect.gen(function*() {
       yield* acquireMany(3)
       yield* TestClock.adjust("1 hour")
-      assert.strictEqual(yield* count(MutexMetrics.renewals.failed), 0)
+      assert.strictEqual(yield* count(MutexMetrics.mutex.renewals.failed), 0)
       assert.strictEqual((yield* guards).length, 360)
     }).pipe(Effect.scoped, Effect.provide(TestLive), isolated))
 
@@ -114,9 +114,11 @@ describe("renewing many leases", () => {
       yield* acquireMany(3)
       yield* TestClock.adjust("25 seconds")
       for (let i = 0; i < 3; i++) {
-        const renewed = Metric.withAttributes(MutexMetrics.renewals.renewed, { mutex: `m${i}` })
+        const renewed = Metric.withAttributes(MutexMetrics.mutex.renewals.renewed, { mutex: `m${i}` })
         assert.strictEqual(yield* count(renewed), 2)
-        const left = yield* Metric.value(Metric.withAttributes(MutexMetrics.timeLeftAtRenewal, { mutex: `m${i}` }))
+        const left = yield* Metric.value(
+          Metric.withAttributes(MutexMetrics.mutex.timeLeftAtRenewal, { mutex: `m${i}` })
+        )
         assert.strictEqual(left.count, 2)
       }
     }).pipe(

@@ -124,7 +124,7 @@ describe("a waiter that leaves", () => {
       const leaving = yield* line.wait("leaving")
       yield* line.wait("timing", { timeout: "1 second" })
       yield* line.wait("served")
-      const gauges = Effect.all([Metric.value(MutexMetrics.waiters), Metric.value(MutexMetrics.held)])
+      const gauges = Effect.all([Metric.value(MutexMetrics.mutex.waiters), Metric.value(MutexMetrics.mutex.held)])
       assert.deepStrictEqual((yield* gauges).map(({ value }) => value), [3, 1])
       yield* Fiber.interrupt(leaving)
       yield* TestClock.adjust("2 seconds")
@@ -133,12 +133,12 @@ describe("a waiter that leaves", () => {
       assert.deepStrictEqual((yield* gauges).map(({ value }) => value), [0, 1])
       yield* line.letGo("served")
       assert.deepStrictEqual((yield* gauges).map(({ value }) => value), [0, 0])
-      const { count, max, min } = yield* Metric.value(MutexMetrics.waitTime)
+      const { count, max, min } = yield* Metric.value(MutexMetrics.mutex.waitTime)
       assert.deepStrictEqual([count, min, max], [3, 0, 2000])
       for (const [outcome, times] of [["granted", 2], ["interrupted", 1], ["timeout", 1], ["refused", 0]] as const) {
-        assert.strictEqual((yield* Metric.value(MutexMetrics.attempts[outcome])).count, times, outcome)
+        assert.strictEqual((yield* Metric.value(MutexMetrics.mutex.attempts[outcome])).count, times, outcome)
       }
-      assert.strictEqual((yield* Metric.value(MutexMetrics.handOffs)).count, 1)
+      assert.strictEqual((yield* Metric.value(MutexMetrics.mutex.handOffs)).count, 1)
     }).pipe(Effect.provide(TestLive), Effect.provideService(Metric.MetricRegistry, new Map())))
 })
 

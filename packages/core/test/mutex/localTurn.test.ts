@@ -281,7 +281,7 @@ describe("localTurn", () => {
       yield* holder.letGo
       yield* Fiber.joinAll(fibers)
       assert.strictEqual(served, 10_000)
-      assert.isAtLeast((yield* Metric.value(MutexMetrics.localHandOffs)).count, 98)
+      assert.isAtLeast((yield* Metric.value(MutexMetrics.mutex.localHandOffs)).count, 98)
     }).pipe(Effect.provide(TestLive), Effect.provideService(Metric.MetricRegistry, new Map())))
 
   it.effect.each([-1, "forever" as never, Infinity])("%s is refused", (localTurn) =>

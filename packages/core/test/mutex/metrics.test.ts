@@ -17,8 +17,8 @@ const histogram = (metric: Metric.Histogram<number>) =>
   Effect.map(Metric.value(metric), ({ count, max, min }) => ({ count, min, max }))
 
 const noGaugeIsUp = Effect.gen(function*() {
-  assert.strictEqual(yield* gauge(MutexMetrics.held), 0)
-  assert.strictEqual(yield* gauge(MutexMetrics.waiters), 0)
+  assert.strictEqual(yield* gauge(MutexMetrics.mutex.held), 0)
+  assert.strictEqual(yield* gauge(MutexMetrics.mutex.waiters), 0)
 })
 
 describe("metrics", () => {
@@ -44,7 +44,7 @@ describe("metrics", () => {
       yield* Effect.flip(Effect.scoped(Mutex.acquireIfAvailable("n")))
       yield* Effect.flip(Effect.scoped(Mutex.acquire(" ")))
       for (const outcome of ["granted", "refused", "timeout", "interrupted", "error"] as const) {
-        assert.strictEqual(yield* count(MutexMetrics.attempts[outcome]), 1, outcome)
+        assert.strictEqual(yield* count(MutexMetrics.mutex.attempts[outcome]), 1, outcome)
       }
     }).pipe(Effect.scoped, Effect.provide(TestLive), isolated))
 
@@ -58,14 +58,14 @@ describe("metrics", () => {
       yield* Scope.close(scope, Exit.void)
       yield* TestClock.adjust("2 seconds")
       yield* Fiber.join(waiter)
-      assert.deepStrictEqual(yield* histogram(MutexMetrics.waitTime), { count: 1, min: 3000, max: 3000 })
-      assert.deepStrictEqual(yield* histogram(MutexMetrics.holdTime), { count: 2, min: 2000, max: 3000 })
-      assert.strictEqual(yield* count(MutexMetrics.handOffs), 1)
+      assert.deepStrictEqual(yield* histogram(MutexMetrics.mutex.waitTime), { count: 1, min: 3000, max: 3000 })
+      assert.deepStrictEqual(yield* histogram(MutexMetrics.mutex.holdTime), { count: 2, min: 2000, max: 3000 })
+      assert.strictEqual(yield* count(MutexMetrics.mutex.handOffs), 1)
       faults.acquire = { late: "70 millis" }
       const late = yield* start(Effect.scoped(Mutex.acquire("n")))
       yield* TestClock.adjust("70 millis")
       yield* Fiber.join(late)
-      assert.deepStrictEqual(yield* histogram(MutexMetrics.acquireLatency), { count: 5, min: 0, max: 70 })
+      assert.deepStrictEqual(yield* histogram(MutexMetrics.mutex.acquireLatency), { count: 5, min: 0, max: 70 })
       yield* noGaugeIsUp
     }).pipe(Effect.provide(TestLive), isolated))
 
@@ -77,17 +77,21 @@ describe("metrics", () => {
         const lease = yield* Mutex.acquire("m")
         faults.guard = { late: "200 millis" }
         yield* TestClock.adjust("10200 millis")
-        assert.deepStrictEqual(yield* histogram(MutexMetrics.timeLeftAtRenewal), { count: 1, min: 5000, max: 5000 })
+        assert.deepStrictEqual(yield* histogram(MutexMetrics.mutex.timeLeftAtRenewal), {
+          count: 1,
+          min: 5000,
+          max: 5000
+        })
         faults.guard = "fail"
         yield* TestClock.adjust("20 seconds")
         assert.isFalse(yield* lease.isHeld)
-        assert.strictEqual(yield* count(MutexMetrics.renewals.renewed), 1)
-        assert.isAbove(yield* count(MutexMetrics.renewals.failed), 3)
-        assert.strictEqual(yield* count(MutexMetrics.losses.BackendGone), 1)
+        assert.strictEqual(yield* count(MutexMetrics.mutex.renewals.renewed), 1)
+        assert.isAbove(yield* count(MutexMetrics.mutex.renewals.failed), 3)
+        assert.strictEqual(yield* count(MutexMetrics.mutex.losses.BackendGone), 1)
         yield* Mutex.acquire("n", { isAlive: Effect.succeed(false) })
         yield* TestClock.adjust("20 seconds")
-        assert.isAbove(yield* count(MutexMetrics.renewals.notAlive), 3)
-        assert.strictEqual(yield* count(MutexMetrics.losses.Expired), 1)
+        assert.isAbove(yield* count(MutexMetrics.mutex.renewals.notAlive), 3)
+        assert.strictEqual(yield* count(MutexMetrics.mutex.losses.Expired), 1)
         yield* noGaugeIsUp
       }).pipe(Effect.scoped, Effect.provide(TestLive), isolated),
     { tags: ["B15"] }
@@ -104,15 +108,15 @@ describe("metrics", () => {
         const granted = yield* start(Effect.scoped(Mutex.acquire("a")))
         const interrupted = yield* start(Effect.scoped(Mutex.acquire("b")))
         const timing = yield* start(Effect.flip(Effect.scoped(Mutex.acquire("b", { timeout: "2 seconds" }))))
-        assert.strictEqual(yield* gauge(MutexMetrics.held), 3)
-        assert.strictEqual(yield* gauge(MutexMetrics.waiters), 3)
+        assert.strictEqual(yield* gauge(MutexMetrics.mutex.held), 3)
+        assert.strictEqual(yield* gauge(MutexMetrics.mutex.waiters), 3)
         yield* Scope.close(scope, Exit.void)
         yield* Fiber.join(granted)
         yield* Fiber.interrupt(interrupted)
         yield* TestClock.adjust("2 seconds")
         yield* Fiber.joinAll([timing, expired])
-        assert.strictEqual(yield* gauge(MutexMetrics.held), 1)
-        assert.strictEqual(yield* gauge(MutexMetrics.waiters), 0)
+        assert.strictEqual(yield* gauge(MutexMetrics.mutex.held), 1)
+        assert.strictEqual(yield* gauge(MutexMetrics.mutex.waiters), 0)
         // A grant that nobody waits for any more
         faults.acquire = { late: "500 millis" }
         const unwanted = yield* start(Effect.scoped(Mutex.acquire("d")))
@@ -127,10 +131,10 @@ describe("metrics", () => {
       yield* Effect.scoped(Effect.gen(function*() {
         const context = yield* Layer.build(TestLive)
         yield* Scope.provide(Effect.provide(Mutex.acquire("m"), context), scope)
-        assert.strictEqual(yield* gauge(MutexMetrics.held), 1)
+        assert.strictEqual(yield* gauge(MutexMetrics.mutex.held), 1)
       }))
       yield* noGaugeIsUp
-      assert.strictEqual(yield* count(MutexMetrics.losses.BackendGone), 1)
+      assert.strictEqual(yield* count(MutexMetrics.mutex.losses.BackendGone), 1)
       yield* Scope.close(scope, Exit.void)
       yield* noGaugeIsUp
     }).pipe(isolated))
@@ -153,9 +157,9 @@ describe("metrics", () => {
       yield* Mutex.withLock("a")(Effect.void)
       yield* Mutex.withLock("b")(Effect.void)
       assert.includeMembers([...yield* labels], ["mutex=a", "mutex=b"])
-      const granted = Metric.withAttributes(MutexMetrics.attempts.granted, { mutex: "a" })
+      const granted = Metric.withAttributes(MutexMetrics.mutex.attempts.granted, { mutex: "a" })
       assert.strictEqual(yield* count(granted), 2)
-      assert.strictEqual(yield* gauge(Metric.withAttributes(MutexMetrics.held, { mutex: "a" })), 0)
+      assert.strictEqual(yield* gauge(Metric.withAttributes(MutexMetrics.mutex.held, { mutex: "a" })), 0)
     }).pipe(
       Effect.provide(Mutex.layerMemory({ metricsByMutex: true })),
       isolated
@@ -310,6 +314,6 @@ it.effect("there are tokens, several mutexes at once, an inspection and figures"
     assert.isAbove(group.tokens.get("a")!, token)
     const state = yield* Mutex.inspect("b")
     assert.strictEqual(state.token, group.tokens.get("b"))
-    assert.strictEqual((yield* Metric.value(MutexMetrics.held)).value, 2)
-    assert.strictEqual((yield* Metric.value(MutexMetrics.attempts.granted)).count, 3)
+    assert.strictEqual((yield* Metric.value(MutexMetrics.mutex.held)).value, 2)
+    assert.strictEqual((yield* Metric.value(MutexMetrics.mutex.attempts.granted)).count, 3)
   }).pipe(Effect.provide(TestLive), Effect.provideService(Metric.MetricRegistry, new Map())), { tags: ["S24"] })

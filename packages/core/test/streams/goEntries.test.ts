@@ -1,6 +1,6 @@
 /** When an entry of a Go consumer may be taken: after its lock was seen, or after a long time. */
-import { ConsumerName, EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
-import type { Pending } from "@effect-simba/core/streams/StreamStore"
+import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
+import { ConsumerName, type Pending } from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration } from "effect"
 import { GoEntries } from "../../src/streams/internal/goEntries.ts"

@@ -32,7 +32,7 @@ const ownedBy = (table: StreamTable, stream: string, token: number, entry = "1-0
   new OwnedStream({
     stream: StreamName.StreamName.make(stream),
     entry: StreamName.EntryId.make(entry),
-    consumer: StreamName.ConsumerName.make("simba-consumer-a"),
+    consumer: StreamStore.ConsumerName.make("simba-consumer-a"),
     epoch: StreamStore.Epoch.make(`session00000.${token}`),
     token: token as FencingToken,
     info: {},

@@ -92,7 +92,7 @@ describe("process", () => {
       lease.offset = 2
       lease.trim(2)
       const { gaps, onGap } = collected()
-      const before = yield* Metric.value(StreamMetrics.gaps)
+      const before = yield* Metric.value(StreamMetrics.stream.gaps)
       const { run, seen } = processing(lease, { onGap })
       const fiber = yield* start(run)
       yield* Effect.yieldNow
@@ -110,7 +110,7 @@ describe("process", () => {
       const missed = gaps.slice(1).map((gap) => Number(gap.split(" ")[2]))
       assert.strictEqual(missed.reduce((a, b) => a + b), 5 * (2000 - 101))
       assert.strictEqual(
-        yield* Effect.map(Metric.value(StreamMetrics.gaps), ({ count }) => count - before.count),
+        yield* Effect.map(Metric.value(StreamMetrics.stream.gaps), ({ count }) => count - before.count),
         gaps.length
       )
       // Each is reported once
@@ -638,7 +638,7 @@ describe("attempts", () => {
     Effect.gen(function*() {
       const lease = three()
       const { at, run, seen } = failing(lease)
-      const { failed } = StreamMetrics.deadMessages
+      const { failed } = StreamMetrics.stream.deadMessages
       const before = yield* Metric.value(failed)
       const fiber = yield* start(run)
       yield* TestClock.adjust("3 minutes")

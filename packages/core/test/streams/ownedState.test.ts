@@ -35,7 +35,7 @@ describe("The states of a data stream at its owner", () => {
 
 describe("A data stream at its owner", () => {
   const member = {
-    consumer: StreamName.ConsumerName.make("simba-consumer-b"),
+    consumer: StreamStore.ConsumerName.make("simba-consumer-b"),
     session: "session00001",
     capacity: 1,
     owned: 0
@@ -44,7 +44,7 @@ describe("A data stream at its owner", () => {
     new OwnedStream({
       stream: StreamName.StreamName.make("orders:eu"),
       entry: StreamName.EntryId.make("1-0"),
-      consumer: StreamName.ConsumerName.make("simba-consumer-a"),
+      consumer: StreamStore.ConsumerName.make("simba-consumer-a"),
       epoch: StreamStore.Epoch.make("session00000.1"),
       token: 1 as FencingToken,
       info: {},

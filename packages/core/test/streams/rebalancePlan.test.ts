@@ -1,4 +1,4 @@
-import type { Member } from "@effect-simba/core/streams/StreamState"
+import type { Member } from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Random, Schema } from "effect"
 import * as sharing from "../../src/streams/internal/rebalancePlan.ts"

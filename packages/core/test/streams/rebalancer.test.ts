@@ -244,11 +244,11 @@ describe("balance", () => {
       const b = yield* open("b", { rebalance: true, sweepInterval: "500 millis" })
       yield* a.serve(2, (lease) => Effect.andThen(lease.revoked, lease.yield))
       yield* TestClock.adjust("20 seconds")
-      const before = yield* Metric.value(StreamMetrics.acquisitions.handOver)
+      const before = yield* Metric.value(StreamMetrics.stream.acquisitions.handOver)
       yield* b.start(b.client.run(Effect.never))
       yield* TestClock.adjust("30 seconds")
       assert.deepStrictEqual([yield* count(a), yield* count(b)], [1, 1])
-      const { count: adopted } = yield* Metric.value(StreamMetrics.acquisitions.handOver)
+      const { count: adopted } = yield* Metric.value(StreamMetrics.stream.acquisitions.handOver)
       assert.strictEqual(adopted - before.count, 1)
     })))
 

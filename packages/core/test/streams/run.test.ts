@@ -324,8 +324,10 @@ describe("handlers that fail", () => {
       yield* TestClock.adjust("2 seconds")
       assert.deepStrictEqual(backend.done, ["s1"])
       assert.deepStrictEqual(yield* owned(a), [])
-      assert.strictEqual((yield* Metric.value(StreamMetrics.ends.done)).count, 1)
-      for (const loss of Object.values(StreamMetrics.losses)) assert.strictEqual((yield* Metric.value(loss)).count, 0)
+      assert.strictEqual((yield* Metric.value(StreamMetrics.stream.ends.done)).count, 1)
+      for (const loss of Object.values(StreamMetrics.stream.losses)) {
+        assert.strictEqual((yield* Metric.value(loss)).count, 0)
+      }
     })).pipe(Effect.provideService(Metric.MetricRegistry, new Map())), { tags: ["G17"] })
 
   it.effect("a done that is refused for good ends the lease", () =>

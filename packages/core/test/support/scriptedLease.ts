@@ -4,8 +4,8 @@ import { FencingToken } from "@effect-simba/core/FencingToken"
 import { StreamYielded } from "@effect-simba/core/streams/StreamError"
 import { StreamLease } from "@effect-simba/core/streams/StreamLease"
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
-import type { RawMessage, StreamEnd } from "@effect-simba/core/streams/StreamState"
-import { compareEntryIds } from "@effect-simba/core/streams/StreamStore"
+import type { RawMessage } from "@effect-simba/core/streams/StreamState"
+import { compareEntryIds, type StreamEnd } from "@effect-simba/core/streams/StreamStore"
 import { Deferred, Duration, Effect, Inspectable, Latch, Layer, Option, Pipeable } from "effect"
 
 const outage = new SimbaError.BackendError({ operation: "test", isRetryable: true, cause: new Error("no connection") })

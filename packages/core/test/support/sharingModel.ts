@@ -1,5 +1,5 @@
 /** A fleet that shares streams by `sharing.ts`: what each knows is old, and hand-overs take their time. */
-import type { Member } from "@effect-simba/core/streams/StreamState"
+import type { Member } from "@effect-simba/core/streams/StreamStore"
 import * as sharing from "../../src/streams/internal/rebalancePlan.ts"
 
 export interface Start {

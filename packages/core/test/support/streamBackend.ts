@@ -47,7 +47,7 @@ export class Backend {
   readonly running = new Map<string, string>()
   readonly checkpoints = new Map<string, StreamName.EntryId>()
   readonly dead: Array<StreamState.DeadLetter> = []
-  readonly members = new Map<string, StreamState.Member & { readonly until: number }>()
+  readonly members = new Map<string, StreamStore.Member & { readonly until: number }>()
   /** Data streams that ended, and under which entry. */
   readonly ended = new Map<string, string>()
   /** Data streams that were deleted. */
@@ -250,7 +250,7 @@ export class Backend {
           const page = found.slice(0, count)
           return {
             entries: page.map((row) => ({
-              consumer: row.owner as StreamName.ConsumerName,
+              consumer: row.owner as StreamStore.ConsumerName,
               idle: Duration.millis(this.now() - row.delivered),
               deliveries: row.deliveries,
               goConsumer: this.goConsumers.has(row.owner!)

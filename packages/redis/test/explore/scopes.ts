@@ -37,7 +37,7 @@ const plan = (
   clients,
   program,
   lock: lockModel.make(resources),
-  checkers: [Checker.inOrderWithinLines, ...Checker.all(bounds)],
+  checkers: [Checker.rules.inOrderWithinLines, ...Checker.all(bounds)],
   duration: "7 seconds",
   calm: "100 millis",
   liveness: "20 seconds",
@@ -87,13 +87,13 @@ export const scopes: Readonly<Record<string, Scope>> = {
         : process((client) => Effect.andThen(inTurn(client), hold("a", 50)))(client), {
       lock: mixedLock,
       checkers: [
-        Checker.oneOwner,
-        oursOnly(Checker.tokensGrow),
-        Checker.ensureTellsTheTruth,
-        Checker.workIsProtected,
-        Checker.releasedAfterWork,
-        Checker.workNeverOverlaps,
-        Checker.everybodyIsServed
+        Checker.rules.oneOwner,
+        oursOnly(Checker.rules.tokensGrow),
+        Checker.rules.ensureTellsTheTruth,
+        Checker.rules.workIsProtected,
+        Checker.rules.releasedAfterWork,
+        Checker.rules.workNeverOverlaps,
+        Checker.rules.everybodyIsServed
       ],
       vary: { losses: false, interruptions: false, setAside: [] }
     })

@@ -4,7 +4,7 @@ import * as MutexConfig from "@effect-simba/core/MutexConfig"
 import { BackendError } from "@effect-simba/core/SimbaError"
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import * as StreamName from "@effect-simba/core/streams/StreamName"
-import { StreamStore } from "@effect-simba/core/streams/StreamStore"
+import { ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import { ConfigProvider, Effect, Layer, Schema } from "effect"
 import * as url from "../../src/internal/client/ioredis/url.ts"
 import * as mutexEnvironment from "../../src/internal/mutex/environment.ts"
@@ -151,7 +151,7 @@ const runs: ReadonlyArray<readonly [name: string, run: Run]> = [
     return [env, within(env)(Effect.flatMap(streamEnvironment.complete({ service: "svc" }), streamClient))]
   }],
   ["the name of a data stream", decoding(StreamName.StreamName, "orders:1")],
-  ["the name of a service", decoding(StreamName.ServiceName, "orders")],
+  ["the name of a service", decoding(ServiceName, "orders")],
   ["the id of an entry", decoding(StreamName.EntryId, "1763733691000-0")]
 ]
 

@@ -61,7 +61,7 @@ describe("RedisSimulation", () => {
       const found = results.flatMap(({ violations }) =>
         violations.map(({ checker }) => checker)
       )
-      assert.include(found, Checker.workNeverOverlaps.name)
+      assert.include(found, Checker.rules.workNeverOverlaps.name)
     }))
 
   it.effect("is needed: the checkers misjudge the mutex by its keys alone", () =>

@@ -153,7 +153,7 @@ describe("The mutex on a simulated Redis", () => {
         assert.deepStrictEqual(fenced.violations, [])
         assert.isAbove(fenced.stale, 0)
         const careless = yield* staleWrites("careless", seeds)
-        assert.include(careless.violations, Checker.writesAreFenced.name)
+        assert.include(careless.violations, Checker.rules.writesAreFenced.name)
       })
   )
 
@@ -164,7 +164,7 @@ describe("The mutex on a simulated Redis", () => {
         wakeUps: (mutex, id) => Effect.map(store.wakeUps(mutex, id), (real) => ({ ...real, next: Effect.never }))
       }))
       const settings = { ...loadOf(1).settings, resources: ["a"], workers: 2, rest: 50, contenders: 0, unfair: 0 }
-      const checker = Checker.noFlapping({ recovery: 0 })
+      const checker = Checker.rules.noFlapping({ recovery: 0 })
       const run = (busy: ReturnType<typeof program>) =>
         Effect.map(
           Simulation.run(mutexPlan(1, { enabled: [], checkers: [checker], program: busy })),
@@ -204,7 +204,11 @@ describe("The mutex on a simulated Redis", () => {
         Effect.map(
           Effect.forEach([1, 2, 3, 4], (seed) =>
             Simulation.run(
-              run(seed, { enabled, faults, checkers: [Checker.everybodyIsServed] }, wrong({ ...settings, throws }))
+              run(
+                seed,
+                { enabled, faults, checkers: [Checker.rules.everybodyIsServed] },
+                wrong({ ...settings, throws })
+              )
             )),
           (results) => [...new Set(results.flatMap(({ violations }) => violations.map(({ checker }) => checker)))]
         )
@@ -224,8 +228,8 @@ describe("The mutex on a simulated Redis", () => {
 
   it.effect("commands that hang are found where a fleet does not stand them", () =>
     Effect.map(finds(["hang"], false, (settings) => program(settings, undefined, unlimited)), ({ alone, mixed }) => {
-      assert.deepStrictEqual(alone, [[Checker.everybodyIsServed.name], []])
-      assert.deepStrictEqual(mixed, [[Checker.everybodyIsServed.name], []])
+      assert.deepStrictEqual(alone, [[Checker.rules.everybodyIsServed.name], []])
+      assert.deepStrictEqual(mixed, [[Checker.rules.everybodyIsServed.name], []])
     }))
 
   it.effect("deaf subscribers are served in the end: waiters poll, and find that they own a mutex by a whole lease", () =>
@@ -241,7 +245,7 @@ describe("The mutex on a simulated Redis", () => {
         release: (request) => store.release({ ...request, unfair: true })
       }))
       const settings = { ...loadOf(1).settings, resources: ["a"], workers: 3, rest: 20, contenders: 0, unfair: 0 }
-      const checker = Checker.servedInTurn({ barges: 0, turn: "1 minute", recovery: 0 })
+      const checker = Checker.rules.servedInTurn({ barges: 0, turn: "1 minute", recovery: 0 })
       const run = (busy: ReturnType<typeof program>) =>
         Effect.map(
           Simulation.run(mutexPlan(1, { enabled: ["messageDelay"], checkers: [checker], program: busy })),

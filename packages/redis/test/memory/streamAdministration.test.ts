@@ -87,8 +87,8 @@ describe("lag", () => {
       yield* StreamClient.announce("orders:eu")
       yield* add(1, 2, 3)
       const gauges = Effect.all([
-        Metric.value(Metric.withAttributes(StreamMetrics.lag, { service: "orders" })),
-        Metric.value(Metric.withAttributes(StreamMetrics.lagAge, { service: "orders" }))
+        Metric.value(Metric.withAttributes(StreamMetrics.stream.lag, { service: "orders" })),
+        Metric.value(Metric.withAttributes(StreamMetrics.stream.lagAge, { service: "orders" }))
       ])
       yield* consumer((n) => n === 2 ? Effect.sleep("1 minute") : Effect.void)
       assert.deepInclude(yield* StreamClient.lag("orders:eu"), { messages: 2, isCounted: true })
@@ -106,7 +106,7 @@ describe("trim", () => {
     Effect.gen(function*() {
       yield* StreamClient.announce("orders:eu")
       const { seen } = yield* consumer((n) => n % 150 === 0 ? Effect.sleep("5 minutes") : Effect.void)
-      const before = yield* Metric.value(StreamMetrics.gaps)
+      const before = yield* Metric.value(StreamMetrics.stream.gaps)
       yield* add(...Array.from({ length: 300 }, (_, i) => i + 1))
       yield* TestClock.adjust("1 minute")
       assert.strictEqual(seen.at(-1), 150)
@@ -119,7 +119,7 @@ describe("trim", () => {
       yield* add(301)
       yield* TestClock.adjust("1 minute")
       assert.strictEqual(seen.at(-1), 301)
-      assert.strictEqual((yield* Metric.value(StreamMetrics.gaps)).count, before.count)
+      assert.strictEqual((yield* Metric.value(StreamMetrics.stream.gaps)).count, before.count)
     }).pipe(Effect.provide(Live)))
 
   it.effect("leaves what another program's consumer group has not read or acknowledged", () =>

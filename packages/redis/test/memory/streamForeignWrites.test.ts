@@ -1,6 +1,6 @@
 /** What the scripts of data streams make of entries and keys that others write. */
-import { EntryId, ServiceName } from "@effect-simba/core/streams/StreamName"
-import { type Held, StreamStore } from "@effect-simba/core/streams/StreamStore"
+import { EntryId } from "@effect-simba/core/streams/StreamName"
+import { type Held, ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Option } from "effect"
 import { Redis } from "effect/persistence/Redis"

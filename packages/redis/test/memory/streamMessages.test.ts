@@ -1,4 +1,5 @@
-import { EntryId, ServiceName, StreamName } from "@effect-simba/core/streams/StreamName"
+import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
+import { ServiceName } from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import * as StreamKeys from "../../src/streams/internal/keys.ts"

@@ -1,7 +1,7 @@
 /** Data streams on servers with events, on a Cluster, and in an outage. */
 import { BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
-import { EntryId, ServiceName, StreamName } from "@effect-simba/core/streams/StreamName"
-import { StreamStore } from "@effect-simba/core/streams/StreamStore"
+import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
+import { ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import * as RedisTopology from "@effect-simba/redis/RedisTopology"
 import * as RedisStreams from "@effect-simba/redis/streams/RedisStreams"
 import * as TestRedis from "@effect-simba/testkit/TestRedis"

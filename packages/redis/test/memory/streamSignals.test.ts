@@ -84,18 +84,24 @@ describe("expiry events", () => {
       assert.strictEqual(owned, 2)
       const server = yield* FakeRedis.FakeRedis
       yield* server.clearTrace
-      const before = yield* Effect.all([count(StreamMetrics.takes.taken), count(StreamMetrics.acquisitions.expiry)])
+      const before = yield* Effect.all([
+        count(StreamMetrics.stream.takes.taken),
+        count(StreamMetrics.stream.acquisitions.expiry)
+      ])
       yield* a!.kill
       yield* Effect.sleep("3 seconds")
-      const after = yield* Effect.all([count(StreamMetrics.takes.taken), count(StreamMetrics.acquisitions.expiry)])
+      const after = yield* Effect.all([
+        count(StreamMetrics.stream.takes.taken),
+        count(StreamMetrics.stream.acquisitions.expiry)
+      ])
       assert.deepStrictEqual(
         after.map((n, i) =>
           n - before[i]!
         ),
         [owned, owned]
       )
-      assert.strictEqual(yield* count(StreamMetrics.takes.occupied), 0, "nobody was too late")
-      assert.strictEqual(yield* count(StreamMetrics.takes.recent), 0)
+      assert.strictEqual(yield* count(StreamMetrics.stream.takes.occupied), 0, "nobody was too late")
+      assert.strictEqual(yield* count(StreamMetrics.stream.takes.recent), 0)
       const trace = yield* server.trace
       const said = trace.filter(({ client, role }) => client === billing.name && role !== "subscriber")
       assert.isAbove(said.length, 0)
@@ -116,11 +122,11 @@ describe("metrics of takes", () => {
       yield* a.run
       yield* a.client.announceAll([{ stream: "one" }])
       yield* Effect.sleep("1 second")
-      const taken = yield* count(StreamMetrics.takes.taken)
-      const claimed = yield* count(StreamMetrics.acquisitions.name)
+      const taken = yield* count(StreamMetrics.stream.takes.taken)
+      const claimed = yield* count(StreamMetrics.stream.acquisitions.name)
       assert.isTrue(Option.isNone(yield* b.client.acquireIfAvailable("one")))
-      assert.strictEqual(yield* count(StreamMetrics.takes.taken), taken)
-      assert.strictEqual(yield* count(StreamMetrics.acquisitions.name), claimed)
-      assert.isAbove(yield* count(StreamMetrics.takes.occupied), 0)
+      assert.strictEqual(yield* count(StreamMetrics.stream.takes.taken), taken)
+      assert.strictEqual(yield* count(StreamMetrics.stream.acquisitions.name), claimed)
+      assert.isAbove(yield* count(StreamMetrics.stream.takes.occupied), 0)
     })), { tags: ["G26"] })
 })

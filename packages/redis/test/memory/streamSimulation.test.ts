@@ -224,7 +224,7 @@ describe("Stream ownership on a simulated Redis", () => {
 
   it.effect(
     "finds a store that takes what has an owner",
-    () => Effect.map(found(calm, greedy), (checkers) => assert.include(checkers, Checker.oneOwner.name))
+    () => Effect.map(found(calm, greedy), (checkers) => assert.include(checkers, Checker.rules.oneOwner.name))
   )
 
   it.effect("finds a store that takes what a Go consumer has", () =>
@@ -289,6 +289,6 @@ describe("Stream ownership on a simulated Redis", () => {
           heartbeat: (member) => service.heartbeat(member, Duration.hours(1))
         }))
       ),
-      (checkers) => assert.include(checkers, Checker.nothingIsLeft.name)
+      (checkers) => assert.include(checkers, Checker.rules.nothingIsLeft.name)
     ))
 })

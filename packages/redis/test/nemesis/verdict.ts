@@ -65,7 +65,7 @@ const slack = Duration.seconds(2)
 const mutexCheckers = Effect.map(
   lockModel.bounds({ ttl: 4000, transition, confirmTimeout: confirm, commandTimeout: "500 millis" }),
   ({ recovery, sleepBound, sleepBoundAfterLoss }) => [
-    Checker.inOrderWithinLines,
+    Checker.rules.inOrderWithinLines,
     ...Checker.all({
       recovery: Duration.sum(recovery, slack),
       sleepBound: Duration.sum(sleepBound, slack),
@@ -78,14 +78,14 @@ const mutexCheckers = Effect.map(
 const streamChecks = ["checkpoints grow over what was processed", "messages come in order"]
 
 const streamCheckers = (settings: ReturnType<typeof load.streamSettings>) => [
-  Checker.oneOwner,
-  Checker.tokensGrow,
-  Checker.ensureTellsTheTruth,
-  Checker.workIsProtected,
-  Checker.workNeverOverlaps,
-  Checker.writesAreFenced,
-  Checker.releasedAfterWork,
-  Checker.nothingIsLeft,
+  Checker.rules.oneOwner,
+  Checker.rules.tokensGrow,
+  Checker.rules.ensureTellsTheTruth,
+  Checker.rules.workIsProtected,
+  Checker.rules.workNeverOverlaps,
+  Checker.rules.writesAreFenced,
+  Checker.rules.releasedAfterWork,
+  Checker.rules.nothingIsLeft,
   ...StreamChecker.all(modelOf(settings), {
     orphan: "10 seconds",
     recovery: streamRecovery,

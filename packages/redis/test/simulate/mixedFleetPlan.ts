@@ -124,22 +124,22 @@ export const mixedFleetPlan = (
       client.index < stockClients ? stock(client, settings.resources, stocks) : ours(client),
     lock: mixedLock,
     checkers: [
-      Checker.oneOwner,
-      oursOnly(Checker.tokensGrow),
-      Checker.ensureTellsTheTruth,
-      Checker.workIsProtected,
-      Checker.releasedAfterWork,
-      Checker.workNeverOverlaps,
-      Checker.writesAreFenced,
-      Checker.noFlapping({ recovery }),
-      Checker.servedInTurn({ barges, turn: turnOf(settings), recovery, notice, foreign: (id) => !isOurs(id) }),
-      Checker.nobodyOversleeps({
+      Checker.rules.oneOwner,
+      oursOnly(Checker.rules.tokensGrow),
+      Checker.rules.ensureTellsTheTruth,
+      Checker.rules.workIsProtected,
+      Checker.rules.releasedAfterWork,
+      Checker.rules.workNeverOverlaps,
+      Checker.rules.writesAreFenced,
+      Checker.rules.noFlapping({ recovery }),
+      Checker.rules.servedInTurn({ barges, turn: turnOf(settings), recovery, notice, foreign: (id) => !isOurs(id) }),
+      Checker.rules.nobodyOversleeps({
         bound: Duration.millis(pollBound),
         afterLoss: Duration.millis(sleepBound),
         recovery
       }),
-      Checker.everybodyIsServed,
-      Checker.nothingIsLeft
+      Checker.rules.everybodyIsServed,
+      Checker.rules.nothingIsLeft
     ],
     ...overrides
   } as const

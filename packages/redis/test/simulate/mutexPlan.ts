@@ -137,7 +137,7 @@ const plan = (seed: number | string, clients: number, settings: Settings) =>
     lock: lockOf([...resources, ...crowdOf(settings)]),
     faults: { ...allFaults, hang, suspend: { ...allFaults.suspend, lasts: [1000, 20_000] } },
     checkers: [
-      Checker.inOrderWithinLines,
+      Checker.rules.inOrderWithinLines,
       forcedReleasesAreHeard({ within: 300, recovery: Duration.toMillis(bounds.recovery) }),
       turnsEnd(settings),
       ...Checker.all({

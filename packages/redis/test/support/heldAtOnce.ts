@@ -1,6 +1,6 @@
 /** Requests about thousands of held leases at one moment: what becomes of each, and how many calls they take. */
-import { ConsumerName, ServiceName, StreamName } from "@effect-simba/core/streams/StreamName"
-import { Epoch, type Held, StreamStore } from "@effect-simba/core/streams/StreamStore"
+import { StreamName } from "@effect-simba/core/streams/StreamName"
+import { ConsumerName, Epoch, type Held, ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import * as RedisStreams from "@effect-simba/redis/streams/RedisStreams"
 import { assert } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"

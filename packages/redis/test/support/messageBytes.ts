@@ -1,7 +1,7 @@
 /** A message whose bytes are no UTF-8 becomes a dead letter and returns to its data stream as it was. */
 import { FencingToken } from "@effect-simba/core/FencingToken"
-import { ConsumerName, EntryId, ServiceName, StreamName } from "@effect-simba/core/streams/StreamName"
-import { Epoch, StreamStore } from "@effect-simba/core/streams/StreamStore"
+import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
+import { ConsumerName, Epoch, ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import { assert } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { Redis } from "effect/persistence/Redis"

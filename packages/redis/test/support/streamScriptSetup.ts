@@ -1,7 +1,7 @@
 /** Calls of the production scripts of data streams on the fake Redis, one by one. */
 import type { EntryId } from "@effect-simba/core/streams/StreamName"
-import { ConsumerName, ServiceName, StreamName } from "@effect-simba/core/streams/StreamName"
-import { Epoch, type Held, StreamStore } from "@effect-simba/core/streams/StreamStore"
+import { StreamName } from "@effect-simba/core/streams/StreamName"
+import { ConsumerName, Epoch, type Held, ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import * as RedisStreams from "@effect-simba/redis/streams/RedisStreams"
 import * as FakeRedis from "@effect-simba/testkit/FakeRedis"
 import * as TestRedis from "@effect-simba/testkit/TestRedis"

@@ -1,6 +1,6 @@
 /** What becomes of announcements that somebody deletes while they are pending. */
-import { ConsumerName, type EntryId, ServiceName } from "@effect-simba/core/streams/StreamName"
-import { Epoch, StreamStore } from "@effect-simba/core/streams/StreamStore"
+import { type EntryId } from "@effect-simba/core/streams/StreamName"
+import { ConsumerName, Epoch, ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import { assert } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { Redis } from "effect/persistence/Redis"

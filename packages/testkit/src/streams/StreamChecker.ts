@@ -115,7 +115,7 @@ const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUn
  *     reaped: "15 minutes",
  *     maxFailures: 10
  *   })
- *   return [Checker.oneOwner, Checker.tokensGrow, Checker.workNeverOverlaps, ...ofStreams]
+ *   return [Checker.rules.oneOwner, Checker.rules.tokensGrow, Checker.rules.workNeverOverlaps, ...ofStreams]
  * }
  * ```
  *

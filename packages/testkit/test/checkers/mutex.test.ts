@@ -62,7 +62,7 @@ const saidUnder = (by: number, program: (client: Simulation.Client) => Program) 
       clients: 1,
       program: (client) => Effect.andThen(Effect.orDie(program(client)), Effect.never),
       lock,
-      checkers: [Checker.ensureTellsTheTruth],
+      checkers: [Checker.rules.ensureTellsTheTruth],
       faults: { serverClockStep: { every: 1000, by: [by, by] } },
       enabled: ["serverClockStep"],
       duration: "60 seconds"
@@ -84,7 +84,7 @@ describe("workNeverOverlaps", () => {
     "finds work that begins beside %s",
     ([, other]) =>
       finds(
-        Checker.workNeverOverlaps,
+        Checker.rules.workNeverOverlaps,
         new RegExp(`^${other.id} begins to work on m while a works on it`),
         ({ note }) =>
           Effect.gen(function*() {
@@ -97,7 +97,7 @@ describe("workNeverOverlaps", () => {
   )
 
   it.effect("lets finalizers run on, and other resources be", () =>
-    accepts(Checker.workNeverOverlaps, ({ note }) =>
+    accepts(Checker.rules.workNeverOverlaps, ({ note }) =>
       Effect.gen(function*() {
         yield* take("a")
         note("begin", first)
@@ -116,12 +116,16 @@ describe("ensureTellsTheTruth", () => {
     args[0] === "DEL" && args.length === 2 ? { resource: "m", id: "a" } : undefined
 
   it.effect("finds a lease that the server knows no more", () =>
-    finds(Checker.ensureTellsTheTruth, /^a passed ensure while m belonged to nobody/, (client) =>
-      take("a", 1000).pipe(
-        Effect.andThen(pass(client)),
-        Effect.andThen(Effect.sleep("2 seconds")),
-        Effect.andThen(pass(client))
-      )))
+    finds(
+      Checker.rules.ensureTellsTheTruth,
+      /^a passed ensure while m belonged to nobody/,
+      (client) =>
+        take("a", 1000).pipe(
+          Effect.andThen(pass(client)),
+          Effect.andThen(Effect.sleep("2 seconds")),
+          Effect.andThen(pass(client))
+        )
+    ))
 
   it.effect("accepts a lease taken by force until it would have ended, and no longer", () =>
     Effect.gen(function*() {
@@ -130,8 +134,8 @@ describe("ensureTellsTheTruth", () => {
           Effect.andThen(Effect.sleep(left)),
           Effect.andThen(pass(client))
         )
-      yield* accepts(Checker.ensureTellsTheTruth, history(4000), { forced })
-      yield* finds(Checker.ensureTellsTheTruth, /^a passed ensure while m belonged to nobody/, history(6000), {
+      yield* accepts(Checker.rules.ensureTellsTheTruth, history(4000), { forced })
+      yield* finds(Checker.rules.ensureTellsTheTruth, /^a passed ensure while m belonged to nobody/, history(6000), {
         forced
       })
     }))
@@ -158,28 +162,28 @@ describe("writesAreFenced", () => {
 
   it.effect("finds a smaller token after a larger in Redis", () =>
     finds(
-      Checker.writesAreFenced,
+      Checker.rules.writesAreFenced,
       /m took a write with token 4 after one with 5/,
       () => Effect.andThen(send("SET", "fenced", "5"), send("SET", "fenced", "4"))
     ))
 
   it.effect("finds a resource outside that takes all", () =>
     finds(
-      Checker.writesAreFenced,
+      Checker.rules.writesAreFenced,
       /the resource m took a write with token 4 after one with 5/,
       (client) => Effect.andThen(write(client, 5, () => true), write(client, 4, () => true))
     ))
 
   it.effect("finds a write that was refused while its lease was in force", () =>
     finds(
-      Checker.writesAreFenced,
+      Checker.rules.writesAreFenced,
       /a write of a was stale for m/,
       (client) =>
         Effect.andThen(take("a"), Effect.andThen(write(client, 5, () => true), write(client, 4, (seen) => seen <= 4)))
     ))
 
   it.effect("accepts that former holders are refused, and tokens that grow", () =>
-    accepts(Checker.writesAreFenced, (client) =>
+    accepts(Checker.rules.writesAreFenced, (client) =>
       Effect.gen(function*() {
         yield* send("SET", "fenced", "5")
         yield* send("SET", "fenced", "6")
@@ -189,19 +193,23 @@ describe("writesAreFenced", () => {
       })))
 
   it.effect("what was sent happens, also when its sender is gone", () =>
-    finds(Checker.writesAreFenced, /took a write with token 4 after one with 5/, (client) =>
-      Effect.gen(function*() {
-        yield* Effect.forkChild(write(client, 4, () => true).pipe(Effect.timeoutOption("1 millis")))
-        yield* Effect.sleep("0.5 millis")
-        yield* client.outside(0, ({ note, state }) => {
-          state.set("m", 5)
-          note("written", { resource: "m", id: "b", write: 5, token: 5, accepted: 1 })
+    finds(
+      Checker.rules.writesAreFenced,
+      /took a write with token 4 after one with 5/,
+      (client) =>
+        Effect.gen(function*() {
+          yield* Effect.forkChild(write(client, 4, () => true).pipe(Effect.timeoutOption("1 millis")))
+          yield* Effect.sleep("0.5 millis")
+          yield* client.outside(0, ({ note, state }) => {
+            state.set("m", 5)
+            note("written", { resource: "m", id: "b", write: 5, token: 5, accepted: 1 })
+          })
         })
-      })))
+    ))
 })
 
 describe("noFlapping", () => {
-  const checker = Checker.noFlapping({ recovery: "1 second" })
+  const checker = Checker.rules.noFlapping({ recovery: "1 second" })
 
   it.effect("finds a grant that nobody had", () =>
     finds(checker, /m was granted to a, which never had it, 1 times in a row/, () => take("a", 100)))
@@ -219,7 +227,7 @@ describe("noFlapping", () => {
             yield* take(id, 100)
             yield* Effect.sleep("1 second")
           }), { discard: true })
-      const lenient = Checker.noFlapping({ recovery: "1 second", bound: 1 })
+      const lenient = Checker.rules.noFlapping({ recovery: "1 second", bound: 1 })
       yield* finds(lenient, /granted to b, which never had it, 2 times in a row/, (client) => twice(client, undefined))
       yield* accepts(lenient, (client) => twice(client, "c"))
     }))
@@ -237,7 +245,7 @@ describe("noFlapping", () => {
 
 describe("servedInTurn", () => {
   const checker = (options: { readonly notice?: number } = {}) =>
-    Checker.servedInTurn({
+    Checker.rules.servedInTurn({
       barges: 2,
       turn: "5 seconds",
       recovery: "1 second",
@@ -301,7 +309,7 @@ describe("inOrderWithinLines", () => {
     note("waiting", { resource: "m", wait, ...more })
 
   it.effect("finds who is served before an earlier one", () =>
-    finds(Checker.inOrderWithinLines, /^c1#1\/2 was served before c1#1\/1/, ({ note }) =>
+    finds(Checker.rules.inOrderWithinLines, /^c1#1\/2 was served before c1#1\/1/, ({ note }) =>
       Effect.gen(function*() {
         ask(note, "1")
         ask(note, "2")
@@ -311,7 +319,7 @@ describe("inOrderWithinLines", () => {
       })))
 
   it.effect("accepts who gives up, who is unfair, and other resources", () =>
-    accepts(Checker.inOrderWithinLines, ({ note }) =>
+    accepts(Checker.rules.inOrderWithinLines, ({ note }) =>
       Effect.gen(function*() {
         ask(note, "1")
         note("waiting", { resource: "n", wait: "other" })
@@ -339,15 +347,15 @@ describe("firstComeFirstServed", () => {
   it.effect("finds who is served before an earlier one, unless both stand in one line", () =>
     Effect.gen(function*() {
       const overtaken = () => Effect.andThen(first, take("line:b"))
-      yield* finds(Checker.firstComeFirstServed, /granted to line:b although line:a waits/, overtaken, listening)
-      yield* accepts(Checker.firstComeFirstServed, overtaken, { ...listening, line: (id) => id.split(":")[0]! })
+      yield* finds(Checker.rules.firstComeFirstServed, /granted to line:b although line:a waits/, overtaken, listening)
+      yield* accepts(Checker.rules.firstComeFirstServed, overtaken, { ...listening, line: (id) => id.split(":")[0]! })
     }))
 
   it.effect("finds a newcomer, unless it is unfair", () =>
     Effect.gen(function*() {
       const newcomer = (id: string) => () => Effect.andThen(first, take(id))
-      yield* finds(Checker.firstComeFirstServed, /although line:a waits/, newcomer("fair"), listening)
-      yield* accepts(Checker.firstComeFirstServed, newcomer("unfair"), listening)
+      yield* finds(Checker.rules.firstComeFirstServed, /although line:a waits/, newcomer("fair"), listening)
+      yield* accepts(Checker.rules.firstComeFirstServed, newcomer("unfair"), listening)
     }))
 })
 
@@ -365,9 +373,9 @@ describe("tokensGrow", () => {
   it.effect("knows how many tokens a grant has", () =>
     Effect.gen(function*() {
       const reserving = { ...model, spareTokens: () => 2 }
-      yield* accepts(Checker.tokensGrow, holders(10, 11, 12), reserving)
-      yield* finds(Checker.tokensGrow, /id10 was told token 11, the server had 10/, holders(10, 11), model)
-      yield* finds(Checker.tokensGrow, /id10 was told token 13/, holders(10, 13), reserving)
-      yield* finds(Checker.tokensGrow, /id10 was told token 10/, holders(11, 10), reserving)
+      yield* accepts(Checker.rules.tokensGrow, holders(10, 11, 12), reserving)
+      yield* finds(Checker.rules.tokensGrow, /id10 was told token 11, the server had 10/, holders(10, 11), model)
+      yield* finds(Checker.rules.tokensGrow, /id10 was told token 13/, holders(10, 13), reserving)
+      yield* finds(Checker.rules.tokensGrow, /id10 was told token 10/, holders(11, 10), reserving)
     }))
 })

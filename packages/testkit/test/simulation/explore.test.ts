@@ -182,13 +182,13 @@ describe("An exploration", () => {
           Effect.scoped,
           Effect.ignore
         )
-      const buggy = { ...plan(program, { delays: [20] }, [Checker.everybodyIsServed]), clients: 2 }
+      const buggy = { ...plan(program, { delays: [20] }, [Checker.rules.everybodyIsServed]), clients: 2 }
       const { first, schedules, violations } = yield* Simulation.explore(buggy, { deviations: 2 })
       assert.strictEqual(violations, 1)
       assert.isBelow(schedules, 10)
       assert.isDefined(first)
       assert.strictEqual(first.schedule, "1 c1 reply late by 20 ms")
-      assert.strictEqual(first.violations[0]?.checker, Checker.everybodyIsServed.name)
+      assert.strictEqual(first.violations[0]?.checker, Checker.rules.everybodyIsServed.name)
       const again = yield* Simulation.replay(buggy, first.schedule!)
       assert.deepStrictEqual(again.events, first.events)
       assert.include(Simulation.report(again), "schedule \"1 c1 reply late by 20 ms\"")

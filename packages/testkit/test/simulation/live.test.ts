@@ -20,7 +20,7 @@ const counting = (client: Simulation.Client) =>
 
 const latency = { requestDelay: [1, 1], replyDelay: [1, 1] } as const
 
-const begin = (options?: Partial<Simulation.LiveOptions<never>>) =>
+const begin = (options?: Partial<Simulation.Options<never>>) =>
   Simulation.begin({
     seed: 1,
     clients: 2,
@@ -45,7 +45,7 @@ describe("Simulation.begin", () => {
         seed: 7,
         program: counting,
         lock,
-        checkers: [Checker.oneOwner],
+        checkers: [Checker.rules.oneOwner],
         faults: { kill: { every: 2000, lasts: [100, 500] }, loseReply: 0.1, pause: { every: 2000, lasts: [100, 900] } },
         enabled: ["kill", "loseReply", "pause"],
         duration: "8 seconds",

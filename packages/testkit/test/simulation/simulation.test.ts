@@ -172,23 +172,23 @@ describe("Checkers catch a lock that", () => {
         assert.include(checkers, found.checker, Simulation.report(result))
       }))
 
-  caught("grants twice", Checker.oneOwner.name)
-  caught("reuses tokens", Checker.tokensGrow.name)
-  caught("believes in its lease for ever", Checker.ensureTellsTheTruth.name)
-  caught("works on without its lease", Checker.workIsProtected.name)
-  caught("works on without its lease", Checker.workNeverOverlaps.name)
-  caught("releases too early", Checker.releasedAfterWork.name)
-  caught("lets newcomers in first", Checker.firstComeFirstServed.name)
-  caught("oversleeps", Checker.nobodyOversleeps({ bound: "1 second", afterLoss: "1 second" }).name)
-  caught("forgets a waiter", Checker.everybodyIsServed.name)
-  caught("leaves a key", Checker.nothingIsLeft.name)
+  caught("grants twice", Checker.rules.oneOwner.name)
+  caught("reuses tokens", Checker.rules.tokensGrow.name)
+  caught("believes in its lease for ever", Checker.rules.ensureTellsTheTruth.name)
+  caught("works on without its lease", Checker.rules.workIsProtected.name)
+  caught("works on without its lease", Checker.rules.workNeverOverlaps.name)
+  caught("releases too early", Checker.rules.releasedAfterWork.name)
+  caught("lets newcomers in first", Checker.rules.firstComeFirstServed.name)
+  caught("oversleeps", Checker.rules.nobodyOversleeps({ bound: "1 second", afterLoss: "1 second" }).name)
+  caught("forgets a waiter", Checker.rules.everybodyIsServed.name)
+  caught("leaves a key", Checker.rules.nothingIsLeft.name)
   caught("dies", "program")
 
   it.effect("leaves a fiber, a timer or a subscription", () =>
     Effect.gen(function*() {
       const left = (program: Simulation.Options<never>["program"]) =>
         Effect.map(
-          Simulation.run({ ...options(1), clients: 1, program, checkers: [Checker.nothingIsLeft] }),
+          Simulation.run({ ...options(1), clients: 1, program, checkers: [Checker.rules.nothingIsLeft] }),
           ({ violations }) => violations.map(({ message }) => message).join()
         )
       assert.strictEqual(yield* left(() => Effect.never), "")

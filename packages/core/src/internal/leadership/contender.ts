@@ -134,7 +134,7 @@ export const make = Effect.fnUntraced(function*(options: {
     yield* Effect.acquireRelease(
       Effect.sync(() => {
         present = leadership
-        recorder.update(MutexMetrics.leadershipsGained, 1, mutex)
+        recorder.update(MutexMetrics.leadership.gained, 1, mutex)
       }),
       () =>
         Effect.suspend(() => {
@@ -143,7 +143,7 @@ export const make = Effect.fnUntraced(function*(options: {
           // A leadership that has ended is not waited for
           if (Deferred.isDoneUnsafe(upcoming)) upcoming = Deferred.makeUnsafe()
           Deferred.doneUnsafe(leadership.over, Exit.void)
-          recorder.update(MutexMetrics.leadershipsEnded[holds(lease) ? "released" : "lost"], 1, mutex)
+          recorder.update(MutexMetrics.leadership.ended[holds(lease) ? "released" : "lost"], 1, mutex)
           see(observation.after, -Infinity)
           return Effect.annotateLogs(log.at(options.logLevel)("Leadership ends"), { token: lease.token })
         })

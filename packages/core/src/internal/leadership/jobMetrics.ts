@@ -10,17 +10,19 @@ const of = <Input, State>(metric: Metric.Metric<Input, State>, mutex: string, jo
 /** What the fleet knows, also of runs on other nodes. */
 export const note = (mutex: string, job: string, record: JobRecord | undefined): Effect.Effect<void> =>
   Effect.gen(function*() {
-    if (record?.run !== undefined) yield* Metric.update(of(MutexMetrics.jobLastStart, mutex, job), record.run.start)
-    if (record?.success !== undefined) yield* Metric.update(of(MutexMetrics.jobLastSuccess, mutex, job), record.success)
+    if (record?.run !== undefined) yield* Metric.update(of(MutexMetrics.jobs.lastStart, mutex, job), record.run.start)
+    if (record?.success !== undefined) {
+      yield* Metric.update(of(MutexMetrics.jobs.lastSuccess, mutex, job), record.success)
+    }
   })
 
 /** `since`: 0 while it does not run. */
 export const noteRunning = (mutex: string, job: string, since: number): Effect.Effect<void> =>
-  Metric.update(of(MutexMetrics.jobRunningSince, mutex, job), since)
+  Metric.update(of(MutexMetrics.jobs.runningSince, mutex, job), since)
 
 export const countMissed = (
   mutex: string,
   job: string,
-  cause: keyof typeof MutexMetrics.jobsMissed,
+  cause: keyof typeof MutexMetrics.jobs.missed,
   missed: number
-): Effect.Effect<void> => Metric.update(of(MutexMetrics.jobsMissed[cause], mutex, job), missed)
+): Effect.Effect<void> => Metric.update(of(MutexMetrics.jobs.missed[cause], mutex, job), missed)

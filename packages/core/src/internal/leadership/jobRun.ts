@@ -74,7 +74,7 @@ export const execute = <R>(claimed: Claimed<R>): Effect.Effect<void, never, R> =
       // A run that interrupts itself has failed; only the end of the leadership interrupts it otherwise
       const isOver = Exit.isFailure(yield* Effect.exit(restore(Effect.void)))
       const outcome = isOver || outcomeOf(exit) !== "interrupted" ? outcomeOf(exit) : "failure"
-      yield* Metric.update(MutexMetrics.jobRuns[outcome], 1)
+      yield* Metric.update(MutexMetrics.jobs.runs[outcome], 1)
       if (Exit.isFailure(exit) && outcome !== "interrupted") yield* log.error(`Run of "${name}" failed`, exit.cause)
       yield* note(outcome)
       if (Exit.isSuccess(exit)) return

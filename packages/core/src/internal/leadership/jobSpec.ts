@@ -1,7 +1,7 @@
 /** The checked options of one job. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type { Job, Misfire } from "../../Leadership.ts"
+import type { Job } from "../../Leadership.ts"
 import type { InvalidConfig } from "../../SimbaError.ts"
 import { notNegative, positive, refuse } from "../optionChecks.ts"
 import { type Instants, TypeId } from "./jobSchedule.ts"
@@ -11,7 +11,7 @@ export interface JobSpec {
   readonly name: string
   readonly instants: Instants
   readonly onError: "continue" | "stepDown"
-  readonly misfire: Misfire
+  readonly misfire: NonNullable<Job["misfire"]>
   readonly catchUp: number
   readonly minInterval: number
   readonly maxRun: number | undefined

@@ -19,7 +19,7 @@ export type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect
 
 const outcomeOf = (
   exit: Exit.Exit<HeldLease | undefined, StoreError | AcquireTimeout>
-): keyof typeof MutexMetrics.attempts => {
+): keyof typeof MutexMetrics.mutex.attempts => {
   if (Exit.isSuccess(exit)) return exit.value === undefined ? "refused" : "granted"
   const error = Option.getOrUndefined(Exit.findErrorOption(exit))
   if (error === undefined) return Cause.hasInterruptsOnly(exit.cause) ? "interrupted" : "error"
@@ -122,7 +122,7 @@ const obtain = (
     const attributes = () => ({ attributes: tracing.attributes(attempt) })
     // Outside of the span: nothing that runs in it may leave the queue or the lease behind
     return Effect.onExit(tracing.spanOn(fiber, "simba.acquire", attributes, reported), (exit) => {
-      context.recorder.update(MutexMetrics.attempts[outcomeOf(exit)], 1, attempt.mutex)
+      context.recorder.update(MutexMetrics.mutex.attempts[outcomeOf(exit)], 1, attempt.mutex)
       return Exit.isSuccess(exit) ? Effect.void : undo()
     })
   })

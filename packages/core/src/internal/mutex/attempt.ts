@@ -68,7 +68,7 @@ export const send = (
       store.acquire({ mutex, id, confirm, lease, mode: request.mode, ticket: request.ticket, unfair }),
       (result): Effect.Effect<HeldLease | Refused, StoreError> => {
         const answered = now()
-        recorder.update(MutexMetrics.acquireLatency, answered.monotonic - sent.monotonic, mutex)
+        recorder.update(MutexMetrics.mutex.acquireLatency, answered.monotonic - sent.monotonic, mutex)
         if (result._tag === "Refused") return Effect.succeed({ ...result, sent })
         // Nobody would renew it or watch its deadline
         if (timers.isClosed()) return Effect.fail(closed())

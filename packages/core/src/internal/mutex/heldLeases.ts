@@ -48,7 +48,7 @@ export interface HeldLeases {
   readonly undo: (request: Omit<ReleaseRequest, "confirm" | "lease">) => Effect.Effect<void>
 }
 
-type LossTag = keyof typeof MutexMetrics.losses
+type LossTag = keyof typeof MutexMetrics.mutex.losses
 
 export const make = Effect.fnUntraced(function*(
   store: MutexStore["Service"],
@@ -59,8 +59,8 @@ export const make = Effect.fnUntraced(function*(
   const context = yield* Effect.context<never>()
   const clock = yield* Clock.Clock
   const recorder = metricsRecorder.make(context, config.metricsByMutex, [
-    ...Object.values(MutexMetrics.losses),
-    MutexMetrics.overruns
+    ...Object.values(MutexMetrics.mutex.losses),
+    MutexMetrics.mutex.overruns
   ])
   const releaseMillis = Duration.toMillis(config.releaseTimeout)
 
@@ -78,8 +78,8 @@ export const make = Effect.fnUntraced(function*(
   /** No longer renewed. */
   const drop = (lease: HeldLease, now: Instant) => {
     deadlines.remove(lease)
-    recorder.modify(MutexMetrics.held, -1, lease.mutex)
-    recorder.update(MutexMetrics.holdTime, now.monotonic - lease.since.monotonic, lease.mutex)
+    recorder.modify(MutexMetrics.mutex.held, -1, lease.mutex)
+    recorder.update(MutexMetrics.mutex.holdTime, now.monotonic - lease.since.monotonic, lease.mutex)
   }
 
   /** Losses that are not logged and counted yet, and of which the line of fibers for the mutex does not know. */
@@ -99,7 +99,7 @@ export const make = Effect.fnUntraced(function*(
     unreported.delete(lease)
     try {
       drop(lease, now)
-      recorder.update(MutexMetrics.losses[reason], 1, lease.mutex)
+      recorder.update(MutexMetrics.mutex.losses[reason], 1, lease.mutex)
       watchOverrun(lease, loss, now)
       recorder.run(Effect.annotateLogs(log.warning(loss.message), lease.annotations))
     } finally {
@@ -160,7 +160,7 @@ export const make = Effect.fnUntraced(function*(
       lease.dead = !(Exit.isSuccess(exit) && exit.value === true)
       lease.probe = lease.dead ? "unasked" : "alive"
       if (!lease.dead || !lease.isOpen()) return Effect.succeed(!lease.dead)
-      recorder.update(MutexMetrics.renewals.notAlive, 1, lease.mutex)
+      recorder.update(MutexMetrics.mutex.renewals.notAlive, 1, lease.mutex)
       return wasDead ? Effect.succeed(false) : Effect.as(
         log.warning(
           "The holder of a lease is not alive by its own probe; the lease is not renewed and ends at its deadline",
@@ -182,7 +182,7 @@ export const make = Effect.fnUntraced(function*(
     batchSize: 500,
     schedule: config.guard,
     pace: config.guard === MutexSchedule.guard ? undefined : ({ terms }) => terms.ttl,
-    metrics: { ...MutexMetrics.renewals, timeLeft: MutexMetrics.timeLeftAtRenewal },
+    metrics: { ...MutexMetrics.mutex.renewals, timeLeft: MutexMetrics.mutex.timeLeftAtRenewal },
     send: store.guard,
     attributes: tracing.attributes,
     lost: (lease, { ownership }) => loseTo(lease, ownership),
@@ -237,7 +237,7 @@ export const make = Effect.fnUntraced(function*(
     tasks,
     add: (lease) => {
       deadlines.place(lease)
-      recorder.modify(MutexMetrics.held, 1, lease.mutex)
+      recorder.modify(MutexMetrics.mutex.held, 1, lease.mutex)
       if (timers.isClosed()) {
         lose(lease, "BackendGone")
         recorder.run(giveUp(lease))

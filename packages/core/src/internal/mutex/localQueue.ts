@@ -123,7 +123,7 @@ export class LocalQueue implements QueueContext {
     this.shortest = this.line.first === undefined ? leaseMillis : Math.min(this.shortest, leaseMillis)
     if (this.silence.since !== undefined) this.giveUpAt(now + leaseMillis)
     const waiter = new LocalWaiter(attempt, now, this.context.tasks, fiber.currentDispatcher)
-    this.context.recorder.modify(MutexMetrics.waiters, 1, this.mutex)
+    this.context.recorder.modify(MutexMetrics.mutex.waiters, 1, this.mutex)
     if (hasAsked) {
       this.asking--
       this.line.unshift(waiter)
@@ -171,7 +171,7 @@ export class LocalQueue implements QueueContext {
     }
     const heir = new HeldLease(this.mutex, lease.id, lease.token + 1 as FencingToken, terms, now, this)
     heir.inherit(lease)
-    this.context.recorder.update(MutexMetrics.localHandOffs, 1, this.mutex)
+    this.context.recorder.update(MutexMetrics.mutex.localHandOffs, 1, this.mutex)
     this.serve(waiter, heir, this.turnBegan)
     return true
   }
@@ -180,7 +180,7 @@ export class LocalQueue implements QueueContext {
     this.end(entry)
     this.reached()
     if (entry.place.wasFree) this.layer.contended.delete(this.mutex)
-    if (isHandOff) this.context.recorder.update(MutexMetrics.handOffs, 1, this.mutex)
+    if (isHandOff) this.context.recorder.update(MutexMetrics.mutex.handOffs, 1, this.mutex)
     this.serve(this.line.first!, lease, this.context.now().monotonic)
   }
 
@@ -264,8 +264,8 @@ export class LocalQueue implements QueueContext {
   private take(waiter: LocalWaiter): void {
     const { recorder } = this.context
     this.line.remove(waiter)
-    recorder.modify(MutexMetrics.waiters, -1, this.mutex)
-    recorder.update(MutexMetrics.waitTime, this.context.now().monotonic - waiter.since, this.mutex)
+    recorder.modify(MutexMetrics.mutex.waiters, -1, this.mutex)
+    recorder.update(MutexMetrics.mutex.waitTime, this.context.now().monotonic - waiter.since, this.mutex)
   }
 
   /** Does what the line needs, unless it is being done already. */

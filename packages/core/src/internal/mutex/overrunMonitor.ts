@@ -30,7 +30,7 @@ export const make = Effect.fnUntraced(function*(
     const grace = Math.max(lease.terms.margin, ranOut ? lease.serverLeft(now) : 0)
     timers.at(now.monotonic + grace, () => {
       if (timers.isClosed() || !lease.hasWork()) return
-      recorder.update(MutexMetrics.overruns, 1, lease.mutex)
+      recorder.update(MutexMetrics.mutex.overruns, 1, lease.mutex)
       recorder.run(
         // The types of all layers ask for its services
         Effect.suspend(() => onOverrun(loss) as Effect.Effect<void>).pipe(

@@ -45,9 +45,9 @@ export const make = Effect.fnUntraced(function*(
 ): Effect.fn.Return<StreamClient["Service"], InvalidConfig | BackendError, StreamStore | Scope.Scope> {
   const config = yield* check(options)
   const metrics = metricsRecorder.make(yield* Effect.context<never>(), false, [
-    ...Object.values(StreamMetrics.losses),
-    StreamMetrics.malformedAnnouncements,
-    ...Object.values(StreamMetrics.deadMessages)
+    ...Object.values(StreamMetrics.stream.losses),
+    StreamMetrics.stream.malformedAnnouncements,
+    ...Object.values(StreamMetrics.stream.deadMessages)
   ])
   const opened = yield* (yield* StreamStore).open(config.service, {
     enableEvents: config.enableEvents,

@@ -6,7 +6,7 @@ import * as names from "../../internal/nameRules.ts"
 import { checkOptions, margin, notNegative, positive, refuse } from "../../internal/optionChecks.ts"
 import { processName } from "../../internal/processIdentity.ts"
 import { InvalidConfig } from "../../SimbaError.ts"
-import type * as StreamName from "../StreamName.ts"
+import type * as StreamStore from "../StreamStore.ts"
 
 /** As callers give them: `StreamClient.Options` documents them. */
 type Given =
@@ -41,13 +41,13 @@ const boolean = (option: string, value: boolean) =>
 const named = <A>(option: string, name: Effect.Effect<A, { readonly problem: string }>) =>
   Effect.mapError(name, ({ problem }) => new InvalidConfig({ option, problem }))
 
-const checkService = names.checked<StreamName.ServiceName>("service", names.anyProblem)
+const checkService = names.checked<StreamStore.ServiceName>("service", names.anyProblem)
 
 /** The name in the consumer group of the consumer with this id. */
 const checkConsumer = (id: string) =>
   Effect.flatMap(
     names.checked<string>("process", names.anyProblem)(id),
-    (id) => names.checked<StreamName.ConsumerName>("process", names.consumerProblem)(`${names.consumerPrefix}${id}`)
+    (id) => names.checked<StreamStore.ConsumerName>("process", names.consumerProblem)(`${names.consumerPrefix}${id}`)
   )
 
 /** Checked options. */

@@ -62,7 +62,7 @@ export const runHandler = <A, E, R, RS, RH>(
         : owned.isOpen() && !owned.isStopped
         ? "failure"
         : "interrupted"
-      metrics.update(StreamMetrics.processingTime[outcome], table.now().monotonic - began)
+      metrics.update(StreamMetrics.stream.processingTime[outcome], table.now().monotonic - began)
       return exit
     })
 

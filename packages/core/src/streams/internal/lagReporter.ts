@@ -14,8 +14,8 @@ const stepSize = 200
 
 export const report = ({ config, metrics, store, table }: ClientContext): Effect.Effect<never> => {
   const labels = { service: config.service }
-  const lag = Metric.withAttributes(StreamMetrics.lag, labels)
-  const lagAge = Metric.withAttributes(StreamMetrics.lagAge, labels)
+  const lag = Metric.withAttributes(StreamMetrics.stream.lag, labels)
+  const lagAge = Metric.withAttributes(StreamMetrics.stream.lagAge, labels)
   const update = (messages: number, age: number) =>
     Effect.sync(() => {
       metrics.update(lag, messages)

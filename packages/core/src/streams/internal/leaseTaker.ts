@@ -7,8 +7,8 @@ import { isTransient, retrySchedule, toFailure } from "../../internal/lease/stor
 import * as log from "../../internal/log.ts"
 import type { StoreError } from "../../SimbaError.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
-import type { ConsumerName, EntryId } from "../StreamName.ts"
-import type { Announcement, Entry, Epoch, TakeRequest, TakeResult } from "../StreamStore.ts"
+import type { EntryId } from "../StreamName.ts"
+import type { Announcement, ConsumerName, Entry, Epoch, TakeRequest, TakeResult } from "../StreamStore.ts"
 import type { ClientContext, Deliver } from "./context.ts"
 import { logDeadLettered } from "./leaseEnds.ts"
 import { type Acquisition, annotations, OwnedStream, type Source } from "./ownedStream.ts"
@@ -143,7 +143,7 @@ export const make = (client: ClientContext): LeaseTaker => {
     const { results, since } = yield* send(requests)
     let refusal: StoreError | undefined
     for (const [i, result] of results.entries()) {
-      metrics.update(StreamMetrics.takes[outcomes[result._tag]], 1)
+      metrics.update(StreamMetrics.stream.takes[outcomes[result._tag]], 1)
       const { entry, info, stream } = candidates[i]!
       switch (result._tag) {
         case "Taken": {
@@ -175,7 +175,7 @@ export const make = (client: ClientContext): LeaseTaker => {
 
   const deadLetter: LeaseTaker["deadLetter"] = ({ entry, problem }, consumer) =>
     Effect.flatMap(store.deadLetterMalformed(entry, consumer, problem), (isDead) => {
-      if (isDead) metrics.update(StreamMetrics.malformedAnnouncements, 1)
+      if (isDead) metrics.update(StreamMetrics.stream.malformedAnnouncements, 1)
       return Effect.annotateLogs(log.error(`An announcement cannot be read: ${problem}`), { entry })
     })
 

@@ -1,6 +1,6 @@
 /** The order in which the members of the fleet try to take an orphan, and which of them works for all. */
-import type { ConsumerName, EntryId } from "../StreamName.ts"
-import type { Member } from "../StreamState.ts"
+import type { EntryId } from "../StreamName.ts"
+import type { ConsumerName, Member } from "../StreamStore.ts"
 
 /** FNV-1a: equal on all members, different for each pair of entry and member. */
 const hash = (text: string): number => {

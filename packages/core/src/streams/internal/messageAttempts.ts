@@ -86,7 +86,7 @@ export const make = (
       Effect.annotateLogs(subjectOf([message]))
     )
     yield* retryOutages(lease.deadLetter(message, reasonOf(Cause.pretty(cause))))
-    yield* Metric.update(StreamMetrics.deadMessages.failed, 1)
+    yield* Metric.update(StreamMetrics.stream.deadMessages.failed, 1)
   })
 
   const attempt: Attempts = (messages, handler) =>

@@ -131,7 +131,7 @@ export class MessageReader<A, R> {
           Effect.annotateLogs({ stream: this.lease.stream, message: raw.id })
         )
         yield* retryOutages(this.lease.deadLetter(raw, decoded.failure))
-        yield* Metric.update(StreamMetrics.deadMessages.undecodable, 1)
+        yield* Metric.update(StreamMetrics.stream.deadMessages.undecodable, 1)
         return { _tag: "Dead", id: raw.id, offset }
       }
     })
@@ -265,7 +265,7 @@ export class MessageReader<A, R> {
 
   private report(gap: Omit<Gap, "stream">) {
     return Effect.andThen(
-      Metric.update(StreamMetrics.gaps, 1),
+      Metric.update(StreamMetrics.stream.gaps, 1),
       (this.options.onGap ?? warnOfGap)({ ...gap, stream: this.lease.stream })
     )
   }

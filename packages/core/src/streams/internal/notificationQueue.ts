@@ -39,7 +39,7 @@ export const make = (metrics: Recorder): Effect.Effect<NotificationQueue> =>
     const push = (notification: StreamNotification) => {
       if (isOver) return
       Queue.offerUnsafe(queue, notification)
-      metrics.modify(StreamMetrics.queued, 1)
+      metrics.modify(StreamMetrics.stream.queued, 1)
       if (Queue.sizeUnsafe(queue) >= bound) room.closeUnsafe()
     }
 
@@ -64,12 +64,12 @@ export const make = (metrics: Recorder): Effect.Effect<NotificationQueue> =>
       fail: (error) => Effect.asVoid(Queue.fail(queue, error)),
       abandon: Effect.suspend(() => {
         isOver = true
-        metrics.modify(StreamMetrics.queued, -Queue.sizeUnsafe(queue))
+        metrics.modify(StreamMetrics.stream.queued, -Queue.sizeUnsafe(queue))
         return Effect.asVoid(Queue.shutdown(queue))
       }),
       stream: Stream.fromPull(Effect.succeed(
         Effect.map(Queue.take(queue), (notification) => {
-          metrics.modify(StreamMetrics.queued, -1)
+          metrics.modify(StreamMetrics.stream.queued, -1)
           if (notification._tag === "StreamExpired") expired.delete(notification.entry)
           if (Queue.sizeUnsafe(queue) < bound) room.openUnsafe()
           return [notification] as const

@@ -112,9 +112,9 @@ export const make = (
           }
         }
         const { length } = yield* taking.take(found, source, deliver)
-        metrics.update(StreamMetrics.signals.used, length)
+        metrics.update(StreamMetrics.stream.signals.used, length)
         if (length < found.length) {
-          metrics.update(StreamMetrics.signals.dropped, found.length - length)
+          metrics.update(StreamMetrics.stream.signals.dropped, found.length - length)
           sweep.request()
         }
         after = page.next
@@ -143,7 +143,7 @@ export const make = (
         const entries = ready[source]
         if (entries.length === 0) continue
         if (table.free() === 0) {
-          metrics.update(StreamMetrics.signals.dropped, entries.length)
+          metrics.update(StreamMetrics.stream.signals.dropped, entries.length)
           sweep.request()
         } else {
           const young = yield* look(entries.sort(compareEntryIds), source, steps)
@@ -159,7 +159,7 @@ export const make = (
 
   /** A sweep adopts what was handed over, too. */
   const gap = Effect.sync(() => {
-    metrics.update(StreamMetrics.signals.gap, 1)
+    metrics.update(StreamMetrics.stream.signals.gap, 1)
     sweep.wake()
   })
 

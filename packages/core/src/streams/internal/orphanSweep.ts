@@ -106,7 +106,7 @@ export const make = (
     last = table.now().monotonic
     // A sweep without room must not delay the next one, which may find room at once
     if (table.free() > 0) lastWithRoom = last
-    metrics.update(StreamMetrics.sweeps, 1)
+    metrics.update(StreamMetrics.stream.sweeps, 1)
     return Effect.andThen(adoptHandOvers, look("sweep"))
   }))
 

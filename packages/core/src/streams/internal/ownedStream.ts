@@ -7,9 +7,8 @@ import { Listeners } from "../../internal/lease/observers.ts"
 import { type Periods, TrackedLease } from "../../internal/lease/trackedLease.ts"
 import { LeaseLost, type LossReason } from "../../SimbaError.ts"
 import type * as StreamMetrics from "../StreamMetrics.ts"
-import type { ConsumerName, EntryId, StreamName } from "../StreamName.ts"
-import type { Member } from "../StreamState.ts"
-import type { Announcement, Epoch, Held, RenewRequest } from "../StreamStore.ts"
+import type { EntryId, StreamName } from "../StreamName.ts"
+import type { Announcement, ConsumerName, Epoch, Held, Member, RenewRequest } from "../StreamStore.ts"
 import { after, type OwnedState, type transitions } from "./ownedState.ts"
 import type { Arrival } from "./rebalancePlan.ts"
 
@@ -17,8 +16,8 @@ export const annotations = (
   { entry, stream, token }: { readonly stream: string; readonly entry: string; readonly token?: number }
 ) => token === undefined ? { stream, entry } : { stream, entry, token }
 
-export type EndOutcome = keyof typeof StreamMetrics.ends
-export type Source = keyof typeof StreamMetrics.acquisitions
+export type EndOutcome = keyof typeof StreamMetrics.stream.ends
+export type Source = keyof typeof StreamMetrics.stream.acquisitions
 
 /** A lease that was taken or handed over, and how. */
 export type Acquisition = Held & Pick<OwnedStream, "info" | "failures" | "source" | "since" | "arrival">

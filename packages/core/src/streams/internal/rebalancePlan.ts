@@ -18,7 +18,7 @@
  *
  * Streams without an owner are nobody's share, and are taken whatever is decided here.
  */
-import type { Member } from "../StreamState.ts"
+import type { Member } from "../StreamStore.ts"
 
 /**
  * - `settle`: rest after a change of membership, and how long nobody must have been above a ceiling before a member that

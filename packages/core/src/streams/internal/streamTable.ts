@@ -20,7 +20,7 @@ import type { RenewResult, Service } from "../StreamStore.ts"
 import type { StreamConfig } from "./config.ts"
 import { annotations, type OwnedStream, type StreamPeriods } from "./ownedStream.ts"
 
-type Lost = keyof typeof StreamMetrics.losses
+type Lost = keyof typeof StreamMetrics.stream.losses
 
 /** Data streams that one line about many losses names. */
 const namesLogged = 5
@@ -76,7 +76,7 @@ export class StreamTable {
       timeout: config.commandTimeout,
       batchSize: 200,
       schedule: retrySchedule("50 millis", Duration.divideUnsafe(config.heartbeatInterval, 8)),
-      metrics: { ...StreamMetrics.renewals, timeLeft: StreamMetrics.timeLeftAtRenewal },
+      metrics: { ...StreamMetrics.stream.renewals, timeLeft: StreamMetrics.stream.timeLeftAtRenewal },
       send: (batch) =>
         Effect.suspend(() => {
           const requests = batch.map((owned) => owned.renewal())
@@ -167,8 +167,8 @@ export class StreamTable {
     this.entries.set(owned.entry, owned)
     this.streams.set(owned.stream, owned)
     this.roomChanged()
-    this.metrics.modify(StreamMetrics.owned, 1)
-    this.metrics.update(StreamMetrics.acquisitions[owned.source], 1)
+    this.metrics.modify(StreamMetrics.stream.owned, 1)
+    this.metrics.update(StreamMetrics.stream.acquisitions[owned.source], 1)
     this.leases.place(owned)
     return true
   }
@@ -186,16 +186,16 @@ export class StreamTable {
     if (this.streams.get(owned.stream) === owned) this.streams.delete(owned.stream)
     // Before the handler is interrupted, which may end it in the same moment
     if (owned.hasHandler) this.lingering.set(owned.stream, owned)
-    this.metrics.modify(StreamMetrics.owned, -1)
-    this.metrics.update(StreamMetrics.holdTime, this.now().monotonic - owned.since.monotonic)
+    this.metrics.modify(StreamMetrics.stream.owned, -1)
+    this.metrics.update(StreamMetrics.stream.holdTime, this.now().monotonic - owned.since.monotonic)
     return true
   }
 
   /** It ended in order. */
-  end(owned: OwnedStream, how: keyof typeof StreamMetrics.ends): void {
+  end(owned: OwnedStream, how: keyof typeof StreamMetrics.stream.ends): void {
     if (!this.drop(owned)) return
     owned.end(how)
-    this.metrics.update(StreamMetrics.ends[how], 1)
+    this.metrics.update(StreamMetrics.stream.ends[how], 1)
     this.roomChanged()
   }
 
@@ -220,7 +220,7 @@ export class StreamTable {
 
   private reportLoss(owned: OwnedStream, reason: Lost): void {
     this.roomChanged()
-    this.metrics.update(StreamMetrics.losses[reason], 1)
+    this.metrics.update(StreamMetrics.stream.losses[reason], 1)
     this.losses.push(owned.over)
     if (this.losses.length === 1) this.metrics.run(this.logLosses)
     owned.notifyLoss()

@@ -30,7 +30,7 @@ export const reader = <T, E>(where: string, codec: Schema.Codec<T, E>): Reader<T
 export const reportMalformed = (channel: string, error: ProtocolError): Effect.Effect<void> =>
   log.warning(error.message).pipe(
     Effect.annotateLogs({ channel }),
-    Effect.andThen(Metric.update(MutexMetrics.malformedMessages, 1))
+    Effect.andThen(Metric.update(MutexMetrics.mutex.malformedMessages, 1))
   )
 
 /** The messages of a channel, decoded. A malformed message is logged and skipped. */

@@ -1,6 +1,12 @@
 /** Adds announcements, reads new ones, and finds pending ones. */
-import type { ConsumerName, EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
-import { type Announcement, consumerPrefix, type Entry, type Service } from "@effect-simba/core/streams/StreamStore"
+import type { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
+import {
+  type Announcement,
+  type ConsumerName,
+  consumerPrefix,
+  type Entry,
+  type Service
+} from "@effect-simba/core/streams/StreamStore"
 import * as Arr from "effect/Array"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

@@ -4,8 +4,8 @@
  * The load-balancer stream, its group and the leases of entries are those of redis-stream-client-go. On Redis Cluster
  * all keys of a service are in one slot if the service and its data streams carry the same hash tag.
  */
-import { EntryId, type ServiceName, StreamName } from "@effect-simba/core/streams/StreamName"
-import { type Held, leaseSeparator } from "@effect-simba/core/streams/StreamStore"
+import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
+import { type Held, leaseSeparator, type ServiceName } from "@effect-simba/core/streams/StreamStore"
 import * as Schema from "effect/Schema"
 
 /** Stream: the load-balancer stream, on which data streams are announced. */

@@ -1,6 +1,6 @@
 /** What travels between consumers and Redis for stream ownership, as Schema codecs in both directions. */
-import { ConsumerName, EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
-import { Epoch } from "@effect-simba/core/streams/StreamStore"
+import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
+import { ConsumerName, Epoch } from "@effect-simba/core/streams/StreamStore"
 import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
 import { Count, separator, text, Token } from "../../internal/client/codecs.ts"

@@ -1,5 +1,6 @@
 /** The codecs that the heads of the scripts of stream ownership name, and the replies of commands. */
-import { ConsumerName, EntryId } from "@effect-simba/core/streams/StreamName"
+import { EntryId } from "@effect-simba/core/streams/StreamName"
+import { ConsumerName } from "@effect-simba/core/streams/StreamStore"
 import * as Schema from "effect/Schema"
 import { Count } from "../../internal/client/codecs.ts"
 import { Natural, separated, Session } from "./codecs.ts"

@@ -1,6 +1,7 @@
 /** What all operations of one service share: keys, scripts, timeouts, and the check of names on a Cluster. */
 import { BackendError, type StoreError } from "@effect-simba/core/SimbaError"
-import type { ServiceName, StreamName } from "@effect-simba/core/streams/StreamName"
+import type { StreamName } from "@effect-simba/core/streams/StreamName"
+import type { ServiceName } from "@effect-simba/core/streams/StreamStore"
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

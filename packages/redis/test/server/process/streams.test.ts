@@ -1,7 +1,7 @@
 /** Consumers of data streams as processes that are killed and suspended, on a server that is killed too. */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
-import { ConsumerName, type EntryId, ServiceName, type StreamName } from "@effect-simba/core/streams/StreamName"
-import { Epoch, type Held, StreamStore } from "@effect-simba/core/streams/StreamStore"
+import { type EntryId, type StreamName } from "@effect-simba/core/streams/StreamName"
+import { ConsumerName, Epoch, type Held, ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import { IoRedis } from "@effect-simba/redis"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { assert, describe, it } from "@effect/vitest"

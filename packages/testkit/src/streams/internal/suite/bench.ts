@@ -1,12 +1,14 @@
 /** One service under test, and the consumers that share it. */
-import { ConsumerName, type EntryId, ServiceName, StreamName } from "@effect-simba/core/streams/StreamName"
+import { type EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import type { RawMessage } from "@effect-simba/core/streams/StreamState"
 import {
+  ConsumerName,
   type Entry,
   Epoch,
   type Held,
   type RenewResult,
   type Service,
+  ServiceName,
   StreamStore,
   type TakeResult
 } from "@effect-simba/core/streams/StreamStore"

@@ -1,4 +1,4 @@
-import { ServiceName } from "@effect-simba/core/streams/StreamName"
+import { ServiceName } from "@effect-simba/core/streams/StreamStore"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
