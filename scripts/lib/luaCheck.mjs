@@ -2,7 +2,8 @@
 //
 // - It parses, and uses no name but its own, those of Redis, and in an include those after `Needs` and `Sets`.
 // - Its head says what it does, what it takes and what it replies (`luaHead.mjs`).
-// - Each numbered slot is named once, by a local of that name. A slot that comes again is named somewhere.
+// - Each numbered slot is named once, by a local of that name. A slot that comes again is named somewhere. `forEach` is
+//   called with the numbers and the names of the head.
 import { parse } from "luaparse"
 import { readFileSync } from "node:fs"
 import { assemble, split } from "./lua.mjs"
@@ -65,6 +66,28 @@ const checkUse = (tree, { ARGV, KEYS }, problem) => {
   }
 }
 
+const checkForEach = (tree, { ARGV, KEYS }, problem) => {
+  const functions = new Map()
+  visit(tree.body, (node) => {
+    if (node.type === "FunctionDeclaration" && node.identifier) functions.set(node.identifier.name, node)
+  })
+  const wanted = [...KEYS.each, ...ARGV.each].map(({ name }) => name)
+  const counts = [KEYS.fixed.length, KEYS.each.length, ARGV.fixed.length].join(", ")
+  visit(tree.body, (node) => {
+    if (node.type !== "CallExpression" || node.base.name !== "forEach") return
+    const [act, ...numbers] = [...node.arguments].reverse()
+    const found = numbers.reverse().map(({ value }) => value).join(", ")
+    if (found !== counts) problem(`forEach goes by ${found}; the head says ${counts}`)
+    const { parameters } = functions.get(act.name) ?? act
+    const isOpen = parameters.at(-1)?.type === "VarargLiteral"
+    const names = parameters.filter(({ type }) => type === "Identifier").map(({ name }) => name)
+    const expected = isOpen ? wanted.slice(0, names.length) : wanted
+    if (names.join() !== expected.join()) {
+      problem(`forEach passes ${expected.join(", ")}; its function takes ${names.join(", ")}`)
+    }
+  })
+}
+
 const lint = (tree, problem) =>
   visit(tree.body, (node) => {
     const callee = node.type === "CallExpression" && node.base.type === "MemberExpression" && node.base
@@ -101,7 +124,9 @@ const checkFile = (path, problem, isScript) => {
   for (const name of needs) if (!free.has(name)) problem(`it does not need ${name}`)
   if (!isScript) return
   const head = headOf(header, problem)
-  if (head !== undefined) checkUse(tree, head, problem)
+  if (head === undefined) return
+  checkUse(tree, head, problem)
+  checkForEach(tree, head, problem)
 }
 
 export const checkInclude = (path, problem) => void checkFile(path, problem, false)

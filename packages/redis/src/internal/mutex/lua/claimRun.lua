@@ -23,20 +23,19 @@ local id, token, job, claim, mode = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local at, missed, cause = tonumber(ARGV[6]), ARGV[7], ARGV[8]
 local minInterval, attempts = tonumber(ARGV[9]), tonumber(ARGV[10])
 
---- @include include/clock.lua
 --- @include include/jobs.lua
 
 local function reply(result, attempt, wait)
   return { result, text(millis()), text(attempt or 0), text(wait or 0) }
 end
 
-local last = tonumber(get('token', job) or '0')
+local last = tonumber(get(jobs, 'token', job) or '0')
 if redis.call('GET', owner) ~= id or last > tonumber(token) then
   return reply('NotOwner')
 end
-local start, ended = tonumber(get('start', job)), get('end', job)
-local before = tonumber(get('attempt', job) or '0')
-if start and not ended and get('claim', job) == claim then
+local start, ended = tonumber(get(jobs, 'start', job)), get(jobs, 'end', job)
+local before = tonumber(get(jobs, 'attempt', job) or '0')
+if start and not ended and get(jobs, 'claim', job) == claim then
   return reply('Claimed', before)
 end
 if start and not ended and last == tonumber(token) then
@@ -45,21 +44,21 @@ end
 
 local attempt = 1
 if mode == 'manual' then
-  if tonumber(get('wanted', job)) ~= at then
+  if tonumber(get(jobs, 'wanted', job)) ~= at then
     return reply('Taken')
   end
 else
   if at > millis() then
     return reply('Early', 0, at - millis())
   end
-  local isAgain = mode == 'run' and tonumber(get('scheduled', job)) == at
-    and get('outcome', job) ~= 'success' and before < attempts
-  local decided = tonumber(get('at', job) or '-1')
+  local isAgain = mode == 'run' and tonumber(get(jobs, 'scheduled', job)) == at
+    and get(jobs, 'outcome', job) ~= 'success' and before < attempts
+  local decided = tonumber(get(jobs, 'at', job) or '-1')
   if at < decided or (at == decided and not isAgain) then
     return reply('Taken')
   end
   attempt = isAgain and before + 1 or 1
-  if mode == 'run' and (redis.call('HEXISTS', jobs, 'paused') == 1 or get('paused', job)) then
+  if mode == 'run' and (redis.call('HEXISTS', jobs, 'paused') == 1 or get(jobs, 'paused', job)) then
     return reply('Paused')
   end
 end
@@ -70,23 +69,23 @@ end
 
 if missed ~= '0' then
   redis.call('HINCRBY', jobs, 'missed:' .. job, missed)
-  set('cause', job, cause)
+  set(jobs, 'cause', job, cause)
 end
 if mode ~= 'manual' then
-  set('at', job, text(at))
+  set(jobs, 'at', job, text(at))
 end
 if mode == 'miss' then
   return reply('Claimed')
 end
 if mode == 'manual' then
-  clear('wanted', job)
+  clear(jobs, 'wanted', job)
 end
-set('run', job, id)
-set('claim', job, claim)
-set('token', job, token)
-set('scheduled', job, text(at))
-set('attempt', job, text(attempt))
-set('start', job, text(millis()))
-clear('end', job)
-clear('outcome', job)
+set(jobs, 'run', job, id)
+set(jobs, 'claim', job, claim)
+set(jobs, 'token', job, token)
+set(jobs, 'scheduled', job, text(at))
+set(jobs, 'attempt', job, text(attempt))
+set(jobs, 'start', job, text(millis()))
+clear(jobs, 'end', job)
+clear(jobs, 'outcome', job)
 return reply('Claimed', attempt)

@@ -9,14 +9,13 @@
 local jobs = KEYS[1]
 local job, claim, outcome = ARGV[1], ARGV[2], ARGV[3]
 
---- @include include/clock.lua
 --- @include include/jobs.lua
 
-if get('claim', job) == claim and not get('end', job) then
-  set('end', job, text(millis()))
-  set('outcome', job, outcome)
+if get(jobs, 'claim', job) == claim and not get(jobs, 'end', job) then
+  set(jobs, 'end', job, text(millis()))
+  set(jobs, 'outcome', job, outcome)
   if outcome == 'success' then
-    set('success', job, text(millis()))
+    set(jobs, 'success', job, text(millis()))
   elseif outcome == 'unstarted' then
     redis.call('HINCRBY', jobs, 'attempt:' .. job, -1)
   end

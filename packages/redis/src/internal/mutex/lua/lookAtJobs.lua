@@ -14,21 +14,20 @@
 local owner, jobs = KEYS[1], KEYS[2]
 local id = ARGV[1]
 
---- @include include/clock.lua
 --- @include include/jobs.lua
 
 local current = redis.call('GET', owner)
 for i = 2, #ARGV, 4 do
   local job, schedule, every, keep = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3])
-  if not get('at', job) then
-    set('at', job, text(every and math.floor(millis() / every) * every - 1 or millis()))
+  if not get(jobs, 'at', job) then
+    set(jobs, 'at', job, text(every and math.floor(millis() / every) * every - 1 or millis()))
   end
   local til = millis() + keep
-  if til > tonumber(get('until', job) or '0') then
-    set('until', job, text(til))
+  if til > tonumber(get(jobs, 'until', job) or '0') then
+    set(jobs, 'until', job, text(til))
   end
-  if current and current == id and get('schedule', job) ~= schedule then
-    change(job, 'schedule', schedule)
+  if current and current == id and get(jobs, 'schedule', job) ~= schedule then
+    change(jobs, 'schedule', job, schedule)
   end
 end
 
@@ -40,7 +39,7 @@ for i = 1, #fields, 2 do
   isPaused = isPaused or fields[i] == 'paused' or attribute == 'paused'
   if attribute == 'until' then
     latest = math.max(latest, tonumber(fields[i + 1]))
-    over[job] = tonumber(fields[i + 1]) < millis() and not get('paused', job)
+    over[job] = tonumber(fields[i + 1]) < millis() and not get(jobs, 'paused', job)
   end
 end
 local kept = {}

@@ -10,7 +10,6 @@
 local owner, jobs = KEYS[1], KEYS[2]
 local order, job, schedule = ARGV[1], ARGV[2], ARGV[3]
 
---- @include include/clock.lua
 --- @include include/jobs.lua
 
 -- Long enough for a fleet to look again
@@ -18,8 +17,8 @@ local retention = 30 * 86400000
 
 -- What came while the job was paused is not made up for
 local function resume(name)
-  clear('paused', name)
-  set('at', name, text(math.max(millis(), tonumber(get('at', name) or '0'))))
+  clear(jobs, 'paused', name)
+  set(jobs, 'at', name, text(math.max(millis(), tonumber(get(jobs, 'at', name) or '0'))))
 end
 
 if redis.call('EXISTS', jobs) == 0 then
@@ -45,17 +44,17 @@ elseif job == '' then
     end
     redis.call('PEXPIRE', jobs, retention)
   end
-elseif not get('at', job) then
+elseif not get(jobs, 'at', job) then
   return '0'
 elseif order == 'Run' then
-  set('wanted', job, text(millis()))
+  set(jobs, 'wanted', job, text(millis()))
 elseif order == 'Pause' then
-  set('paused', job, '1')
+  set(jobs, 'paused', job, '1')
   redis.call('PERSIST', jobs)
 elseif order == 'Resume' then
   resume(job)
   redis.call('PEXPIRE', jobs, retention)
 else
-  change(job, 'override', schedule)
+  change(jobs, 'override', job, schedule)
 end
 return '1'

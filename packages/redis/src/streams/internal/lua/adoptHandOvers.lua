@@ -24,9 +24,9 @@
 --- @include include/keepCheckpoint.lua
 --- @include include/retention.lua
 
-return forEachOwned(function()
-  redis.call('HSET', failures, entry .. ':busy', value)
+return forEachOwned(function(lease)
+  redis.call('HSET', failures, lease.entry .. ':busy', lease.value)
   redis.call('PEXPIRE', failures, keepMillis)
-  keepCheckpoint(checkpoint, keepMillis)
-  return redis.call('XRANGE', input, entry, entry)
+  keepCheckpoint(lease.checkpoint, keepMillis)
+  return redis.call('XRANGE', input, lease.entry, lease.entry)
 end)

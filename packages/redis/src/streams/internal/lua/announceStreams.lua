@@ -21,15 +21,15 @@ local replies = {}
 for i = 2, #ARGV, 2 do
   local stream, payload = ARGV[i], ARGV[i + 1]
   local last = lastMessage(KEYS[i / 2 + 2])
-  local entry, repeats, known = announcementOf(stream)
-  if entry and isUnfinished(entry) then
+  local entry, repeats, known = announcementOf(announced, stream)
+  if entry and isUnfinished(input, group, entry) then
     -- The same messages as before: a producer without an answer announces again
     if last ~= known or last == '0-0' then
-      note(stream, entry, repeats + 1, last, payload)
+      note(announced, stream, entry, repeats + 1, last, payload)
     end
     replies[#replies + 1] = { entry, '0' }
   else
-    replies[#replies + 1] = { announce(stream, payload, 0, last), '1' }
+    replies[#replies + 1] = { announce(input, announced, stream, payload, 0, last), '1' }
   end
 end
 return replies

@@ -1,4 +1,7 @@
---- Moves the checkpoints of data streams forward.
+--- Moves the checkpoints of data streams forward, where the caller owns the stream lease.
+---
+--- A checkpoint never passes the last message: a primary that lost the end of a data stream lost the commits there too.
+--- So one beyond the last message shows that the data stream was deleted and written again.
 ---
 --- KEYS[1] failures
 --- KEYS[3n-1] streamLease
@@ -13,13 +16,38 @@
 --- Reply: each 'Committed' | 'Behind' | 'Beyond' | 'NotOwner'.
 
 local failures, retention = KEYS[1], ARGV[1]
-local streamLease, checkpoint, stream, held, entry, id, offset
 
+--- @include include/checkpoint.lua
 --- @include include/forEach.lua
---- @include include/moveCheckpoint.lua
+--- @include include/idProblem.lua
+--- @include include/infoField.lua
 
-return forEach(1, 3, 1, function(...)
-  local last
-  streamLease, checkpoint, stream, held, entry, id, last, offset = ...
-  return moveCheckpoint(last == '1')
+-- A data stream that was deleted may have any checkpoint
+local function isBeyondEnd(stream, id)
+  if #redis.pcall('XRANGE', stream, id, id) > 0 then
+    return false
+  end
+  local info = redis.pcall('XINFO', 'STREAM', stream)
+  return not info.err and compareIds(id, field(info, 'last-generated-id')) > 0
+end
+
+return forEach(1, 3, 1, function(streamLease, checkpoint, stream, held, entry, id, last, offset)
+  if redis.call('GET', streamLease) ~= held then
+    return 'NotOwner'
+  end
+  if idProblem(id) then
+    error(idProblem(id), 0)
+  end
+  local isLast = last == '1'
+  local before, endedBy = checkpointOf(checkpoint)
+  local order = before and compareIds(id, before) or 1
+  if order < 0 or order == 0 and (not isLast or endedBy == entry) then
+    return 'Behind'
+  end
+  if isBeyondEnd(stream, id) then
+    return 'Beyond'
+  end
+  writeCheckpoint(checkpoint, id, isLast and entry or '', offset, retention)
+  redis.call('HDEL', failures, entry)
+  return 'Committed'
 end)

@@ -10,7 +10,7 @@ local input, group = KEYS[1], ARGV[1]
 
 local reply = redis.pcall('XGROUP', 'CREATE', input, group, '0', 'MKSTREAM')
 if not reply.err then
-  writeMark('0-0')
+  writeMark(input, group, '0-0')
   return '1'
 elseif string.find(reply.err, 'BUSYGROUP', 1, true) then
   return '0'

@@ -27,13 +27,14 @@
 --- @include include/announcement.lua
 --- @include include/keepCheckpoint.lua
 
-return forEachOwned(function(reason)
+return forEachOwned(function(lease, reason)
+  local stream, entry = lease.stream, lease.entry
   local found = redis.call('XRANGE', input, entry, entry)[1]
   if found then
-    keepCheckpoint(checkpoint, deadMillis)
+    keepCheckpoint(lease.checkpoint, deadMillis)
   end
-  buryEntry(input, group, failures, deadLetters, entry, found and found[2], reason, token)
-  dropLeases(entryLease, streamLease)
-  forgetAnnouncement(stream, entry)
+  buryEntry(input, group, failures, deadLetters, entry, found and found[2], reason, lease.token)
+  dropLeases(lease.entryLease, lease.streamLease)
+  forgetAnnouncement(announced, stream, entry)
   return 'DeadLettered'
 end)

@@ -12,5 +12,5 @@ local group, stream = ARGV[1], ARGV[2]
 --- @include include/entryState.lua
 --- @include include/announcement.lua
 
-local entry = announcementOf(stream)
-return entry and isUnfinished(entry) and redis.call('XRANGE', input, entry, entry) or {}
+local entry = announcementOf(announced, stream)
+return entry and isUnfinished(input, group, entry) and redis.call('XRANGE', input, entry, entry) or {}

@@ -33,16 +33,17 @@
 --- @include include/clock.lua
 
 local receivers = {}
-local replies = forEachOwned(function(receiver, session, confirm)
+local replies = forEachOwned(function(lease, receiver, session, confirm)
+  local entry, fence = lease.entry, lease.fence
   local newToken = nextToken(redis.call('GET', fence))
   local epoch = session .. '.' .. newToken .. '-' .. entry
   local newValue = receiver .. '@@' .. epoch
-  claimFor(receiver, '0')
+  claimEntry(input, group, entry, receiver, '0')
   keepFence(fence, newToken)
-  ownEntry(entryLease, streamLease, newValue, newToken, confirm)
+  ownEntry(lease.entryLease, lease.streamLease, newValue, newToken, confirm)
   -- Until the receiver asks for it, no handler runs under its lease
-  markYielded()
-  local handOver = table.concat({ session, epoch, newToken, entry, receiver, stream }, '@@')
+  markYielded(failures, entry, lease.value)
+  local handOver = table.concat({ session, epoch, newToken, entry, receiver, lease.stream }, '@@')
   redis.call('ZREMRANGEBYSCORE', handOvers, '-inf', string.format('%.0f', now - 1))
   redis.call('ZADD', handOvers, string.format('%.0f', now + tonumber(confirm)), handOver)
   if redis.call('PTTL', handOvers) < tonumber(confirm) then

@@ -14,7 +14,7 @@ local input, deadLetters, members, group = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 --- @include include/liveMembers.lua
 
 local consumers, oldest, count = {}, 0, 0
-if lastDelivered() then
+if lastDelivered(input, group) then
   for _, info in ipairs(redis.call('XINFO', 'CONSUMERS', input, group)) do
     local name = field(info, 'name')
     if not markOf(name) then
@@ -31,4 +31,4 @@ if lastDelivered() then
     from = #page == 1000 and '(' .. page[#page][1]
   until not from
 end
-return { redis.call('XLEN', input), count, oldest, redis.call('XLEN', deadLetters), consumers, liveMembers() }
+return { redis.call('XLEN', input), count, oldest, redis.call('XLEN', deadLetters), consumers, liveMembers(members) }

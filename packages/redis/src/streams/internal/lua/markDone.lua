@@ -28,22 +28,23 @@
 --- @include include/checkpoint.lua
 --- @include include/compareIds.lua
 
-return forEachOwned(function()
-  local committed, endedBy, offset = checkpointOf()
-  local announcedBy, repeats, last, payload = announcementOf(stream)
-  local wasThere = finishEntry(input, group, failures, entry, entryLease, streamLease)
-  forgetAnnouncement(stream, entry)
+return forEachOwned(function(lease)
+  local stream, entry, checkpoint = lease.stream, lease.entry, lease.checkpoint
+  local committed, endedBy, offset = checkpointOf(checkpoint)
+  local announcedBy, repeats, last, payload = announcementOf(announced, stream)
+  local wasThere = finishEntry(input, group, failures, entry, lease.entryLease, lease.streamLease)
+  forgetAnnouncement(announced, stream, entry)
   if committed and endedBy ~= entry then
-    writeCheckpoint(committed, entry, offset, keepMillis)
+    writeCheckpoint(checkpoint, committed, entry, offset, keepMillis)
   end
   if announcedBy == entry then
     -- Without a checkpoint the next handler reads all that was written since
     local order = committed and compareIds(last, committed) or 0
     if order > 0 and endedBy == entry or order >= 0 and repeats > 0 then
-      announce(stream, payload, committed and math.max(0, repeats - 1) or 0, last)
+      announce(input, announced, stream, payload, committed and math.max(0, repeats - 1) or 0, last)
     end
   end
   return wasThere and 'Done' or 'AlreadyDone'
-end, function()
+end, function(entry)
   return #redis.call('XRANGE', input, entry, entry) == 0 and 'AlreadyDone'
 end)

@@ -9,7 +9,7 @@ local checkpoint, stream, entry = KEYS[1], KEYS[2], ARGV[1]
 
 --- @include include/checkpoint.lua
 
-local _, endedBy = checkpointOf()
+local _, endedBy = checkpointOf(checkpoint)
 if not endedBy or endedBy == '' then
   return 'Open'
 end

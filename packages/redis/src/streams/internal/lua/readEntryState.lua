@@ -9,4 +9,4 @@ local input, group, entry = KEYS[1], ARGV[1], ARGV[2]
 
 --- @include include/entryState.lua
 
-return isUnfinished(entry) and '1' or '0'
+return isUnfinished(input, group, entry) and '1' or '0'

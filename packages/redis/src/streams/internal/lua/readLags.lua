@@ -7,7 +7,6 @@
 ---   more; ms since the first, and its id, or '' without a message.
 
 local most = ARGV[1]
-local checkpoint
 
 --- @include include/checkpoint.lua
 --- @include include/clock.lua
@@ -48,8 +47,8 @@ end
 
 local replies = {}
 for i = 1, #KEYS, 2 do
-  checkpoint = KEYS[i + 1]
-  local id, _, offset = checkpointOf()
-  replies[#replies + 1] = lagOf(KEYS[i], id or '0-0', offset)
+  local stream, checkpoint = KEYS[i], KEYS[i + 1]
+  local id, _, offset = checkpointOf(checkpoint)
+  replies[#replies + 1] = lagOf(stream, id or '0-0', offset)
 end
 return replies

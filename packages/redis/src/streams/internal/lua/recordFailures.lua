@@ -28,19 +28,20 @@
 --- @include include/failures.lua
 --- @include include/retention.lua
 
-return forEachOwned(function(attempt, pause, progress)
+return forEachOwned(function(lease, attempt, pause, progress)
+  local entry, value = lease.entry, lease.value
   local number, prefix = tonumber(attempt), value .. '#'
   if number then
     local last = redis.call('HGET', failures, entry .. ':last')
     if last and string.sub(last, 1, #prefix) == prefix and number <= tonumber(string.sub(last, #prefix + 1)) then
-      return { failuresOf(entry, pause) }
+      return { failuresOf(failures, entry, pause) }
     end
   end
   local count, age = 0, 0
   if progress ~= '1' then
-    count, age = failuresOf(entry, pause)
+    count, age = failuresOf(failures, entry, pause)
   end
-  setFailures(entry, count + 1, age)
+  setFailures(failures, entry, count + 1, age)
   if number then
     redis.call('HSET', failures, entry .. ':last', prefix .. attempt)
   end

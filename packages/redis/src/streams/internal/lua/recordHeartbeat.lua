@@ -15,4 +15,4 @@ redis.call('HSET', members, member, table.concat({ capacity, owned, string.forma
 if redis.call('PTTL', members) < tonumber(expiry) then
   redis.call('PEXPIRE', members, expiry)
 end
-return liveMembers()
+return liveMembers(members)

@@ -25,8 +25,8 @@ local found = redis.call('XRANGE', deadLetters, letter, letter)[1]
 if not found then
   return '0'
 end
-local present = stream ~= '' and announcementOf(stream)
-if present and isUnfinished(present) then
+local present = stream ~= '' and announcementOf(announced, stream)
+if present and isUnfinished(input, group, present) then
   redis.call('XDEL', deadLetters, letter)
   return '1'
 end
@@ -46,10 +46,10 @@ end
 local entry = announceEntry(input, fields)
 redis.call('XDEL', deadLetters, letter)
 if stream ~= '' then
-  note(stream, entry, 0, '0-0', '')
-  local committed, endedBy, offset = checkpointOf()
+  note(announced, stream, entry, 0, '0-0', '')
+  local committed, endedBy, offset = checkpointOf(checkpoint)
   if committed and endedBy == before then
-    writeCheckpoint(committed, entry, offset, keepMillis)
+    writeCheckpoint(checkpoint, committed, entry, offset, keepMillis)
   end
 end
 return '1'

@@ -15,14 +15,14 @@ local group, after, count = ARGV[1], ARGV[2], tonumber(ARGV[3])
 --- @include include/groupInfo.lua
 --- @include include/groupMark.lua
 
-local last, groups = lastDelivered()
+local last, groups = lastDelivered(input, group)
 if not last or groups > 1 then
   return { '', '0' }
 end
-local from = readMark()
+local from = readMark(input, group)
 if not from then
   from = last
-  writeMark(from)
+  writeMark(input, group, from)
 end
 if after ~= '' and compareIds(after, from) > 0 then
   from = after

@@ -20,7 +20,7 @@ if redis.call('XLEN', input) > 0 then
   redis.call('PEXPIRE', announced, keepMillis)
   redis.call('PEXPIRE', failures, keepMillis)
 end
-if not lastDelivered() then
+if not lastDelivered(input, group) then
   return '0'
 end
 local removed = 0

@@ -34,6 +34,6 @@ elseif held == '' and owner then
   end
   disownEntry(streamLease)
 end
-local _, endedBy = checkpointOf()
-writeCheckpoint(id, entry ~= '' and endedBy and endedBy ~= entry and endedBy or '', offset, retention)
+local _, endedBy = checkpointOf(checkpoint)
+writeCheckpoint(checkpoint, id, entry ~= '' and endedBy and endedBy ~= entry and endedBy or '', offset, retention)
 return { 'Moved', held == '' and owner or '' }

@@ -81,7 +81,7 @@ local function attempt(entryLease, streamLease, checkpoint, fence,
   local pending = redis.call('XPENDING', input, group, entry, entry, 1)[1]
   if not pending then
     drop()
-    return { isUnfinished(entry) and 'Unread' or 'Gone' }
+    return { isUnfinished(input, group, entry) and 'Unread' or 'Gone' }
   end
   if again or pending[2] == consumer then
     minIdle = '0'
@@ -93,14 +93,14 @@ local function attempt(entryLease, streamLease, checkpoint, fence,
   if not found then
     drop()
     deleteEntry(input, group, failures, entry)
-    forgetAnnouncement(stream, entry)
+    forgetAnnouncement(announced, stream, entry)
     return { 'Gone' }
   end
   local busy, yielded = unpack(redis.call('HMGET', failures, entry .. ':busy', entry .. ':yielded'))
   if not again and isLate(value, yielded) then
     return { 'Recent' }
   end
-  local count, age = failuresOf(entry, pause)
+  local count, age = failuresOf(failures, entry, pause)
   local ranOut = not again and busy and busy ~= value
   if ranOut then
     count = count + 1
@@ -110,7 +110,7 @@ local function attempt(entryLease, streamLease, checkpoint, fence,
     local reason = 'too many failures: ' .. string.format('%.0f', count)
     buryEntry(input, group, failures, deadLetters, entry, found[2], reason, last or '')
     keepCheckpoint(checkpoint, deadMillis)
-    forgetAnnouncement(stream, entry)
+    forgetAnnouncement(announced, stream, entry)
     return { 'DeadLettered', string.format('%.0f', count) }
   end
   token = token or nextToken(last)
@@ -122,7 +122,7 @@ local function attempt(entryLease, streamLease, checkpoint, fence,
   keepFence(fence, token)
   keepCheckpoint(checkpoint, keepMillis)
   if ranOut then
-    setFailures(entry, count, age)
+    setFailures(failures, entry, count, age)
   end
   -- Until a renewal says otherwise: a first message may end its process
   redis.call('HSET', failures, entry .. ':busy', value)

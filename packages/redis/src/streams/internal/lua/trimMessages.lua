@@ -29,7 +29,7 @@ local function staysAfter(id)
   stays(found and found[1])
 end
 
-local committed, _, offset = checkpointOf()
+local committed, _, offset = checkpointOf(checkpoint)
 if not committed or redis.call('EXISTS', stream) == 0 then
   return '0'
 end

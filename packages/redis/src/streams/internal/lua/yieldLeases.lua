@@ -25,11 +25,12 @@
 --- @include include/claimEntry.lua
 --- @include include/markYielded.lua
 
-return forEachOwned(function()
+return forEachOwned(function(lease)
+  local entry = lease.entry
   -- 60 s old: longer than any consumer waits before it claims, Go consumers included
-  claimFor(consumer, '60000')
-  markYielded()
-  yieldEntry(entryLease, streamLease)
-  redis.call('PUBLISH', signals, 'released@@' .. entry .. '@@' .. stream)
+  claimEntry(input, group, entry, lease.consumer, '60000')
+  markYielded(failures, entry, lease.value)
+  yieldEntry(lease.entryLease, lease.streamLease)
+  redis.call('PUBLISH', signals, 'released@@' .. entry .. '@@' .. lease.stream)
   return 'Released'
 end)

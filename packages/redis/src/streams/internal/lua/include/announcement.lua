@@ -1,31 +1,30 @@
 --- Reads and writes the last announcement of a data stream.
 ---
 --- It has its entry, how often it was repeated, the last message at that time, and the payload of the last repetition.
---- Needs input, announced.
 --- @include entryStates.lua
 --- @include infoField.lua
 --- @include retention.lua
 
-local function announcementOf(stream)
+local function announcementOf(announced, stream)
   local entry, repeats, last, payload = string.match(
     redis.call('HGET', announced, stream) or '', '^([^@]*)@@(%d+)@@([^@]*)@@(.*)$')
   return entry, tonumber(repeats), last, payload
 end
 
-local function note(stream, entry, repeats, last, payload)
+local function note(announced, stream, entry, repeats, last, payload)
   redis.call('HSET', announced, stream, table.concat({ entry, string.format('%.0f', repeats), last, payload }, '@@'))
   redis.call('PEXPIRE', announced, keepMillis)
 end
 
-local function announce(stream, payload, repeats, last)
+local function announce(input, announced, stream, payload, repeats, last)
   local entry = announceEntry(input, { 'lbs-input', payload })
-  note(stream, entry, repeats, last, payload)
+  note(announced, stream, entry, repeats, last, payload)
   return entry
 end
 
 -- A later one of the same data stream stays
-local function forgetAnnouncement(stream, entry)
-  if announcementOf(stream) == entry then
+local function forgetAnnouncement(announced, stream, entry)
+  if announcementOf(announced, stream) == entry then
     redis.call('HDEL', announced, stream)
   end
 end

@@ -2,16 +2,15 @@
 ---
 --- The entry is the one under which the data stream ended there, or ''. The offset says how many messages were added up
 --- to the checkpoint, or is ''.
---- Needs checkpoint.
 --- @include retention.lua
 
 -- Returns the id, the entry and the offset; nil without a checkpoint
-local function checkpointOf()
+local function checkpointOf(checkpoint)
   return string.match(redis.call('GET', checkpoint) or '', '^([^@]+)@?@?([^@]*)@?@?(%d*)$')
 end
 
 -- Never shortens the time that is left
-local function writeCheckpoint(id, endedBy, offset, millis)
+local function writeCheckpoint(checkpoint, id, endedBy, offset, millis)
   local text = id
   if endedBy ~= '' or offset ~= '' then
     text = text .. '@@' .. endedBy

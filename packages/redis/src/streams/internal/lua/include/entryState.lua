@@ -1,9 +1,8 @@
 --- Decides whether an entry is unfinished: it is there, and pending, or no consumer was given it yet.
---- Needs input, group.
 --- @include compareIds.lua
 --- @include groupInfo.lua
 
-local function isUnfinished(entry)
+local function isUnfinished(input, group, entry)
   if #redis.call('XRANGE', input, entry, entry) == 0 then
     return false
   end
@@ -11,6 +10,6 @@ local function isUnfinished(entry)
   if pending.err or #pending > 0 then
     return true
   end
-  local last = lastDelivered()
+  local last = lastDelivered(input, group)
   return not last or compareIds(entry, last) > 0
 end

@@ -1,11 +1,10 @@
 --- Reads and writes the failures of an entry in a row: <count>|<ms of the first>|<ms of the last>.
 ---
 --- Progress ends a streak, and so does a pause without a failure, unless it is 0.
---- Needs failures.
 --- @include clock.lua
 
 -- How many, and ms since the first
-local function failuresOf(entry, pause)
+local function failuresOf(failures, entry, pause)
   local count, first, last = string.match(redis.call('HGET', failures, entry) or '', '^(%d+)|(%d+)|(%d+)$')
   pause = tonumber(pause)
   if not count or pause > 0 and now - last >= pause then
@@ -14,6 +13,6 @@ local function failuresOf(entry, pause)
   return tonumber(count), now - first
 end
 
-local function setFailures(entry, count, age)
+local function setFailures(failures, entry, count, age)
   redis.call('HSET', failures, entry, string.format('%.0f|%.0f|%.0f', count, now - age, now))
 end

@@ -1,8 +1,7 @@
 --- Reads how far the group of the service is, by XINFO.
---- Needs input, group.
 --- @include infoField.lua
 
-local function lastDelivered()
+local function lastDelivered(input, group)
   -- Without the stream this is an error, which has no items
   local groups = redis.pcall('XINFO', 'GROUPS', input)
   for _, info in ipairs(groups) do

@@ -1,7 +1,6 @@
 --- Reads and writes the entry after which the group is known to have been given everything.
 ---
 --- The mark is the name of a consumer that has nothing: it goes with its group, so a group that is made again has none.
---- Needs input, group.
 --- @include infoField.lua
 
 local markPrefix = 'simba:given-after:'
@@ -10,7 +9,7 @@ local function markOf(name)
   return string.sub(name, 1, #markPrefix) == markPrefix and string.sub(name, #markPrefix + 1) or nil
 end
 
-local function readMark()
+local function readMark(input, group)
   for _, info in ipairs(redis.call('XINFO', 'CONSUMERS', input, group)) do
     local mark = markOf(field(info, 'name'))
     if mark then
@@ -19,6 +18,6 @@ local function readMark()
   end
 end
 
-local function writeMark(entry)
+local function writeMark(input, group, entry)
   redis.call('XGROUP', 'CREATECONSUMER', input, group, markPrefix .. entry)
 end

@@ -5,15 +5,24 @@
 
 local input, failures, announced, deadLetters, handOvers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local group, signals = ARGV[1], ARGV[2]
-local entryLease, streamLease, checkpoint, fence, stream, entry, consumer, value, token
 
--- `act` receives the arguments of one lease after its token
+-- `act` receives one lease, and its arguments after the token
 local function forEachOwned(act, otherwise)
-  return forEach(5, 4, 2, function(...)
-    entryLease, streamLease, checkpoint, fence, stream, entry, consumer, value, token = ...
-    if redis.call('GET', entryLease) == value and redis.call('GET', streamLease) == value .. '@@' .. token then
-      return act(unpack({ ... }, 10))
+  return forEach(5, 4, 2, function(
+    entryLease, streamLease, checkpoint, fence, stream, entry, consumer, value, token, ...)
+    if redis.call('GET', entryLease) ~= value or redis.call('GET', streamLease) ~= value .. '@@' .. token then
+      return otherwise and otherwise(entry) or 'NotOwner'
     end
-    return otherwise and otherwise() or 'NotOwner'
+    return act({
+      entryLease = entryLease,
+      streamLease = streamLease,
+      checkpoint = checkpoint,
+      fence = fence,
+      stream = stream,
+      entry = entry,
+      consumer = consumer,
+      value = value,
+      token = token
+    }, ...)
   end)
 end

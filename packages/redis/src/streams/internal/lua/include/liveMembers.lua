@@ -1,8 +1,7 @@
 --- Reads the members that were heard of in time, and removes the others.
---- Needs members.
 --- @include clock.lua
 
-local function liveMembers()
+local function liveMembers(members)
   local found = {}
   local all = redis.call('HGETALL', members)
   for i = 1, #all, 2 do

@@ -1,8 +1,7 @@
 --- Notes that the caller yielded its lease. No handler runs under it any more, and its earlier requests come too late.
---- Needs failures, entry, value.
 --- @include retention.lua
 
-local function markYielded()
+local function markYielded(failures, entry, value)
   redis.call('HDEL', failures, entry .. ':busy')
   -- The last few: a request may be older than the lease of another
   local yielded = value .. '\n' .. (redis.call('HGET', failures, entry .. ':yielded') or '')
