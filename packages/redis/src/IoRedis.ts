@@ -24,7 +24,7 @@ import * as Redis from "./internal/client/effectRedis.ts"
 import { fromRedis } from "./internal/client/errors.ts"
 import type * as connection from "./internal/client/ioredis/connection.ts"
 import * as down from "./internal/client/ioredis/connectionsDown.ts"
-import type * as drivers from "./internal/client/ioredis/driver.ts"
+import type { Driver } from "./internal/client/ioredis/driver.ts"
 import { driverOptions, environmentBeside, given, partsOf } from "./internal/client/ioredis/options.ts"
 import type * as url from "./internal/client/ioredis/url.ts"
 import { onWallClock } from "./internal/client/ioredis/wallClock.ts"
@@ -163,7 +163,7 @@ const besides = (environment: connection.ClientOptions, { db, password, username
   return { ...(password === undefined ? environment : rest), ...given({ db, password, username }) }
 }
 
-const provide = Effect.fnUntraced(function*(driver: drivers.Driver) {
+const provide = Effect.fnUntraced(function*(driver: Driver) {
   const { subscriptions } = driver
   const redis = yield* Redis.make({
     send: driver.send,
@@ -202,15 +202,20 @@ const provide = Effect.fnUntraced(function*(driver: drivers.Driver) {
 })
 
 /** An optional peer is loaded with the first layer that needs it. */
-const load = Effect.tryPromise({
-  try: () => import("./internal/client/ioredis/driver.ts"),
-  catch: (cause) =>
-    new InvalidConfig({ option: "ioredis", problem: `it cannot be loaded, install ioredis 6: ${String(cause)}` })
-})
+const loading = <D>(load: () => Promise<D>) =>
+  Effect.tryPromise({
+    try: load,
+    catch: (cause) =>
+      new InvalidConfig({ option: "ioredis", problem: `it cannot be loaded, install ioredis 6: ${String(cause)}` })
+  })
 
 /** Timers of the connections keep real time, also where a test moves the clock. */
-const layerOf = <E>(open: (driver: typeof drivers) => Effect.Effect<drivers.Driver, E, Scope.Scope>) =>
-  Layer.effectContext(onWallClock(Effect.flatMap(Effect.flatMap(load, open), provide)))
+const layerOf = <D, E>(
+  load: () => Promise<D>,
+  open: (driver: D) => Effect.Effect<Driver, E, Scope.Scope>
+) => Layer.effectContext(onWallClock(Effect.flatMap(Effect.flatMap(loading(load), open), provide)))
+
+const loadDriver = () => import("./internal/client/ioredis/driver.ts")
 
 /**
  * What the layers of this module provide.
@@ -244,7 +249,7 @@ export type Provided = Redis.Redis | Subscriber | IoRedis
  */
 export const layer = (
   options: Options = {}
-): Layer.Layer<Provided, BackendError | InvalidConfig> => layerOf(({ single }) => single(options))
+): Layer.Layer<Provided, BackendError | InvalidConfig> => layerOf(loadDriver, ({ single }) => single(options))
 
 /**
  * Provides `Redis`, `Subscriber` and `IoRedis` on a Redis Cluster.
@@ -275,7 +280,8 @@ export const layer = (
  */
 export const layerCluster = (
   options: ClusterOptions
-): Layer.Layer<Provided, BackendError | InvalidConfig> => layerOf(({ cluster }) => cluster(options))
+): Layer.Layer<Provided, BackendError | InvalidConfig> =>
+  layerOf(() => import("./internal/client/ioredis/clusterDriver.ts"), ({ cluster }) => cluster(options))
 
 /**
  * Provides `Redis`, `Subscriber` and `IoRedis` on a client that the application already has.
@@ -315,7 +321,8 @@ export const layerCluster = (
 export const layerClient = (
   client: Client | Cluster,
   options: Pick<Options, "commandTimeout" | "connectTimeout" | "pool" | "serverChecks"> = {}
-): Layer.Layer<Provided, BackendError | InvalidConfig> => layerOf(({ ofClient }) => ofClient(client, options))
+): Layer.Layer<Provided, BackendError | InvalidConfig> =>
+  layerOf(() => import("./internal/client/ioredis/clientDriver.ts"), ({ ofClient }) => ofClient(client, options))
 
 /**
  * Like `layer`, with options from `Config`.
@@ -387,7 +394,7 @@ export const layerClusterConfig = (
 export const layerFromEnv = (
   options: Options = {}
 ): Layer.Layer<Provided, BackendError | InvalidConfig | Config.ConfigError> =>
-  layerOf(({ single }) =>
+  layerOf(loadDriver, ({ single }) =>
     Effect.gen(function*() {
       const environment = yield* environmentBeside(options)
       const client = {
@@ -395,5 +402,4 @@ export const layerFromEnv = (
         ...yield* driverOptions(options.client)
       }
       return yield* single({ ...environment, ...given(options), client })
-    })
-  )
+    }))

@@ -1,23 +1,24 @@
-/** What a layer on ioredis consists of: how to send, where to subscribe, how to open a connection for blocking commands. */
+/**
+ * What a layer on ioredis consists of: how to send, where to subscribe, how to open a connection for blocking commands. Here
+ * for one server; `clusterDriver` and `clientDriver` are files of their own, so that bundles have only what they use.
+ */
 import { type BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { type Cluster, Redis as Client } from "ioredis"
+import type { Cluster, Redis as Client } from "ioredis"
 import type { RedisTopology } from "../../../RedisTopology.ts"
 import type { CommandSink } from "../commandSink.ts"
 import type * as Redis from "../effectRedis.ts"
 import { fromRedis } from "../errors.ts"
 import * as log from "../log.ts"
 import * as serverChecks from "../serverChecks.ts"
-import * as clusterSubscriptions from "./clusterSubscriptions.ts"
 import * as commands from "./commands.ts"
 import { withTimeouts } from "./commandTimeouts.ts"
 import * as connection from "./connection.ts"
 import * as switches from "./failover.ts"
-import { type Common, driverOptions, given, partsOf, type SingleOptions, timeouts } from "./options.ts"
+import { type Common, driverOptions, partsOf, type SingleOptions, timeouts } from "./options.ts"
 import * as outages from "./outageLog.ts"
-import * as ownClient from "./ownClient.ts"
 import * as channels from "./subscriptions.ts"
 
 export interface Driver {
@@ -44,7 +45,7 @@ const isFirst = (server: string, text: string) => {
 }
 
 /** Checks a server, and logs each finding once per server and process. ioredis sends `INFO` too, so each user may. */
-const check = Effect.fnUntraced(function*(send: commands.Send, address: string, isCluster: boolean) {
+export const check = Effect.fnUntraced(function*(send: commands.Send, address: string, isCluster: boolean) {
   const info = serverChecks.fieldsOf(String(yield* Effect.mapError(send("INFO"), fromRedis("check the server"))))
   for (const finding of serverChecks.ofInfo(info, isCluster)) {
     if (finding.status === "error") {
@@ -58,14 +59,14 @@ const check = Effect.fnUntraced(function*(send: commands.Send, address: string, 
 })
 
 /** The parts that depend on the client and the options alone. */
-const common = (client: Client | Cluster, { pool, serverChecks }: Common, send: CommandSink["send"]) => {
+export const common = (client: Client | Cluster, { pool, serverChecks }: Common, send: CommandSink["send"]) => {
   // Effect's default of ten is too few for a consumer of thousands of data streams
   const maxReserved = pool?.maxConnections ?? 256
   const sink: CommandSink = { isReady: () => client.status === "ready", afterCurrentTask: queueMicrotask, send }
   return { client, sink, pool: { ...pool, maxConnections: maxReserved }, shape: { maxReserved, serverChecks } }
 }
 
-const ofSingle = Effect.fnUntraced(function*(
+export const ofSingle = Effect.fnUntraced(function*(
   client: Client,
   options: Common,
   commandTimeout: Duration.Duration,
@@ -90,42 +91,6 @@ const ofSingle = Effect.fnUntraced(function*(
   }
 })
 
-const ofCluster = Effect.fnUntraced(function*(
-  client: Cluster,
-  options: Common,
-  settings: connection.Settings,
-  reserved: Effect.Effect<Cluster, Redis.RedisError, Scope.Scope>
-): Effect.fn.Return<Driver, BackendError | InvalidConfig, Scope.Scope> {
-  const limit = settings.commandTimeout
-  const { shape, ...parts } = common(client, options, yield* withTimeouts(client, limit))
-  // The node has the other options already
-  const named = { ...settings, client: given({ connectionName: settings.client.connectionName }) }
-  const subscriberAt = (node: Client) => connection.duplicate(node, "subscriber", named)
-  if (options.serverChecks !== false) {
-    for (const node of client.nodes("master")) {
-      // A node that is down now is no reason to do without the others
-      yield* Effect.catchTag(
-        check(commands.node(node, limit), connection.addressOf(node), true),
-        "BackendError",
-        () => Effect.void
-      )
-    }
-  }
-  yield* outages.watchCluster(client, yield* outages.make("commands", () => "a node of the Cluster"))
-  return {
-    ...parts,
-    send: commands.onCluster(client, limit, commands.shared(parts.sink.send)),
-    ping: commands.pingAll(client, limit),
-    subscriptions: yield* clusterSubscriptions.make(client, subscriberAt, limit),
-    reserved: Effect.map(reserved, commands.reserved),
-    topology: {
-      _tag: "Cluster",
-      ...shape,
-      primaries: Effect.sync(() => client.nodes("master").map((node) => commands.node(node, limit)))
-    }
-  }
-})
-
 export const single = Effect.fnUntraced(function*(options: SingleOptions) {
   const server = yield* partsOf(options.url)
   const client = yield* driverOptions(options.client)
@@ -147,43 +112,4 @@ export const single = Effect.fnUntraced(function*(options: SingleOptions) {
     settings.commandTimeout,
     open
   )
-})
-
-export const cluster = Effect.fnUntraced(function*(
-  options: Common & Pick<SingleOptions, "client"> & Pick<connection.ClusterSettings, "nodes"> & {
-    readonly cluster?: connection.ClusterSettings["cluster"] | undefined
-  }
-) {
-  if (options.nodes.length === 0) {
-    return yield* new InvalidConfig({ option: "nodes", problem: "name at least one node of the cluster" })
-  }
-  const settings = {
-    nodes: options.nodes,
-    client: yield* driverOptions(options.client),
-    cluster: yield* driverOptions(options.cluster),
-    ...yield* timeouts(options)
-  }
-  const client = yield* Effect.mapError(connection.openCluster("commands", settings), fromRedis("connect"))
-  return yield* ofCluster(client, options, settings, connection.openCluster("reserved", settings))
-})
-
-/** The connection is the caller's: it is not closed, and its options stay. */
-export const ofClient = Effect.fnUntraced(function*(client: Client | Cluster, options: Common) {
-  const problem = ownClient.problemWith(client)
-  if (problem !== undefined) return yield* problem
-  const settings = yield* timeouts(options)
-  yield* Effect.mapError(ownClient.ready(client, settings.connectTimeout), fromRedis("connect"))
-  if (client instanceof Client) {
-    const { follow } = yield* switches.watch({ client: client.options, ...settings })
-    yield* Effect.mapError(follow(Effect.succeed(client)), fromRedis("connect"))
-    return yield* ofSingle(
-      client,
-      options,
-      settings.commandTimeout,
-      (role) => follow(connection.duplicate(client, role, { ...settings, client: {} }))
-    )
-  }
-  yield* ownClient.rejectUnanswered(client)
-  const ofNodes = { client: client.options.redisOptions ?? {}, ...settings }
-  return yield* ofCluster(client, options, ofNodes, connection.duplicateCluster(client, ofNodes))
 })

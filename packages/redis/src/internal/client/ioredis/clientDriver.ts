@@ -1,0 +1,31 @@
+/** The driver of a client that the application made, of one server or of a Cluster. */
+import * as Effect from "effect/Effect"
+import { type Cluster, Redis as Client } from "ioredis"
+import { fromRedis } from "../errors.ts"
+import { ofCluster } from "./clusterDriver.ts"
+import * as connection from "./connection.ts"
+import { ofSingle } from "./driver.ts"
+import * as switches from "./failover.ts"
+import { type Common, timeouts } from "./options.ts"
+import * as ownClient from "./ownClient.ts"
+
+/** The connection is the caller's: it is not closed, and its options stay. */
+export const ofClient = Effect.fnUntraced(function*(client: Client | Cluster, options: Common) {
+  const problem = ownClient.problemWith(client)
+  if (problem !== undefined) return yield* problem
+  const settings = yield* timeouts(options)
+  yield* Effect.mapError(ownClient.ready(client, settings.connectTimeout), fromRedis("connect"))
+  if (client instanceof Client) {
+    const { follow } = yield* switches.watch({ client: client.options, ...settings })
+    yield* Effect.mapError(follow(Effect.succeed(client)), fromRedis("connect"))
+    return yield* ofSingle(
+      client,
+      options,
+      settings.commandTimeout,
+      (role) => follow(connection.duplicate(client, role, { ...settings, client: {} }))
+    )
+  }
+  yield* ownClient.rejectUnanswered(client)
+  const ofNodes = { client: client.options.redisOptions ?? {}, ...settings }
+  return yield* ofCluster(client, options, ofNodes, connection.duplicateCluster(client, ofNodes))
+})

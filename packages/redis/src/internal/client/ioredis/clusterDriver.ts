@@ -1,0 +1,68 @@
+/** The driver of a Redis Cluster. */
+import { type BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { Cluster, Redis as Client } from "ioredis"
+import type * as Redis from "../effectRedis.ts"
+import { fromRedis } from "../errors.ts"
+import * as clusterSubscriptions from "./clusterSubscriptions.ts"
+import * as commands from "./commands.ts"
+import { withTimeouts } from "./commandTimeouts.ts"
+import * as connection from "./connection.ts"
+import { check, common, type Driver } from "./driver.ts"
+import { type Common, driverOptions, given, type SingleOptions, timeouts } from "./options.ts"
+import * as outages from "./outageLog.ts"
+
+export const ofCluster = Effect.fnUntraced(function*(
+  client: Cluster,
+  options: Common,
+  settings: connection.Settings,
+  reserved: Effect.Effect<Cluster, Redis.RedisError, Scope.Scope>
+): Effect.fn.Return<Driver, BackendError | InvalidConfig, Scope.Scope> {
+  const limit = settings.commandTimeout
+  const { shape, ...parts } = common(client, options, yield* withTimeouts(client, limit))
+  // The node has the other options already
+  const named = { ...settings, client: given({ connectionName: settings.client.connectionName }) }
+  const subscriberAt = (node: Client) => connection.duplicate(node, "subscriber", named)
+  if (options.serverChecks !== false) {
+    for (const node of client.nodes("master")) {
+      // A node that is down now is no reason to do without the others
+      yield* Effect.catchTag(
+        check(commands.node(node, limit), connection.addressOf(node), true),
+        "BackendError",
+        () => Effect.void
+      )
+    }
+  }
+  yield* outages.watchCluster(client, yield* outages.make("commands", () => "a node of the Cluster"))
+  return {
+    ...parts,
+    send: commands.onCluster(client, limit, commands.shared(parts.sink.send)),
+    ping: commands.pingAll(client, limit),
+    subscriptions: yield* clusterSubscriptions.make(client, subscriberAt, limit),
+    reserved: Effect.map(reserved, commands.reserved),
+    topology: {
+      _tag: "Cluster",
+      ...shape,
+      primaries: Effect.sync(() => client.nodes("master").map((node) => commands.node(node, limit)))
+    }
+  }
+})
+
+export const cluster = Effect.fnUntraced(function*(
+  options: Common & Pick<SingleOptions, "client"> & Pick<connection.ClusterSettings, "nodes"> & {
+    readonly cluster?: connection.ClusterSettings["cluster"] | undefined
+  }
+) {
+  if (options.nodes.length === 0) {
+    return yield* new InvalidConfig({ option: "nodes", problem: "name at least one node of the cluster" })
+  }
+  const settings = {
+    nodes: options.nodes,
+    client: yield* driverOptions(options.client),
+    cluster: yield* driverOptions(options.cluster),
+    ...yield* timeouts(options)
+  }
+  const client = yield* Effect.mapError(connection.openCluster("commands", settings), fromRedis("connect"))
+  return yield* ofCluster(client, options, settings, connection.openCluster("reserved", settings))
+})
