@@ -131,6 +131,14 @@ export interface StreamLease extends Pipeable, Inspectable {
   ) => Effect.Effect<ReadonlyArray<RawMessage>, LeaseLost | StoreError>
   /** How far the data stream reaches, none if there is no such stream. */
   readonly extent: Effect.Effect<Option.Option<Extent>, StoreError>
+  /**
+   * How many messages are left after `after`, up to `last` or to the last one of all, and the extent of that instant. The
+   * count is undefined before Redis 7.0, and where messages were deleted meanwhile.
+   */
+  readonly count: (
+    after: EntryId,
+    last?: EntryId
+  ) => Effect.Effect<Option.Option<Extent & { readonly counted: number | undefined }>, StoreError>
 }
 
 /**

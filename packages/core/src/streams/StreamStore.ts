@@ -260,6 +260,15 @@ export interface Service {
   /** How far the data stream reaches, none if there is no such stream. */
   readonly extent: (stream: StreamName) => Effect.Effect<Option.Option<Extent>, StoreError>
   /**
+   * How many messages are left after `after`, up to `last` or to the last one of all, and the extent of that instant. The
+   * count is undefined where the backend does not count what was ever added, or messages were deleted meanwhile.
+   */
+  readonly count: (
+    stream: StreamName,
+    after: EntryId,
+    last?: EntryId
+  ) => Effect.Effect<Option.Option<Extent & { readonly counted: number | undefined }>, StoreError>
+  /**
    * Makes `to` the owner for `confirm`, with an epoch of its session and a new token, if both leases are the caller's, and
    * publishes `Given`.
    */

@@ -119,6 +119,26 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
+  it.effect("reports what its former owner read on over, wherever it begins, and counts on", () =>
+    Effect.gen(function*() {
+      for (const after of [undefined, "10-0", "12-0"]) {
+        const lease = new ScriptedLease()
+        lease.add(...Array.from({ length: 30 }, (_, i) => numbered(i + 1)))
+        lease.trim(24)
+        // It had 1 and 2, then 9 and 10, and its lease ended before it noticed
+        lease.checkpoint = numbered(10).id
+        lease.offset = 4
+        const { gaps, onGap } = collected()
+        const { run } = processing(lease, {
+          onGap,
+          until: ({ value }) => value.n === 30,
+          after: after === undefined ? undefined : Option.some(after)
+        })
+        yield* run
+        assert.deepStrictEqual([gaps, lease.offset], [[`10-0 30-0 6`], 30])
+      }
+    }))
+
   it.effect("reports a gap between slow messages before it goes on, and one before the last message", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()

@@ -90,6 +90,50 @@ describe("the position of a reader", () => {
       }).pipe(Random.withSeed(`position ${seed}`))
   )
 
+  it.effect.each(Array.from({ length: 300 }, (_, seed) => seed))(
+    "history %d: a reader that begins beside the checkpoint, reports what is missing before it and after it",
+    (seed) =>
+      Effect.gen(function*() {
+        const draw = (end: number) => Random.nextIntBetween(0, end)
+        const model = new Model()
+        const left = (from: number, to: number) => model.left.filter((n) => n > from && n <= to).length
+        for (let i = 0; i < 20; i++) model.add()
+        for (let i = yield* draw(3); i > 0; i--) model.delete(yield* draw(5))
+        if (yield* Random.nextBoolean) model.trim(10 + (yield* draw(10)))
+        // Its reader read what was left, and reported nothing
+        const checkpoint = { id: id(10), offset: left(0, 10) + (yield* draw(1)) * (10 - left(0, 10)) }
+        const hidden = 10 - checkpoint.offset
+        const start = 5 + (yield* draw(11))
+        for (let i = yield* draw(3); i > 0; i--) model.delete(yield* draw(model.left.length))
+        if (yield* Random.nextBoolean) model.trim(yield* draw(20))
+        const { extent } = model
+        const bounds = [start, 10].sort((a, b) => a - b) as [number, number]
+        const counted = { ...extent, counted: left(...bounds) }
+        const isKnown = yield* Random.nextBoolean
+        const begun = readPosition.beside(
+          id(start),
+          isKnown ? checkpoint : { ...checkpoint, offset: undefined },
+          counted
+        )
+        assert.deepStrictEqual(begun.after, id(start))
+        const verdict = readPosition.check(begun, { ...extent, counted: left(start, Infinity) })
+        const isTrimmed = (model.left[0] ?? Infinity) > start
+        const missing = verdict.missing?.count ?? Option.some(0)
+        if (isTrimmed && start < 10) assert.isTrue(Option.isNone(missing))
+        else if (!isKnown) {
+          const isMissing = isTrimmed || left(start, 20) < 20 - start
+          assert.deepStrictEqual(missing, isMissing ? Option.none() : Option.some(0))
+        } else {
+          const count = Option.getOrThrow(missing)
+          // At least what was not reported, and never more than was deleted
+          assert.isAtLeast(count, start < 10 ? hidden - (10 - start - left(start, 10)) : hidden)
+          assert.isAtMost(count, 20 - model.left.length)
+          if (start >= 10) assert.strictEqual(count, hidden + (20 - 10 - left(10, Infinity)))
+        }
+        assert.strictEqual(verdict.position.offset, 20 - left(start, Infinity))
+      }).pipe(Random.withSeed(`beginning ${seed}`))
+  )
+
   it("without an offset, only trimming past the position is seen, and the offset is known then", () => {
     const extent = { length: 2, last: id(9), first: id(8), added: 9, lastDeleted: id(0) }
     const at = (after: number) => ({ after: id(after), offset: undefined, checked: id(after) })
@@ -97,13 +141,19 @@ describe("the position of a reader", () => {
       position: { after: id(5), offset: 7, checked: id(5) },
       missing: { after: id(5), until: id(8), count: Option.none() }
     })
-    assert.deepStrictEqual(readPosition.check(at(8), extent), { position: at(8), missing: undefined })
+    assert.deepStrictEqual(readPosition.check(at(8), extent), {
+      position: { after: id(8), offset: 8, checked: id(8) },
+      missing: undefined
+    })
+    const longer = { ...extent, length: 3, last: id(10), added: 10 }
+    assert.deepStrictEqual(readPosition.check(at(9), longer), { position: at(9), missing: undefined })
+    assert.strictEqual(readPosition.check(at(9), { ...longer, counted: 1 }).position.offset, 9)
     assert.deepStrictEqual(readPosition.check(at(9), extent), {
       position: { after: id(9), offset: 9, checked: id(9) },
       missing: undefined
     })
-    // The message at the position was deleted after it was processed
-    assert.isUndefined(readPosition.check(at(5), { ...extent, lastDeleted: id(5) }).missing)
+    // Even if the message at the position was deleted by itself: others may have been trimmed with it
+    assert.isDefined(readPosition.check(at(5), { ...extent, lastDeleted: id(5) }).missing)
     // Nothing was ever deleted: the stream was made again
     assert.isUndefined(readPosition.check(at(5), { ...extent, added: 2 }).missing)
   })

@@ -37,6 +37,10 @@ describe("a position", () => {
     assert.deepStrictEqual(at(DateTime.makeUnsafe(2000)), ["1999-18446744073709551615", undefined])
     assert.deepStrictEqual(at("0-0"), ["0-0", 10])
     assert.deepStrictEqual(at(DateTime.makeUnsafe(500)), ["499-18446744073709551615", 10])
+    // Without the number of those that were deleted further on
+    const holey = Option.some({ ...trimmed, lastDeleted: id("2000-0") })
+    assert.deepStrictEqual(at("beginning", holey), ["0-0", undefined])
+    assert.deepStrictEqual(at("beginning", Option.some({ ...trimmed, lastDeleted: id("900-0") })), ["0-0", 10])
   })
 
   it("is never beyond the end", () => {

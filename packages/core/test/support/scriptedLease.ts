@@ -92,6 +92,21 @@ export class ScriptedLease {
     })
   }
 
+  private get extent() {
+    return Option.map(Option.fromNullishOr(this.lastAdded), (last) => ({
+      length: this.stream.length,
+      last,
+      first: this.stream[0]?.id,
+      added: this.added,
+      lastDeleted: this.added === undefined ? undefined : EntryId.make("0-0")
+    }))
+  }
+
+  private counted(after: EntryId, last: EntryId): number | undefined {
+    if (this.added === undefined) return undefined
+    return this.stream.filter(({ id }) => compareEntryIds(id, after) > 0 && compareEntryIds(id, last) <= 0).length
+  }
+
   private move(id: EntryId, offset: number | undefined): void {
     if (this.checkpoint !== undefined && compareEntryIds(id, this.checkpoint) <= 0) return
     if (this.lastAdded !== undefined && compareEntryIds(id, this.lastAdded) > 0) return
@@ -131,15 +146,11 @@ export class ScriptedLease {
     ),
     end: Effect.sync(() => this.end),
     checkpointRetention: Duration.days(7),
-    extent: Effect.sync(() =>
-      Option.map(Option.fromNullishOr(this.lastAdded), (last) => ({
-        length: this.stream.length,
-        last,
-        first: this.stream[0]?.id,
-        added: this.added,
-        lastDeleted: this.added === undefined ? undefined : EntryId.make("0-0")
-      }))
-    ),
+    extent: Effect.sync(() => this.extent),
+    count: (after, last) =>
+      Effect.sync(() =>
+        Option.map(this.extent, (extent) => ({ ...extent, counted: this.counted(after, last ?? extent.last) }))
+      ),
     seek: ({ id, offset }) =>
       this.guarded(`seek ${id}`, () => {
         this.checkpoint = id

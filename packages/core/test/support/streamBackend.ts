@@ -339,6 +339,7 @@ export class Backend {
       lag: () => through("lag", () => ({ messages: 0, isCounted: true, age: Duration.zero, first: undefined })),
       trim: () => through("trim", () => 0),
       extent: () => through("extent", () => Option.none()),
+      count: () => through("count", () => Option.none()),
       awaitMessages: () => Effect.andThen(through("awaitMessages", () => []), Effect.never),
       handOver: (held, to, confirm) =>
         through("handOver", () => {

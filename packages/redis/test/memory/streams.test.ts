@@ -89,6 +89,8 @@ describe("data streams on the fake Redis", () => {
   it.effect("messages that were trimmed unread are counted, and a stream written again is read", () =>
     fake(scenarios.gaps))
 
+  it.effect("what a former owner passed unread is reported by the next", () => fake(scenarios.passedOver))
+
   it.effect("the message with the largest id is processed once, and its reader waits", () => fake(scenarios.largestId))
 
   it.effect("a successor resumes after the last commit, and the stale owner cannot move it", () =>

@@ -403,6 +403,36 @@ export const gaps = scenario(function*(stage) {
   assert.deepStrictEqual(seen.slice(-2), [1000, 1001])
 })
 
+/** What an owner read on over before it noticed is reported by the next one, whichever position that begins at. */
+export const passedOver = scenario(function*(stage) {
+  const { service, streams } = named(stage, "passed", 3)
+  const found = new Map<string, ReadonlyArray<unknown>>()
+  const a = yield* stage.open({ service, processName: "a" })
+  const add = "for i = 1, 30 do redis.call('XADD', KEYS[1], i .. '-0', 'n', i) end"
+  for (const { stream } of streams) {
+    yield* stage.send("EVAL", add, "1", stream)
+    yield* stage.send("XTRIM", stream, "MINID", "7-0")
+    yield* stage.send("XDEL", stream, "11-0")
+    // It had four messages: 1, 2, 9 and 10
+    yield* stage.send("SET", `simba:checkpoint:${stream}`, "10-0@@@@4")
+  }
+  yield* a.client.announceAll(streams)
+  yield* a.start(a.client.run((lease) => {
+    const index = streams.findIndex(({ stream }) => stream === lease.stream)
+    return StreamMessages.process(Schema.Struct({ n: Schema.FiniteFromString }), () => Effect.void, {
+      after: [undefined, Option.some("10-0"), Option.some("12-0")][index],
+      until: ({ value }) => value.n === 30,
+      onGap: ({ after, missed, until }) =>
+        Effect.sync(() => void found.set(lease.stream, [after, until, Option.getOrUndefined(missed)]))
+    })
+  }))
+  const position = (stream: string) => Effect.map(stage.send("GET", `simba:checkpoint:${stream}`), String)
+  for (const { stream } of streams) {
+    yield* until("read to the end", Effect.map(position(stream), (text) => /^30-0@@[^@]+@@30$/.test(text)))
+    assert.deepStrictEqual(found.get(stream), ["10-0", "30-0", 7])
+  }
+})
+
 /** After the message with the largest id no other can come: it is processed once, and its reader waits. */
 export const largestId = scenario(function*(stage) {
   const { service, streams } = named(stage, "largest", 1)

@@ -202,6 +202,10 @@ describe("gapsAreTold", () => {
         () => all(messages, send("XADD", "dead:s", "*", "id", "1-0"), send("XDEL", "s", "1-0"), commit("3-0"))
       ],
       [
+        "a message that was read before it was deleted, and became a dead letter",
+        () => all(messages, send("XDEL", "s", "1-0"), send("XADD", "dead:s", "*", "id", "1-0"), commit("3-0"))
+      ],
+      [
         "what is processed, although it was deleted",
         (client: Client) => all(trimmed, processed(client, "1-0"), processed(client, "2-0"), commit("3-0"))
       ],

@@ -146,6 +146,9 @@ export class LeaseImpl extends Handle implements StreamLease {
     return Effect.suspend(() => this.client.store.extent(this.owned.stream))
   }
 
+  readonly count: StreamLease["count"] = (after, last) =>
+    Effect.suspend(() => this.client.store.count(this.owned.stream, after, last))
+
   readonly commit: StreamLease["commit"] = (id, options) =>
     this.committing(() => this.client.store.commit(this.owned, id, options?.isLast, options?.offset))
 

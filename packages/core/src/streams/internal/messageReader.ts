@@ -111,7 +111,7 @@ export class MessageReader<A, R> {
   > {
     return Effect.gen({ self: this }, function*() {
       for (;;) {
-        if (this.isOver) return yield* this.end
+        if (this.isOver) return undefined
         yield* this.lease.ensure
         if (yield* this.lease.isRevoked) return yield* this.lease.yield
         if (this.isEmpty) {
@@ -120,19 +120,19 @@ export class MessageReader<A, R> {
           continue
         }
         const raw = this.ahead[this.index++]!
-        const offset = this.offsetAt(this.index)
         const decoded = yield* Effect.result(this.decode(raw))
         if (decoded._tag === "Success") {
-          const message = { ...raw, offset, value: decoded.success }
-          this.isOver = this.options.until?.(message) ?? false
-          return { _tag: "Message", message: { ...message, isLast: this.isOver } }
+          const message = { ...raw, value: decoded.success }
+          this.isOver = this.options.until?.({ ...message, offset: this.offset }) ?? false
+          if (this.isOver && this.isUnchecked) yield* this.checkLast
+          return { _tag: "Message", message: { ...message, offset: this.offset, isLast: this.isOver } }
         }
         yield* log.warning(`A message cannot be decoded, and goes to the dead letters: ${decoded.failure}`).pipe(
           Effect.annotateLogs({ stream: this.lease.stream, message: raw.id })
         )
         yield* retryOutages(this.lease.deadLetter(raw, decoded.failure))
         yield* Metric.update(StreamMetrics.stream.deadMessages.undecodable, 1)
-        return { _tag: "Dead", id: raw.id, offset }
+        return { _tag: "Dead", id: raw.id, offset: this.offset }
       }
     })
   }
@@ -201,11 +201,13 @@ export class MessageReader<A, R> {
   /** Compares the position with the extent, while no read is under way. Returns a turn back. */
   private get check(): Effect.Effect<Delivery<never> | undefined, LeaseError, R> {
     return Effect.gen({ self: this }, function*() {
-      const extent = Option.getOrUndefined(yield* retryOutages(this.lease.extent))
+      const position = this.position!
+      const extent = Option.getOrUndefined(
+        yield* retryOutages(position.offset === undefined ? this.lease.count(position.after) : this.lease.extent)
+      )
       this.checkedAt = yield* Clock.currentTimeMillis
       this.isUnchecked = false
       if (extent === undefined) return undefined
-      const position = this.position!
       if (!readPosition.isPast(position.after, extent)) {
         yield* this.judge(extent)
         return undefined
@@ -225,6 +227,7 @@ export class MessageReader<A, R> {
         ? Option.none()
         : Option.some(position.offset - left.offset)
       this.position = readPosition.at(left)
+      this.isUnchecked = left.offset === undefined
       yield* this.report({ after: left.id, until: position.after, missed, reason: "LostEnd" })
       return { _tag: "LostEnd", left }
     })
@@ -248,10 +251,10 @@ export class MessageReader<A, R> {
     })
   }
 
-  /** The offset of the n-th message that was read ahead. */
-  private offsetAt(n: number): number | undefined {
+  /** Of the last message that was handed out. */
+  private get offset(): number | undefined {
     const offset = this.position?.offset
-    return offset === undefined ? undefined : offset - this.ahead.length + n
+    return offset === undefined ? undefined : offset - this.ahead.length + this.index
   }
 
   private judge(extent: Extent) {
@@ -294,26 +297,39 @@ export class MessageReader<A, R> {
     })
   }
 
-  /** Checks once more: no later read does. It is over even where the backend does not reply. */
-  private get end() {
+  /** Before the last message: no later read checks, and its commit has the right offset. */
+  private get checkLast() {
     return Effect.gen({ self: this }, function*() {
-      if (this.position === undefined || !this.isUnchecked) return undefined
       this.isUnchecked = false
-      const extent = yield* Effect.option(this.lease.extent)
-      const found = Option.getOrUndefined(Option.flatten(extent))
-      if (found !== undefined && !readPosition.isPast(this.position.after, found)) yield* this.judge(found)
-      return undefined
+      const { after } = this.position!
+      const extent = Option.getOrUndefined(yield* retryOutages(this.lease.count(after)))
+      if (extent !== undefined && !readPosition.isPast(after, extent)) yield* this.judge(extent)
     })
   }
 
   private get begin() {
     return Effect.gen({ self: this }, function*() {
-      const { end, processed, start } = yield* startOf(this.lease, this.options)
+      const { checkpoint, end, processed, start } = yield* startOf(this.lease, this.options)
       this.isOver = end === "Ended" || processed !== undefined && (yield* this.isLast(processed, start))
       this.isReopened = end === "Reopened"
       // Nothing is read of what is over
-      if (!this.isOver) this.position = readPosition.at(start)
+      if (!this.isOver) this.position = yield* this.positionAt(start, checkpoint)
     })
+  }
+
+  /** The first check counts where the offset stays unknown. */
+  private positionAt(start: Checkpoint, checkpoint: Checkpoint | undefined) {
+    if (start.offset !== undefined || checkpoint?.offset === undefined) return Effect.succeed(readPosition.at(start))
+    const [after, last] = compareEntryIds(checkpoint.id, start.id) < 0
+      ? [checkpoint.id, start.id]
+      : [start.id, checkpoint.id]
+    return Effect.map(
+      retryOutages(this.lease.count(after, last)),
+      Option.match({
+        onNone: () => readPosition.at(start),
+        onSome: (extent) => readPosition.beside(start.id, checkpoint, extent)
+      })
+    )
   }
 
   /** Whether a message that is processed is the last: its commit may have come to nothing. Commits it then. */

@@ -34,6 +34,9 @@ export interface Missing {
   readonly count: Option.Option<number>
 }
 
+/** An extent, and how many messages were left in a part of it at that instant. */
+export type Counted = Extent & { readonly counted: number | undefined }
+
 /** Before the first message. */
 export const beginning: Checkpoint = { id: EntryId.make("0-0"), offset: 0 }
 
@@ -60,41 +63,62 @@ export const isRewritten = (
     present.isWhole && !(origin.isWhole && origin.first === present.first)
 }
 
-const isTrimmed = ({ after }: ReadPosition, { first }: Extent): boolean =>
+const isTrimmed = ({ after }: Pick<ReadPosition, "after">, { first }: Extent): boolean =>
   first === undefined || compareEntryIds(first, after) > 0
 
-/** How many messages are left after the position; undefined where the extent does not say. */
-const remaining = (position: ReadPosition, extent: Extent): number | undefined =>
-  isTrimmed(position, extent) ? extent.length : compareEntryIds(extent.last, position.after) === 0 ? 0 : undefined
+/** How many messages are left after the position; undefined where neither the extent says so nor they were counted. */
+const remaining = (position: ReadPosition, extent: Extent & Partial<Counted>): number | undefined => {
+  if (isTrimmed(position, extent)) return extent.length
+  if (compareEntryIds(extent.last, position.after) === 0) return 0
+  return extent.first === position.after ? extent.length - 1 : extent.counted
+}
 
-/** Whether messages were deleted after a position whose offset is unknown. Their number stays unknown. */
-const isBehindTrimming = ({ after }: ReadPosition, { added, first, last, lastDeleted, length }: Extent): boolean =>
-  first === undefined
-    ? compareEntryIds(last, after) > 0
-    // The message at the position itself may have been deleted by its id, after it was processed
-    : compareEntryIds(first, after) > 0 && added !== undefined && added !== length && lastDeleted !== after
+/** Whether messages may have been deleted after a position whose offset is unknown. Their number stays unknown. */
+const mayMiss = (position: ReadPosition, extent: Extent): boolean => {
+  const { added, first, last, lastDeleted, length } = extent
+  if (compareEntryIds(last, position.after) <= 0) return false
+  if (isTrimmed(position, extent)) return first === undefined || added !== undefined && added !== length
+  return lastDeleted !== undefined && compareEntryIds(lastDeleted, position.after) > 0
+}
 
-/** Reads the extent of the same stream, while no read is under way. */
+/**
+ * The position of a reader that begins after another message than that of the checkpoint. `counted` are the messages between
+ * the two.
+ *
+ * Messages that are left between the checkpoint and a later start were processed. Those that were deleted there, and those
+ * that the count at the checkpoint lacks, are missing: nobody may have reported them. Messages between a start and a later
+ * checkpoint were processed once, so only trimming past the start counts as missing.
+ */
+export const beside = (start: EntryId, checkpoint: Checkpoint, extent: Counted): ReadPosition => {
+  const unknown = at({ id: start, offset: undefined })
+  const { id, offset } = checkpoint
+  if (offset === undefined || extent.counted === undefined || isPast(id, extent)) return unknown
+  if (compareEntryIds(id, start) <= 0) return { after: start, offset: offset + extent.counted, checked: id }
+  return isTrimmed(unknown, extent) ? unknown : { ...unknown, offset: offset - extent.counted }
+}
+
+/** Reads the extent of the same stream, while no read is under way. `counted` are the messages after the position. */
 export const check = (
   position: ReadPosition,
-  extent: Extent
+  extent: Extent & Partial<Counted>
 ): { readonly position: ReadPosition; readonly missing: Missing | undefined } => {
   const left = remaining(position, extent)
   if (left === undefined) return { position, missing: undefined }
   const offset = extent.added === undefined ? undefined : extent.added - left
   // Trimmed to the end: nothing more comes before its last id
   const after = extent.first === undefined ? extent.last : position.after
+  const next = isTrimmed(position, extent) ? extent.first : after
   // Single messages may have been deleted further on
-  const isWhole = extent.lastDeleted === undefined || extent.first === undefined ||
-    compareEntryIds(extent.lastDeleted, extent.first) < 0
-  const until = isWhole && left > 0 ? extent.first! : extent.last
+  const isWhole = extent.lastDeleted === undefined || next === undefined ||
+    compareEntryIds(extent.lastDeleted, next) <= 0
+  const until = isWhole && left > 0 ? next! : extent.last
   // A stream that was deleted and written again with larger ids counts from zero
   const isRenewed = position.offset !== undefined && offset !== undefined && offset < position.offset &&
     isTrimmed(position, extent)
   const count = offset === undefined || position.offset === undefined
     ? undefined
     : offset - (isRenewed ? 0 : position.offset)
-  const isMissing = count === undefined ? isBehindTrimming(position, extent) : count > 0
+  const isMissing = count === undefined ? mayMiss(position, extent) : count > 0
   return {
     position: { after, offset, checked: after },
     missing: isMissing ? { after: position.checked, until, count: Option.fromUndefinedOr(count) } : undefined

@@ -29,7 +29,7 @@ const predecessor = (id: string): EntryId => id === "0-0" ? EntryId.make(id) : b
 /** The checkpoint with which a reader begins there. Messages that were deleted before it are not missing. */
 export const resolve = (position: StartPosition, extent: Option.Option<Extent>): Checkpoint => {
   if (Option.isNone(extent)) return { id: EntryId.make("0-0"), offset: 0 }
-  const { added, first, last, length } = extent.value
+  const { added, first, last, lastDeleted, length } = extent.value
   const end = { id: last, offset: added }
   if (position === "now") return end
   const id = position === "beginning"
@@ -38,7 +38,9 @@ export const resolve = (position: StartPosition, extent: Option.Option<Extent>):
   // A reader beyond the end would take the data stream for another one
   if (compareEntryIds(id, last) >= 0) return end
   const isBeforeFirst = first === undefined || compareEntryIds(id, first) < 0
-  return { id, offset: isBeforeFirst && added !== undefined ? added - length : undefined }
+  // Those that were deleted among the others count as missing
+  const isWhole = lastDeleted === undefined || first === undefined || compareEntryIds(lastDeleted, first) < 0
+  return { id, offset: isBeforeFirst && isWhole && added !== undefined ? added - length : undefined }
 }
 
 interface StartOptions {
@@ -91,6 +93,7 @@ export const startOf = (
   { after, from = "beginning", until }: StartOptions
 ): Effect.Effect<{
   readonly start: Checkpoint
+  readonly checkpoint?: Checkpoint | undefined
   readonly end: StreamEnd
   readonly processed?: RawMessage | undefined
 }, LeaseError> =>
@@ -107,7 +110,7 @@ export const startOf = (
       const mayBeOver = until !== undefined && checkpoint !== undefined && compareEntryIds(start.id, checkpoint.id) >= 0
       const end = mayBeOver ? yield* retryOutages(lease.end) : "Open"
       const isOwn = own !== undefined && until !== undefined && end === "Open"
-      return { start, end, processed: isOwn ? yield* messageAt(lease, start.id) : undefined }
+      return { start, checkpoint, end, processed: isOwn ? yield* messageAt(lease, start.id) : undefined }
     }
     if (from !== "beginning") return { start: yield* startFrom(lease, from), end: "Open" }
     if (after === undefined) yield* warnOfExpiry(lease)

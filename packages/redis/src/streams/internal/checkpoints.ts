@@ -1,6 +1,6 @@
 /** Reads the messages of a data stream, and moves its checkpoint. */
 import type { StreamName } from "@effect-simba/core/streams/StreamName"
-import type { Checkpoint, Extent, RawMessage } from "@effect-simba/core/streams/StreamState"
+import type { Checkpoint, RawMessage } from "@effect-simba/core/streams/StreamState"
 import type { Service } from "@effect-simba/core/streams/StreamStore"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -10,7 +10,7 @@ import { reader } from "../../internal/client/decode.ts"
 import * as batchedRequest from "./batchedRequest.ts"
 import * as keys from "./keys.ts"
 import * as StreamWire from "./messages.ts"
-import { type Failed, isFailed } from "./replies.ts"
+import { isFailed } from "./replies.ts"
 import * as scripts from "./scripts.generated.ts"
 import type { ServiceContext } from "./service.ts"
 
@@ -22,7 +22,7 @@ export const toMessages = (rows: typeof StreamWire.Entries.Type): ReadonlyArray<
 
 type Part = Pick<
   Service,
-  "checkpoint" | "commit" | "end" | "extent" | "keepCheckpoints" | "lag" | "messages" | "seek" | "trim"
+  "checkpoint" | "commit" | "end" | "keepCheckpoints" | "lag" | "messages" | "seek" | "trim"
 >
 
 /** So many messages are counted one by one, at most: Redis has to read each. */
@@ -30,24 +30,9 @@ const mostCounted = 1000
 
 const mostId = "18446744073709551615-18446744073709551615"
 
-type ExtentReply = Exclude<(typeof scripts.readExtents.reply.Type)[number], Failed>
-
-const toExtent = (reply: ExtentReply): Option.Option<Extent> => {
-  if (reply.length === 0) return Option.none()
-  const [length, last, first, added, lastDeleted] = reply
-  return Option.some({
-    length,
-    last,
-    first: first === "" ? undefined : first,
-    added: added === "" ? undefined : added,
-    lastDeleted: lastDeleted === "" ? undefined : lastDeleted
-  })
-}
-
 export const make = (context: ServiceContext): Part => {
   const commitAll = context.run("commit", scripts.commitCheckpoints)
   const readEnd = context.run("look for the end", scripts.readEnd)
-  const readExtents = context.run("read extents", scripts.readExtents)
   const seek = context.run("seek", scripts.seekCheckpoint)
   const keep = context.run("keep checkpoints", scripts.keepCheckpoints)
 
@@ -55,15 +40,6 @@ export const make = (context: ServiceContext): Part => {
   const commit = batchedRequest.make(
     "commit",
     (each: Parameters<typeof commitAll>[0]["each"]) => commitAll({ failures, retention, each })
-  )
-
-  const extent = batchedRequest.make(
-    "read the extent",
-    (streams: ReadonlyArray<StreamName>) =>
-      Effect.map(
-        readExtents({ each: streams.map((stream) => ({ stream })) }),
-        (replies) => replies.map((reply) => isFailed(reply) ? reply : toExtent(reply))
-      )
   )
 
   const readLags = context.run("read lags", scripts.readLags)
@@ -142,7 +118,6 @@ export const make = (context: ServiceContext): Part => {
         )
       ),
     end: ({ entry, stream }) => readEnd({ checkpoint: keys.checkpoint(stream), stream, entry }),
-    extent: (stream) => Effect.andThen(context.admit("read the extent", stream), extent(stream)),
     keepCheckpoints: (streams) =>
       Effect.asVoid(
         batchedRequest.inCalls(

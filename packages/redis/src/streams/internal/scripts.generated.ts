@@ -66,6 +66,18 @@ export const commitCheckpoints = script(
   }
 )
 
+/** Counts the messages of a data stream that are left after an id, up to another one. */
+export const countMessages = script(
+  "\nlocal stream, after, last, most = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3])\nlocal function compareText(a, b)\nif #a ~= #b then\nreturn #a < #b and -1 or 1\nend\nreturn a < b and -1 or a > b and 1 or 0\nend\nlocal function compareIds(a, b)\nlocal aMillis, aSequence = string.match(a, '^0*(%d*)%-0*(%d*)$')\nlocal bMillis, bSequence = string.match(b, '^0*(%d*)%-0*(%d*)$')\nlocal order = compareText(aMillis, bMillis)\nreturn order ~= 0 and order or compareText(aSequence, bSequence)\nend\nlocal function field(info, name)\nfor i = 1, #info, 2 do\nif info[i] == name then\nreturn info[i + 1]\nend\nend\nend\nlocal function extentOf(stream)\nlocal info = redis.pcall('XINFO', 'STREAM', stream)\nif info.err then\nreturn string.find(info.err, 'no such key', 1, true) and {} or { 'error', info.err }\nend\nlocal first, added = field(info, 'first-entry'), field(info, 'entries-added')\nreturn {\nstring.format('%.0f', field(info, 'length')),\nfield(info, 'last-generated-id'),\nfirst and first[1] or '',\nadded and string.format('%.0f', added) or '',\nfield(info, 'max-deleted-entry-id') or ''\n}\nend\nlocal extent = extentOf(stream)\nif extent[1] == 'error' then\nreturn { err = extent[2] }\nelseif #extent == 0 then\nreturn {}\nend\nlocal length, final, first = tonumber(extent[1]), extent[2], extent[3]\nlocal function known()\nif last == '' or compareIds(last, final) > 0 then\nlast = final\nend\nif first == '' or compareIds(after, last) >= 0 or compareIds(last, first) < 0 then\nreturn 0\nelseif last == final and compareIds(after, first) <= 0 then\nreturn after == first and length - 1 or length\nend\nend\nlocal count, more = known(), ''\nif not count then\ncount = 0\nrepeat\nlocal found = redis.call('XRANGE', stream, '(' .. after, last, 'COUNT', '100')\ncount = count + #found\nafter = #found == 100 and found[100][1] or ''\nuntil after == '' or count >= most\nmore = after\nend\nextent[6], extent[7] = string.format('%.0f', count), more\nreturn extent\n",
+  Schema.Union([Schema.Tuple([]), Schema.Tuple([replies.Count, replies.EntryId, Schema.Union([Schema.Literal(""), replies.EntryId]), Schema.Union([Schema.Literal(""), replies.Count]), Schema.Union([Schema.Literal(""), replies.EntryId]), replies.Count, Schema.Union([Schema.Literal(""), replies.EntryId])])]),
+  ({ stream, after, last, most }: {
+    readonly stream: string
+    readonly after: string
+    readonly last: string
+    readonly most: number
+  }) => [[stream], [after, last, most]]
+)
+
 /** Makes the group of a service. It begins at the first entry. */
 export const createGroup = script(
   "\nlocal input, group = KEYS[1], ARGV[1]\nlocal function field(info, name)\nfor i = 1, #info, 2 do\nif info[i] == name then\nreturn info[i + 1]\nend\nend\nend\nlocal markPrefix = 'simba:given-after:'\nlocal function markOf(name)\nreturn string.sub(name, 1, #markPrefix) == markPrefix and string.sub(name, #markPrefix + 1) or nil\nend\nlocal function readMark(input, group)\nfor _, info in ipairs(redis.call('XINFO', 'CONSUMERS', input, group)) do\nlocal mark = markOf(field(info, 'name'))\nif mark then\nreturn mark\nend\nend\nend\nlocal function writeMark(input, group, entry)\nredis.call('XGROUP', 'CREATECONSUMER', input, group, markPrefix .. entry)\nend\nlocal reply = redis.pcall('XGROUP', 'CREATE', input, group, '0', 'MKSTREAM')\nif not reply.err then\nwriteMark(input, group, '0-0')\nreturn '1'\nelseif string.find(reply.err, 'BUSYGROUP', 1, true) then\nreturn '0'\nend\nreturn reply\n",

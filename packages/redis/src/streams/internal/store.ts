@@ -15,6 +15,7 @@ import * as blockingRead from "./blockingRead.ts"
 import * as checkpoints from "./checkpoints.ts"
 import * as deadLetters from "./deadLetters.ts"
 import * as expiryNudge from "./expiryNudge.ts"
+import * as extents from "./extents.ts"
 import * as leaseEnds from "./leaseEnds.ts"
 import * as leases from "./leases.ts"
 import * as members from "./members.ts"
@@ -56,6 +57,7 @@ const make = Effect.gen(function*() {
         ...leases.make(context),
         ...leaseEnds.make(context, yield* expiryNudge.make(redis)),
         ...messages,
+        ...extents.make(context),
         awaitMessages: yield* blockingRead.make(context, messages.messages, maxReaders),
         ...deadLetters.make(context),
         ...members.make(context),

@@ -56,6 +56,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("data streams on Redis",
   it.effect("messages that were trimmed unread are counted, and a stream written again is read", () =>
     shared(scenarios.gaps))
 
+  it.effect("what a former owner passed unread is reported by the next", () => shared(scenarios.passedOver))
+
   it.effect("the message with the largest id is processed once, and its reader waits", () =>
     shared(scenarios.largestId))
 

@@ -67,7 +67,11 @@ export const gapsAreTold = (model: StreamModel): Checker =>
     const look = (stream: string) => {
       const read = position.of(stream)
       // A dead letter was read, and is not processed
-      for (const [, fields] of letters.get(stream)!().added) processed.get(stream)!.add(model.deadId(fields) ?? "")
+      for (const [, fields] of letters.get(stream)!().added) {
+        const id = model.deadId(fields) ?? ""
+        processed.get(stream)!.add(id)
+        missing.get(stream)!.delete(id)
+      }
       for (const [message] of follows.get(stream)!().removed) {
         if (model.isDraft?.(message) === true) continue
         deleted.set(stream, (deleted.get(stream) ?? 0) + 1)
@@ -115,6 +119,7 @@ export const gapsAreTold = (model: StreamModel): Checker =>
       onConverged: () => {
         if (view.lossAt() >= 0) return
         for (const [stream, messages] of missing) {
+          look(stream)
           const read = position.of(stream) ?? beginning
           for (const message of messages) {
             // What follows a dead letter is not read

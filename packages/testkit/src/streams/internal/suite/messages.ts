@@ -103,4 +103,34 @@ export const messaging = ({ append, bench, it, trim }: Cases): void => {
       })
       assert.deepStrictEqual(extents.map(Option.isSome), [true, false])
     }))
+
+  it.effect("messages that are left are counted between any two ids, with the extent", () =>
+    Effect.gen(function*() {
+      const { service, stream } = yield* bench("count")
+      const one = stream("one")
+      assert.isTrue(Option.isNone(yield* service.count(one, first)))
+      const ids: Array<EntryId> = []
+      for (let n = 0; n < 250; n++) ids.push(yield* append(one, [["n", String(n)]]))
+      const most = EntryId.make("18446744073709551615-18446744073709551615")
+      const before = EntryId.make("1-0")
+      const counts = (removed: number) =>
+        Effect.gen(function*() {
+          const extent = Option.getOrThrow(yield* service.extent(one))
+          const bounds = [0, 1, 49, 50, 51, 100, 149, 150, 249]
+          const ends = [undefined, before, most, ...bounds.map((index) => ids[index]!)]
+          for (const after of [first, before, most, ...bounds.map((index) => ids[index]!)]) {
+            for (const last of ends) {
+              const [from, to] = [ids.indexOf(after), last === undefined || last === most ? 249 : ids.indexOf(last)]
+              const expected = after === most ? 0 : Math.max(0, to - Math.max(from, removed - 1))
+              const found = yield* service.count(one, after, last)
+              assert.deepStrictEqual(Option.getOrThrow(found), { ...extent, counted: expected }, `${after} ${last}`)
+            }
+          }
+        })
+      yield* counts(0)
+      yield* trim(one, ids[50]!)
+      yield* counts(50)
+      yield* trim(one, most)
+      yield* counts(250)
+    }))
 }

@@ -1,0 +1,19 @@
+--- Reads how far a data stream reaches.
+--- @include infoField.lua
+
+-- { length, last id, first id, messages ever added, largest id deleted by XDEL }. { } if there is no such stream, or
+-- { 'error', message }. The first id is '' without messages, the last two are '' before Redis 7.0
+local function extentOf(stream)
+  local info = redis.pcall('XINFO', 'STREAM', stream)
+  if info.err then
+    return string.find(info.err, 'no such key', 1, true) and {} or { 'error', info.err }
+  end
+  local first, added = field(info, 'first-entry'), field(info, 'entries-added')
+  return {
+    string.format('%.0f', field(info, 'length')),
+    field(info, 'last-generated-id'),
+    first and first[1] or '',
+    added and string.format('%.0f', added) or '',
+    field(info, 'max-deleted-entry-id') or ''
+  }
+end
