@@ -35,7 +35,7 @@ export const searchWords = {
   "/observability": ["metrics", "prometheus", "grafana", "opentelemetry", "alerts", "dashboard"],
   "/operations#cluster": ["redis cluster", "hash tag"],
   "/operations#dead-letters": ["dlq", "dead letter queue", "poison message"],
-  "/operations#leaving-in-order": ["graceful shutdown", "shutdown", "SIGTERM", "SIGINT", "exit", "runMain"],
+  "/operations#clean-shutdown": ["graceful shutdown", "shutdown", "SIGTERM", "SIGINT", "exit", "runMain"],
   "/operations#permissions": ["acl", "NOPERM"],
   "/operations#sentinel": ["sentinel", "failover", "high availability"],
   "/performance": ["benchmark", "latency", "throughput"],
