@@ -220,10 +220,14 @@ const loadDriver = () => import("./internal/client/ioredis/driver.ts")
 /**
  * What the layers of this module provide.
  *
+ * **Details**
+ *
+ * By `CommandSink` the stores of this package send commands without a fiber for each, which `Redis` cannot.
+ *
  * @category models
  * @since 0.1.0
  */
-export type Provided = Redis.Redis | Subscriber | IoRedis
+export type Provided = Redis.Redis | Subscriber | IoRedis | CommandSink
 
 /**
  * Provides `Redis`, `Subscriber` and `IoRedis` on one Redis server.

@@ -26,7 +26,7 @@ const openDirect = Effect.gen(function*() {
       | ((command: string) => { readonly before: boolean; readonly failure: direct.Failure } | undefined)
       | undefined
   } = { isReady: true, answer: undefined }
-  const own: direct.CommandSink = {
+  const own: direct.CommandSink["Service"] = {
     afterCurrentTask: over.afterCurrentTask,
     isReady: () => state.isReady,
     send: (command, args, done) => {

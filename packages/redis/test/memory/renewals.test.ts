@@ -22,7 +22,7 @@ describe("renewals over any provider of Redis", () => {
           () => Effect.sync(() => log.push(`${command} ends`))
         )
       const direct = yield* overRedis({ send } as unknown as Redis["Service"])
-      const renew = renewals.make(direct, "sha")
+      const renew = renewals.make(direct, { lua: "", sha: "sha" })
       const request = { mutex: MutexName.MutexName.make("m"), id: freshId(), lease: Duration.seconds(16) }
       const renewing = yield* Effect.forkChild(renew([request]), { startImmediately: true })
       assert.deepStrictEqual(log, ["EVALSHA begins"])

@@ -4,7 +4,7 @@ import type { Redis } from "effect/persistence/Redis"
 import { type CommandSink, overRedis } from "../../src/internal/client/commandSink.ts"
 
 /** What is asked for in one turn goes out in one call. */
-export const coalescing = (redis: Redis["Service"]): Effect.Effect<CommandSink, never, Scope.Scope> =>
+export const coalescing = (redis: Redis["Service"]): Effect.Effect<CommandSink["Service"], never, Scope.Scope> =>
   Effect.gen(function*() {
     const sink = yield* overRedis(redis)
     const dispatcher = (yield* Scheduler.Scheduler).makeDispatcher()

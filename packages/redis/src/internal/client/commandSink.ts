@@ -4,6 +4,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as FiberSet from "effect/FiberSet"
+import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import { type Redis, RedisError } from "./effectRedis.ts"
 
@@ -11,7 +12,8 @@ export interface Failure {
   readonly cause: unknown
 }
 
-export interface CommandSink {
+/** Of a provider of `Redis` that can do it. */
+export class CommandSink extends Context.Service<CommandSink, {
   /** Whether the connection is in order: commands are written at once, and later ones come behind them. */
   readonly isReady: () => boolean
   /** Runs `task` when the fibers that run now have yielded. */
@@ -22,13 +24,7 @@ export interface CommandSink {
     args: ReadonlyArray<string>,
     done: (failure: Failure | undefined, reply: unknown) => void
   ) => (() => void) | undefined
-}
-
-/** Undefined where the provider of `Redis` offers none: commands go through `Redis` then. */
-export const CommandSink: Context.Reference<CommandSink | undefined> = Context.Reference<CommandSink | undefined>(
-  "@effect-simba/redis/internal/CommandSink",
-  { defaultValue: () => undefined }
-)
+}>()("@effect-simba/redis/CommandSink") {}
 
 const causeOf = (cause: Cause.Cause<RedisError>): unknown => {
   const error = Cause.squash(cause)
@@ -39,7 +35,7 @@ const causeOf = (cause: Cause.Cause<RedisError>): unknown => {
  * A sink over Effect's service, with a fiber for each command. A command is sent at once, since `TestClock` does not
  * wait for another pass of the scheduler. Commands that were never answered end with the scope.
  */
-export const overRedis = (redis: Redis["Service"]): Effect.Effect<CommandSink, never, Scope.Scope> =>
+export const overRedis = (redis: Redis["Service"]): Effect.Effect<CommandSink["Service"], never, Scope.Scope> =>
   Effect.map(FiberSet.makeRuntime<never, unknown, RedisError>(), (run) => ({
     isReady: () => false,
     afterCurrentTask: (task) => task(),
@@ -51,3 +47,10 @@ export const overRedis = (redis: Redis["Service"]): Effect.Effect<CommandSink, n
       return () => fiber.interruptUnsafe()
     }
   }))
+
+/** The sink of the provider, or one over its `Redis.send`. */
+export const currentSink = (redis: Redis["Service"]): Effect.Effect<CommandSink["Service"], never, Scope.Scope> =>
+  Effect.flatMap(
+    Effect.serviceOption(CommandSink),
+    Option.match({ onNone: () => overRedis(redis), onSome: (sink) => Effect.succeed(sink) })
+  )

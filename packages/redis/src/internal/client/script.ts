@@ -1,10 +1,12 @@
-/** A script with the types of its head, and how it reaches a server that does not know it. */
-import type { StoreError } from "@effect-simba/core/SimbaError"
+/** A script with the types of its head, and the ways to a server, which may have forgotten it. */
+import type { BackendError, StoreError } from "@effect-simba/core/SimbaError"
 import * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
+import type { CommandSink, Failure } from "./commandSink.ts"
 import { reader } from "./decode.ts"
+import { DriverError } from "./driverError.ts"
 import * as Redis from "./effectRedis.ts"
-import { backendError, isForgotten } from "./errors.ts"
+import { backendError, fromRedis, isForgotten } from "./errors.ts"
 
 type Packed = readonly [keys: ReadonlyArray<string>, args: ReadonlyArray<string | number>]
 
@@ -29,7 +31,50 @@ export const script = <Params, Reply, Encoded>(
   pack
 })
 
-/** Effect reloads a forgotten script once. If it is forgotten again, or was loaded on another node, EVAL sends the text. */
+export interface Loaded {
+  readonly lua: string
+  readonly sha: string
+}
+
+export const load = (
+  redis: Redis.Redis["Service"],
+  { text: { lua } }: Script<never, unknown>
+): Effect.Effect<Loaded, BackendError> =>
+  Effect.mapBoth(redis.send<string>("SCRIPT", "LOAD", lua), {
+    onFailure: fromRedis("load a script"),
+    onSuccess: (sha) => ({ lua, sha })
+  })
+
+/**
+ * Sends a loaded script. `write` returns the arguments of the command, from the hash or text of the script on. It is called
+ * again for a server that has forgotten the script and ran nothing, and returns undefined where nobody wants that any more.
+ * Returns a function that cancels a command that is not written yet.
+ */
+export const send = (
+  sink: CommandSink["Service"],
+  { lua, sha }: Loaded,
+  write: (script: string, isAgain: boolean) => ReadonlyArray<string> | undefined,
+  done: (failure: Failure | undefined, reply: unknown) => void
+): () => void => {
+  let cancel: (() => void) | undefined
+  const attempt = (isAgain: boolean) => {
+    const args = write(isAgain ? lua : sha, isAgain)
+    if (args === undefined) return
+    try {
+      cancel = sink.send(isAgain ? "EVAL" : "EVALSHA", args, (failure, reply) => {
+        if (isAgain || failure === undefined || !isForgotten(failure.cause)) done(failure, reply)
+        else attempt(true)
+      })
+    } catch (cause) {
+      // No caller may wait for a reply that never comes
+      done({ cause: new DriverError(`the command cannot be written: ${cause}`, false) }, undefined)
+    }
+  }
+  attempt(false)
+  return () => cancel?.()
+}
+
+/** Through `Redis`, without loading it first. Effect reloads a forgotten script once. If it is forgotten again, or was loaded on another node, EVAL sends the text. */
 export const evaluate = <Config extends { readonly params: ReadonlyArray<unknown>; readonly result: unknown }>(
   redis: Redis.Redis["Service"],
   script: Redis.Script<Config>

@@ -8,17 +8,17 @@ import type {
   Released,
   ReleaseRequest
 } from "@effect-simba/core/MutexStore"
-import { BackendError, type ProtocolError, type StoreError } from "@effect-simba/core/SimbaError"
+import type { ProtocolError, StoreError } from "@effect-simba/core/SimbaError"
 import * as Arr from "effect/Array"
 import * as Duration from "effect/Duration"
 import * as Exit from "effect/Exit"
 import { slot } from "../client/clusterSlot.ts"
 import type { CommandSink, Failure } from "../client/commandSink.ts"
 import { malformed } from "../client/decode.ts"
-import { backendError, fromReply, isForgotten } from "../client/errors.ts"
+import { backendError, fromReply } from "../client/errors.ts"
+import { type Loaded, send } from "../client/script.ts"
 import * as keys from "./keys.ts"
 import { readAcquire, readInspect, readRelease } from "./replies.ts"
-import { acquireAndRelease } from "./scripts.generated.ts"
 
 /** Which waiters without a subscriber are skipped: all, those of ours, or none. */
 export type SkipDead = "1" | "ours" | "0"
@@ -121,8 +121,9 @@ export interface OperationBatch {
 
 /** `perSlot`: a Cluster refuses calls with keys of several slots. `skipDead`: waiters without a subscriber. */
 export const make = (
-  sink: CommandSink,
-  { perSlot, sha, skipDead }: { readonly perSlot: boolean; readonly sha: string; readonly skipDead: SkipDead }
+  sink: CommandSink["Service"],
+  script: Loaded,
+  { perSlot, skipDead }: { readonly perSlot: boolean; readonly skipDead: SkipDead }
 ): OperationBatch => {
   let waiting: Array<Operation> = []
 
@@ -138,26 +139,21 @@ export const make = (
     }
   }
 
-  const send = (operations: ReadonlyArray<Operation>, isKnown: boolean) => {
-    try {
+  const sendCall = (all: ReadonlyArray<Operation>) => {
+    let operations = all
+    const write = (script: string, isAgain: boolean) => {
+      // An abandoned operation must not run now: its undo may have run already
+      if (isAgain) operations = all.filter((operation) => !operation.isAbandoned)
+      if (operations.length === 0) return undefined
       const call = new Call()
       for (const operation of operations) operation.write(call)
-      const args = call.args(isKnown ? sha : acquireAndRelease.text.lua, skipDead)
-      sink.send(isKnown ? "EVALSHA" : "EVAL", args, (failure, reply) => {
-        if (!isKnown || failure === undefined || !isForgotten(failure.cause)) return settle(operations, failure, reply)
-        // Nothing ran. An abandoned operation must not run now: its undo may have run already
-        const wanted = operations.filter((operation) => !operation.isAbandoned)
-        if (wanted.length > 0) send(wanted, false)
-      })
-    } catch (cause) {
-      // The client cannot write the command at all. No caller may wait for a reply that never comes
-      const error = (operation: string) => new BackendError({ operation, isRetryable: false, cause })
-      for (const operation of operations) operation.fail(error)
+      return call.args(script, skipDead)
     }
+    send(sink, script, write, (failure, reply) => settle(operations, failure, reply))
   }
 
   const sendAll = (operations: ReadonlyArray<Operation>) => {
-    for (let i = 0; i < operations.length; i += callSize) send(operations.slice(i, i + callSize), true)
+    for (let i = 0; i < operations.length; i += callSize) sendCall(operations.slice(i, i + callSize))
   }
 
   const flush = () => {

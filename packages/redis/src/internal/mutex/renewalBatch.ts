@@ -6,7 +6,8 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { CommandSink } from "../client/commandSink.ts"
 import { reader } from "../client/decode.ts"
-import { backendError, fromReply, isForgotten } from "../client/errors.ts"
+import { backendError, fromReply } from "../client/errors.ts"
+import { type Loaded, send } from "../client/script.ts"
 import * as keys from "./keys.ts"
 import { renewLeases } from "./scripts.generated.ts"
 
@@ -39,28 +40,26 @@ const resultsOf = (
   })
 }
 
-export const make = (sink: CommandSink, sha: string) =>
+export const make = (sink: CommandSink["Service"], script: Loaded) =>
 (
   requests: ReadonlyArray<GuardRequest>
 ): Effect.Effect<ReadonlyArray<GuardResult>, StoreError> =>
   Effect.callback((resume) => {
     let isAbandoned = false
-    let cancel: (() => void) | undefined
-    const send = (isKnown: boolean) => {
-      cancel = sink.send(
-        isKnown ? "EVALSHA" : "EVAL",
-        argsOf(isKnown ? sha : renewLeases.text.lua, requests),
-        (failure, reply) => {
-          if (failure === undefined) resume(resultsOf(requests, reply))
-          else if (!isKnown || !isForgotten(failure.cause)) resume(Exit.fail(backendError("guard", failure.cause)))
-          else if (!isAbandoned) send(false)
-        }
-      )
-    }
-    send(true)
+    const cancel = send(
+      sink,
+      script,
+      (script) => isAbandoned ? undefined : argsOf(script, requests),
+      (failure, reply) =>
+        resume(
+          failure === undefined
+            ? resultsOf(requests, reply)
+            : Exit.fail(backendError("guard", failure.cause))
+        )
+    )
     // A late renewal would revive a lease that was given up
     return Effect.sync(() => {
       isAbandoned = true
-      cancel?.()
+      cancel()
     })
   })

@@ -13,13 +13,13 @@ import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { RedisTopology } from "../../RedisTopology.ts"
 import { withBuildTimeout } from "../client/buildTimeout.ts"
-import { CommandSink, overRedis } from "../client/commandSink.ts"
+import { currentSink } from "../client/commandSink.ts"
 import { reader, subscribe } from "../client/decode.ts"
 import { Redis } from "../client/effectRedis.ts"
 import { fromRedis } from "../client/errors.ts"
 import { currentSubscriber } from "../client/fallbackSubscriber.ts"
 import { scan } from "../client/scan.ts"
-import { call } from "../client/script.ts"
+import { call, load } from "../client/script.ts"
 import * as jobStore from "./jobStore.ts"
 import * as mutexKeys from "./keys.ts"
 import { MutexMessage } from "./messages.ts"
@@ -61,14 +61,12 @@ const make = Effect.gen(function*() {
   const servers = isCluster ? yield* topology.primaries : [redis.send]
   const countable = subscriber.countable && (yield* seesSubscribers(servers, subscriber))
   const skipDead = !countable ? "0" : isCluster ? "ours" : "1"
-  const sink = (yield* CommandSink) ?? (yield* overRedis(redis))
-  const load = (script: string) =>
-    Effect.mapError(redis.send<string>("SCRIPT", "LOAD", script), fromRedis("load a script"))
-  const { acquire, confirm, flush, inspect, release: sendRelease } = operationBatch.make(sink, {
-    perSlot: isCluster,
-    sha: yield* load(scripts.acquireAndRelease.text.lua),
-    skipDead
-  })
+  const sink = yield* currentSink(redis)
+  const { acquire, confirm, flush, inspect, release: sendRelease } = operationBatch.make(
+    sink,
+    yield* load(redis, scripts.acquireAndRelease),
+    { perSlot: isCluster, skipDead }
+  )
 
   const release: typeof sendRelease = (request, done) => {
     if (request.requeue !== undefined) pending.noteQueued(request.requeue.id)
@@ -85,7 +83,7 @@ const make = Effect.gen(function*() {
       return effect
     })
 
-  const sendRenewal = renewalBatch.make(sink, yield* load(scripts.renewLeases.text.lua))
+  const sendRenewal = renewalBatch.make(sink, yield* load(redis, scripts.renewLeases))
   const renew = (requests: ReadonlyArray<GuardRequest>) => behind(sendRenewal(requests))
 
   return MutexStore.of({

@@ -80,7 +80,7 @@ const watchSilence = Effect.fnUntraced(function*(client: Client, limit: number, 
 export const withTimeouts = (
   client: Client | Cluster,
   commandTimeout: Duration.Duration
-): Effect.Effect<CommandSink["send"], never, Scope.Scope> =>
+): Effect.Effect<CommandSink["Service"]["send"], never, Scope.Scope> =>
   Effect.gen(function*() {
     const limit = Duration.toMillis(commandTimeout)
     const busy = Latch.makeUnsafe(false)

@@ -58,7 +58,7 @@ const refused = (name: string, problem: string): DriverError =>
   new DriverError(`Redis.send refuses ${name}: ${problem}`, false)
 
 /** Through a sink, as the scripts do. */
-export const shared = (send: CommandSink["send"]): Send =>
+export const shared = (send: CommandSink["Service"]["send"]): Send =>
   sending((command, args, name) => {
     const problem = refusal(name, args)
     if (problem !== undefined) return fail(refused(name, problem))

@@ -24,7 +24,7 @@ import * as channels from "./subscriptions.ts"
 export interface Driver {
   readonly client: Client | Cluster
   readonly send: commands.Send
-  readonly sink: CommandSink
+  readonly sink: CommandSink["Service"]
   readonly ping: Effect.Effect<void, Redis.RedisError>
   readonly subscriptions: channels.Subscriptions
   readonly reserved: Effect.Effect<commands.Send, Redis.RedisError, Scope.Scope>
@@ -59,10 +59,18 @@ export const check = Effect.fnUntraced(function*(send: commands.Send, address: s
 })
 
 /** The parts that depend on the client and the options alone. */
-export const common = (client: Client | Cluster, { pool, serverChecks }: Common, send: CommandSink["send"]) => {
+export const common = (
+  client: Client | Cluster,
+  { pool, serverChecks }: Common,
+  send: CommandSink["Service"]["send"]
+) => {
   // Effect's default of ten is too few for a consumer of thousands of data streams
   const maxReserved = pool?.maxConnections ?? 256
-  const sink: CommandSink = { isReady: () => client.status === "ready", afterCurrentTask: queueMicrotask, send }
+  const sink: CommandSink["Service"] = {
+    isReady: () => client.status === "ready",
+    afterCurrentTask: queueMicrotask,
+    send
+  }
   return { client, sink, pool: { ...pool, maxConnections: maxReserved }, shape: { maxReserved, serverChecks } }
 }
 
