@@ -358,7 +358,7 @@ export const run = <A, E, R, RS = never, RH = never>(
   StreamClient.use((client) => client.run(handler, options))
 
 /**
- * Joins the service while it is read, and tells what comes and goes.
+ * Joins the service while it is read, and emits what comes and goes.
  *
  * **When to use**
  *

@@ -174,25 +174,25 @@ export interface Service {
    * the caller's. `AlreadyDone` if there is no such entry any more. It becomes a new announcement where messages were announced
    * that follow the end, and where it was repeated after the end was written.
    */
-  readonly done: (held: Held) => Effect.Effect<"Done" | "AlreadyDone" | "NotOwner", StoreError>
+  readonly done: (ownership: Ownership) => Effect.Effect<"Done" | "AlreadyDone" | "NotOwner", StoreError>
   /**
    * If both leases are the caller's: anybody can claim the entry at once, the stream lease is deleted, the entry lease expires
    * within milliseconds (with its event), and a signal is published.
    */
-  readonly release: (held: Held) => Effect.Effect<"Released" | "NotOwner", StoreError>
+  readonly release: (ownership: Ownership) => Effect.Effect<"Released" | "NotOwner", StoreError>
   /**
    * Counts one failure of the entry, if both leases are the caller's, and returns how many are in a row, and the time since
    * the first of them. A streak ends with a commit that moves the checkpoint, with progress, and after `streakEndsAfter`
    * without a failure. With the number of an `attempt`, which grows, it counts once, however often it is sent and however
    * late it comes.
    */
-  readonly fail: (held: Held, options?: {
+  readonly fail: (ownership: Ownership, options?: {
     readonly attempt?: number | undefined
     readonly hasProgressed?: boolean | undefined
     readonly streakEndsAfter?: Duration.Duration | undefined
   }) => Effect.Effect<{ readonly count: number; readonly period: Duration.Duration } | "NotOwner", StoreError>
   /** Moves the entry to the dead letters of the service, if both leases are the caller's. */
-  readonly deadLetter: (held: Held, reason: string) => Effect.Effect<"DeadLettered" | "NotOwner", StoreError>
+  readonly deadLetter: (ownership: Ownership, reason: string) => Effect.Effect<"DeadLettered" | "NotOwner", StoreError>
   /** The same for an entry that cannot be read, given to `consumer` and leased by nobody. */
   readonly deadLetterMalformed: (
     entry: EntryId,
@@ -205,7 +205,7 @@ export interface Service {
    * exists: the backend lost the message. The last message ends the data stream there. `offset` is kept with the checkpoint.
    */
   readonly commit: (
-    held: Held,
+    ownership: Ownership,
     id: EntryId,
     isLast?: boolean,
     offset?: number
@@ -215,7 +215,7 @@ export interface Service {
    * letter has the bytes of the message in the data stream, or `fields` where it was deleted. The checkpoint stays.
    */
   readonly deadLetterMessage: (
-    held: Held,
+    ownership: Ownership,
     message: RawMessage,
     reason: string
   ) => Effect.Effect<"DeadLettered" | "NotOwner", StoreError>
@@ -225,17 +225,17 @@ export interface Service {
    */
   readonly checkpoint: (stream: StreamName) => Effect.Effect<Option.Option<Checkpoint>, StoreError>
   /**
-   * Moves the checkpoint to any message, also back: by the owner `held`, or by an operator while nobody owns the data stream.
+   * Moves the checkpoint to any message, also back: by the owner, or by an operator while nobody owns the data stream.
    * With `force` the operator ends the lease of an owner, whose requests are refused from then on. An end
    * is forgotten; where the owner seeks, one under an earlier announcement stays.
    */
   readonly seek: (
     stream: StreamName,
     to: Checkpoint,
-    options?: { readonly held?: Held | undefined; readonly force?: boolean | undefined }
+    options?: { readonly owner?: Ownership | undefined; readonly force?: boolean | undefined }
   ) => Effect.Effect<"Moved" | "NotOwner" | "Owned", StoreError>
   /** Whether the data stream ended at its checkpoint. */
-  readonly end: (held: Pick<Held, "entry" | "stream">) => Effect.Effect<StreamEnd, StoreError>
+  readonly end: (ownership: Pick<Ownership, "entry" | "stream">) => Effect.Effect<StreamEnd, StoreError>
   /** How many messages follow the checkpoint. All of them without one. Those that were deleted are not counted. */
   readonly lag: (stream: StreamName) => Effect.Effect<Lag, StoreError>
   /**
@@ -273,7 +273,7 @@ export interface Service {
    * publishes `Given`.
    */
   readonly handOver: (
-    held: Held,
+    ownership: Ownership,
     to: { readonly consumer: ConsumerName; readonly session: string },
     confirm: Duration.Duration
   ) => Effect.Effect<"HandedOver" | "NotOwner", StoreError>
@@ -284,7 +284,7 @@ export interface Service {
   readonly handedOver: (
     consumer: ConsumerName,
     session: string
-  ) => Effect.Effect<ReadonlyArray<Held & { readonly info: Announcement["info"] }>, StoreError>
+  ) => Effect.Effect<ReadonlyArray<Ownership & { readonly info: Announcement["info"] }>, StoreError>
   /** Registers the member until `expiry` from now, and returns all registered members. */
   readonly heartbeat: (member: Member, expiry: Duration.Duration) => Effect.Effect<ReadonlyArray<Member>, StoreError>
   /** Removes the member. */
@@ -413,7 +413,7 @@ export interface Pending {
  * @category models
  * @since 0.1.0
  */
-export interface Held {
+export interface Ownership {
   readonly stream: StreamName
   readonly entry: EntryId
   readonly consumer: ConsumerName
@@ -455,7 +455,7 @@ export interface Held {
  * @category models
  * @since 0.1.0
  */
-export interface TakeRequest extends Omit<Held, "token"> {
+export interface TakeRequest extends Omit<Ownership, "token"> {
   /** How long a grant lasts without renewal. */
   readonly lease: Duration.Duration
   /** Leaves alone an entry of another consumer that was delivered or renewed more recently. */
@@ -489,7 +489,7 @@ export interface TakeRequest extends Omit<Held, "token"> {
  */
 export type TakeResult =
   | { readonly _tag: "Taken"; readonly token: FencingToken; readonly failures: number }
-  | { readonly _tag: "Occupied"; readonly by: string; readonly timeLeft: Duration.Duration }
+  | { readonly _tag: "Occupied"; readonly owner: string; readonly timeLeft: Duration.Duration }
   | { readonly _tag: "Recent" }
   | { readonly _tag: "Unread" }
   | { readonly _tag: "Gone" }
@@ -497,7 +497,7 @@ export type TakeResult =
   | { readonly _tag: "Failed"; readonly error: StoreError }
 
 /**
- * Asks for a longer lease, and tells about the handler.
+ * Asks for a longer lease, and says whether the handler is busy.
  *
  * **Details**
  *
@@ -508,7 +508,7 @@ export type TakeResult =
  * @category models
  * @since 0.1.0
  */
-export interface RenewRequest extends Held {
+export interface RenewRequest extends Ownership {
   readonly isBusy?: boolean | undefined
   readonly hasProgressed?: boolean | undefined
 }

@@ -92,7 +92,7 @@ describe("a lease that ends during its renewal", () => {
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 })
 
-class TestLease extends TrackedLease<TrackedLease<never>["terms"]> {
+class TestLease extends TrackedLease<TrackedLease<never>["options"]> {
   isOver = false
   override isOpen() {
     return !this.isOver
@@ -103,8 +103,8 @@ class TestLease extends TrackedLease<TrackedLease<never>["terms"]> {
 }
 
 const lease = (deadlines: LeaseDeadlines<TestLease>) => {
-  const terms = { usable: 1000, margin: 100, renewAfter: 500, early: 0, maxHold: Infinity }
-  return new TestLease(terms as never, deadlines.now())
+  const options = { usable: 1000, margin: 100, renewAfter: 500, early: 0, maxHold: Infinity }
+  return new TestLease(options as never, deadlines.now())
 }
 
 describe("the deadlines of a layer", () => {

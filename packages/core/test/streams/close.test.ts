@@ -110,7 +110,7 @@ describe("closing a consumer", () => {
   )
 
   it.effect(
-    "needs no news from the backend: a reader that waits for announcements is let go at once",
+    "needs no reply of the backend: a reader that waits for announcements is let go at once",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a } = yield* fleet.ofOne
@@ -204,22 +204,22 @@ describe("closing a consumer", () => {
       assert.strictEqual(backend.streamLeases.size, 0)
     })))
 
-  it.effect.each([["is told", Effect.void], ["hangs", Effect.never]] as const)(
-    "tells onError of what a handler failed of as it was interrupted, and does not wait for long: it %s",
+  it.effect.each([["ends", Effect.void], ["hangs", Effect.never]] as const)(
+    "reports to onError what a handler failed of as it was interrupted, and does not wait for long: it %s",
     ([, onError]) =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
         const a = yield* open("a", { gracePeriod: "1 second" })
-        const told: Array<number> = []
+        const reported: Array<number> = []
         yield* a.start(a.client.run(Effect.onInterrupt(Effect.never, () => Effect.die("finalizer")), {
-          onError: ({ failures }) => Effect.andThen(Effect.sync(() => told.push(failures)), onError)
+          onError: ({ failures }) => Effect.andThen(Effect.sync(() => reported.push(failures)), onError)
         }))
         yield* a.client.announceAll(fleet.names(1))
         yield* TestClock.adjust("1 second")
         const closing = yield* Effect.forkChild(a.close, { startImmediately: true })
         yield* TestClock.adjust("3100 millis")
         assert.isDefined(closing.pollUnsafe())
-        assert.deepStrictEqual([told, backend.streamLeases.size], [[1], 0])
+        assert.deepStrictEqual([reported, backend.streamLeases.size], [[1], 0])
       }))
   )
 

@@ -107,7 +107,7 @@ describe("a lease of a data stream that is in use here", () => {
       assert.strictEqual(table.size, 0)
       table.workEnded(first)
       assert.isTrue(table.add(third))
-      assert.deepStrictEqual(table.held(), [third])
+      assert.deepStrictEqual(table.owned(), [third])
     }))
 
   it.effect("a former lease whose end is under way keeps its own reply", () =>

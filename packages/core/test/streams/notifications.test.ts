@@ -25,7 +25,7 @@ const collecting = (consumer: fleet.Consumer) =>
   })
 
 describe("notifications", () => {
-  it.effect("tell what is added and disowned, and end with StreamTerminated when the client closes", () =>
+  it.effect("say what is added and disowned, and end with StreamTerminated when the client closes", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { gracePeriod: 0, sweepInterval: "1 hour" })

@@ -105,8 +105,8 @@ describe("the reaper", () => {
         a.link.modes.reap = mode
         yield* a.client.announceAll([{ stream: "s1" }])
         yield* TestClock.adjust("10 minutes")
-        const told = lines.filter((line) => line.startsWith("Warn: Cannot tidy up; trying again later: "))
-        assert.strictEqual(told.length, tidies(a))
+        const warnings = lines.filter((line) => line.startsWith("Warn: Cannot tidy up; trying again later: "))
+        assert.strictEqual(warnings.length, tidies(a))
         assert.isAtLeast(tidies(a), 10)
         assert.isAtMost(tidies(a), 20, "at its own pace")
         assert.strictEqual((yield* a.client.owned).length, 1, "and keeps nobody from work")

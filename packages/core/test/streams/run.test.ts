@@ -93,7 +93,7 @@ describe("running handlers", () => {
       assert.isUndefined(second.pollUnsafe())
     })))
 
-  it.effect("a living owner is left alone, for however long it takes", () =>
+  it.effect("a live owner is left alone, for however long it takes", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend, open } = yield* fleet.ofOne
       const b = yield* open("b")
@@ -227,7 +227,7 @@ describe("handlers that fail", () => {
       const seen: Array<number> = []
       const step = (lease: fleet.Lease) => {
         steps++
-        // The next failure follows at once, before any renewal could tell
+        // The next failure follows at once, before any renewal could show it
         return steps % 80 === 0 ? Effect.fail("now and then") : Effect.delay(lease.progress, "10 millis")
       }
       yield* a.start(a.client.run((lease) => Effect.forever(Effect.suspend(() => step(lease))), {
@@ -411,17 +411,18 @@ describe("done, called from outside the handler", () => {
       assert.deepStrictEqual([runs, backend.done, backend.dead], [1, ["s1"], []])
     })))
 
-  it.effect("tells onError of what the handler failed of as it was interrupted", () =>
+  it.effect("reports to onError what the handler failed of as it was interrupted", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
-      const told: Array<unknown> = []
+      const reported: Array<unknown> = []
       yield* a.start(a.client.run(Effect.onInterrupt(Effect.never, () => Effect.die("finalizer")), {
-        onError: ({ cause }) => Effect.sync(() => told.push(...Cause.prettyErrors(cause).map(({ message }) => message)))
+        onError: ({ cause }) =>
+          Effect.sync(() => reported.push(...Cause.prettyErrors(cause).map(({ message }) => message)))
       }))
       yield* a.client.announceAll(fleet.names(1))
       yield* TestClock.adjust("10 millis")
       yield* a.done("s1")
-      assert.include(told, "finalizer")
+      assert.include(reported, "finalizer")
       assert.deepStrictEqual(backend.done, ["s1"])
     })))
 
@@ -469,9 +470,9 @@ describe("done, called from outside the handler", () => {
   it.effect("called by onError it is done at once, and onError goes on", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
-      const told: Array<string> = []
+      const reported: Array<string> = []
       const onError = ({ lease: { done, stream } }: StreamClient.HandlerFailure) =>
-        Effect.andThen(done, Effect.sync(() => told.push(stream)))
+        Effect.andThen(done, Effect.sync(() => reported.push(stream)))
       yield* a.start(
         a.client.run((lease) => Effect.fail(lease.stream), {
           onError: (failure) =>
@@ -482,7 +483,7 @@ describe("done, called from outside the handler", () => {
       )
       yield* a.client.announceAll(fleet.names(2))
       yield* TestClock.adjust("1 second")
-      assert.deepStrictEqual([backend.done, told], [["s1", "s2"], ["s1", "s2"]])
+      assert.deepStrictEqual([backend.done, reported], [["s1", "s2"], ["s1", "s2"]])
     })))
 
   it.effect("called by the handler it ends the lease, and reads fail afterwards", () =>

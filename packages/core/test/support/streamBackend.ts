@@ -81,7 +81,7 @@ export class Backend {
     return lease !== undefined && lease.expires > this.now() ? lease : undefined
   }
 
-  private isMine(held: StreamStore.Held): boolean {
+  private isMine(held: StreamStore.Ownership): boolean {
     return this.lease(this.entryLeases, held.entry)?.value === valueOf(held) &&
       this.lease(this.streamLeases, held.stream)?.value === valueOf(held)
   }
@@ -114,13 +114,13 @@ export class Backend {
     this.running.delete(entry)
   }
 
-  private unlock(held: StreamStore.Held) {
+  private unlock(held: StreamStore.Ownership) {
     this.entryLeases.delete(held.entry)
     this.streamLeases.delete(held.stream)
     this.running.delete(held.entry)
   }
 
-  private lock(held: StreamStore.Held, lease: Duration.Duration) {
+  private lock(held: StreamStore.Ownership, lease: Duration.Duration) {
     const expires = this.now() + Duration.toMillis(lease)
     const value = valueOf(held)
     this.entryLeases.set(held.entry, { value, expires, epoch: held.epoch })
@@ -162,7 +162,7 @@ export class Backend {
     }
     const other = held ?? locked
     if (other !== undefined) {
-      return { _tag: "Occupied", by: other.value, timeLeft: Duration.millis(other.expires - this.now()) }
+      return { _tag: "Occupied", owner: other.value, timeLeft: Duration.millis(other.expires - this.now()) }
     }
     const row = this.row(entry)
     if (row === undefined) return { _tag: "Gone" }
@@ -203,7 +203,7 @@ export class Backend {
         ),
         (queue) => ({ next: Queue.take(queue), bound: undefined })
       )
-    const commit = (held: StreamStore.Held, to: StreamName.EntryId, isLast = false) => {
+    const commit = (held: StreamStore.Ownership, to: StreamName.EntryId, isLast = false) => {
       if (this.lease(this.streamLeases, held.stream)?.value !== valueOf(held)) return "NotOwner"
       const last = this.checkpoints.get(held.stream)
       if (last !== undefined && StreamStore.compareEntryIds(to, last) <= 0) return "Behind"

@@ -1,6 +1,6 @@
 /** What the scripts of data streams make of entries and keys that others write. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
-import { type Held, ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
+import { type Ownership, ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Option } from "effect"
 import { Redis } from "effect/persistence/Redis"
@@ -98,7 +98,7 @@ describe("what others write", () => {
       assert.strictEqual(taken._tag, "Taken")
       const value = String(yield* send("GET", StreamKeys.streamLease(held.stream)))
       const [consumer, epoch] = value.split("@@")
-      const next = { ...held, entry: again!.entry, consumer, epoch, token: Number(value.split("@@")[2]) } as Held
+      const next = { ...held, entry: again!.entry, consumer, epoch, token: Number(value.split("@@")[2]) } as Ownership
       assert.strictEqual(yield* service.commit(next, EntryId.make("2-0")), "Committed")
       const left = Number(yield* send("PTTL", StreamKeys.checkpoint(held.stream)))
       assert.isAbove(left, Duration.toMillis("29 days"))
@@ -131,7 +131,7 @@ describe("what others write", () => {
         const entry = EntryId.make(yield* send<string>("XADD", input, "*", "lbs-input", payload))
         yield* service.read({ consumer: b, count: 1, block: Duration.millis(1) })
         const refused = yield* ask(held.stream, entry, b)
-        assert.strictEqual(refused._tag === "Occupied" ? refused.by : refused._tag, a)
+        assert.strictEqual(refused._tag === "Occupied" ? refused.owner : refused._tag, a)
         assert.strictEqual(yield* service.done(held), "Done")
         const second = yield* ask(held.stream, entry, b)
         assert.isTrue(second._tag === "Taken" && second.token > held.token)
@@ -147,7 +147,7 @@ describe("what others write", () => {
       yield* read()
       yield* send("SET", StreamKeys.entryLease(streamOf("one"), answer!.entry), "redis-consumer-go", "PX", "2000")
       const refused = yield* ask(streamOf("one"), answer!.entry)
-      assert.strictEqual(refused._tag === "Occupied" ? refused.by : refused._tag, "redis-consumer-go")
+      assert.strictEqual(refused._tag === "Occupied" ? refused.owner : refused._tag, "redis-consumer-go")
       yield* TestClock.adjust("2100 millis")
       assert.strictEqual((yield* ask(streamOf("one"), answer!.entry))._tag, "Taken")
     })))
@@ -247,7 +247,7 @@ describe("what others write", () => {
       yield* send("PEXPIRE", StreamKeys.checkpoint(first.stream), String(86_400_000))
       yield* service.handOver(first, { consumer: b, session: "s00000000001" }, Duration.seconds(1))
       const [{ info: _, ...given }] = (yield* service.handedOver(b, "s00000000001")) as [
-        Held & { readonly info: unknown }
+        Ownership & { readonly info: unknown }
       ]
       held = given
       const daysOfSecond = send<number>("PTTL", StreamKeys.checkpoint(held.stream))

@@ -1,6 +1,6 @@
 /** What the scripts of data streams leave in Redis, and how many calls they take. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
-import { type Held } from "@effect-simba/core/streams/StreamStore"
+import { type Ownership } from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Fiber, Option } from "effect"
 import { TestClock } from "effect/testing"
@@ -65,7 +65,7 @@ describe("what is left in Redis", () => {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
       const message = { id: EntryId.make("2-0"), fields: [["x", "y"]] as const }
-      const deadLetter = (held: Held) => service.deadLetterMessage(held, message, "why")
+      const deadLetter = (held: Ownership) => service.deadLetterMessage(held, message, "why")
       assert.deepStrictEqual(
         [
           yield* deadLetter({ ...held, token: (held.token + 1) as typeof held.token }),

@@ -1,5 +1,5 @@
 import type { EntryId } from "@effect-simba/core/streams/StreamName"
-import { type Held, type Service, StreamStore } from "@effect-simba/core/streams/StreamStore"
+import { type Ownership, type Service, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { Checker, Simulation } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
@@ -136,7 +136,7 @@ describe("Stream ownership on a simulated Redis", () => {
       found(
         calm,
         mistaken((service) => ({
-          release: (held: Held) => Effect.as(service.done(held), "Released" as const)
+          release: (held: Ownership) => Effect.as(service.done(held), "Released" as const)
         }))
       ),
       (checkers) => assert.include(checkers, "nothing is forgotten")
@@ -187,7 +187,7 @@ describe("Stream ownership on a simulated Redis", () => {
       found(
         calm,
         mistaken((_, redis) => ({
-          commit: (held: Held, id: EntryId) =>
+          commit: (held: Ownership, id: EntryId) =>
             Effect.as(
               Effect.orDie(redis.send("SET", StreamKeys.checkpoint(held.stream), `0-${id.length}`)),
               "Committed" as const
@@ -202,7 +202,7 @@ describe("Stream ownership on a simulated Redis", () => {
       found(
         calm,
         mistaken((service) => ({
-          release: (held: Held) => Effect.andThen(service.fail(held), service.release(held))
+          release: (held: Ownership) => Effect.andThen(service.fail(held), service.release(held))
         }))
       ),
       (checkers) => assert.include(checkers, "dead letters are earned")

@@ -1,4 +1,4 @@
-/** What the processes of a simulated fleet of data streams are told to do, and the tools that they share. */
+/** What the processes of a simulated fleet of data streams do, and the tools that they share. */
 import type { Simulation } from "@effect-simba/testkit"
 import { Duration, Effect, Schedule, Schema } from "effect"
 

@@ -1,6 +1,6 @@
 /** Requests about thousands of held leases at one moment: what becomes of each, and how many calls they take. */
 import { StreamName } from "@effect-simba/core/streams/StreamName"
-import { ConsumerName, Epoch, type Held, ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
+import { ConsumerName, Epoch, type Ownership, ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import * as RedisStreams from "@effect-simba/redis/streams/RedisStreams"
 import { assert } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
@@ -44,7 +44,7 @@ export const heldAtOnce = Effect.suspend(() => {
     const session = "s00000000000"
     let epochs = 0
     const own = Effect.fnUntraced(
-      function*(announced: ReadonlyArray<Pick<Held, "entry" | "stream">>, failures: number) {
+      function*(announced: ReadonlyArray<Pick<Ownership, "entry" | "stream">>, failures: number) {
         const requests = announced.map(({ entry, stream }) => ({
           stream,
           entry,
@@ -54,7 +54,7 @@ export const heldAtOnce = Effect.suspend(() => {
           minIdle: Duration.zero,
           maxFailures: 10
         }))
-        return (yield* service.take(requests)).map((result, i): Held => {
+        return (yield* service.take(requests)).map((result, i): Ownership => {
           assert.deepInclude(result, { _tag: "Taken", failures })
           return { ...requests[i]!, token: result._tag === "Taken" ? result.token : 0 as never }
         })

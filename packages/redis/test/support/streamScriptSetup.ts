@@ -1,7 +1,7 @@
 /** Calls of the production scripts of data streams on the fake Redis, one by one. */
 import type { EntryId } from "@effect-simba/core/streams/StreamName"
 import { StreamName } from "@effect-simba/core/streams/StreamName"
-import { ConsumerName, Epoch, type Held, ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
+import { ConsumerName, Epoch, type Ownership, ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import * as RedisStreams from "@effect-simba/redis/streams/RedisStreams"
 import * as FakeRedis from "@effect-simba/testkit/FakeRedis"
 import * as TestRedis from "@effect-simba/testkit/TestRedis"
@@ -62,7 +62,7 @@ export const setup = Effect.fnUntraced(function*(options?: { readonly enableEven
       const { request, result } = yield* take(stream, answer!.entry, consumer)
       assert.strictEqual(result._tag, "Taken")
       const { entry, epoch } = request
-      return { stream, entry, epoch, consumer, token: result._tag === "Taken" ? result.token : NaN } as Held
+      return { stream, entry, epoch, consumer, token: result._tag === "Taken" ? result.token : NaN } as Ownership
     }),
     /** Announces so many data streams at once. `a` has read all, and may take them with these requests. */
     announceMany: Effect.fnUntraced(function*(count: number) {
@@ -81,7 +81,7 @@ export const setup = Effect.fnUntraced(function*(options?: { readonly enableEven
   }
 })
 
-export const keysOf = ({ entry, stream }: Held) => ({
+export const keysOf = ({ entry, stream }: Ownership) => ({
   entryLease: StreamKeys.entryLease(stream, entry),
   streamLease: StreamKeys.streamLease(stream)
 })

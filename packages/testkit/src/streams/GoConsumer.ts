@@ -217,7 +217,7 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
       (cause) => Effect.logDebug("The work on a data stream failed, and is left as it is", cause)
     )
 
-  /** Has the lock: owns it, renews it, and tells the program. */
+  /** Has the lock: owns it, renews it, and notifies the program. */
   const own = Effect.fnUntraced(function*(entry: Entry, isRenewed = true) {
     owned.set(entry.stream, entry.entry)
     events.push({ _tag: "Added", ...entry })

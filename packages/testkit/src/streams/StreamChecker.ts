@@ -12,7 +12,7 @@
  * - `begin`, `step`, `stopped`, `end`: the work of a handler, with the `entry` that announced the data stream.
  * - `processed`: the handler is through with the `message` of that id; of several at once with its `key`. `failed`: it
  *   failed, with its `entry`. `tried`: it failed with one `message`.
- * - `gap`: the handler was told of messages that are missing, with the fields of `StreamMessages.Gap`.
+ * - `gap`: missing messages were reported to the handler, with the fields of `StreamMessages.Gap`.
  * - `kept`: a system outside has that `message` as the last processed one, for handlers that commit nothing.
  *
  * **Example** (For a fleet without rebalancing)
@@ -68,7 +68,7 @@ export interface Model extends StreamModel {}
 const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUnsafe(input))
 
 /**
- * All checkers of data streams, which `name` tells apart.
+ * All checkers of data streams, which `name` distinguishes.
  *
  * **Details**
  *
@@ -93,7 +93,7 @@ const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUn
  *   they happen, and only `maxFailures` of them make a dead letter. A commit leaves none. Malformed announcements become a
  *   dead letter at once.
  * - `dead messages are earned`: a message is a dead letter once, after `attempts` of one handler or if it cannot be decoded.
- * - `gaps are told`: what is deleted unread, and passed by the checkpoint, lies in a gap, and no gap has more messages
+ * - `gaps are reported`: what is deleted unread, and passed by the checkpoint, lies in a gap, and no gap has more messages
  *   than were deleted.
  * - `paused data streams rest`: no handler begins on what has been paused since `recovery` before.
  * - `only what is read is trimmed`: trimming removes nothing after the checkpoint.
@@ -149,11 +149,11 @@ export const all = (model: Model, options: {
     millis(options.recovery)
   ),
   ownership.noPingPong(model, millis(options.settle), millis(options.stay)),
-  ownership.livingAreLeftAlone(model),
+  ownership.liveGoConsumersAreLeftAlone(model),
   ownership.goConsumersHaveTime(model),
   fleet.deadLettersAreEarned(model, options.maxFailures),
   operations.deadMessagesAreEarned(model, options.attempts ?? Infinity),
-  operations.gapsAreTold(model),
+  operations.gapsAreReported(model),
   operations.pausedRest(model, millis(options.recovery)),
   operations.onlyReadIsTrimmed(model),
   fleet.consumersAreReaped(model, millis(options.reaped))

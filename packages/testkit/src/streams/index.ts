@@ -14,7 +14,7 @@
  * - `begin`, `step`, `stopped`, `end`: the work of a handler, with the `entry` that announced the data stream.
  * - `processed`: the handler is through with the `message` of that id; of several at once with its `key`. `failed`: it
  *   failed, with its `entry`. `tried`: it failed with one `message`.
- * - `gap`: the handler was told of messages that are missing, with the fields of `StreamMessages.Gap`.
+ * - `gap`: missing messages were reported to the handler, with the fields of `StreamMessages.Gap`.
  * - `kept`: a system outside has that `message` as the last processed one, for handlers that commit nothing.
  *
  * **Example** (For a fleet without rebalancing)

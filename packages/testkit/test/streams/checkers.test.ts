@@ -340,8 +340,8 @@ describe("noPingPong", () => {
     }))
 })
 
-describe("livingAreLeftAlone", () => {
-  const checker = ownership.livingAreLeftAlone(model)
+describe("liveGoConsumersAreLeftAlone", () => {
+  const checker = ownership.liveGoConsumersAreLeftAlone(model)
   const stolen = (after: "1 second" | "3 seconds") => () =>
     Effect.gen(function*() {
       yield* announce("1-0")

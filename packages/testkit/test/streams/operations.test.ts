@@ -156,19 +156,19 @@ describe("deadMessagesAreEarned", () => {
     ))
 })
 
-describe("gapsAreTold", () => {
-  const checker = operations.gapsAreTold(model)
+describe("gapsAreReported", () => {
+  const checker = operations.gapsAreReported(model)
   const gap = (client: Client, missed: number) =>
     noted(client, "gap", { after: "0-0", until: "3-0", reason: "Deleted", missed })
   const trimmed = all(messages, send("XDEL", "s", "1-0", "2-0"))
 
-  it.effect("finds what is deleted unread, and nobody is told", () =>
-    finds(checker, /^1-0 of s was deleted unread, and no gap is told,2-0 of s/, () => all(trimmed, commit("3-0"))))
+  it.effect("finds what is deleted unread, and nobody gets a report", () =>
+    finds(checker, /^1-0 of s was deleted unread, and no gap is reported,2-0 of s/, () => all(trimmed, commit("3-0"))))
 
   it.effect("finds a gap with more messages than were deleted", () =>
     finds(
       checker,
-      /^3 messages of s are told as missing, and 2 were deleted/,
+      /^3 messages of s are reported as missing, and 2 were deleted/,
       (client) => all(trimmed, gap(client, 3))
     ))
 

@@ -47,10 +47,10 @@ interface Renewal<L extends AnyLease, A extends Answer> {
     readonly lost: Metric.Counter<number>
     readonly timeLeft: Metric.Histogram<number>
   }
-  /** Answers for each lease; what it tells before counts even if the request fails. */
+  /** Returns an answer for each lease. One that it passes to `onAnswer` before counts even if the request fails. */
   readonly send: (
     batch: ReadonlyArray<L>,
-    told: (index: number, answer: A) => void
+    onAnswer: (index: number, answer: A) => void
   ) => Effect.Effect<ReadonlyArray<A>, StoreError>
   readonly attributes: (lease: L) => Record<string, unknown>
   readonly lost: (lease: L, answer: Extract<A, { readonly _tag: "Lost" }>) => void
@@ -132,7 +132,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
   const settle = Effect.fnUntraced(function*(
     batch: ReadonlyArray<L>,
     exit: Exit.Exit<ReadonlyArray<A>, StoreError>,
-    told: ReadonlyArray<A | undefined>,
+    answers: ReadonlyArray<A | undefined>,
     sent: Instant
   ) {
     const now = deadlines.now()
@@ -147,7 +147,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
       const lease = batch[i]!
       // An answer about a lease that ended meanwhile says nothing any more
       if (!lease.isOpen()) continue
-      const answer: Answer = told[i] ?? (Exit.isSuccess(exit) ? exit.value[i]! : { _tag: "Failed", error: failure! })
+      const answer: Answer = answers[i] ?? (Exit.isSuccess(exit) ? exit.value[i]! : { _tag: "Failed", error: failure! })
       if (answer._tag === "Failed") {
         recorder.update(metrics.failed, 1, lease.mutex)
         failed.push(lease)
@@ -191,14 +191,14 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
   const renew = (batch: ReadonlyArray<L>) =>
     Effect.suspend(() => {
       const sent = deadlines.now()
-      const told: Array<A | undefined> = []
+      const answers: Array<A | undefined> = []
       const request = tracing.span(renewal.span, () => ({
         root: true,
         attributes: { "simba.leases": batch.length, ...(batch.length === 1 ? renewal.attributes(batch[0]!) : {}) }
-      }), Effect.suspend(() => renewal.send(batch, (index, answer) => void (told[index] = answer))))
+      }), Effect.suspend(() => renewal.send(batch, (index, answer) => void (answers[index] = answer))))
       return Effect.flatMap(
         Effect.exit(replyTimeout(request, renewal.operation, renewal.timeout)),
-        (exit) => settle(batch, exit, told, sent)
+        (exit) => settle(batch, exit, answers, sent)
       )
     })
 
@@ -228,7 +228,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
     for (let next = deadlines.first; next !== undefined && hasRoom(); next = deadlines.first) {
       const [own, other] = next.isFailing ? [failing, healthy] : [healthy, failing]
       const isJoined = own.length > 0 || (other.length === 0 && probes.length > 0)
-      if (!isJoined || next.nextRenewal > from + (next.isFailing ? earlyRetry : next.terms.early)) break
+      if (!isJoined || next.nextRenewal > from + (next.isFailing ? earlyRetry : next.options.early)) break
       // Its end is its key from now on
       take(next)
       deadlines.place(next)
@@ -249,7 +249,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
   /** Overdue work is interrupted a turn late at most, so long turns use up the margin. */
   const late = (millis: number) => {
     if (millis < leastMargin / 2) return
-    const margin = Math.min(...deadlines.all().map(({ terms }) => terms.margin))
+    const margin = Math.min(...deadlines.all().map(({ options }) => options.margin))
     const { monotonic } = deadlines.now()
     if (millis < margin / 2 || monotonic < warnedAt + warnEvery) return
     warnedAt = monotonic

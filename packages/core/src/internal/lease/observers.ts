@@ -1,4 +1,4 @@
-/** Tells fibers of an event one after the other: an exception of one observer does not affect the others. */
+/** Notifies the observers of an event one after the other: an exception of one does not affect the others. */
 import * as Effect from "effect/Effect"
 import type * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
@@ -48,7 +48,7 @@ export class Listeners<A> {
     })
   }
 
-  tell(value: A): void {
+  notify(value: A): void {
     const { listeners } = this
     this.listeners = undefined
     listeners?.forEach((listener) => listener(value))

@@ -21,7 +21,7 @@ export interface Periods {
 type Step = (now: number, renewal: Renewal) => Pull.Pull<[unknown, Duration.Duration], never, unknown>
 
 export abstract class TrackedLease<P extends Periods> implements Item {
-  readonly terms: P
+  readonly options: P
   /** Just before the granting request was sent. */
   readonly since: Instant
   /** Just before the last granting or renewing request was sent. For a lease that was handed on, `adjustedRenewal`. */
@@ -44,8 +44,8 @@ export abstract class TrackedLease<P extends Periods> implements Item {
   /** The time between two renewals by a guard of the user, where that is shorter. Milliseconds. */
   private pace = Infinity
 
-  constructor(terms: P, sent: Instant) {
-    this.terms = terms
+  constructor(options: P, sent: Instant) {
+    this.options = options
     this.since = this.renewed = sent
     this.extend(sent)
   }
@@ -59,7 +59,7 @@ export abstract class TrackedLease<P extends Periods> implements Item {
 
   /** Counts from the instant before the request was sent, never from its reply. */
   extend(sent: Instant): void {
-    const { maxHold, renewAfter, usable } = this.terms
+    const { maxHold, renewAfter, usable } = this.options
     this.renewed = sent
     const longest = this.since.monotonic + maxHold
     this.monotonicDeadline = Math.min(sent.monotonic + usable, longest)
@@ -72,7 +72,7 @@ export abstract class TrackedLease<P extends Periods> implements Item {
   paceAt(pace: number): void {
     this.pace = pace
     if (this.nextRenewal === Infinity) return
-    this.nextRenewal = Math.ceil(this.renewed.monotonic + Math.min(this.terms.renewAfter, pace))
+    this.nextRenewal = Math.ceil(this.renewed.monotonic + Math.min(this.options.renewAfter, pace))
   }
 
   /**
@@ -106,7 +106,7 @@ export abstract class TrackedLease<P extends Periods> implements Item {
 
   /** `renewed`, earlier by what suspensions and clocks that were set have taken from the lease. */
   protected get adjustedRenewal(): Instant {
-    const { renewed: { monotonic, wall }, since, terms: { maxHold, usable } } = this
+    const { renewed: { monotonic, wall }, since, options: { maxHold, usable } } = this
     return {
       monotonic: monotonic + this.monotonicDeadline - Math.min(monotonic + usable, since.monotonic + maxHold),
       wall: wall + this.wallDeadline - Math.min(wall + usable, since.wall + maxHold)

@@ -53,11 +53,11 @@ export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
     mutex: MutexName,
     id: LeaseId,
     token: FencingToken,
-    terms: Terms,
+    options: Terms,
     sent: Instant,
     owner?: LeaseOwner
   ) {
-    super(terms, sent)
+    super(options, sent)
     this.mutex = mutex
     this.id = id
     this.token = token
@@ -67,7 +67,7 @@ export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
 
   /** For the renewing request. */
   get lease(): Duration.Duration {
-    return this.terms.lease
+    return this.options.lease
   }
 
   get annotations() {
@@ -76,7 +76,7 @@ export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
 
   /** It counts from the message of its grant, which lasts `period`, of which so much is usable. Milliseconds. */
   grantedFor(period: number, usable: number): void {
-    this.isUnconfirmed = period !== this.terms.leaseMillis
+    this.isUnconfirmed = period !== this.options.leaseMillis
     this.shorten(usable, this.isUnconfirmed ? usable * 0.75 : Infinity)
   }
 
@@ -94,14 +94,14 @@ export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
 
   /** Whether it can go to the next holder as it is: granted or renewed in time, and not due yet. */
   isFresh(now: Instant): boolean {
-    const { margin, renewAfter } = this.terms
+    const { margin, renewAfter } = this.options
     return this.spare > 0 && !this.isUnconfirmed && !this.renewing && !this.isFailing && !this.dead &&
       this.forcedAt === undefined && this.probe === "unasked" &&
       now.monotonic < this.renewed.monotonic + renewAfter && this.left(now) > margin
   }
 
   fits({ lease, ttl }: Terms): boolean {
-    return Duration.equals(ttl, this.terms.ttl) && Duration.equals(lease, this.terms.lease)
+    return Duration.equals(ttl, this.options.ttl) && Duration.equals(lease, this.options.lease)
   }
 
   /** The server's lease stays the same: it ends no later, and is renewed no later. */
@@ -112,7 +112,7 @@ export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
 
   /** Milliseconds until the server's lease ends, if nothing renews it any more. */
   serverLeft(now: Instant): number {
-    const { leaseMillis } = this.terms
+    const { leaseMillis } = this.options
     return Math.min(
       this.renewed.monotonic + leaseMillis - now.monotonic,
       this.renewed.wall + leaseMillis - now.wall
@@ -137,7 +137,7 @@ export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
   }
 
   notifyLoss(): void {
-    if (this.loss !== undefined) this.onLoss.tell(this.loss)
+    if (this.loss !== undefined) this.onLoss.notify(this.loss)
   }
 
   isOpen(): boolean {
@@ -158,7 +158,7 @@ export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
       // Its first part may have ended the lease by itself
       if (this.state !== "held") work.interruptUnsafe()
     }
-    if (this.starting === 0) this.onStarted.tell()
+    if (this.starting === 0) this.onStarted.notify()
   }
 
   removeWork(work: Fiber.Fiber<unknown, unknown>): void {

@@ -150,7 +150,7 @@ export const make = Effect.fnUntraced(function*(
 
   /** A holder that is not alive is asked again, like a backend that does not answer, until the deadline. */
   const probe = (lease: HeldLease) => {
-    const { isAlive } = lease.terms
+    const { isAlive } = lease.options
     const isAnswered = lease.probe === "alive" || lease.forcedAt !== undefined
     lease.probe = "unasked"
     if (isAlive === undefined || isAnswered) return undefined
@@ -181,7 +181,7 @@ export const make = Effect.fnUntraced(function*(
     // Redis is busy with so many for a millisecond
     batchSize: 500,
     schedule: config.guard,
-    pace: config.guard === MutexSchedule.guard ? undefined : ({ terms }) => terms.ttl,
+    pace: config.guard === MutexSchedule.guard ? undefined : ({ options }) => options.ttl,
     metrics: { ...MutexMetrics.mutex.renewals, timeLeft: MutexMetrics.mutex.timeLeftAtRenewal },
     send: store.guard,
     attributes: tracing.attributes,
@@ -194,7 +194,7 @@ export const make = Effect.fnUntraced(function*(
     report(lease, now)
     if (lease.isOpen()) drop(lease, now)
     lease.state = "released"
-    const { id, mutex, owner, terms: { unfair } } = lease
+    const { id, mutex, owner, options: { unfair } } = lease
     const parting = owner === undefined ? {} : owner.released(lease, now)
     return parting === undefined ? undefined : { mutex, id, unfair, ...parting }
   }
@@ -247,9 +247,9 @@ export const make = Effect.fnUntraced(function*(
       if (forced.delete(lease.id)) askAgain(lease)
     },
     confirm: (lease) => {
-      const { id, mutex, terms, token } = lease
+      const { id, mutex, options, token } = lease
       const sent = deadlines.now()
-      store.confirm!({ mutex, id, token, lease: terms.lease }, (exit) => {
+      store.confirm!({ mutex, id, token, lease: options.lease }, (exit) => {
         if (!lease.isOpen()) return
         if (Exit.isSuccess(exit) && exit.value._tag === "Refused") return loseTo(lease, exit.value.ownership)
         // Unless a renewal has extended it further

@@ -166,7 +166,7 @@ export class LocalQueue implements QueueContext {
   private handOn(lease: HeldLease, waiter: LocalWaiter, now: Instant): boolean {
     const { terms } = waiter.attempt
     const age = now.monotonic - this.turnBegan
-    if (age >= Math.min(lease.terms.localTurn, terms.localTurn) || !lease.isFresh(now) || !lease.fits(terms)) {
+    if (age >= Math.min(lease.options.localTurn, terms.localTurn) || !lease.isFresh(now) || !lease.fits(terms)) {
       return false
     }
     const heir = new HeldLease(this.mutex, lease.id, lease.token + 1 as FencingToken, terms, now, this)

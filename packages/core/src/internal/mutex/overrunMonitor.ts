@@ -27,7 +27,7 @@ export const make = Effect.fnUntraced(function*(
     if (!lease.hasWork()) return
     const ranOut = loss.reason._tag === "Expired" || loss.reason._tag === "BackendGone"
     // Work that was interrupted this moment has the margin to end, even if the loss was noticed late
-    const grace = Math.max(lease.terms.margin, ranOut ? lease.serverLeft(now) : 0)
+    const grace = Math.max(lease.options.margin, ranOut ? lease.serverLeft(now) : 0)
     timers.at(now.monotonic + grace, () => {
       if (timers.isClosed() || !lease.hasWork()) return
       recorder.update(MutexMetrics.mutex.overruns, 1, lease.mutex)

@@ -104,9 +104,9 @@ export const make = Effect.fnUntraced(function*(options: Options<unknown> = {}) 
         const isOneTry = timeout !== undefined && Duration.isZero(timeout)
         for (const name of [...new Set(names)].sort()) {
           const first = obtained[0]
-          const firstEnds = first === undefined ? Infinity : first.since.monotonic + first.terms.maxHold
+          const firstEnds = first === undefined ? Infinity : first.since.monotonic + first.options.maxHold
           const left = isOneTry ? 0 : Math.min(end, firstEnds) - leases.now().monotonic
-          const limit = firstEnds < end ? Duration.millis(first!.terms.maxHold) : timeout
+          const limit = firstEnds < end ? Duration.millis(first!.options.maxHold) : timeout
           const next = isOneTry || left > 0
             ? obtain(name, { ...options, timeout: left }, restore)
             : Effect.fail(new AcquireTimeout({ mutex: name, timeout: limit! }))

@@ -233,7 +233,7 @@ export const make = Effect.fnUntraced(function*(
     notifications,
     announceAll,
     acquireIfAvailable,
-    owned: Effect.sync(() => table.held().map(leaseOf)),
+    owned: Effect.sync(() => table.owned().map(leaseOf)),
     inspect: store.inspect,
     deadLetters: ({ after, limit = 100 } = {}) => store.deadLetters(after, limit),
     redrive: (id) => Effect.flatMap(entryId(id), store.redrive),

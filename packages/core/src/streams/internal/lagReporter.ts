@@ -24,7 +24,7 @@ export const report = ({ config, metrics, store, table }: ClientContext): Effect
 
   const measure = Effect.gen(function*() {
     let [messages, age] = [0, 0]
-    for (const step of Arr.chunksOf(table.held(), stepSize)) {
+    for (const step of Arr.chunksOf(table.owned(), stepSize)) {
       const lags = yield* Effect.forEach(step, ({ stream }) => store.lag(stream), { concurrency: "unbounded" })
       for (const each of lags) {
         messages += each.messages

@@ -153,7 +153,7 @@ export class LeaseImpl extends Handle implements StreamLease {
     this.committing(() => this.client.store.commit(this.owned, id, options?.isLast, options?.offset))
 
   readonly seek: StreamLease["seek"] = (to) =>
-    this.committing(() => this.client.store.seek(this.owned.stream, to, { held: this.owned }))
+    this.committing(() => this.client.store.seek(this.owned.stream, to, { owner: this.owned }))
 
   readonly deadLetter: StreamLease["deadLetter"] = (message, reason) =>
     this.committing(() => this.client.store.deadLetterMessage(this.owned, message, reason))

@@ -149,8 +149,8 @@ export const make = (client: ClientContext): LeaseTaker => {
         case "Taken": {
           const { epoch } = requests[i]!
           const { failures, token } = result
-          const held = { stream, entry, consumer, epoch, token }
-          yield* add({ ...held, info, failures, source, since, arrival: undefined }, deliver)
+          const ownership = { stream, entry, consumer, epoch, token }
+          yield* add({ ...ownership, info, failures, source, since, arrival: undefined }, deliver)
           break
         }
         case "Occupied":

@@ -343,7 +343,7 @@ export class MessageReader<A, R> {
     })
   }
 
-  /** Is over, without messages, when the data stream is deleted. No event tells. */
+  /** Is over, without messages, when the data stream is deleted. No event shows that, so it polls. */
   private get deletion() {
     const end = Effect.delay(retryOutages(this.lease.end), "10 seconds")
     return Effect.map(Effect.repeat(end, { until: (end) => end === "Ended" }), (): ReadonlyArray<RawMessage> => {

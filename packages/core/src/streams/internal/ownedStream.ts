@@ -8,7 +8,7 @@ import { type Periods, TrackedLease } from "../../internal/lease/trackedLease.ts
 import { LeaseLost, type LossReason } from "../../SimbaError.ts"
 import type * as StreamMetrics from "../StreamMetrics.ts"
 import type { EntryId, StreamName } from "../StreamName.ts"
-import type { Announcement, ConsumerName, Epoch, Held, Member, RenewRequest } from "../StreamStore.ts"
+import type { Announcement, ConsumerName, Epoch, Member, Ownership, RenewRequest } from "../StreamStore.ts"
 import { after, type OwnedState, type transitions } from "./ownedState.ts"
 import type { Arrival } from "./rebalancePlan.ts"
 
@@ -20,14 +20,14 @@ export type EndOutcome = keyof typeof StreamMetrics.stream.ends
 export type Source = keyof typeof StreamMetrics.stream.acquisitions
 
 /** A lease that was taken or handed over, and how. */
-export type Acquisition = Held & Pick<OwnedStream, "info" | "failures" | "source" | "since" | "arrival">
+export type Acquisition = Ownership & Pick<OwnedStream, "info" | "failures" | "source" | "since" | "arrival">
 
 export interface StreamPeriods extends Periods {
   /** How long a handler may go without progress. */
   readonly progressTimeout: number
 }
 
-export class OwnedStream extends TrackedLease<StreamPeriods> implements Held {
+export class OwnedStream extends TrackedLease<StreamPeriods> implements Ownership {
   readonly stream: StreamName
   readonly entry: EntryId
   readonly consumer: ConsumerName
@@ -100,7 +100,7 @@ export class OwnedStream extends TrackedLease<StreamPeriods> implements Held {
   stallsAt(): number {
     return this.progressedAt === undefined || !this.isBusy
       ? Infinity
-      : this.progressedAt + this.terms.progressTimeout
+      : this.progressedAt + this.options.progressTimeout
   }
 
   /** Whether its handler may have a message in hand. */
@@ -171,15 +171,15 @@ export class OwnedStream extends TrackedLease<StreamPeriods> implements Held {
   }
 
   notifyLoss(): void {
-    if (this.loss !== undefined) this.onLoss.tell(this.loss)
-    this.onEnd.tell()
+    if (this.loss !== undefined) this.onLoss.notify(this.loss)
+    this.onEnd.notify()
   }
 
   /** Ends it in order. */
   end(how: EndOutcome): void {
     this.move("end")
     this.outcome = how
-    this.onEnd.tell()
+    this.onEnd.notify()
   }
 
   /** The error of operations after its end. */
@@ -223,7 +223,7 @@ export class OwnedStream extends TrackedLease<StreamPeriods> implements Held {
   }
 
   revoke(): void {
-    if (this.move("revoke")) this.onRevoked.tell()
+    if (this.move("revoke")) this.onRevoked.notify()
   }
 
   /** After the grace. */

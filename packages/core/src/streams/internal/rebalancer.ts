@@ -133,14 +133,14 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
       // No handler has begun, but an expired lease would count a failure
       return yield* Effect.forEach(
         received,
-        (held) => Effect.exit(replyTimeout(store.release(held), "release", config.commandTimeout)),
+        (ownership) => Effect.exit(replyTimeout(store.release(ownership), "release", config.commandTimeout)),
         { concurrency: "unbounded", discard: true }
       )
     }
-    for (const [i, { info, ...held }] of received.entries()) {
+    for (const [i, { info, ...ownership }] of received.entries()) {
       if (exit.value[i]?._tag !== "Renewed") continue
       const arrival = { membership: state.membership, at: since.monotonic }
-      yield* taking.add({ ...held, info, failures: 0, source: "handOver", since, arrival }, deliver)
+      yield* taking.add({ ...ownership, info, failures: 0, source: "handOver", since, arrival }, deliver)
     }
   })))
 

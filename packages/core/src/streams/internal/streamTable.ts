@@ -90,7 +90,7 @@ export class StreamTable {
             ))
         }),
       attributes: () => ({}),
-      // A request that ends it may have arrived first: its own answer tells
+      // A request that ends it may have arrived first: its own reply says so
       lost: (owned, { reason }) => {
         if (!owned.isEnding) this.lose(owned, reason)
       }
@@ -102,7 +102,7 @@ export class StreamTable {
   }
 
   /** Those that are owned at this instant. Loses those whose deadline has passed. */
-  held(): ReadonlyArray<OwnedStream> {
+  owned(): ReadonlyArray<OwnedStream> {
     const now = this.now()
     return [...this.entries.values()].filter((owned) => this.isHeld(owned, now))
   }

@@ -26,7 +26,7 @@ const pageSize = 500
 const encode = Schema.encodeEffect(StreamWire.Announcement)
 const readEntries = reader("entries of the load-balancer stream", StreamWire.Entries)
 const readRead = reader("a read of the load-balancer stream", StreamWire.ReadReply)
-const readRows = reader("pending entries", PendingReply)
+const readPendingEntries = reader("pending entries", PendingReply)
 const readValues = reader("values of leases", Schema.Array(Schema.NullOr(Schema.String)))
 
 const isGoConsumer = (consumer: string): boolean => !consumer.startsWith(consumerPrefix)
@@ -110,15 +110,15 @@ export const make = (context: ServiceContext): Part => {
           withTimeout("read", block),
           Effect.flatMap(readRead),
           Effect.map((reply) =>
-            (reply ?? []).flatMap(([, rows]) => rows.map(([entry, fields]): Entry => parse(entry, fields)))
+            (reply ?? []).flatMap(([, entries]) => entries.map(([entry, fields]): Entry => parse(entry, fields)))
           )
         )
       ),
     pending: Effect.fnUntraced(function*({ after, consumer, count, known = () => undefined, minIdle }) {
       const limit = Math.max(1, count)
-      const rows = yield* context.withGroup(context.send(
+      const entries = yield* context.withGroup(context.send(
         "look at pending entries",
-        readRows,
+        readPendingEntries,
         "XPENDING",
         input,
         group,
@@ -130,21 +130,21 @@ export const make = (context: ServiceContext): Part => {
         ...consumer === undefined ? [] : [consumer]
       ))
       const found = new Map<EntryId, Entry>()
-      for (const [entry] of rows) {
+      for (const [entry] of entries) {
         const content = known(entry)
         if (content !== undefined) found.set(entry, content)
       }
-      const unknown = rows.map(([entry]) => entry).filter((entry) => !found.has(entry))
+      const unknown = entries.map(([entry]) => entry).filter((entry) => !found.has(entry))
       if (unknown.length > 0) {
         const read = yield* contents({ input, failures, group, each: unknown.map((entry) => ({ entry })) })
         for (const [entry, fields] of read) found.set(entry, parse(entry, fields))
       }
       const leases = yield* leasesOf(
-        rows.flatMap(([entry, consumer]) => isGoConsumer(consumer) ? found.get(entry) ?? [] : [])
+        entries.flatMap(([entry, consumer]) => isGoConsumer(consumer) ? found.get(entry) ?? [] : [])
       )
       return {
-        next: rows.length < limit ? undefined : rows[rows.length - 1]![0],
-        entries: rows.flatMap(([entry, consumer, idle, deliveries]) => {
+        next: entries.length < limit ? undefined : entries[entries.length - 1]![0],
+        entries: entries.flatMap(([entry, consumer, idle, deliveries]) => {
           const content = found.get(entry)
           return content === undefined ? [] : [{
             consumer: consumer as ConsumerName,

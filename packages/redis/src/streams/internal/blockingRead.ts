@@ -107,11 +107,11 @@ export const make = Effect.fnUntraced(function*(
   }
 
   const give = (reader: Reader, reply: typeof StreamWire.ReadReply.Type) => {
-    for (const [stream, rows] of reply ?? []) {
+    for (const [stream, entries] of reply ?? []) {
       const watched = reader.watched.get(stream as StreamName)
       const asked = watched?.asked
       if (watched === undefined || asked === undefined) continue
-      const found = toMessages(rows)
+      const found = toMessages(entries)
       watched.asked = undefined
       for (const waiter of watched.waiters) {
         // It joined during the read, with a smaller position

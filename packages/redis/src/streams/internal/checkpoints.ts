@@ -17,8 +17,8 @@ import type { ServiceContext } from "./service.ts"
 const readCheckpoint = reader("a checkpoint", Schema.NullOr(StreamWire.Checkpoint))
 const readMessages = reader("messages of a data stream", StreamWire.Entries)
 
-export const toMessages = (rows: typeof StreamWire.Entries.Type): ReadonlyArray<RawMessage> =>
-  rows.map(([id, fields]) => ({ id, fields }))
+export const toMessages = (entries: typeof StreamWire.Entries.Type): ReadonlyArray<RawMessage> =>
+  entries.map(([id, fields]) => ({ id, fields }))
 
 type Part = Pick<
   Service,
@@ -77,26 +77,26 @@ export const make = (context: ServiceContext): Part => {
           removed += count
         }
       }),
-    commit: (held, id, isLast, offset) =>
+    commit: (ownership, id, isLast, offset) =>
       commit({
-        streamLease: keys.streamLease(held.stream),
-        checkpoint: keys.checkpoint(held.stream),
-        stream: held.stream,
-        held: keys.streamValue(held),
-        entry: held.entry,
+        streamLease: keys.streamLease(ownership.stream),
+        checkpoint: keys.checkpoint(ownership.stream),
+        stream: ownership.stream,
+        leaseValue: keys.streamValue(ownership),
+        entry: ownership.entry,
         id,
         last: isLast === true ? "1" : "",
         offset: offset ?? ""
       }),
-    seek: (stream, { id, offset }, { force, held } = {}) =>
+    seek: (stream, { id, offset }, { force, owner } = {}) =>
       Effect.andThen(
         context.admit("seek", stream),
         Effect.map(
           seek({
             streamLease: keys.streamLease(stream),
             checkpoint: keys.checkpoint(stream),
-            held: held === undefined ? "" : keys.streamValue(held),
-            entry: held?.entry ?? "",
+            leaseValue: owner === undefined ? "" : keys.streamValue(owner),
+            entry: owner?.entry ?? "",
             force: force === true ? "1" : "",
             id,
             offset: offset ?? "",

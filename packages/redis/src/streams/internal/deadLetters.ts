@@ -63,16 +63,16 @@ export const make = (
     )
 
   return {
-    deadLetterMessage: (held, message, reason) =>
+    deadLetterMessage: (ownership, message, reason) =>
       deadLetter({
-        streamLease: keys.streamLease(held.stream),
-        stream: held.stream,
-        deadMessages: keys.deadMessages(held.stream),
-        deadIds: keys.deadIds(held.stream),
-        held: keys.streamValue(held),
+        streamLease: keys.streamLease(ownership.stream),
+        stream: ownership.stream,
+        deadMessages: keys.deadMessages(ownership.stream),
+        deadIds: keys.deadIds(ownership.stream),
+        leaseValue: keys.streamValue(ownership),
         id: message.id,
         reason,
-        token: held.token,
+        token: ownership.token,
         fields: message.fields.flat()
       }),
     deadLetters: (after, count) =>

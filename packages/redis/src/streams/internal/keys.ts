@@ -5,7 +5,7 @@
  * all keys of a service are in one slot if the service and its data streams carry the same hash tag.
  */
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
-import { type Held, leaseSeparator, type ServiceName } from "@effect-simba/core/streams/StreamStore"
+import { leaseSeparator, type Ownership, type ServiceName } from "@effect-simba/core/streams/StreamStore"
 import * as Schema from "effect/Schema"
 
 /** Stream: the load-balancer stream, on which data streams are announced. */
@@ -21,11 +21,12 @@ export const entryLease = (stream: StreamName, entry: EntryId): string => `${str
 export const streamLease = (stream: StreamName): string => `mutex:${stream}`
 
 /** The value of the entry lease of a holding. */
-export const entryValue = ({ consumer, epoch }: Pick<Held, "consumer" | "epoch">): string => `${consumer}@@${epoch}`
+export const entryValue = ({ consumer, epoch }: Pick<Ownership, "consumer" | "epoch">): string =>
+  `${consumer}@@${epoch}`
 
 /** The value of the stream lease of a holding. */
-export const streamValue = (held: Pick<Held, "consumer" | "epoch" | "token">): string =>
-  `${entryValue(held)}@@${held.token}`
+export const streamValue = (ownership: Pick<Ownership, "consumer" | "epoch" | "token">): string =>
+  `${entryValue(ownership)}@@${ownership.token}`
 
 /** String: the last fencing token of the data stream. Expires 7 days after it was last taken. */
 export const fence = (stream: StreamName): string => `simba:fence:${stream}`
@@ -68,7 +69,7 @@ export const members = (service: ServiceName): string => `simba:members:${input(
 /** Sorted set: what was handed over and is not confirmed yet, by the end of the time for it. Expires with the last. */
 export const handOvers = (service: ServiceName): string => `simba:given:${input(service)}`
 
-/** The channel on which members tell one another what was given back or handed over. */
+/** The channel on which members announce what they gave back or handed over. */
 export const signalChannel = (service: ServiceName): string => `simba:streams:${input(service)}`
 
 /** The channel on which Redis says which keys of a database expired. */

@@ -1,5 +1,5 @@
 /** Ends stream leases: done, yielded, handed over, or in the dead letters. Counts failures of their handlers. */
-import type { Held, Service } from "@effect-simba/core/streams/StreamStore"
+import type { Ownership, Service } from "@effect-simba/core/streams/StreamStore"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { Script } from "../../internal/client/script.ts"
@@ -14,16 +14,16 @@ type Part = Pick<
   "deadLetter" | "deadLetterMalformed" | "done" | "fail" | "handedOver" | "handOver" | "release"
 >
 
-/** What all scripts of held leases take of a lease. */
+/** What all scripts of owned data streams take of a lease. */
 type Lease = Parameters<typeof scripts.markDone.pack>[0]["each"][number]
 
-const leaseOf = (held: Held): Lease => ({
-  ...keys.ofLease(held),
-  stream: held.stream,
-  entry: held.entry,
-  consumer: held.consumer,
-  value: keys.entryValue(held),
-  token: held.token
+const leaseOf = (ownership: Ownership): Lease => ({
+  ...keys.ofLease(ownership),
+  stream: ownership.stream,
+  entry: ownership.entry,
+  consumer: ownership.consumer,
+  value: keys.entryValue(ownership),
+  token: ownership.token
 })
 
 /** `expire` makes Redis publish the expiry of a key at once. */
@@ -32,7 +32,7 @@ export const make = (context: ServiceContext, expire: (key: string) => void): Pa
   const handOvers = keys.handOvers(service)
   const shared = { input, failures, announced, deadLetters, handOvers, group, signals: keys.signalChannel(service) }
 
-  /** Requests of one moment for held leases share calls. */
+  /** Requests of one moment for owned data streams share calls. */
   const forHeld = <L extends Lease, A>(
     operation: string,
     script: Script<typeof shared & { readonly each: ReadonlyArray<L> }, ReadonlyArray<A | Failed>>
@@ -51,38 +51,38 @@ export const make = (context: ServiceContext, expire: (key: string) => void): Pa
   const listHandOvers = context.run("look for what was handed over", scripts.listHandOvers)
 
   return {
-    done: (held) => done(leaseOf(held)),
-    release: (held) =>
-      Effect.tap(release(leaseOf(held)), (reply) =>
+    done: (ownership) => done(leaseOf(ownership)),
+    release: (ownership) =>
+      Effect.tap(release(leaseOf(ownership)), (reply) =>
         Effect.sync(() => {
-          if (reply === "Released") expire(keys.entryLease(held.stream, held.entry))
+          if (reply === "Released") expire(keys.entryLease(ownership.stream, ownership.entry))
         })),
-    fail: (held, { attempt, hasProgressed, streakEndsAfter = Duration.zero } = {}) =>
+    fail: (ownership, { attempt, hasProgressed, streakEndsAfter = Duration.zero } = {}) =>
       Effect.map(
         fail({
-          ...leaseOf(held),
+          ...leaseOf(ownership),
           attempt: attempt ?? "",
           pause: Math.round(Duration.toMillis(streakEndsAfter)),
           progress: hasProgressed === true ? "1" : ""
         }),
         (reply) => reply === "NotOwner" ? reply : { count: reply[0], period: Duration.millis(reply[1]) }
       ),
-    deadLetter: (held, reason) => deadLetter({ ...leaseOf(held), reason }),
+    deadLetter: (ownership, reason) => deadLetter({ ...leaseOf(ownership), reason }),
     deadLetterMalformed: (entry, consumer, reason) =>
       context.withGroup(
         deadLetterMalformed({ input, failures, deadLetters, group, entry, consumer, reason })
       ),
-    handOver: (held, { consumer, session }, confirm) =>
-      handOver({ ...leaseOf(held), receiver: consumer, session, confirm: millis(confirm) }),
+    handOver: (ownership, { consumer, session }, confirm) =>
+      handOver({ ...leaseOf(ownership), receiver: consumer, session, confirm: millis(confirm) }),
     handedOver: Effect.fnUntraced(function*(consumer, session) {
       const own = (yield* listHandOvers({ handOvers, session }))
         .filter((handOver) => handOver.consumer === consumer)
-        .map(({ consumer, entry, epoch, stream, token }): Held => ({ stream, entry, consumer, epoch, token }))
-      const adopted = yield* Effect.forEach(own, (held) => adopt(leaseOf(held)), { concurrency: "unbounded" })
-      return own.flatMap((held, i) => {
+        .map(({ consumer, entry, epoch, stream, token }): Ownership => ({ stream, entry, consumer, epoch, token }))
+      const adopted = yield* Effect.forEach(own, (ownership) => adopt(leaseOf(ownership)), { concurrency: "unbounded" })
+      return own.flatMap((ownership, i) => {
         const reply = adopted[i]!
         const content = reply === "NotOwner" || reply[0] === undefined ? undefined : parse(...reply[0])
-        return content?._tag === "Announced" ? [{ ...held, info: content.info }] : []
+        return content?._tag === "Announced" ? [{ ...ownership, info: content.info }] : []
       })
     })
   }

@@ -42,7 +42,7 @@ export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> =
       case "Occupied":
         return {
           _tag: "Occupied",
-          by: nameOf(reply[1]),
+          owner: nameOf(reply[1]),
           timeLeft: reply[2] === "-1" ? Duration.infinity : Duration.millis(Number(reply[2]))
         }
       case "Recent":

@@ -1,7 +1,7 @@
 /** Consumers of data streams as processes that are killed and suspended, on a server that is killed too. */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import { type EntryId, type StreamName } from "@effect-simba/core/streams/StreamName"
-import { ConsumerName, Epoch, type Held, ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
+import { ConsumerName, Epoch, type Ownership, ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import { IoRedis } from "@effect-simba/redis"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { assert, describe, it } from "@effect/vitest"
@@ -291,7 +291,7 @@ describe("processes that own data streams on one Redis", () => {
         yield* append()
         // What it would say if nothing but the server stopped it
         const entry = fleet.announced.find(({ stream }) => stream === lease.stream)!.entry
-        const stale: Held = { ...lease, entry }
+        const stale: Ownership = { ...lease, entry }
         const [message] = yield* store.messages(lease.stream, "0-0" as EntryId, 1)
         assert.strictEqual(yield* store.commit(stale, "99999999999999-0" as EntryId), "NotOwner")
         assert.strictEqual(yield* store.deadLetterMessage(stale, message!, "late"), "NotOwner")

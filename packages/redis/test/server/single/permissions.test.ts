@@ -3,7 +3,7 @@ import { Leadership, Mutex } from "@effect-simba/core"
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import { MutexStore } from "@effect-simba/core/MutexStore"
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
-import { ConsumerName, Epoch, type Held, ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
+import { ConsumerName, Epoch, type Ownership, ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { assert, it } from "@effect/vitest"
@@ -68,7 +68,10 @@ it.live("of data streams", () =>
         const request = { stream, entry: entry ?? read[0]!.entry, consumer: a, epoch }
         const [result] = yield* service.take([{ ...request, lease, minIdle: Duration.zero, maxFailures: 3 }])
         assert.strictEqual(result!._tag, "Taken")
-        return { ...request, token: result!._tag === "Taken" ? result!.token : FencingToken.make(1) } satisfies Held
+        return {
+          ...request,
+          token: result!._tag === "Taken" ? result!.token : FencingToken.make(1)
+        } satisfies Ownership
       })
       yield* service.prepare
       yield* service.signals
@@ -92,7 +95,7 @@ it.live("of data streams", () =>
       const again = yield* own("one", held.entry)
       assert.strictEqual(yield* service.handOver(again, { consumer: b, session }, lease), "HandedOver")
       const [{ info: _, ...given }] = (yield* service.handedOver(b, session)) as unknown as [
-        Held & { readonly info: unknown }
+        Ownership & { readonly info: unknown }
       ]
       assert.strictEqual(yield* service.done(given), "Done")
       assert.strictEqual(yield* service.deadLetter(yield* own("two"), "poison"), "DeadLettered")

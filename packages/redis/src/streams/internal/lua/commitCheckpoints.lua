@@ -8,7 +8,7 @@
 --- KEYS[3n] checkpoint
 --- KEYS[3n+1] stream
 --- ARGV[1] retention: ms  for which a checkpoint is kept
---- ARGV[5n-3] held  value of the stream lease
+--- ARGV[5n-3] leaseValue  value of the stream lease
 --- ARGV[5n-2] entry
 --- ARGV[5n-1] id  of the message
 --- ARGV[5n] last: '1' | ''  whether it is the last one: the data stream ends there
@@ -31,8 +31,8 @@ local function isBeyondEnd(stream, id)
   return not info.err and compareIds(id, field(info, 'last-generated-id')) > 0
 end
 
-return forEach(1, 3, 1, function(streamLease, checkpoint, stream, held, entry, id, last, offset)
-  if redis.call('GET', streamLease) ~= held then
+return forEach(1, 3, 1, function(streamLease, checkpoint, stream, leaseValue, entry, id, last, offset)
+  if redis.call('GET', streamLease) ~= leaseValue then
     return 'NotOwner'
   end
   if idProblem(id) then

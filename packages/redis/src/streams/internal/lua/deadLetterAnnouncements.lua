@@ -23,7 +23,7 @@
 --- ARGV[6n+2] reason
 --- Reply: each 'DeadLettered' | 'NotOwner'.
 
---- @include include/heldLeases.lua
+--- @include include/ownedLeases.lua
 --- @include include/announcement.lua
 --- @include include/keepCheckpoint.lua
 

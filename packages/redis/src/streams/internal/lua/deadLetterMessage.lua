@@ -6,7 +6,7 @@
 --- KEYS[2] stream
 --- KEYS[3] deadMessages
 --- KEYS[4] deadIds  the letter of each message
---- ARGV[1] held  value of the stream lease
+--- ARGV[1] leaseValue  value of the stream lease
 --- ARGV[2] id  of the message
 --- ARGV[3] reason
 --- ARGV[4] token: number
@@ -14,12 +14,12 @@
 --- Reply: 'DeadLettered' | 'NotOwner'.
 
 local streamLease, stream, deadMessages, deadIds = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local held, id, reason, token = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local leaseValue, id, reason, token = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 --- @include include/addDeadLetter.lua
 --- @include include/idProblem.lua
 
-if redis.call('GET', streamLease) ~= held then
+if redis.call('GET', streamLease) ~= leaseValue then
   return 'NotOwner'
 end
 if idProblem(id) then

@@ -24,7 +24,7 @@
 --- ARGV[8n+2] progress: '1' | ''  whether the handler made progress since the last failure
 --- Reply: each 'NotOwner' | { Natural, Natural }. Failures in a row, and ms since the first.
 
---- @include include/heldLeases.lua
+--- @include include/ownedLeases.lua
 --- @include include/failures.lua
 --- @include include/retention.lua
 

@@ -7,7 +7,7 @@
 ---
 --- KEYS[1] streamLease
 --- KEYS[2] checkpoint
---- ARGV[1] held  value of the stream lease, or '' of an operator
+--- ARGV[1] leaseValue  value of the stream lease, or '' of an operator
 --- ARGV[2] entry  of the owner, or ''
 --- ARGV[3] force: '1' | ''  whether to end the lease of an owner
 --- ARGV[4] id  of the message
@@ -17,7 +17,7 @@
 ---   operator does not force it.
 
 local streamLease, checkpoint = KEYS[1], KEYS[2]
-local held, entry, force, id, offset, retention = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local leaseValue, entry, force, id, offset, retention = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 
 --- @include include/entryStates.lua
 --- @include include/checkpoint.lua
@@ -26,9 +26,9 @@ local held, entry, force, id, offset, retention = ARGV[1], ARGV[2], ARGV[3], ARG
 local owner = redis.call('GET', streamLease)
 if idProblem(id) then
   return { err = idProblem(id) }
-elseif held ~= '' and owner ~= held then
+elseif leaseValue ~= '' and owner ~= leaseValue then
   return 'NotOwner'
-elseif held == '' and owner then
+elseif leaseValue == '' and owner then
   if force ~= '1' then
     return 'Owned'
   end
@@ -36,4 +36,4 @@ elseif held == '' and owner then
 end
 local _, endedBy = checkpointOf(checkpoint)
 writeCheckpoint(checkpoint, id, entry ~= '' and endedBy and endedBy ~= entry and endedBy or '', offset, retention)
-return { 'Moved', held == '' and owner or '' }
+return { 'Moved', leaseValue == '' and owner or '' }

@@ -81,9 +81,9 @@ export const consumersAreReaped = (model: StreamModel, bound: number): Checker =
       const names = (view.stream(model.input)?.group(model.group)?.consumers ?? []).filter((name) =>
         !model.isMark(name)
       )
-      const living = new Set(present.values())
-      for (const name of names) if (!living.has(name) && !absent.has(name)) absent.set(name, view.now())
-      for (const name of [...absent.keys()]) if (living.has(name) || !names.includes(name)) absent.delete(name)
+      const alive = new Set(present.values())
+      for (const name of names) if (!alive.has(name) && !absent.has(name)) absent.set(name, view.now())
+      for (const name of [...absent.keys()]) if (alive.has(name) || !names.includes(name)) absent.delete(name)
     }
     view.every(1000, look)
     return {

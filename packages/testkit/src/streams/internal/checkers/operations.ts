@@ -55,11 +55,11 @@ export const deadMessagesAreEarned = (model: StreamModel, attempts: number): Che
     }
   })
 
-export const gapsAreTold = (model: StreamModel): Checker =>
-  checker("gaps are told", (view) => {
+export const gapsAreReported = (model: StreamModel): Checker =>
+  checker("gaps are reported", (view) => {
     const position = positions(view, model)
     const follows = new Map(model.streams.map((stream) => [stream, view.follow(stream)]))
-    /** Deleted before they were read, and not told yet. */
+    /** Deleted before they were read, and not reported yet. */
     const missing = new Map(model.streams.map((stream) => [stream, new Set<string>()]))
     const processed = new Map(model.streams.map((stream) => [stream, new Set<string>()]))
     const letters = new Map(model.streams.map((stream) => [stream, view.follow(model.deadMessages(stream))]))
@@ -113,7 +113,7 @@ export const gapsAreTold = (model: StreamModel): Checker =>
         let others = missed - (before - missing.get(stream)!.size)
         drop(stream, (message) => compareIds(message, after) <= 0 && others-- > 0)
         if (missed > all && view.lossAt() < 0) {
-          view.violated(`${missed} messages of ${stream} are told as missing, and ${all} were deleted`)
+          view.violated(`${missed} messages of ${stream} are reported as missing, and ${all} were deleted`)
         }
       },
       onConverged: () => {
@@ -124,7 +124,7 @@ export const gapsAreTold = (model: StreamModel): Checker =>
           for (const message of messages) {
             // What follows a dead letter is not read
             if (compareIds(message, read) > 0) continue
-            view.violated(`${message} of ${stream} was deleted unread, and no gap is told`)
+            view.violated(`${message} of ${stream} was deleted unread, and no gap is reported`)
           }
         }
       }

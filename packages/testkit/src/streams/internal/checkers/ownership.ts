@@ -168,7 +168,7 @@ export const noPingPong = (model: StreamModel, settle: number, stay: number): Ch
     }
   })
 
-export const livingAreLeftAlone = (model: StreamModel): Checker =>
+export const liveGoConsumersAreLeftAlone = (model: StreamModel): Checker =>
   checker("Go consumers that live are left alone", (view) => {
     const { isExcused, onEvent } = beliefs(view)
     const leases = new Map<string, { readonly holder: string; readonly until: number; readonly since: number }>()
@@ -234,7 +234,7 @@ interface Given {
   /** Server time at which the lease ends. */
   readonly until: number
   readonly hasLocked: boolean
-  /** An earlier lease on the entry may have ended: an event may tell of it late. */
+  /** An earlier lease on the entry may have ended: its event may be late. */
   readonly wasLocked: boolean
   /** It let its lease run out. A late renewal brings the lease back, and stops nobody who is about to take the entry. */
   readonly hasExpired: boolean

@@ -5,7 +5,7 @@ import {
   ConsumerName,
   type Entry,
   Epoch,
-  type Held,
+  type Ownership,
   type RenewResult,
   type Service,
   ServiceName,
@@ -39,8 +39,8 @@ export const only = <A>(items: ReadonlyArray<A>): A => {
 }
 
 /** How many failures in a row there are now. */
-export const failed = (service: Service, held: Held, options?: Parameters<Service["fail"]>[1]) =>
-  Effect.map(service.fail(held, options), (answer) => answer === "NotOwner" ? answer : answer.count)
+export const failed = (service: Service, ownership: Ownership, options?: Parameters<Service["fail"]>[1]) =>
+  Effect.map(service.fail(ownership, options), (answer) => answer === "NotOwner" ? answer : answer.count)
 
 /** The last committed message. */
 export const committed = (service: Service, stream: StreamName) =>
@@ -92,10 +92,13 @@ export class Party {
 
   /** Takes it, or fails the test. */
   take(stream: StreamName, entry: EntryId, options: TakeOptions = {}) {
-    return Effect.map(this.ask(stream, entry, options), ({ epoch, result }): Held & { readonly failures: number } => {
-      const { failures, token } = taken(result)
-      return { stream, entry, consumer: this.consumer, epoch, token, failures }
-    })
+    return Effect.map(
+      this.ask(stream, entry, options),
+      ({ epoch, result }): Ownership & { readonly failures: number } => {
+        const { failures, token } = taken(result)
+        return { stream, entry, consumer: this.consumer, epoch, token, failures }
+      }
+    )
   }
 
   /** Fails to take it, and returns why. */
@@ -129,9 +132,9 @@ export interface Bench extends suiteTime.SuiteTime {
   /** A consumer of another implementation. */
   readonly goConsumer: () => Party
   readonly announce: (label: string, info?: Record<string, unknown>) => Effect.Effect<EntryId, unknown>
-  readonly renew: (held: Held, lease?: Duration.Duration) => Effect.Effect<RenewResult, unknown>
+  readonly renew: (ownership: Ownership, lease?: Duration.Duration) => Effect.Effect<RenewResult, unknown>
   /** Renews for an instant only, and waits for the end of the lease: the steps before have all the time they need. */
-  readonly lapse: (held: Held) => Effect.Effect<void, unknown>
+  readonly lapse: (ownership: Ownership) => Effect.Effect<void, unknown>
   readonly pending: (
     options?: { readonly consumer?: ConsumerName; readonly minIdle?: Duration.Duration }
   ) => Effect.Effect<Effect.Success<ReturnType<Service["pending"]>>["entries"], unknown>
@@ -175,11 +178,11 @@ export const makeBench = Effect.fnUntraced(function*(
     goConsumer: () => new Party(bench, ConsumerName.make(`redis-consumer-${++count}`), ""),
     announce: (label, info = {}) =>
       Effect.map(service.announce([{ stream: stream(label), info }]), (answers) => only(answers).entry),
-    renew: (held, lease = bench.lease) => Effect.map(service.renew([held], lease), only),
-    lapse: (held) =>
+    renew: (ownership, lease = bench.lease) => Effect.map(service.renew([ownership], lease), only),
+    lapse: (ownership) =>
       Effect.gen(function*() {
         const instant = Duration.millis(50)
-        assert.strictEqual((yield* bench.renew(held, instant))._tag, "Renewed")
+        assert.strictEqual((yield* bench.renew(ownership, instant))._tag, "Renewed")
         yield* bench.pass(instant)
       }),
     pending: (options = {}) =>

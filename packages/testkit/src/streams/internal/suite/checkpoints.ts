@@ -10,8 +10,8 @@ export const committing = ({ append, bench, it }: Cases): void => {
   it.effect("the checkpoint moves forward only, in the order of ids", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("checkpoint")
-      const held = yield* party().own("one")
-      const checkpoint = committed(service, held.stream)
+      const ownership = yield* party().own("one")
+      const checkpoint = committed(service, ownership.stream)
       assert.isTrue(Option.isNone(yield* checkpoint))
       const steps = [
         ["9-1", "Committed", "9-1"],
@@ -25,7 +25,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
         ["1750000000000-18446744073709551615", "Committed", "1750000000000-18446744073709551615"]
       ] as const
       for (const [to, answer, after] of steps) {
-        assert.strictEqual(yield* service.commit(held, id(to)), answer, to)
+        assert.strictEqual(yield* service.commit(ownership, id(to)), answer, to)
         assert.deepStrictEqual(yield* checkpoint, Option.some(id(after)))
       }
     }))
@@ -34,34 +34,34 @@ export const committing = ({ append, bench, it }: Cases): void => {
     Effect.gen(function*() {
       if (append === undefined) return
       const { party, service } = yield* bench("beyond")
-      const held = yield* party().own("one")
-      const checkpoint = committed(service, held.stream)
-      yield* append(held.stream, [["n", "1"]])
-      yield* append(held.stream, [["n", "2"]])
-      const [first, last] = yield* service.messages(held.stream, id("0-0"), 10)
+      const ownership = yield* party().own("one")
+      const checkpoint = committed(service, ownership.stream)
+      yield* append(ownership.stream, [["n", "1"]])
+      yield* append(ownership.stream, [["n", "2"]])
+      const [first, last] = yield* service.messages(ownership.stream, id("0-0"), 10)
       const [millis, sequence] = last!.id.split("-")
-      assert.strictEqual(yield* service.commit(held, first!.id), "Committed")
+      assert.strictEqual(yield* service.commit(ownership, first!.id), "Committed")
       for (const beyond of [`${millis}-${Number(sequence) + 1}`, `${Number(millis) + 1}-0`, "18446744073709551615-0"]) {
-        assert.strictEqual(yield* service.commit(held, id(beyond), true), "Beyond")
+        assert.strictEqual(yield* service.commit(ownership, id(beyond), true), "Beyond")
       }
-      assert.strictEqual(yield* service.end(held), "Open")
+      assert.strictEqual(yield* service.end(ownership), "Open")
       assert.deepStrictEqual(yield* checkpoint, Option.some(first!.id))
-      assert.strictEqual(yield* service.commit(held, last!.id), "Committed")
+      assert.strictEqual(yield* service.commit(ownership, last!.id), "Committed")
     }))
 
   it.effect("B55: whoever was replaced commits nothing, and the next goes on where it was", () =>
     Effect.gen(function*() {
       const { lapse, party, service } = yield* bench("replaced")
       const [a, b] = [party(), party()]
-      const held = yield* a.own("one")
-      yield* service.commit(held, id("5-0"))
-      yield* lapse(held)
-      assert.strictEqual(yield* service.commit(held, id("6-0")), "NotOwner")
-      const other = yield* b.take(held.stream, held.entry)
-      assert.strictEqual(yield* service.commit(held, id("6-0")), "NotOwner")
+      const ownership = yield* a.own("one")
+      yield* service.commit(ownership, id("5-0"))
+      yield* lapse(ownership)
+      assert.strictEqual(yield* service.commit(ownership, id("6-0")), "NotOwner")
+      const other = yield* b.take(ownership.stream, ownership.entry)
+      assert.strictEqual(yield* service.commit(ownership, id("6-0")), "NotOwner")
       const message = { id: id("6-0"), fields: [["n", "6"]] as const }
-      assert.strictEqual(yield* service.deadLetterMessage(held, message, "stale"), "NotOwner")
-      assert.deepStrictEqual(yield* committed(service, held.stream), Option.some(id("5-0")))
+      assert.strictEqual(yield* service.deadLetterMessage(ownership, message, "stale"), "NotOwner")
+      assert.deepStrictEqual(yield* committed(service, ownership.stream), Option.some(id("5-0")))
       assert.strictEqual(yield* service.commit(other, id("6-0")), "Committed")
     }))
 
@@ -69,23 +69,23 @@ export const committing = ({ append, bench, it }: Cases): void => {
     Effect.gen(function*() {
       const { party, service } = yield* bench("end")
       const [a, b] = [party(), party()]
-      const held = yield* a.own("one")
+      const ownership = yield* a.own("one")
       // A data stream that exists may be read on after an end
-      yield* append?.(held.stream, [["n", "1"]]) ?? Effect.void
-      assert.strictEqual(yield* service.end(held), "Open")
-      assert.strictEqual(yield* service.commit(held, id("5-0")), "Committed")
-      assert.strictEqual(yield* service.end(held), "Open")
-      assert.strictEqual(yield* service.commit(held, id("5-0"), true), "Committed")
-      assert.strictEqual(yield* service.commit(held, id("5-0"), true), "Behind")
-      assert.strictEqual(yield* service.end(held), "Ended")
-      assert.deepStrictEqual(yield* committed(service, held.stream), Option.some(id("5-0")))
-      yield* service.release(held)
-      const other = yield* b.take(held.stream, held.entry)
+      yield* append?.(ownership.stream, [["n", "1"]]) ?? Effect.void
+      assert.strictEqual(yield* service.end(ownership), "Open")
+      assert.strictEqual(yield* service.commit(ownership, id("5-0")), "Committed")
+      assert.strictEqual(yield* service.end(ownership), "Open")
+      assert.strictEqual(yield* service.commit(ownership, id("5-0"), true), "Committed")
+      assert.strictEqual(yield* service.commit(ownership, id("5-0"), true), "Behind")
+      assert.strictEqual(yield* service.end(ownership), "Ended")
+      assert.deepStrictEqual(yield* committed(service, ownership.stream), Option.some(id("5-0")))
+      yield* service.release(ownership)
+      const other = yield* b.take(ownership.stream, ownership.entry)
       assert.strictEqual(yield* service.end(other), "Ended")
       // Redriven, it goes on with its old announcement
       yield* service.deadLetter(other, "poison")
       yield* service.redrive(only(yield* service.deadLetters(undefined, 10)).id)
-      const redriven = yield* b.take(held.stream, only(yield* b.read()).entry)
+      const redriven = yield* b.take(ownership.stream, only(yield* b.read()).entry)
       assert.strictEqual(yield* service.end(redriven), "Ended")
       assert.strictEqual(yield* service.commit(redriven, id("6-0")), "Committed")
       assert.strictEqual(yield* service.end(redriven), "Open")
@@ -95,14 +95,14 @@ export const committing = ({ append, bench, it }: Cases): void => {
     Effect.gen(function*() {
       const { party, service } = yield* bench("ended")
       const a = party()
-      const held = yield* a.own("one")
-      yield* service.commit(held, id("5-0"))
-      yield* service.done(held)
+      const ownership = yield* a.own("one")
+      yield* service.commit(ownership, id("5-0"))
+      yield* service.done(ownership)
       const again = yield* a.own("one")
       assert.strictEqual(yield* service.end(again), "Ended")
-      assert.deepStrictEqual(yield* committed(service, held.stream), Option.some(id("5-0")))
+      assert.deepStrictEqual(yield* committed(service, ownership.stream), Option.some(id("5-0")))
       if (append === undefined) return
-      yield* append(held.stream, [["n", "1"]])
+      yield* append(ownership.stream, [["n", "1"]])
       assert.strictEqual(yield* service.end(again), "Reopened")
       yield* service.commit(again, id("6-0"))
       assert.strictEqual(yield* service.end(again), "Open")
@@ -114,16 +114,19 @@ export const committing = ({ append, bench, it }: Cases): void => {
       const a = party()
       const first = yield* a.own("one")
       yield* service.commit(first, id("5-0"), true)
-      assert.strictEqual(yield* service.seek(first.stream, { id: id("3-0"), offset: 3 }, { held: first }), "Moved")
+      assert.strictEqual(yield* service.seek(first.stream, { id: id("3-0"), offset: 3 }, { owner: first }), "Moved")
       assert.strictEqual(yield* service.end(first), "Open")
       yield* service.done(first)
       const next = yield* a.own("one")
-      assert.strictEqual(yield* service.seek(next.stream, { id: id("0-0"), offset: 0 }, { held: next }), "Moved")
+      assert.strictEqual(yield* service.seek(next.stream, { id: id("0-0"), offset: 0 }, { owner: next }), "Moved")
       // There are no messages
       assert.strictEqual(yield* service.end(next), "Ended")
       assert.deepStrictEqual(yield* service.checkpoint(next.stream), Option.some({ id: id("0-0"), offset: 0 }))
       assert.strictEqual(yield* service.seek(next.stream, { id: id("1-0"), offset: 1 }), "Owned")
-      assert.strictEqual(yield* service.seek(next.stream, { id: id("1-0"), offset: 1 }, { held: first }), "NotOwner")
+      assert.strictEqual(
+        yield* service.seek(next.stream, { id: id("1-0"), offset: 1 }, { owner: first }),
+        "NotOwner"
+      )
       assert.strictEqual(yield* service.seek(next.stream, { id: id("1-0"), offset: 1 }, { force: true }), "Moved")
       assert.strictEqual(yield* service.end(next), "Open")
       assert.strictEqual(yield* service.commit(next, id("6-0")), "NotOwner")
@@ -132,71 +135,71 @@ export const committing = ({ append, bench, it }: Cases): void => {
   it.effect("keeping the checkpoints of what has some and of what has none changes nothing else", () =>
     Effect.gen(function*() {
       const { party, service, stream } = yield* bench("keep")
-      const held = yield* party().own("one")
-      yield* service.commit(held, id("5-0"))
-      yield* service.keepCheckpoints([held.stream, stream("two")])
+      const ownership = yield* party().own("one")
+      yield* service.commit(ownership, id("5-0"))
+      yield* service.keepCheckpoints([ownership.stream, stream("two")])
       yield* service.keepCheckpoints([])
-      assert.deepStrictEqual(yield* committed(service, held.stream), Option.some(id("5-0")))
+      assert.deepStrictEqual(yield* committed(service, ownership.stream), Option.some(id("5-0")))
       assert.isTrue(Option.isNone(yield* committed(service, stream("two"))))
     }))
 
   it.effect("what is no id of a message is not committed, and the checkpoint stays readable", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("no id")
-      const held = yield* party().own("one")
-      yield* service.commit(held, id("5-0"))
+      const ownership = yield* party().own("one")
+      yield* service.commit(ownership, id("5-0"))
       for (const text of ["6", "", "six", "6-", "6-x", "18446744073709551616-0", "6-18446744073709551616"]) {
-        const failure = yield* Effect.flip(service.commit(held, text as EntryId))
+        const failure = yield* Effect.flip(service.commit(ownership, text as EntryId))
         assert.isFalse(failure._tag === "BackendError" && failure.isRetryable, text)
-        yield* Effect.flip(service.deadLetterMessage(held, { id: text as EntryId, fields: [["n", "6"]] }, "no id"))
+        yield* Effect.flip(service.deadLetterMessage(ownership, { id: text as EntryId, fields: [["n", "6"]] }, "no id"))
       }
-      assert.deepStrictEqual(yield* committed(service, held.stream), Option.some(id("5-0")))
-      assert.deepStrictEqual(yield* service.deadMessages(held.stream, undefined, 10), [])
+      assert.deepStrictEqual(yield* committed(service, ownership.stream), Option.some(id("5-0")))
+      assert.deepStrictEqual(yield* service.deadMessages(ownership.stream, undefined, 10), [])
     }))
 
   it.effect("each message has one dead letter, in any order, at or behind the checkpoint, which stays", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("dead-letter message")
-      const held = yield* party().own("one")
+      const ownership = yield* party().own("one")
       const letter = (n: number) => ({ id: id(`${n}-0`), fields: [["n", String(n)], ["n", "again"]] as const })
       const dead = Effect.map(
-        service.deadMessages(held.stream, undefined, 100),
+        service.deadMessages(ownership.stream, undefined, 100),
         (letters) => letters.map(({ message }) => message)
       )
       for (const n of [4, 1, 2]) {
-        assert.strictEqual(yield* service.deadLetterMessage(held, letter(n), "unreadable"), "DeadLettered")
+        assert.strictEqual(yield* service.deadLetterMessage(ownership, letter(n), "unreadable"), "DeadLettered")
       }
-      assert.isTrue(Option.isNone(yield* committed(service, held.stream)))
-      yield* service.commit(held, id("5-0"))
+      assert.isTrue(Option.isNone(yield* committed(service, ownership.stream)))
+      yield* service.commit(ownership, id("5-0"))
       for (const n of [5, 4, 1, 2, 5]) {
-        assert.strictEqual(yield* service.deadLetterMessage(held, letter(n), "again"), "DeadLettered")
+        assert.strictEqual(yield* service.deadLetterMessage(ownership, letter(n), "again"), "DeadLettered")
       }
       assert.deepStrictEqual<ReadonlyArray<string>>(yield* dead, ["4-0", "1-0", "2-0", "5-0"])
-      assert.deepStrictEqual(yield* committed(service, held.stream), Option.some(id("5-0")))
+      assert.deepStrictEqual(yield* committed(service, ownership.stream), Option.some(id("5-0")))
       // Redriven, it is not there any more, and may fail once more
-      const [first] = yield* service.deadMessages(held.stream, undefined, 1)
-      assert.isTrue(yield* service.redriveMessage(held.stream, first!.id))
-      yield* service.deadLetterMessage(held, letter(4), "once more")
+      const [first] = yield* service.deadMessages(ownership.stream, undefined, 1)
+      assert.isTrue(yield* service.redriveMessage(ownership.stream, first!.id))
+      yield* service.deadLetterMessage(ownership, letter(4), "once more")
       assert.deepStrictEqual<ReadonlyArray<string>>(yield* dead, ["1-0", "2-0", "5-0", "4-0"])
       // Another message with the same id, in a data stream that was written again
-      yield* service.deadLetterMessage(held, { id: id("4-0"), fields: [["n", "new"]] }, "another")
-      yield* service.deadLetterMessage(held, { id: id("4-0"), fields: [["n", "4"]] }, "shorter")
+      yield* service.deadLetterMessage(ownership, { id: id("4-0"), fields: [["n", "new"]] }, "another")
+      yield* service.deadLetterMessage(ownership, { id: id("4-0"), fields: [["n", "4"]] }, "shorter")
       assert.lengthOf(yield* dead, 6)
     }))
 
   it.effect("dead messages are listed in order, and redriven once, as they were", () =>
     Effect.gen(function*() {
       const { party, service, stream } = yield* bench("redrive")
-      const held = yield* party().own("one")
+      const ownership = yield* party().own("one")
       // Fields of any name are the message's own
       const one = {
         id: id("3-0"),
         fields: [["n", "3"], ["n", "three"], ["simba-id", "x"], ["simba-reason", "y"]] as const
       }
       const two = { id: id("4-0"), fields: Array.from({ length: 4000 }, (_, i) => [`f${i}`, String(i)] as const) }
-      yield* service.deadLetterMessage(held, one, "unreadable")
-      yield* service.deadLetterMessage(held, two, "too long")
-      const dead = yield* service.deadMessages(held.stream, undefined, 10)
+      yield* service.deadLetterMessage(ownership, one, "unreadable")
+      yield* service.deadLetterMessage(ownership, two, "too long")
+      const dead = yield* service.deadMessages(ownership.stream, undefined, 10)
       assert.deepStrictEqual(
         dead.map(({ fields, message, reason }) => ({ fields, message, reason })),
         [
@@ -204,15 +207,15 @@ export const committing = ({ append, bench, it }: Cases): void => {
           { fields: two.fields, message: two.id, reason: "too long" }
         ]
       )
-      assert.deepStrictEqual(yield* service.deadMessages(held.stream, undefined, 1), dead.slice(0, 1))
-      assert.deepStrictEqual(yield* service.deadMessages(held.stream, dead[0]!.id, 10), dead.slice(1))
+      assert.deepStrictEqual(yield* service.deadMessages(ownership.stream, undefined, 1), dead.slice(0, 1))
+      assert.deepStrictEqual(yield* service.deadMessages(ownership.stream, dead[0]!.id, 10), dead.slice(1))
       assert.deepStrictEqual(yield* service.deadMessages(stream("two"), undefined, 10), [])
       for (const letter of dead) {
-        assert.isTrue(yield* service.redriveMessage(held.stream, letter.id))
-        assert.isFalse(yield* service.redriveMessage(held.stream, letter.id))
+        assert.isTrue(yield* service.redriveMessage(ownership.stream, letter.id))
+        assert.isFalse(yield* service.redriveMessage(ownership.stream, letter.id))
       }
-      assert.deepStrictEqual(yield* service.deadMessages(held.stream, undefined, 10), [])
-      const messages = yield* service.messages(held.stream, two.id, 10)
+      assert.deepStrictEqual(yield* service.deadMessages(ownership.stream, undefined, 10), [])
+      const messages = yield* service.messages(ownership.stream, two.id, 10)
       assert.deepStrictEqual(messages.map(({ fields }) => fields), [one.fields, two.fields])
     }))
 

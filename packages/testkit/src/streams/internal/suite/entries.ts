@@ -41,7 +41,7 @@ export const reading = ({ bench, it }: Cases): void => {
       assert.strictEqual(new Set([...first, ...second, ...third].map(({ entry }) => entry)).size, 5)
     }))
 
-  it.effect("G31: a read without news ends, and is no error", () =>
+  it.effect("G31: a read without new entries ends, and is no error", () =>
     Effect.gen(function*() {
       const { during, party } = yield* bench("empty")
       const block = Duration.millis(200)
@@ -57,7 +57,7 @@ export const reading = ({ bench, it }: Cases): void => {
       assert.strictEqual(only(yield* Fiber.join(fiber)).entry, entry)
     }))
 
-  it.effect("pending entries tell whose they are and for how long, page by page", () =>
+  it.effect("pending entries say whose they are and for how long, page by page", () =>
     Effect.gen(function*() {
       const { announce, party, pass, pending } = yield* bench("pending")
       const labels = ["a", "b", "c", "d", "e"]
@@ -91,7 +91,7 @@ export const reading = ({ bench, it }: Cases): void => {
       yield* announce("two")
       yield* other.read(1)
       yield* reader.read(1)
-      const held = yield* owner.own("owned")
+      const ownership = yield* owner.own("owned")
       const kinds = Effect.map(
         pending(),
         (entries) =>
@@ -99,7 +99,7 @@ export const reading = ({ bench, it }: Cases): void => {
       )
       const expected = [[1, "free"], [1, undefined], [1, undefined]]
       assert.deepStrictEqual(yield* kinds, expected)
-      yield* service.release(held)
+      yield* service.release(ownership)
       assert.deepStrictEqual(yield* kinds, expected)
     }))
 

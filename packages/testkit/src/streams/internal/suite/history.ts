@@ -1,6 +1,6 @@
 /** Random histories of a few consumers on a few data streams, compared with a model of who owns what. */
 import { EntryId, type StreamName } from "@effect-simba/core/streams/StreamName"
-import type { Held } from "@effect-simba/core/streams/StreamStore"
+import type { Ownership } from "@effect-simba/core/streams/StreamStore"
 import { assert } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -37,12 +37,12 @@ interface Model {
   /** Whether it was announced again since. */
   isRepeated: boolean
   /** The last grant, and its end. */
-  owner: { held: Held; until: number; counts: boolean } | undefined
+  owner: { ownership: Ownership; until: number; counts: boolean } | undefined
   token: number
   failures: number
   checkpoint: number
   /** The last grant of each party, owned or not. */
-  readonly had: Map<Party, Held>
+  readonly had: Map<Party, Ownership>
 }
 
 const lease = Duration.seconds(2)
@@ -72,16 +72,16 @@ export const runHistory = Effect.fnUntraced(function*(
   const read = (party: Party) => bench.during(party.read(10, Duration.millis(1)), Duration.millis(5))
 
   /** Whether this lease is the owner's; a lease includes its last millisecond. */
-  const owns = (model: Model, held: Held | undefined, now: number): held is Held =>
-    held !== undefined && model.owner?.held === held && now <= model.owner.until
+  const owns = (model: Model, ownership: Ownership | undefined, now: number): ownership is Ownership =>
+    ownership !== undefined && model.owner?.ownership === ownership && now <= model.owner.until
 
   const isFree = (model: Model, now: number) => model.owner === undefined || now > model.owner.until
 
-  const grant = (model: Model, party: Party, held: Held, now: number) => {
-    assert.isAbove(held.token, model.token, "tokens grow")
-    model.token = held.token
-    model.owner = { held, until: now + Duration.toMillis(period), counts: true }
-    model.had.set(party, held)
+  const grant = (model: Model, party: Party, ownership: Ownership, now: number) => {
+    assert.isAbove(ownership.token, model.token, "tokens grow")
+    model.token = ownership.token
+    model.owner = { ownership, until: now + Duration.toMillis(period), counts: true }
+    model.had.set(party, ownership)
   }
 
   const forget = (model: Model) => {
@@ -131,8 +131,8 @@ export const runHistory = Effect.fnUntraced(function*(
     const model = models.get(command.stream)!
     const stream = bench.stream(command.stream)
     const party = parties[command.by]!
-    const held = model.had.get(party)
-    const isOwner = owns(model, held, now)
+    const ownership = model.had.get(party)
+    const isOwner = owns(model, ownership, now)
     if (command._tag === "Take") {
       const entry = model.entry ?? EntryId.make("1-1")
       const { epoch, result } = yield* party.ask(stream, entry, { lease: period, maxFailures: 1000 })
@@ -148,37 +148,37 @@ export const runHistory = Effect.fnUntraced(function*(
       }
       return
     }
-    if (held === undefined) return
+    if (ownership === undefined) return
     switch (command._tag) {
       case "Again": {
         // Only requests that may still be under way are repeated
         if (!isOwner) return
-        const { result } = yield* party.ask(stream, held.entry, { lease: period, epoch: held.epoch })
-        assert.deepStrictEqual(result, { _tag: "Taken", token: held.token, failures: model.failures })
+        const { result } = yield* party.ask(stream, ownership.entry, { lease: period, epoch: ownership.epoch })
+        assert.deepStrictEqual(result, { _tag: "Taken", token: ownership.token, failures: model.failures })
         model.owner!.until = now + Duration.toMillis(period)
         return
       }
       case "Renew": {
-        const { _tag } = yield* bench.renew(held, period)
+        const { _tag } = yield* bench.renew(ownership, period)
         assert.strictEqual(_tag, isOwner ? "Renewed" : "Lost")
         if (isOwner) model.owner!.until = now + Duration.toMillis(period)
         return
       }
       case "Done": {
-        const isThere = model.entry === held.entry
-        assert.strictEqual(yield* service.done(held), isOwner ? "Done" : isThere ? "NotOwner" : "AlreadyDone")
+        const isThere = model.entry === ownership.entry
+        assert.strictEqual(yield* service.done(ownership), isOwner ? "Done" : isThere ? "NotOwner" : "AlreadyDone")
         if (isOwner) yield* finish(model, stream)
         return
       }
       case "Release":
-        assert.strictEqual(yield* service.release(held), isOwner ? "Released" : "NotOwner")
+        assert.strictEqual(yield* service.release(ownership), isOwner ? "Released" : "NotOwner")
         if (isOwner) model.owner = undefined
         return
       case "Fail":
-        assert.strictEqual(yield* failed(service, held), isOwner ? ++model.failures : "NotOwner")
+        assert.strictEqual(yield* failed(service, ownership), isOwner ? ++model.failures : "NotOwner")
         return
       case "DeadLetter":
-        assert.strictEqual(yield* service.deadLetter(held, "test"), isOwner ? "DeadLettered" : "NotOwner")
+        assert.strictEqual(yield* service.deadLetter(ownership, "test"), isOwner ? "DeadLettered" : "NotOwner")
         if (isOwner) {
           deadLettered++
           forget(model)
@@ -188,7 +188,7 @@ export const runHistory = Effect.fnUntraced(function*(
         const isAhead = command.id > model.checkpoint
         const id = EntryId.make(`${command.id}-0`)
         const expected = isOwner ? isAhead ? "Committed" : "Behind" : "NotOwner"
-        assert.strictEqual(yield* service.commit(held, id), expected)
+        assert.strictEqual(yield* service.commit(ownership, id), expected)
         if (expected === "Committed") {
           model.checkpoint = command.id
           model.failures = 0
@@ -197,7 +197,7 @@ export const runHistory = Effect.fnUntraced(function*(
       }
       case "HandOver": {
         const to = parties[command.to]!
-        assert.strictEqual(yield* service.handOver(held, to, period), isOwner ? "HandedOver" : "NotOwner")
+        assert.strictEqual(yield* service.handOver(ownership, to, period), isOwner ? "HandedOver" : "NotOwner")
         if (!isOwner) return
         const given = (yield* service.handedOver(to.consumer, to.session)).find((given) => given.stream === stream)!
         const { info: _, ...next } = given
@@ -220,13 +220,13 @@ export const runHistory = Effect.fnUntraced(function*(
   yield* read(parties[0]!)
   for (const [label, model] of models) {
     if (model.entry === undefined) continue
-    const owner = options.live ? model.owner?.held : undefined
-    const held = owner ?? (yield* parties[0]!.take(bench.stream(label), model.entry, { maxFailures: 1000 }))
-    assert.strictEqual(yield* service.done(held), "Done")
-    yield* finish(model, held.stream)
+    const owner = options.live ? model.owner?.ownership : undefined
+    const ownership = owner ?? (yield* parties[0]!.take(bench.stream(label), model.entry, { maxFailures: 1000 }))
+    assert.strictEqual(yield* service.done(ownership), "Done")
+    yield* finish(model, ownership.stream)
     if (model.entry === undefined) continue
     yield* read(parties[0]!)
-    yield* service.done(yield* parties[0]!.take(held.stream, model.entry))
+    yield* service.done(yield* parties[0]!.take(ownership.stream, model.entry))
   }
   assert.deepInclude(yield* service.inspect, { announced: 0, pending: 0, deadLetters: deadLettered })
 })

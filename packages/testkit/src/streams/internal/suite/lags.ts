@@ -9,36 +9,36 @@ export const lagging = ({ append, bench, it, trim }: Cases): void => {
   it.effect("the lag is what follows the checkpoint: all without one, none at the end, and how long the first waits", () =>
     Effect.gen(function*() {
       const { party, pass, service, stream } = yield* bench("lag")
-      const held = yield* party().own("one")
+      const ownership = yield* party().own("one")
       const none = { messages: 0, isCounted: true, age: Duration.zero, first: undefined }
-      assert.deepStrictEqual(yield* service.lag(held.stream), none)
+      assert.deepStrictEqual(yield* service.lag(ownership.stream), none)
       assert.deepStrictEqual(yield* service.lag(stream("missing")), none)
-      const ids = yield* Effect.forEach([1, 2, 3, 4], (n) => append(held.stream, [["n", String(n)]]))
+      const ids = yield* Effect.forEach([1, 2, 3, 4], (n) => append(ownership.stream, [["n", String(n)]]))
       const lag = Effect.map(
-        service.lag(held.stream),
+        service.lag(ownership.stream),
         ({ first, isCounted, messages }) => [messages, isCounted, first] as const
       )
       assert.deepStrictEqual(yield* lag, [4, true, ids[0]!])
-      yield* service.commit(held, ids[0]!, false, 1)
+      yield* service.commit(ownership, ids[0]!, false, 1)
       assert.deepStrictEqual(yield* lag, [3, true, ids[1]!])
       // Without an offset they are counted
-      yield* service.commit(held, ids[1]!)
+      yield* service.commit(ownership, ids[1]!)
       assert.deepStrictEqual(yield* lag, [2, true, ids[2]!])
       yield* pass(Duration.millis(100))
-      const { age } = yield* service.lag(held.stream)
+      const { age } = yield* service.lag(ownership.stream)
       assert.isAtLeast(Duration.toMillis(age), 100)
-      yield* service.commit(held, ids[3]!, false, 4)
-      assert.deepStrictEqual(yield* service.lag(held.stream), none)
+      yield* service.commit(ownership, ids[3]!, false, 4)
+      assert.deepStrictEqual(yield* service.lag(ownership.stream), none)
     }))
 
   it.effect("many lags are read at once, and what is deleted is not behind", () =>
     Effect.gen(function*() {
       const { party, service, stream } = yield* bench("lags")
-      const held = yield* party().own("one")
-      const ids = yield* Effect.forEach([1, 2, 3], (n) => append(held.stream, [["n", String(n)]]))
+      const ownership = yield* party().own("one")
+      const ids = yield* Effect.forEach([1, 2, 3], (n) => append(ownership.stream, [["n", String(n)]]))
       yield* append(stream("two"), [["n", "1"]])
-      if (trim !== undefined) yield* trim(held.stream, ids[2]!)
-      const lags = yield* Effect.forEach([held.stream, stream("two"), stream("three")], service.lag, {
+      if (trim !== undefined) yield* trim(ownership.stream, ids[2]!)
+      const lags = yield* Effect.forEach([ownership.stream, stream("two"), stream("three")], service.lag, {
         concurrency: "unbounded"
       })
       assert.deepStrictEqual(lags.map(({ messages }) => messages), [trim === undefined ? 3 : 1, 1, 0])
@@ -47,19 +47,19 @@ export const lagging = ({ append, bench, it, trim }: Cases): void => {
   it.effect("trimming removes what is committed, and nothing without a checkpoint or that is young", () =>
     Effect.gen(function*() {
       const { party, pass, service } = yield* bench("trim")
-      const held = yield* party().own("one")
-      const ids = yield* Effect.forEach([1, 2, 3], (n) => append(held.stream, [["n", String(n)]]))
-      assert.strictEqual(yield* service.trim(held.stream, Duration.zero), 0)
-      yield* service.commit(held, ids[1]!, false, 2)
+      const ownership = yield* party().own("one")
+      const ids = yield* Effect.forEach([1, 2, 3], (n) => append(ownership.stream, [["n", String(n)]]))
+      assert.strictEqual(yield* service.trim(ownership.stream, Duration.zero), 0)
+      yield* service.commit(ownership, ids[1]!, false, 2)
       yield* pass(Duration.millis(100))
-      assert.strictEqual(yield* service.trim(held.stream, Duration.hours(1)), 0)
-      assert.strictEqual(yield* service.trim(held.stream, Duration.millis(50)), 2)
-      assert.strictEqual(yield* service.trim(held.stream, Duration.zero), 0)
-      assert.deepStrictEqual((yield* service.lag(held.stream)).messages, 1)
-      assert.strictEqual(only(yield* service.messages(held.stream, "0-0" as never, 10)).id, ids[2])
-      yield* service.commit(held, ids[2]!, false, 3)
-      assert.strictEqual(yield* service.trim(held.stream, Duration.zero), 1)
-      const fourth = yield* append(held.stream, [["n", "4"]])
-      assert.strictEqual(only(yield* service.messages(held.stream, ids[2]!, 10)).id, fourth)
+      assert.strictEqual(yield* service.trim(ownership.stream, Duration.hours(1)), 0)
+      assert.strictEqual(yield* service.trim(ownership.stream, Duration.millis(50)), 2)
+      assert.strictEqual(yield* service.trim(ownership.stream, Duration.zero), 0)
+      assert.deepStrictEqual((yield* service.lag(ownership.stream)).messages, 1)
+      assert.strictEqual(only(yield* service.messages(ownership.stream, "0-0" as never, 10)).id, ids[2])
+      yield* service.commit(ownership, ids[2]!, false, 3)
+      assert.strictEqual(yield* service.trim(ownership.stream, Duration.zero), 1)
+      const fourth = yield* append(ownership.stream, [["n", "4"]])
+      assert.strictEqual(only(yield* service.messages(ownership.stream, ids[2]!, 10)).id, fourth)
     }))
 }

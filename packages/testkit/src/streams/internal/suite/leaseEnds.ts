@@ -8,9 +8,9 @@ export const ending = ({ bench, it }: Cases): void => {
     Effect.gen(function*() {
       const { party, pending, service } = yield* bench("done")
       const a = party()
-      const held = yield* a.own("one")
-      assert.strictEqual(yield* service.done(held), "Done")
-      assert.strictEqual(yield* service.done(held), "AlreadyDone")
+      const ownership = yield* a.own("one")
+      assert.strictEqual(yield* service.done(ownership), "Done")
+      assert.strictEqual(yield* service.done(ownership), "AlreadyDone")
       assert.deepStrictEqual(yield* pending(), [])
       assert.strictEqual((yield* service.inspect).announced, 0)
     }))
@@ -19,93 +19,93 @@ export const ending = ({ bench, it }: Cases): void => {
     Effect.gen(function*() {
       const { lapse, party, pending, renew, service } = yield* bench("stale")
       const [a, b] = [party(), party()]
-      const held = yield* a.own("one")
-      yield* lapse(held)
+      const ownership = yield* a.own("one")
+      yield* lapse(ownership)
       const nobodys = [
-        yield* service.done(held),
-        yield* service.release(held),
-        yield* service.fail(held),
-        yield* service.deadLetter(held, "stale")
+        yield* service.done(ownership),
+        yield* service.release(ownership),
+        yield* service.fail(ownership),
+        yield* service.deadLetter(ownership, "stale")
       ]
       assert.deepStrictEqual(nobodys, ["NotOwner", "NotOwner", "NotOwner", "NotOwner"])
-      const other = yield* b.take(held.stream, held.entry)
+      const other = yield* b.take(ownership.stream, ownership.entry)
       const stale = [
-        yield* service.done(held),
-        yield* service.release(held),
-        yield* service.fail(held),
-        yield* service.deadLetter(held, "stale"),
-        yield* service.handOver(held, a, short)
+        yield* service.done(ownership),
+        yield* service.release(ownership),
+        yield* service.fail(ownership),
+        yield* service.deadLetter(ownership, "stale"),
+        yield* service.handOver(ownership, a, short)
       ]
       assert.deepStrictEqual(stale, ["NotOwner", "NotOwner", "NotOwner", "NotOwner", "NotOwner"])
       assert.strictEqual(only(yield* pending()).consumer, b.consumer)
       assert.strictEqual((yield* renew(other))._tag, "Renewed")
       assert.strictEqual((yield* service.inspect).deadLetters, 0)
       assert.strictEqual(yield* service.done(other), "Done")
-      assert.strictEqual(yield* service.done(held), "AlreadyDone")
+      assert.strictEqual(yield* service.done(ownership), "AlreadyDone")
     }))
 
   it.effect("G20: what is given back is unfinished, and anybody's at once", () =>
     Effect.gen(function*() {
       const { next, party, pending, service } = yield* bench("release")
       const [a, b] = [party(), party()]
-      const held = yield* a.own("one")
+      const ownership = yield* a.own("one")
       const hints = yield* service.signals
-      assert.strictEqual(yield* service.release(held), "Released")
-      const { entry, stream } = held
+      assert.strictEqual(yield* service.release(ownership), "Released")
+      const { entry, stream } = ownership
       assert.deepStrictEqual(yield* next(hints), { _tag: "Released", stream, entry })
       // As others look for it: by how long it was left alone
       const minIdle = Duration.seconds(30)
       assert.strictEqual(only(yield* pending({ minIdle })).content.entry, entry)
       const other = yield* b.take(stream, entry, { minIdle })
-      assert.isAbove(other.token, held.token)
+      assert.isAbove(other.token, ownership.token)
       assert.strictEqual(other.failures, 0)
-      assert.strictEqual(yield* service.release(held), "NotOwner")
+      assert.strictEqual(yield* service.release(ownership), "NotOwner")
     }))
 
   it.effect("B52: failures are counted until a commit; too many, and it goes to the dead letters", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("failures")
       const [a, b] = [party(), party()]
-      const held = yield* a.own("one")
-      const last = (n: number) => `${n}-0` as typeof held.entry
-      assert.strictEqual(yield* failed(service, held), 1)
-      assert.strictEqual(yield* failed(service, held, { attempt: 2 }), 2)
+      const ownership = yield* a.own("one")
+      const last = (n: number) => `${n}-0` as typeof ownership.entry
+      assert.strictEqual(yield* failed(service, ownership), 1)
+      assert.strictEqual(yield* failed(service, ownership, { attempt: 2 }), 2)
       // Its answer was lost
-      assert.strictEqual(yield* failed(service, held, { attempt: 2 }), 2)
+      assert.strictEqual(yield* failed(service, ownership, { attempt: 2 }), 2)
       // It was late, and the same was sent again meanwhile
-      assert.strictEqual(yield* failed(service, held, { attempt: 1 }), 2)
-      assert.strictEqual(yield* service.commit(held, last(1)), "Committed")
-      assert.strictEqual(yield* failed(service, held), 1)
-      assert.strictEqual(yield* service.commit(held, last(1)), "Behind")
-      assert.strictEqual(yield* failed(service, held), 2)
-      yield* service.release(held)
+      assert.strictEqual(yield* failed(service, ownership, { attempt: 1 }), 2)
+      assert.strictEqual(yield* service.commit(ownership, last(1)), "Committed")
+      assert.strictEqual(yield* failed(service, ownership), 1)
+      assert.strictEqual(yield* service.commit(ownership, last(1)), "Behind")
+      assert.strictEqual(yield* failed(service, ownership), 2)
+      yield* service.release(ownership)
       // One less than too many
-      const again = yield* b.take(held.stream, held.entry, { maxFailures: 3 })
+      const again = yield* b.take(ownership.stream, ownership.entry, { maxFailures: 3 })
       assert.strictEqual(again.failures, 2)
       yield* service.release(again)
-      const refused = yield* a.refused(held.stream, held.entry, { maxFailures: 2 })
+      const refused = yield* a.refused(ownership.stream, ownership.entry, { maxFailures: 2 })
       assert.deepStrictEqual(refused, { _tag: "DeadLettered", failures: 2 })
-      assert.strictEqual(only(yield* service.deadLetters(undefined, 10)).entry, held.entry)
-      assert.strictEqual((yield* a.refused(held.stream, held.entry))._tag, "Gone")
+      assert.strictEqual(only(yield* service.deadLetters(undefined, 10)).entry, ownership.entry)
+      assert.strictEqual((yield* a.refused(ownership.stream, ownership.entry))._tag, "Gone")
     }))
 
   it.effect("hand-backs and start-up reads are no failures, run-out leases are", () =>
     Effect.gen(function*() {
       const { party, pass, service } = yield* bench("counting", short)
       const [a, b] = [party(), party()]
-      let held = yield* a.own("one")
+      let ownership = yield* a.own("one")
       for (let i = 0; i < 3; i++) {
-        yield* service.release(held)
-        held = yield* b.take(held.stream, held.entry)
-        assert.strictEqual(held.failures, 0)
+        yield* service.release(ownership)
+        ownership = yield* b.take(ownership.stream, ownership.entry)
+        assert.strictEqual(ownership.failures, 0)
       }
       for (let i = 1; i <= 2; i++) {
         yield* pass(short)
-        held = yield* b.take(held.stream, held.entry)
-        assert.strictEqual(held.failures, i)
+        ownership = yield* b.take(ownership.stream, ownership.entry)
+        assert.strictEqual(ownership.failures, i)
       }
       yield* pass(short)
-      const refused = yield* a.refused(held.stream, held.entry, { maxFailures: 3 })
+      const refused = yield* a.refused(ownership.stream, ownership.entry, { maxFailures: 3 })
       assert.deepStrictEqual(refused, { _tag: "DeadLettered", failures: 3 })
     }))
 
@@ -113,12 +113,12 @@ export const ending = ({ bench, it }: Cases): void => {
     Effect.gen(function*() {
       const { party, pass, service } = yield* bench("idle", short)
       const b = party()
-      let held = yield* b.own("one")
-      for (const [news, failures] of [[[false], 0], [[false, undefined], 0], [[false, true], 1], [[], 2]] as const) {
-        for (const isBusy of news) yield* service.renew([{ ...held, isBusy }], short)
+      let ownership = yield* b.own("one")
+      for (const [reports, failures] of [[[false], 0], [[false, undefined], 0], [[false, true], 1], [[], 2]] as const) {
+        for (const isBusy of reports) yield* service.renew([{ ...ownership, isBusy }], short)
         yield* pass(short)
-        held = yield* b.take(held.stream, held.entry)
-        assert.strictEqual(held.failures, failures)
+        ownership = yield* b.take(ownership.stream, ownership.entry)
+        assert.strictEqual(ownership.failures, failures)
       }
     }))
 
@@ -126,15 +126,18 @@ export const ending = ({ bench, it }: Cases): void => {
     Effect.gen(function*() {
       const { lease, party, pass, renew, service } = yield* bench("rows")
       const [a, b] = [party(), party()]
-      const held = yield* a.own("one")
+      const ownership = yield* a.own("one")
       const streakEndsAfter = Duration.seconds(3)
-      const fail = (hasProgressed?: boolean) => failed(service, held, { streakEndsAfter, hasProgressed })
+      const fail = (hasProgressed?: boolean) => failed(service, ownership, { streakEndsAfter, hasProgressed })
       assert.deepStrictEqual([yield* fail(), yield* fail(), yield* fail(true)], [1, 2, 1])
-      yield* service.renew([{ ...held, hasProgressed: true }], lease)
+      yield* service.renew([{ ...ownership, hasProgressed: true }], lease)
       assert.deepStrictEqual([yield* fail(), yield* fail()], [1, 2])
-      yield* service.release(held)
+      yield* service.release(ownership)
       // Enough of them, and not for long enough
-      const again = yield* b.take(held.stream, held.entry, { maxFailures: 2, deadLetterAfter: Duration.hours(1) })
+      const again = yield* b.take(ownership.stream, ownership.entry, {
+        maxFailures: 2,
+        deadLetterAfter: Duration.hours(1)
+      })
       assert.strictEqual(again.failures, 2)
       yield* pass(streakEndsAfter)
       assert.strictEqual(yield* failed(service, again, { streakEndsAfter }), 1)
@@ -152,10 +155,10 @@ export const ending = ({ bench, it }: Cases): void => {
       const a = party()
       const entry = yield* announce("one", { kind: "poison" })
       yield* a.read()
-      const held = yield* a.take(stream("one"), entry)
-      yield* service.fail(held)
-      assert.strictEqual(yield* service.deadLetter(held, "it does not work"), "DeadLettered")
-      assert.strictEqual((yield* renew(held))._tag, "Lost")
+      const ownership = yield* a.take(stream("one"), entry)
+      yield* service.fail(ownership)
+      assert.strictEqual(yield* service.deadLetter(ownership, "it does not work"), "DeadLettered")
+      assert.strictEqual((yield* renew(ownership))._tag, "Lost")
       const letter = only(yield* service.deadLetters(undefined, 10))
       assert.strictEqual(letter.entry, entry)
       assert.strictEqual(letter.stream, stream("one"))

@@ -5,17 +5,17 @@ import * as Effect from "effect/Effect"
 import { type Cases, only, short } from "./bench.ts"
 
 export const taking = ({ bench, it }: Cases): void => {
-  it.effect("one takes it, the others are told by whom, and for how long", () =>
+  it.effect("one takes it, the others learn by whom, and for how long", () =>
     Effect.gen(function*() {
       const { lease, party } = yield* bench("take")
       const [a, b] = [party(), party()]
-      const held = yield* a.own("one")
-      assert.strictEqual(held.failures, 0)
-      assert.isAbove(held.token, 0)
-      const refused = yield* b.refused(held.stream, held.entry)
+      const ownership = yield* a.own("one")
+      assert.strictEqual(ownership.failures, 0)
+      assert.isAbove(ownership.token, 0)
+      const refused = yield* b.refused(ownership.stream, ownership.entry)
       assert.strictEqual(refused._tag, "Occupied")
       if (refused._tag !== "Occupied") return
-      assert.strictEqual(refused.by, a.consumer)
+      assert.strictEqual(refused.owner, a.consumer)
       assert.isAtMost(Duration.toMillis(refused.timeLeft), Duration.toMillis(lease))
       assert.isAbove(Duration.toMillis(refused.timeLeft), 0)
     }))
@@ -24,10 +24,10 @@ export const taking = ({ bench, it }: Cases): void => {
     Effect.gen(function*() {
       const { party, renew } = yield* bench("same name")
       const [first, second] = [party("twin"), party("twin")]
-      const held = yield* first.own("one")
-      assert.strictEqual((yield* second.refused(held.stream, held.entry))._tag, "Occupied")
-      assert.strictEqual((yield* first.refused(held.stream, held.entry))._tag, "Occupied")
-      assert.strictEqual((yield* renew(held))._tag, "Renewed")
+      const ownership = yield* first.own("one")
+      assert.strictEqual((yield* second.refused(ownership.stream, ownership.entry))._tag, "Occupied")
+      assert.strictEqual((yield* first.refused(ownership.stream, ownership.entry))._tag, "Occupied")
+      assert.strictEqual((yield* renew(ownership))._tag, "Renewed")
     }))
 
   it.effect("asked again with the same epoch, it answers the same, for the whole lease", () =>
@@ -35,12 +35,12 @@ export const taking = ({ bench, it }: Cases): void => {
       const lease = Duration.seconds(6)
       const { party, pass, renew } = yield* bench("repeated", lease)
       const a = party()
-      const held = yield* a.own("one")
+      const ownership = yield* a.own("one")
       yield* pass(Duration.times(lease, 0.6))
-      const again = yield* a.take(held.stream, held.entry, { epoch: held.epoch })
-      assert.deepStrictEqual(again, held)
+      const again = yield* a.take(ownership.stream, ownership.entry, { epoch: ownership.epoch })
+      assert.deepStrictEqual(again, ownership)
       yield* pass(Duration.times(lease, 0.6))
-      assert.strictEqual((yield* renew(held))._tag, "Renewed")
+      assert.strictEqual((yield* renew(ownership))._tag, "Renewed")
     }))
 
   it.effect("what was delivered lately is left alone", () =>
@@ -69,9 +69,9 @@ export const taking = ({ bench, it }: Cases): void => {
       const entry = yield* announce("one")
       yield* a.read()
       const early = a.epoch()
-      const held = yield* a.take(stream("one"), entry)
-      assert.strictEqual(yield* service.release(held), "Released")
-      for (const epoch of [held.epoch, early]) {
+      const ownership = yield* a.take(stream("one"), entry)
+      assert.strictEqual(yield* service.release(ownership), "Released")
+      for (const epoch of [ownership.epoch, early]) {
         assert.strictEqual((yield* a.refused(stream("one"), entry, { epoch }))._tag, "Recent")
       }
       const next = yield* b.take(stream("one"), entry)
@@ -84,35 +84,35 @@ export const taking = ({ bench, it }: Cases): void => {
     Effect.gen(function*() {
       const { party, service } = yield* bench("late for others")
       const [a, b] = [party(), party()]
-      const held = yield* a.own("one")
-      yield* service.release(held)
-      yield* service.release(yield* b.take(held.stream, held.entry))
-      const late = yield* a.refused(held.stream, held.entry, { epoch: held.epoch })
+      const ownership = yield* a.own("one")
+      yield* service.release(ownership)
+      yield* service.release(yield* b.take(ownership.stream, ownership.entry))
+      const late = yield* a.refused(ownership.stream, ownership.entry, { epoch: ownership.epoch })
       assert.deepStrictEqual(late, { _tag: "Recent" })
-      assert.strictEqual((yield* b.take(held.stream, held.entry)).failures, 0)
+      assert.strictEqual((yield* b.take(ownership.stream, ownership.entry)).failures, 0)
     }))
 
   it.effect("likewise after a hand-over, and what was handed over can be given back by its epoch", () =>
     Effect.gen(function*() {
       const { party, pass, service } = yield* bench("late hand-over", short)
       const [a, b] = [party(), party()]
-      const held = yield* a.own("one")
-      assert.strictEqual(yield* service.handOver(held, b, short), "HandedOver")
+      const ownership = yield* a.own("one")
+      assert.strictEqual(yield* service.handOver(ownership, b, short), "HandedOver")
       const { info: _, ...given } = only(yield* service.handedOver(b.consumer, b.session))
       assert.strictEqual(yield* service.release(given), "Released")
-      assert.strictEqual((yield* b.refused(held.stream, held.entry, { epoch: given.epoch }))._tag, "Recent")
-      assert.strictEqual((yield* b.take(held.stream, held.entry)).failures, 0)
+      assert.strictEqual((yield* b.refused(ownership.stream, ownership.entry, { epoch: given.epoch }))._tag, "Recent")
+      assert.strictEqual((yield* b.take(ownership.stream, ownership.entry)).failures, 0)
       yield* pass(short)
-      assert.strictEqual((yield* a.take(held.stream, held.entry)).failures, 1)
+      assert.strictEqual((yield* a.take(ownership.stream, ownership.entry)).failures, 1)
     }))
 
   it.effect("what is finished, or never was, is gone", () =>
     Effect.gen(function*() {
       const { party, service, stream } = yield* bench("gone")
       const a = party()
-      const held = yield* a.own("one")
-      yield* service.done(held)
-      assert.strictEqual((yield* a.refused(held.stream, held.entry))._tag, "Gone")
+      const ownership = yield* a.own("one")
+      yield* service.done(ownership)
+      assert.strictEqual((yield* a.refused(ownership.stream, ownership.entry))._tag, "Gone")
       assert.strictEqual((yield* a.refused(stream("two"), EntryId.make("1-1")))._tag, "Gone")
     }))
 
@@ -120,10 +120,10 @@ export const taking = ({ bench, it }: Cases): void => {
     Effect.gen(function*() {
       const { party, pass } = yield* bench("run out", short)
       const [a, b] = [party(), party()]
-      const held = yield* a.own("one")
+      const ownership = yield* a.own("one")
       yield* pass(short)
-      const next = yield* b.take(held.stream, held.entry, { minIdle: short })
-      assert.isAbove(next.token, held.token)
+      const next = yield* b.take(ownership.stream, ownership.entry, { minIdle: short })
+      assert.isAbove(next.token, ownership.token)
       assert.strictEqual(next.failures, 1)
     }))
 
@@ -165,12 +165,12 @@ export const taking = ({ bench, it }: Cases): void => {
         results.map(({ _tag }) => _tag),
         streams.map((_, i) => i === 7 ? "Occupied" : "Taken")
       )
-      const held = requests.flatMap((request, i) => {
+      const ownership = requests.flatMap((request, i) => {
         const result = results[i]!
         return result._tag === "Taken" ? [{ ...request, token: result.token }] : []
       })
-      const renewed = yield* service.renew(held, lease)
-      assert.strictEqual(renewed.length, held.length)
+      const renewed = yield* service.renew(ownership, lease)
+      assert.strictEqual(renewed.length, ownership.length)
       assert.isTrue(renewed.every(({ _tag }) => _tag === "Renewed"))
     }))
 

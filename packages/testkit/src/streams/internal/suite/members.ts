@@ -10,10 +10,10 @@ export const sharing = ({ bench, it }: Cases): void => {
       const [a, b, c] = [party(), party(), party()]
       const entry = yield* announce("one", { kind: "moved" })
       yield* a.read()
-      const held = yield* a.take(stream("one"), entry)
-      yield* service.fail(held)
+      const ownership = yield* a.take(stream("one"), entry)
+      yield* service.fail(ownership)
       const hints = yield* service.signals
-      assert.strictEqual(yield* service.handOver(held, b, short), "HandedOver")
+      assert.strictEqual(yield* service.handOver(ownership, b, short), "HandedOver")
       const hint = yield* next(hints)
       assert.strictEqual(hint._tag, "Given")
       if (hint._tag !== "Given") return
@@ -22,11 +22,11 @@ export const sharing = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(info, { kind: "moved" })
       assert.strictEqual(given.consumer, b.consumer)
       assert.isTrue(given.epoch.startsWith(`${b.session}.`))
-      assert.isAbove(given.token, held.token)
+      assert.isAbove(given.token, ownership.token)
       assert.deepStrictEqual({ stream: given.stream, entry: given.entry }, { stream: stream("one"), entry })
       assert.deepStrictEqual(yield* service.handedOver(c.consumer, c.session), [])
       assert.deepStrictEqual(yield* service.handedOver(b.consumer, c.session), [])
-      assert.strictEqual((yield* renew(held))._tag, "Lost")
+      assert.strictEqual((yield* renew(ownership))._tag, "Lost")
       assert.strictEqual(only(yield* pending()).consumer, b.consumer)
       assert.strictEqual((yield* renew(given, lease))._tag, "Renewed")
       yield* pass(short)
@@ -39,12 +39,12 @@ export const sharing = ({ bench, it }: Cases): void => {
     Effect.gen(function*() {
       const { party, pass, service } = yield* bench("unconfirmed")
       const [a, b, c] = [party(), party(), party()]
-      const held = yield* a.own("one")
-      yield* service.handOver(held, b, short)
+      const ownership = yield* a.own("one")
+      yield* service.handOver(ownership, b, short)
       yield* pass(short)
       assert.deepStrictEqual(yield* service.handedOver(b.consumer, b.session), [])
-      const next = yield* c.take(held.stream, held.entry, { minIdle: short })
-      assert.isAbove(next.token, held.token)
+      const next = yield* c.take(ownership.stream, ownership.entry, { minIdle: short })
+      assert.isAbove(next.token, ownership.token)
       // No handler ran meanwhile
       assert.strictEqual(yield* failed(service, next), 1)
     }))
@@ -53,11 +53,11 @@ export const sharing = ({ bench, it }: Cases): void => {
     Effect.gen(function*() {
       const { party, pass, service } = yield* bench("adopted")
       const [a, b, c] = [party(), party(), party()]
-      const held = yield* a.own("one")
-      yield* service.handOver(held, b, short)
+      const ownership = yield* a.own("one")
+      yield* service.handOver(ownership, b, short)
       assert.strictEqual((yield* service.handedOver(b.consumer, b.session)).length, 1)
       yield* pass(short)
-      const next = yield* c.take(held.stream, held.entry, { minIdle: short })
+      const next = yield* c.take(ownership.stream, ownership.entry, { minIdle: short })
       assert.strictEqual(yield* failed(service, next), 2)
     }))
 
@@ -67,8 +67,8 @@ export const sharing = ({ bench, it }: Cases): void => {
       const [a, b] = [party(), party()]
       const epochs = new Set<string>()
       for (let i = 0; i < 5; i++) {
-        const held = yield* a.own(String(i))
-        yield* service.handOver(held, b, Duration.minutes(1))
+        const ownership = yield* a.own(String(i))
+        yield* service.handOver(ownership, b, Duration.minutes(1))
       }
       for (const { epoch } of yield* service.handedOver(b.consumer, b.session)) epochs.add(epoch)
       assert.strictEqual(epochs.size, 5)

@@ -9,14 +9,14 @@ export const tidying = ({ bench, it }: Cases): void => {
       const { party, pass, pending, service } = yield* bench("reap")
       const [a, b, c] = [party(), party(), party()]
       yield* service.done(yield* a.own("one"))
-      const held = yield* b.own("two")
+      const ownership = yield* b.own("two")
       const idle = Duration.seconds(3)
       yield* pass(idle)
       yield* service.done(yield* c.own("three"))
       assert.deepStrictEqual(yield* service.reap(idle), { consumers: 1, entries: 0 })
       const { consumers } = yield* service.inspect
       assert.deepStrictEqual(consumers.map(({ name }) => name).sort(), [b.consumer, c.consumer].sort())
-      assert.strictEqual(only(yield* pending()).content.entry, held.entry)
+      assert.strictEqual(only(yield* pending()).content.entry, ownership.entry)
     }))
 
   it.effect("B51: a consumer that leaves goes at once, unless something is pending at it", () =>
@@ -25,11 +25,11 @@ export const tidying = ({ bench, it }: Cases): void => {
       const [a, b] = [party(), party()]
       assert.isTrue(yield* service.removeConsumer(a.consumer))
       yield* service.done(yield* a.own("one"))
-      const held = yield* b.own("two")
+      const ownership = yield* b.own("two")
       assert.isTrue(yield* service.removeConsumer(a.consumer))
       assert.isFalse(yield* service.removeConsumer(b.consumer))
       assert.deepStrictEqual((yield* service.inspect).consumers.map(({ name }) => name), [b.consumer])
-      yield* service.done(held)
+      yield* service.done(ownership)
     }))
 
   it.effect("B53: the state of a service is bounded, and can be seen", () =>

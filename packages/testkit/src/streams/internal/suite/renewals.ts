@@ -8,11 +8,11 @@ export const renewing = ({ bench, it }: Cases): void => {
     Effect.gen(function*() {
       const { party, pass, renew } = yield* bench("renew", short)
       const [a, b] = [party(), party()]
-      const held = yield* a.own("one")
+      const ownership = yield* a.own("one")
       for (let i = 0; i < 4; i++) {
         yield* pass(Duration.times(short, 0.4))
-        assert.strictEqual((yield* renew(held))._tag, "Renewed")
-        assert.strictEqual((yield* b.refused(held.stream, held.entry))._tag, "Occupied")
+        assert.strictEqual((yield* renew(ownership))._tag, "Renewed")
+        assert.strictEqual((yield* b.refused(ownership.stream, ownership.entry))._tag, "Occupied")
       }
     }))
 
@@ -20,10 +20,10 @@ export const renewing = ({ bench, it }: Cases): void => {
     Effect.gen(function*() {
       const { party, pass, pending, renew } = yield* bench("idle", short)
       const a = party()
-      const held = yield* a.own("one")
+      const ownership = yield* a.own("one")
       for (let i = 0; i < 4; i++) {
         yield* pass(Duration.times(short, 0.4))
-        yield* renew(held)
+        yield* renew(ownership)
       }
       const found = only(yield* pending())
       assert.isBelow(Duration.toMillis(found.idle), Duration.toMillis(short) * 0.4)
@@ -34,20 +34,20 @@ export const renewing = ({ bench, it }: Cases): void => {
     Effect.gen(function*() {
       const { lapse, party, renew } = yield* bench("vanished")
       const [a, b] = [party(), party()]
-      const held = yield* a.own("one")
-      yield* lapse(held)
-      assert.deepStrictEqual(yield* renew(held), { _tag: "Lost", reason: "Vanished" })
-      yield* b.take(held.stream, held.entry)
+      const ownership = yield* a.own("one")
+      yield* lapse(ownership)
+      assert.deepStrictEqual(yield* renew(ownership), { _tag: "Lost", reason: "Vanished" })
+      yield* b.take(ownership.stream, ownership.entry)
     }))
 
   it.effect("a lease that another has is lost, and the other keeps it", () =>
     Effect.gen(function*() {
       const { lapse, party, renew } = yield* bench("taken over")
       const [a, b] = [party(), party()]
-      const held = yield* a.own("one")
-      yield* lapse(held)
-      const other = yield* b.take(held.stream, held.entry)
-      assert.deepStrictEqual(yield* renew(held), { _tag: "Lost", reason: "TakenOver" })
+      const ownership = yield* a.own("one")
+      yield* lapse(ownership)
+      const other = yield* b.take(ownership.stream, ownership.entry)
+      assert.deepStrictEqual(yield* renew(ownership), { _tag: "Lost", reason: "TakenOver" })
       assert.strictEqual((yield* renew(other))._tag, "Renewed")
     }))
 
@@ -68,9 +68,9 @@ export const renewing = ({ bench, it }: Cases): void => {
     Effect.gen(function*() {
       const { lease, party, service } = yield* bench("neighbours")
       const a = party()
-      const held = [yield* a.own("one"), yield* a.own("two"), yield* a.own("three")]
-      yield* service.done(held[1]!)
-      assert.deepStrictEqual((yield* service.renew(held, lease)).map(({ _tag }) => _tag), [
+      const ownership = [yield* a.own("one"), yield* a.own("two"), yield* a.own("three")]
+      yield* service.done(ownership[1]!)
+      assert.deepStrictEqual((yield* service.renew(ownership, lease)).map(({ _tag }) => _tag), [
         "Renewed",
         "Lost",
         "Renewed"

@@ -25,7 +25,7 @@ export const listening = ({ bench, it, publishesExpiries }: Cases): void => {
     }))
 
   if (publishesExpiries) {
-    it.effect("a lease that runs out is told, and one that is given back", () =>
+    it.effect("a lease that runs out is announced, and one that is given back", () =>
       Effect.gen(function*() {
         const tested = yield* bench("expiries")
         const { lapse, party, pass, renew, service } = tested
