@@ -56,9 +56,12 @@ const allowedCycles = [
   ["core/MutexStore", "core/internal/mutex/memoryStore"],
   [
     "core/Mutex",
+    "core/internal/mutex/layerParts",
+    "core/internal/mutex/ownerWatch",
     "core/internal/mutex/service",
     "core/Contender",
     "core/internal/leadership/contender",
+    "core/internal/leadership/contention",
     "core/internal/leadership/contenderState"
   ],
   [

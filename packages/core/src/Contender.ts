@@ -17,7 +17,7 @@ import type { Pipeable } from "effect/Pipeable"
 import type * as Stream from "effect/Stream"
 import type { HookServices } from "./internal/hookServices.ts"
 import type { Body, Lease } from "./Lease.ts"
-import { type LeaseOptions, Mutex } from "./Mutex.ts"
+import { contend, type LeaseOptions, type Mutex } from "./Mutex.ts"
 import type { MutexName } from "./MutexName.ts"
 import type { OwnerEvent } from "./OwnerEvent.ts"
 import type { InvalidConfig, InvalidName, StoreError } from "./SimbaError.ts"
@@ -301,13 +301,13 @@ export const Service = <Self>() =>
       Self,
       InvalidName | InvalidConfig,
       Mutex | HookServices<R>
-    > => Layer.effect(this, Mutex.use((mutex) => mutex.contend(name, options)))
+    > => Layer.effect(this, contend(name, options))
     static readonly layerConfig = (wrapped: Config.Wrap<Options & { readonly mutex: string }>) =>
       Layer.effect(
         this,
         Effect.flatMap(
           Config.unwrap(wrapped),
-          ({ mutex: name, ...options }) => Mutex.use((mutex) => mutex.contend(name, options))
+          ({ mutex: name, ...options }) => contend(name, options)
         )
       )
   }

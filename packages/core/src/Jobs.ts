@@ -23,9 +23,11 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { inForce } from "./internal/leadership/jobPlan.ts"
 import { parse, TypeId } from "./internal/leadership/jobSchedule.ts"
-import type { JobOrder, JobRecord, RunOutcome } from "./JobStore.ts"
+import { checked, mutexProblem } from "./internal/nameRules.ts"
+import type { JobOrder, JobRecord, JobStore, RunOutcome } from "./JobStore.ts"
 import type { JobSchedule } from "./Leadership.ts"
 import { Mutex } from "./Mutex.ts"
+import type { MutexName } from "./MutexName.ts"
 import type { InvalidConfig, InvalidName, StoreError } from "./SimbaError.ts"
 
 /**
@@ -63,6 +65,14 @@ export interface JobState {
   readonly missed: number
   readonly missedBecause: Option.Option<string>
 }
+
+const withJobs = <A>(
+  name: string,
+  use: (jobs: JobStore, mutex: MutexName) => Effect.Effect<A, StoreError>
+): Effect.Effect<A, StoreError | InvalidName, Mutex> =>
+  Mutex.use(({ parts }) =>
+    Effect.flatMap(checked<MutexName>("mutex", mutexProblem)(name), (mutex) => use(parts.store.jobs, mutex))
+  )
 
 const instant = (millis: number | undefined) =>
   Option.map(Option.fromUndefinedOr(millis), (millis) => DateTime.makeUnsafe(millis))
@@ -127,7 +137,7 @@ export const list = (mutex: string): Effect.Effect<
   Mutex
 > =>
   Effect.gen(function*() {
-    const { isPaused, jobs } = yield* Mutex.use((service) => service.jobs.look(mutex))
+    const { isPaused, jobs } = yield* withJobs(mutex, (jobs, mutex) => jobs.look({ mutex, jobs: [] }))
     const names = [...jobs.keys()].sort()
     return {
       isPaused,
@@ -139,7 +149,7 @@ export const list = (mutex: string): Effect.Effect<
   })
 
 const steer = (mutex: string, order: JobOrder): Effect.Effect<boolean, StoreError | InvalidName, Mutex> =>
-  Mutex.use((service) => service.jobs.steer(mutex, order))
+  withJobs(mutex, (jobs, mutex) => jobs.steer(mutex, order))
 
 /**
  * Asks for one run of the job, now, on the leader. It uses up no instant of the schedule, and comes also while the job is

@@ -31,9 +31,11 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { Contender, Options as ContenderOptions } from "./Contender.ts"
 import type { HookServices } from "./internal/hookServices.ts"
+import * as contention from "./internal/leadership/contention.ts"
+import type { LayerParts } from "./internal/mutex/layerParts.ts"
 import { checkName } from "./internal/mutex/leaseOptions.ts"
+import * as ownerWatch from "./internal/mutex/ownerWatch.ts"
 import { make } from "./internal/mutex/service.ts"
-import type { JobOrder, JobsRecord } from "./JobStore.ts"
 import type { Body, Lease, LeaseGroup } from "./Lease.ts"
 import type { MutexName } from "./MutexName.ts"
 import type { MutexSchedule } from "./MutexSchedule.ts"
@@ -99,26 +101,17 @@ export class Mutex extends Context.Service<Mutex, {
     names: ReadonlyArray<string>,
     options?: AcquireOptions<RA>
   ) => Effect.Effect<LeaseGroup, AcquireError | LeaseLost, HookServices<RA> | Scope.Scope>
-  readonly contend: <RA = never>(
-    name: string,
-    options?: ContenderOptions<RA>
-  ) => Effect.Effect<Contender, InvalidName | InvalidConfig, HookServices<RA> | Scope.Scope>
-  readonly events: (
-    name: string,
-    options?: EventsOptions
-  ) => Stream.Stream<OwnerEvent, StoreError | InvalidName | InvalidConfig>
   readonly inspect: (
     name: string,
     options?: { readonly limit?: number | undefined }
   ) => Effect.Effect<MutexState, StoreError | InvalidName>
   readonly list: Stream.Stream<string, StoreError>
   readonly forceRelease: (name: string) => Effect.Effect<Ownership, StoreError | InvalidName>
-  /** For the operations of `Jobs`. */
-  readonly jobs: {
-    readonly look: (name: string) => Effect.Effect<JobsRecord, StoreError | InvalidName>
-    readonly steer: (name: string, order: JobOrder) => Effect.Effect<boolean, StoreError | InvalidName>
-  }
   readonly owner: (name: string) => Effect.Effect<Ownership, StoreError | InvalidName>
+  /** What `contend`, `events` and `Jobs` work on. A service that wraps this one keeps it. */
+  readonly parts: LayerParts
+  /** How a service that wraps this one wraps each contender of `contend`. */
+  readonly wrapContender?: (contender: Contender) => Contender
 }>()("@effect-simba/core/Mutex") {}
 
 /**
@@ -545,7 +538,10 @@ export const contend = <R = never>(
   name: string,
   options?: ContenderOptions<R>
 ): Effect.Effect<Contender, InvalidName | InvalidConfig, Mutex | Scope.Scope | HookServices<R>> =>
-  Mutex.use((mutex) => mutex.contend(name, options))
+  Mutex.use(({ parts, wrapContender }) => {
+    const contending = contention.contend(parts, name, options as ContenderOptions<unknown>)
+    return wrapContender === undefined ? contending : Effect.map(contending, wrapContender)
+  }) as Effect.Effect<Contender, InvalidName | InvalidConfig, Mutex | Scope.Scope | HookServices<R>>
 
 /**
  * Reads who owns the mutex at this instant, contenders of other implementations included.
@@ -635,7 +631,7 @@ export const events = (
   name: string,
   options?: EventsOptions
 ): Stream.Stream<OwnerEvent, StoreError | InvalidName | InvalidConfig, Mutex> =>
-  Stream.unwrap(Effect.map(Mutex, (mutex) => mutex.events(name, options)))
+  Stream.unwrap(Effect.map(Mutex, ({ parts }) => ownerWatch.events(parts, name, options)))
 
 /**
  * Takes the mutex from its owner, hands it to the first live waiter with a new fencing token, and returns the previous

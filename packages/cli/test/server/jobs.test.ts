@@ -12,7 +12,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: jobs", (i
       const name = freshName("jobs")
       const mutex = yield* openMutex(server)
       let runs = 0
-      const contender = yield* mutex.contend(name)
+      const contender = yield* Effect.provideService(Mutex.contend(name), Mutex.Mutex, mutex)
       yield* Effect.forkScoped(
         Leadership.runJobs(contender, [
           { name: "report", schedule: Leadership.cron("0 0 1 1 *"), run: Effect.sync(() => runs++) }

@@ -60,7 +60,7 @@ describe("beside Simba contenders", () => {
               const stock = yield* stockLeader({ ttl: 2000, transition: 1000, leads })
               yield* TestClock.adjust(phase)
               yield* start(Stream.runForEach(
-                us.events("m", { pollInterval, renewals: true }),
+                Stream.provideService(Mutex.events("m", { pollInterval, renewals: true }), Mutex.Mutex, us),
                 ({ _tag }) => Effect.sync(() => seen.push(_tag))
               ))
               yield* TestClock.adjust("20 seconds")

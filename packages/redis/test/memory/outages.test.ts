@@ -1,5 +1,5 @@
 /** What a server in trouble answers, and what a fail-over forgets. */
-import type * as Mutex from "@effect-simba/core/Mutex"
+import * as Mutex from "@effect-simba/core/Mutex"
 import { MutexStore } from "@effect-simba/core/MutexStore"
 import { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
 import { StreamClient } from "@effect-simba/core/streams"
@@ -88,7 +88,7 @@ describe("a server in trouble", () => {
       const us = yield* openFake("a")
       const them = yield* Scope.make()
       yield* Scope.provide((yield* openFake("b")).acquire("m"), them)
-      const contender = yield* us.contend("m")
+      const contender = yield* Effect.provideService(Mutex.contend("m"), Mutex.Mutex, us)
       yield* TestClock.adjust("5 seconds")
       yield* server.setErrorState("LOADING")
       const asked = Effect.gen(function*() {

@@ -8,13 +8,17 @@ import * as Queue from "effect/Queue"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { FencingToken } from "../../FencingToken.ts"
+import type { EventsOptions } from "../../Mutex.ts"
 import type { MutexName } from "../../MutexName.ts"
 import type { MutexState } from "../../MutexState.ts"
 import type { OwnerEvent } from "../../OwnerEvent.ts"
-import type { StoreError } from "../../SimbaError.ts"
+import type { InvalidConfig, InvalidName, StoreError } from "../../SimbaError.ts"
 import { endlessRetry, isTransient } from "../lease/storeFailure.ts"
+import { checked, mutexProblem } from "../nameRules.ts"
+import { positive } from "../optionChecks.ts"
 import type { AttemptContext } from "./attempt.ts"
 import type { HeldLease } from "./heldLease.ts"
+import type { LayerParts } from "./layerParts.ts"
 
 /** The answer to one look. The owner's lease ends at `end`, in milliseconds of the observer's monotonic clock. */
 interface Look {
@@ -227,6 +231,15 @@ export const make = Effect.fnUntraced(function*(
     }))
 })
 
+/** The watches of a layer, which the first follower makes. */
+export const ofLayer = (parts: LayerParts): Effect.Effect<Follow> =>
+  Effect.suspend(() =>
+    parts.follow !== undefined
+      ? Effect.succeed(parts.follow)
+      // Another fiber may have made them meanwhile
+      : Effect.map(Scope.provide(make(parts, parts.held), parts.scope), (follow) => parts.follow ??= follow)
+  ).pipe(Effect.provideContext(parts.services))
+
 /** A reader that is further behind loses the oldest events, and gets a gap instead. */
 const capacity = 128
 
@@ -241,19 +254,22 @@ export const serve = (reader: Reader, events: ReadonlyArray<OwnerEvent>): void =
   }
 }
 
+/** `Mutex.events`. */
 export const events = (
-  follow: Follow,
-  mutex: MutexName,
-  options: { readonly pollInterval: Duration.Duration; readonly renewals: boolean }
-): Stream.Stream<OwnerEvent, StoreError> =>
+  parts: LayerParts,
+  name: string,
+  options: EventsOptions = {}
+): Stream.Stream<OwnerEvent, StoreError | InvalidName | InvalidConfig> =>
   Stream.unwrap(Effect.gen(function*() {
-    const every = Duration.toMillis(options.pollInterval)
+    const mutex = yield* checked<MutexName>("mutex", mutexProblem)(name)
+    const every = Duration.toMillis(yield* positive("pollInterval", options.pollInterval ?? "1 second"))
+    const follow = yield* ofLayer(parts)
     const reader = yield* makeReader
     yield* follow(mutex, {
       on: (_, events) => Effect.sync(() => serve(reader, events)),
       refused: (cause) => Effect.asVoid(Queue.failCause(reader, cause)),
       nextLook: (_, now) => now + every,
-      renewals: options.renewals
+      renewals: options.renewals ?? false
     })
     return Stream.fromQueue(reader)
   }))

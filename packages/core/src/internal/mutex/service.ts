@@ -5,28 +5,26 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Random from "effect/Random"
 import * as Scope from "effect/Scope"
-import * as Stream from "effect/Stream"
 import type { Body } from "../../Lease.ts"
 import type { AcquireOptions, LeaseOptions, Mutex, Options } from "../../Mutex.ts"
 import * as MutexConfig from "../../MutexConfig.ts"
 import type { LeaseId, MutexName } from "../../MutexName.ts"
 import { MutexStore } from "../../MutexStore.ts"
 import { type AcquireError, AcquireTimeout, InvalidConfig, type InvalidName } from "../../SimbaError.ts"
-import * as contender from "../leadership/contender.ts"
 import * as log from "../log.ts"
 import { checked, mutexProblem } from "../nameRules.ts"
-import { margin, notNegative, positive, refuse } from "../optionChecks.ts"
+import { refuse } from "../optionChecks.ts"
 import { randomKey } from "../processIdentity.ts"
 import * as tracing from "../tracing.ts"
 import { acquire, acquireIfAvailable, type Restore } from "./acquire.ts"
 import type { Attempt } from "./attempt.ts"
 import type { HeldLease } from "./heldLease.ts"
 import * as heldLeases from "./heldLeases.ts"
+import type { LayerParts } from "./layerParts.ts"
 import { LeaseGroupImpl, LeaseImpl, protect } from "./leaseHandle.ts"
 import * as leaseOptions from "./leaseOptions.ts"
 import * as localQueue from "./localQueue.ts"
 import * as nestedLocks from "./nestedLocks.ts"
-import * as ownerWatch from "./ownerWatch.ts"
 
 const mutexName = checked<MutexName>("mutex", mutexProblem)
 
@@ -58,12 +56,6 @@ export const make = Effect.fnUntraced(function*(options: Options<unknown> = {}) 
     random: () => random.nextDoubleUnsafe()
   }
   const queues = yield* localQueue.make(context, leases, nextId)
-  const follow = yield* ownerWatch.make(context, (mutex) => {
-    const lease = queues.held(mutex)
-    if (lease !== undefined) leases.check(lease, leases.now())
-    return lease
-  })
-
   const attempt = (
     name: string,
     options: LeaseOptions<unknown> | undefined
@@ -164,16 +156,36 @@ export const make = Effect.fnUntraced(function*(options: Options<unknown> = {}) 
       )
     })
 
+  const acquireScoped = (name: string, options: AcquireOptions<unknown> | undefined) =>
+    Effect.uninterruptibleMask((restore) => Effect.flatMap(obtain(name, options, restore), inScope))
+
+  const acquireScopedIfAvailable = (name: string, options: LeaseOptions<unknown> | undefined) =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.flatMap(
+        obtainIfAvailable(name, options, restore),
+        (lease) => lease === undefined ? Effect.succeedNone : Effect.asSome(inScope(lease))
+      )
+    )
+
+  const parts: LayerParts = {
+    ...context,
+    scope: yield* Effect.scope,
+    services,
+    attempt,
+    acquire: acquireScoped,
+    acquireIfAvailable: acquireScopedIfAvailable,
+    held: (mutex) => {
+      const lease = queues.held(mutex)
+      if (lease !== undefined) leases.check(lease, leases.now())
+      return lease
+    },
+    follow: undefined
+  }
+
   const service: Mutex["Service"] = {
-    acquire: (name, options) =>
-      Effect.uninterruptibleMask((restore) => Effect.flatMap(obtain(name, options, restore), inScope)),
-    acquireIfAvailable: (name, options) =>
-      Effect.uninterruptibleMask((restore) =>
-        Effect.flatMap(
-          obtainIfAvailable(name, options, restore),
-          (lease) => lease === undefined ? Effect.succeedNone : Effect.asSome(inScope(lease))
-        )
-      ),
+    parts,
+    acquire: acquireScoped,
+    acquireIfAvailable: acquireScopedIfAvailable,
     withLock: (name, options) => (body) =>
       locked(
         name,
@@ -198,41 +210,10 @@ export const make = Effect.fnUntraced(function*(options: Options<unknown> = {}) 
             )
         )
       ),
-    contend: (name, options = {}) =>
-      Effect.gen(function*() {
-        const { mutex, terms: { isAlive, lease, ttl } } = yield* attempt(name, options)
-        // Of these terms, with the services of this moment
-        const own = { ...options, isAlive }
-        const pollInterval = yield* positive("pollInterval", options.pollInterval ?? "1 second")
-        const drainTimeout = yield* notNegative("drainTimeout", options.drainTimeout ?? "1 minute")
-        return yield* contender.make({
-          store,
-          follow,
-          mutex,
-          transition: Duration.subtract(lease, ttl),
-          margin: margin(lease),
-          pollInterval,
-          drainTimeout,
-          logLevel: options.logLevel ?? "Info",
-          recorder: leases.recorder,
-          acquire: service.acquire(mutex, own),
-          acquireIfAvailable: service.acquireIfAvailable(mutex, own)
-        })
-      }),
-    events: (name, options = {}) =>
-      Stream.unwrap(Effect.gen(function*() {
-        const mutex = yield* mutexName(name)
-        const pollInterval = yield* positive("pollInterval", options.pollInterval ?? "1 second")
-        return ownerWatch.events(follow, mutex, { pollInterval, renewals: options.renewals ?? false })
-      })),
     inspect: (name, options = {}) =>
       Effect.flatMap(mutexName(name), (mutex) => store.inspect(mutex, options.limit ?? 100)),
     list: store.list,
     forceRelease: (name) => Effect.flatMap(mutexName(name), (mutex) => store.forceRelease(mutex, confirmTimeout)),
-    jobs: {
-      look: (name) => Effect.flatMap(mutexName(name), (mutex) => store.jobs.look({ mutex, jobs: [] })),
-      steer: (name, order) => Effect.flatMap(mutexName(name), (mutex) => store.jobs.steer(mutex, order))
-    },
     owner: (name) => Effect.flatMap(mutexName(name), store.owner)
   }
   yield* Effect.forkScoped(Effect.forever(Effect.flatMap(

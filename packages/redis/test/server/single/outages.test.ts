@@ -1,4 +1,5 @@
 /** Outages of a real server. */
+import * as Mutex from "@effect-simba/core/Mutex"
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, Stream } from "effect"
 import { freshName, held, killConnections, openMutex, queued, quiet, RedisServer } from "../../support/harness.ts"
@@ -27,8 +28,8 @@ it.live("no outage ends in an unhandled rejection", () =>
       const [second, third] = yield* Effect.all([openMutex(server, options), openMutex(server, options)])
       const waiting = yield* Effect.forkScoped(Effect.exit(Effect.scoped(second.acquire(m))))
       const gone = yield* Effect.forkScoped(Effect.scoped(third.acquire(m)))
-      yield* Effect.forkScoped(Effect.exit(Stream.runDrain(mutex.events(m))))
-      const contention = yield* mutex.contend(freshName("outage"))
+      yield* Effect.forkScoped(Effect.exit(Stream.runDrain(Stream.provideService(Mutex.events(m), Mutex.Mutex, mutex))))
+      const contention = yield* Effect.provideService(Mutex.contend(freshName("outage")), Mutex.Mutex, mutex)
       yield* Effect.forkScoped(Effect.exit(contention.whileLeader(Effect.never)))
       yield* queued(server, m, 2)
       yield* server.pause

@@ -1,4 +1,5 @@
 /** What a server must allow, and which of its settings are left alone. */
+import * as Mutex from "@effect-simba/core/Mutex"
 import { BackendError } from "@effect-simba/core/SimbaError"
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream } from "effect"
@@ -28,8 +29,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("settings of the server"
       const letGo = yield* Deferred.make<void>()
       const holding = yield* Effect.forkScoped(other.withLock(m)(Deferred.await(letGo)))
       yield* held(server, m)
-      yield* Effect.forkScoped(Stream.runDrain(mutex.events(m)))
-      const contention = yield* mutex.contend(m)
+      yield* Effect.forkScoped(Stream.runDrain(Stream.provideService(Mutex.events(m), Mutex.Mutex, mutex)))
+      const contention = yield* Effect.provideService(Mutex.contend(m), Mutex.Mutex, mutex)
       yield* queued(server, m, 1)
       yield* mutex.inspect(m)
       yield* Stream.runDrain(mutex.list)

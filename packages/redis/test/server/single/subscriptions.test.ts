@@ -1,4 +1,5 @@
 /** What the connections of a layer cost, and what becomes of waiters when subscriptions are lost. */
+import * as Mutex from "@effect-simba/core/Mutex"
 import type { LeaseId } from "@effect-simba/core/MutexName"
 import { assert, it, layer } from "@effect/vitest"
 import { Deferred, Duration, Effect, Exit, Fiber, Scope, Stream } from "effect"
@@ -64,7 +65,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("subscriptions of a laye
         const letGo = yield* Deferred.make<void>()
         const holding = yield* Effect.forkScoped(other.withLock(m)(Deferred.await(letGo)))
         yield* held(server, m)
-        const contention = yield* mutex.contend(m)
+        const contention = yield* Effect.provideService(Mutex.contend(m), Mutex.Mutex, mutex)
         yield* queued(server, m, 1)
         yield* Deferred.succeed(letGo, undefined)
         yield* Fiber.join(holding)
@@ -121,7 +122,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("subscriptions of a laye
         yield* other.acquire(m)
         yield* mutex.acquire(freshName("held"))
         yield* Effect.forkScoped(Effect.scoped(mutex.acquire(m)))
-        yield* Effect.forkScoped(Stream.runDrain(mutex.events(m)))
+        yield* Effect.forkScoped(Stream.runDrain(Stream.provideService(Mutex.events(m), Mutex.Mutex, mutex)))
       }
       yield* Effect.forEach(names, (m) => queued(server, m, 1), { concurrency: 8 })
       assert.strictEqual((yield* connections(server, "budget")).length, 2)

@@ -65,13 +65,12 @@ export const make = (mutex: Mutex["Service"], { note }: Client): Mutex["Service"
         group.leases.forEach(granted)
         return group
       }),
-    contend: (name, options) =>
-      Effect.map(mutex.contend(name, options), (contender) =>
-        Object.create(contender, {
-          whileLeader: {
-            value: <A, E, R>(work: Body<A, E, R>, options?: WorkOptions) =>
-              contender.whileLeader(noted(work, granted), options)
-          }
-        }))
+    wrapContender: (contender) =>
+      Object.create(contender, {
+        whileLeader: {
+          value: <A, E, R>(work: Body<A, E, R>, options?: WorkOptions) =>
+            contender.whileLeader(noted(work, granted), options)
+        }
+      })
   }
 }

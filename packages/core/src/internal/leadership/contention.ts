@@ -1,0 +1,36 @@
+/** `Mutex.contend`: checks the options, and starts a contender on the parts of the layer. */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { Contender, Options } from "../../Contender.ts"
+import type { InvalidConfig, InvalidName } from "../../SimbaError.ts"
+import type { LayerParts } from "../mutex/layerParts.ts"
+import * as ownerWatch from "../mutex/ownerWatch.ts"
+import { margin, notNegative, positive } from "../optionChecks.ts"
+import * as contender from "./contender.ts"
+
+export const contend = (
+  parts: LayerParts,
+  name: string,
+  options: Options<unknown> = {}
+): Effect.Effect<Contender, InvalidName | InvalidConfig, Scope.Scope> =>
+  Effect.gen(function*() {
+    const { mutex, terms: { isAlive, lease, ttl } } = yield* parts.attempt(name, options)
+    // Of these terms, with the services of this moment
+    const own = { ...options, isAlive }
+    const pollInterval = yield* positive("pollInterval", options.pollInterval ?? "1 second")
+    const drainTimeout = yield* notNegative("drainTimeout", options.drainTimeout ?? "1 minute")
+    return yield* contender.make({
+      store: parts.store,
+      follow: yield* ownerWatch.ofLayer(parts),
+      mutex,
+      transition: Duration.subtract(lease, ttl),
+      margin: margin(lease),
+      pollInterval,
+      drainTimeout,
+      logLevel: options.logLevel ?? "Info",
+      recorder: parts.recorder,
+      acquire: parts.acquire(mutex, own),
+      acquireIfAvailable: parts.acquireIfAvailable(mutex, own)
+    })
+  })

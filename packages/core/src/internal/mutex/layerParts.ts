@@ -1,0 +1,38 @@
+/**
+ * What contenders, observers and the operations of jobs use of a layer. They are functions on these parts and not methods of
+ * its service, so that the bundle of a program that only locks has none of them.
+ */
+import type * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
+import type { Lease } from "../../Lease.ts"
+import type { AcquireOptions, LeaseOptions } from "../../Mutex.ts"
+import type { MutexName } from "../../MutexName.ts"
+import type { AcquireError, InvalidConfig, InvalidName, RequestError } from "../../SimbaError.ts"
+import type { Attempt, AttemptContext } from "./attempt.ts"
+import type { HeldLease } from "./heldLease.ts"
+import type { Follow } from "./ownerWatch.ts"
+
+export interface LayerParts extends AttemptContext {
+  /** Of the layer itself. */
+  readonly scope: Scope.Scope
+  readonly services: Context.Context<never>
+  /** The checked form of a request. */
+  readonly attempt: (
+    name: string,
+    options: LeaseOptions<unknown> | undefined
+  ) => Effect.Effect<Attempt, InvalidName | InvalidConfig>
+  readonly acquire: (
+    name: string,
+    options: AcquireOptions
+  ) => Effect.Effect<Lease, AcquireError, Scope.Scope>
+  readonly acquireIfAvailable: (
+    name: string,
+    options: LeaseOptions
+  ) => Effect.Effect<Option.Option<Lease>, RequestError, Scope.Scope>
+  /** The lease that a fiber of this layer holds, checked by the clock. */
+  readonly held: (mutex: MutexName) => HeldLease | undefined
+  /** The watches of owners, once somebody has followed one. */
+  follow: Follow | undefined
+}
