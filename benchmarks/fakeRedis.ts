@@ -41,7 +41,7 @@ const rate = async (call: (at: number) => Promise<unknown>): Promise<number> => 
     while (performance.now() < end) {
       await call(at)
       calls++
-      // Without a socket nothing else lets the clock be looked at
+      // Without a socket nothing else lets the clock be read
       if (calls % 1000 === 0) await new Promise((resolve) => setImmediate(resolve))
     }
   }))

@@ -1,5 +1,5 @@
 /**
- * Ours, the peers and the raw limit side by side. `README.md` says what is measured.
+ * effect-simba, the peers and the raw limit side by side. `README.md` says what is measured.
  *
  *     pnpm bench --compare <commit> <commit> [--quick] [--only id,id] [--repetitions n]
  *     pnpm bench --profile id,id
@@ -26,7 +26,7 @@ import { sizes } from "./work/size.ts"
 const { positionals, values: options } = parseArgs({
   allowPositionals: true,
   options: {
-    /** Two commits in turn, the first against the second, instead of ours against raw and the peers. */
+    /** Two commits in turn, the first against the second, instead of effect-simba against raw and the peers. */
     compare: { type: "boolean", default: false },
     /** Measures the parts of the time of these rows, instead of the rows; `all` stands for all of them. */
     profile: { type: "string" },
@@ -36,7 +36,7 @@ const { positionals, values: options } = parseArgs({
     json: { type: "boolean", default: false },
     /** The ids of the rows that are wanted; also `size`, `growth` and `latency`. */
     only: { type: "string" },
-    /** How often each workload is repeated; five times, or three in a quick run, unless told. */
+    /** How often each workload is repeated; five times, or three in a quick run, by default. */
     repetitions: { type: "string" },
     /** Without the charts of growth and of free mutexes over a link: the last ones stay. */
     "no-charts": { type: "boolean", default: false },

@@ -15,6 +15,9 @@ import { charts as rowCharts, works } from "./lib/suite.ts"
 import { markdownOf, markdownOfProfile } from "./lib/table.ts"
 import type { StreamRow } from "./streams/rows.ts"
 
+/** The results name the contestants, of which the page calls this library by its name. */
+const named = (text: string): string => text.replace(/\bours\b/g, "effect-simba")
+
 const page = new URL("../docs/performance.md", import.meta.url)
 const folder = new URL("./results/", import.meta.url)
 const read = (file: string) => readFile(new URL(file, folder), "utf8")
@@ -48,7 +51,7 @@ const rows = results.rows.filter(({ id }) => !isForCharts.has(id))
 
 const tables = () => [summary(rows), ...rows.map((row) => `### ${row.title}\n\n${markdownOf(row)}`)].join("\n\n")
 
-/** Each figure of ours beside raw's: they say which part of the time is whose. */
+/** Each figure of effect-simba beside raw's: they say which part of the time is whose. */
 const profiles = () =>
   results.profiles?.map((profile) => `${markdownOfProfile(profile)}\n\nTaken ${profile.at.slice(0, 10)}.`).join(
     "\n\n"
@@ -137,7 +140,7 @@ const soak = async () => {
   ].join(" ")
 }
 
-/** Ours beside raw: a line for each row. */
+/** effect-simba beside raw: a line for each row. */
 const summary = (rows: ReadonlyArray<Row>) => {
   const middle = (quartiles: readonly [number, number] | undefined) => quartiles?.join(" to ") ?? ""
   const both = (row: Row, column: string) => {
@@ -166,7 +169,7 @@ const summary = (rows: ReadonlyArray<Row>) => {
   ].join("\n")
 }
 
-/** What ours takes longer than raw for each operation, in microseconds, where a row says how long one takes. */
+/** What effect-simba takes longer than raw for each operation, in microseconds, where a row says how long one takes. */
 const addedMicros = ({ id, ours, raw, unit }: Row): number | undefined =>
   unit === "ms" && id.startsWith("handoff-")
     ? 1000 * (ours - raw)
@@ -179,7 +182,7 @@ const addedCpu = ({ columns }: Row): number | undefined => {
   return values?.["ours"] === undefined || values["raw"] === undefined ? undefined : values["ours"] - values["raw"]
 }
 
-/** A fast machine makes raw faster, and leaves to ours what it adds. */
+/** A fast machine makes raw faster, and leaves to effect-simba what it adds. */
 const added = () => {
   const lines = results.rows.filter((row) => row.against === undefined && !isForCharts.has(row.id)).flatMap((row) => {
     const [micros, cpu] = [addedMicros(row), addedCpu(row)]
@@ -205,7 +208,7 @@ const draw = async () => {
   for (const file of await readdir(folder)) {
     if (file.endsWith(".svg")) await rm(new URL(file, folder))
   }
-  for (const chart of all) await writeFile(new URL(`${chart.id}.svg`, folder), svg(chart))
+  for (const chart of all) await writeFile(new URL(`${chart.id}.svg`, folder), named(svg(chart)))
   return [
     ...results.chartsAt === undefined
       ? []
@@ -238,7 +241,7 @@ for (const [name, make] of Object.entries(generated)) {
   const from = text.indexOf(begin)
   const to = text.indexOf(end)
   if (from < 0 || to < from) throw new Error(`docs/performance.md lacks ${begin} or ${end}`)
-  text = `${text.slice(0, from + begin.length)}\n\n${make()}\n\n${text.slice(to)}`
+  text = `${text.slice(0, from + begin.length)}\n\n${named(make())}\n\n${text.slice(to)}`
 }
 await writeFile(page, text)
 await format(page)

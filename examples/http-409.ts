@@ -1,5 +1,5 @@
 /**
- * A web service that answers 409 while another request, of any process, makes the same report.
+ * A web service that returns 409 while another request, of any process, makes the same report.
  *
  *     node examples/http-409.ts
  *     REDIS_URL=redis://localhost:6379 PORT=3001 node examples/http-409.ts
@@ -26,7 +26,7 @@ const Reports = HttpRouter.add(
       onSome: (report) => HttpServerResponse.jsonUnsafe(report)
     })
   }).pipe(
-    // Redis does not answer, or the lease was lost: the client may try again
+    // Redis does not reply, or the lease was lost: the client may try again
     Effect.catchTag(
       ["BackendError", "LeaseLost", "ProtocolError"],
       (error) =>

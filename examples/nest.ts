@@ -1,5 +1,5 @@
 /**
- * Nest, without Effect: an answer 409 while another request of any process makes the same report, work that one process
+ * Nest, without Effect: a response 409 while another request of any process makes the same report, work that one process
  * does every second, and a health endpoint.
  *
  *     node examples/nest.ts

@@ -39,5 +39,5 @@ const program = Effect.gen(function*() {
 
 const Live = Layer.mergeAll(Sums.layer, RedisStreams.layerFromEnv({ service: "orders" }), NodeServices.layer)
 
-// A signal interrupts the program: all data streams are revoked, and given back before the process ends
+// A signal interrupts the program: all data streams are revoked, and yielded before the process ends
 if (import.meta.main) NodeRuntime.runMain(Effect.provide(program, Live))

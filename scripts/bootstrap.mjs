@@ -13,7 +13,7 @@ import { postgresProgram, systemEnvironment } from "./lib/system.mjs"
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const windows = process.platform === "win32"
-// Both run this package's script `test`: `npm test` is for everything, `pnpm test` for an answer at once.
+// Both run this package's script `test`: `npm test` is for everything, `pnpm test` for a quick result.
 const isPnpm = basename(process.env.npm_execpath ?? "").startsWith("pnpm")
 const tasks = {
   test: isPnpm ? "test:memory" : "test:all",

@@ -59,7 +59,7 @@ const reached = (start, importsOf, seen = new Set()) => {
 /** Packages that read files beside their own. */
 const unbundled = /^wasmoon-lua5\.1$/
 
-/** The folder of the package that a module belongs to, if another than ours. */
+/** The folder of the package that a module belongs to, unless it is this one. */
 const foreignFolder = (id) => /^.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/.exec(id)?.[0]
 
 /** What the bin names: it lets Node keep the compiled program for the next start. */

@@ -10,7 +10,7 @@ import { docBlocks, pages } from "./lib/doc-blocks.mjs"
 import { undocumented } from "./lib/documented.mjs"
 import { outsideBarrels, packageFolders, ports, publicModules, root, shown, unstable } from "./lib/workspace.mjs"
 
-// Below a folder whose packages are those of an application that uses ours
+// Below a folder whose packages are those of an application that uses effect-simba
 const folder = join(root, "examples/node_modules/.cache/doc-snippets")
 
 rmSync(folder, { recursive: true, force: true })

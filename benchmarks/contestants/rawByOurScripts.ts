@@ -1,4 +1,4 @@
-/** ioredis alone with the scripts and the messages of ours: what a hand-off by our protocol costs without Effect. */
+/** ioredis alone with the scripts and the messages of effect-simba: what a hand-off by our protocol costs without Effect. */
 import { Redis } from "ioredis"
 import { createHash } from "node:crypto"
 import { acquireAndRelease, keys } from "../../packages/redis/test/support/mutexProtocol.ts"
@@ -20,7 +20,7 @@ export const open = async ({ leaseMillis, url }: Connect): Promise<Locks> => {
     const [id, kind, , token, , period] = message.split("@@") as [string, ...Array<string>]
     if (kind === "released") waiting.get(id)?.(token!, Number(period))
   })
-  /** Layers that keep their channel, as ours do. */
+  /** Layers that keep their channel, as effect-simba do. */
   const unused: Array<string> = []
   let [layers, ids] = [0, 0]
 

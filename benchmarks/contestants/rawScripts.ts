@@ -22,7 +22,7 @@ redis.call('ZADD', KEYS[2], 'NX', redis.call('TIME')[1], ARGV[1])
 return redis.call('PTTL', KEYS[1]) + 10 * redis.call('ZRANK', KEYS[2], ARGV[1])
 `
 
-/** KEYS key, queue. ARGV id, lease ms. Gives the lock to the next in the queue, and tells it. */
+/** KEYS key, queue. ARGV id, lease ms. Gives the lock to the next in the queue, and notifies it. */
 export const handOver = `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then
   return 0
@@ -37,7 +37,7 @@ end
 return 1
 `
 
-/** KEYS keys. ARGV lease ms, then the id of each. Answers those that were lost. */
+/** KEYS keys. ARGV lease ms, then the id of each. Returns those that were lost. */
 export const renew = `
 local lost = {}
 for i, key in ipairs(KEYS) do

@@ -21,7 +21,7 @@ export interface Agent {
   /** Connects, unless it is connected in this very way. */
   readonly connect: (request: Connect) => Effect.Effect<void, AgentError>
   readonly disconnect: Effect.Effect<void, AgentError>
-  /** Who is to be told when one of its contenders has been granted a mutex. */
+  /** Who is notified when one of its contenders has been granted a mutex. */
   readonly tell: (others: ReadonlyArray<Agent>) => void
   readonly hear: () => void
   readonly kill: Effect.Effect<void>

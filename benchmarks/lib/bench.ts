@@ -66,9 +66,9 @@ export interface Bench {
   readonly pace: Pace
   readonly server: Server
   readonly admin: Redis
-  /** Everybody, in the order of the tables: ours, raw, then the peers, each at its defaults and at its fastest. */
+  /** Everybody, in the order of the tables: effect-simba, raw, then the peers, each at its defaults and at its fastest. */
   readonly everybody: ReadonlyArray<Entrant>
-  /** Ours, raw, and the three peers that were fastest in the last full run, each at its better setting. */
+  /** effect-simba, raw, and the three peers that were fastest in the last full run, each at its better setting. */
   readonly closest: ReadonlyArray<Entrant>
   /** Peers that could not be installed, with the reason. */
   readonly missing: ReadonlyArray<Outcome<never>>
@@ -84,7 +84,7 @@ export interface Bench {
   ) => Effect.Effect<Agent, AgentError, Scope.Scope>
   /**
    * Rounds in which each entrant is measured once, beginning with another one each time. Peers are measured five times
-   * at most, unless told.
+   * at most, by default.
    */
   readonly rounds: <A>(
     entrants: ReadonlyArray<Entrant>,
@@ -127,7 +127,7 @@ const takingTurns = (drop: (entrant: Entrant) => Effect.Effect<void>): Bench["ro
           Effect.exit
         )
         if (Exit.isSuccess(exit)) samples[index]!.push(exit.value)
-        // Without ours or raw there is nothing to compare
+        // Without effect-simba or raw there is nothing to compare
         else if (entrant.role === "ours" || entrant.role === "raw") return yield* Effect.die(Cause.squash(exit.cause))
         else {
           failures[index] = String(Cause.squash(exit.cause)).slice(0, 300)
@@ -144,7 +144,7 @@ const peerEntrants = ({ fast, name }: Peer, pace: Pace): ReadonlyArray<Entrant> 
   ...(pace.isQuick ? [] : [entrant(`${name} (${fast})`, "peer", name, { setting: "fast" })])
 ]
 
-/** Two commits in the places of ours and of raw. */
+/** Two commits in the places of effect-simba and of raw. */
 export interface Compared {
   readonly ours: { readonly commit: string; readonly root: string }
   readonly against: { readonly commit: string; readonly root: string }
@@ -165,7 +165,7 @@ export const startServer = Effect.gen(function*() {
   return { admin, server }
 })
 
-/** Until a full run has told them apart, all peers are close. */
+/** Until a full run has ranked them, all peers count as close. */
 const closestOf = (everybody: ReadonlyArray<Entrant>, earlier: ReadonlyArray<Row>): ReadonlyArray<Entrant> => {
   const hasRoom = new Map(everybody.filter(({ role }) => role === "peer").map(({ contestant }) => [contestant, true]))
   const row = earlier.find(({ id }) => id === "handoff-10")

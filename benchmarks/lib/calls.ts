@@ -53,7 +53,7 @@ export interface Asked {
   readonly request: unknown
 }
 
-/** The id of a message that answers nothing: one of its contenders has been granted a mutex. */
+/** The id of a message that returns nothing: one of its contenders has been granted a mutex. */
 export const grantedId = -1
 
 export type Answered =

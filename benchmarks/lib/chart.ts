@@ -19,7 +19,7 @@ export interface Chart {
 const width = 790
 const height = 420
 const edge = { left: 78, right: 270, top: 44, bottom: 52 }
-// Told apart by people who see few colours, and by dashes besides
+// Distinguishable for people who see few colours, and by dashes besides
 const colours = ["#0b61a4", "#d1495b", "#2e8b57", "#b8860b", "#6a4c93", "#5c6770", "#008b8b", "#a0522d"]
 const dashes = ["", "6 3", "2 3", "8 3 2 3"]
 

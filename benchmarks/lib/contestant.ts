@@ -1,20 +1,20 @@
-/** What every contestant can be asked to do: ours, the raw limit, and the peers alike. */
+/** What every contestant can be asked to do: effect-simba, the raw limit, and the peers alike. */
 import type { Effect, Scope } from "effect"
 
 /** What a session is opened with. */
 export interface Connect {
   readonly url: string
-  /** Ours only: the server is a node of a Cluster. */
+  /** effect-simba only: the server is a node of a Cluster. */
   readonly isCluster: boolean
-  /** How long a lock lives without renewal, in the contestant's own terms: `ttl + transition` of ours. */
+  /** How long a lock lives without renewal, in the contestant's own terms: `ttl + transition` of effect-simba. */
   readonly leaseMillis: number
   /** Peers only: as they come, or at their fastest sensible setting. */
   readonly setting: "default" | "fast"
-  /** Ours only, in milliseconds: how long a turn serves fiber after fiber of a process; the default where there is none. */
+  /** effect-simba only, in milliseconds: how long a turn serves fiber after fiber of a process; the default where there is none. */
   readonly localTurn?: number | undefined
   /**
    * Raw only. `direct`: a waiter believes the message of its grant. `confirmed`: it asks the server, and believes the
-   * reply. `ours`: raw sends the scripts of ours, and believes its messages.
+   * reply. `ours`: raw sends the scripts of effect-simba, and believes its messages.
    */
   readonly protocol: "direct" | "confirmed" | "ours"
 }
@@ -37,12 +37,12 @@ export interface Pairs {
 export interface ContendRequest {
   readonly name: string
   readonly contenders: number
-  /** How many places in the queue of the fleet they have between them: in ours, one for each `Mutex` layer. */
+  /** How many places in the queue of the fleet they have between them: in effect-simba, one for each `Mutex` layer. */
   readonly places: number
   /** How many mutexes they want, the same number of contenders for each. */
   readonly mutexes: number
   readonly holdMillis: number
-  /** Whether others have to be told of each grant, since they contend in another process. */
+  /** Whether others have to be notified of each grant, since they contend in another process. */
   readonly announces: boolean
 }
 
@@ -74,7 +74,7 @@ export interface Session {
     request: ContendRequest,
     onGrant: () => void
   ) => Effect.Effect<Contending, unknown, Scope.Scope>
-  /** Ours only: waits for all of them, as waiters or as contenders, until the scope closes. */
+  /** effect-simba only: waits for all of them, as waiters or as contenders, until the scope closes. */
   readonly stand?: (names: ReadonlyArray<string>, as: Stance) => Effect.Effect<void, unknown, Scope.Scope>
   /** Holds all of them, renewed, until the scope closes. */
   readonly hold: (names: ReadonlyArray<string>) => Effect.Effect<void, unknown, Scope.Scope>
@@ -85,7 +85,7 @@ export interface Contestant {
 }
 
 /**
- * Whoever has let go asks again only when somebody else has been granted the mutex. Otherwise it would be quicker than
+ * A contender that has released asks again only when somebody else has been granted the mutex. Otherwise it would be quicker than
  * most who wait, and there would be no hand-off to measure.
  */
 export class Turns {

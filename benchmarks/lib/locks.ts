@@ -90,7 +90,7 @@ const contend = (locks: Locks, request: ContendRequest, onGrant: () => void) => 
       failures = 0
       return taken
     }),
-    // Whoever still waits would take the others' turn in the next round; peers that cannot be stopped wait in vain
+    // Contenders that still wait would take the others' turn in the next round; peers that cannot be stopped wait in vain
     stop: Effect.promise(() => {
       isOver = true
       turns.granted()

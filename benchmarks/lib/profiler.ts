@@ -81,7 +81,7 @@ const countWrites = () => {
   }
 }
 
-/** Begins, and answers how to end. */
+/** Starts, and returns how to end. */
 export const start = async (): Promise<() => Promise<Profiled>> => {
   const session = new Session()
   session.connect()

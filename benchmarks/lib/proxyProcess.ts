@@ -41,7 +41,7 @@ const count = (parts: ReadonlyArray<Buffer>) => {
 
 /**
  * Passes chunks on when they are due. Timers are no finer than a millisecond, so the last two before that are spent
- * looking at the clock.
+ * reading the clock.
  */
 class Line {
   private readonly held: Array<{ readonly due: number; readonly chunk: Buffer }> = []

@@ -19,7 +19,7 @@ export interface Column {
   readonly values: Readonly<Record<string, number>>
 }
 
-/** Ours beside the raw limit: medians of the repetitions, and their ratio. */
+/** effect-simba beside the raw limit: medians of the repetitions, and their ratio. */
 export interface Row {
   readonly id: string
   readonly title: string
@@ -36,7 +36,7 @@ export interface Row {
   readonly repetitions: number
   readonly others: ReadonlyArray<Other>
   readonly details: Readonly<Record<string, unknown>>
-  /** Share of the machine's CPU time that its host gave to others meanwhile. */
+  /** Share of the machine's CPU time that its host used for others meanwhile. */
   readonly stolen?: number
 }
 
@@ -84,7 +84,7 @@ const spreadOf = (values: ReadonlyArray<number>) => {
 }
 
 /**
- * A row from what each entrant's repetitions came to. `over` makes one value of them; the median unless told. A ratio of
+ * A row from what each entrant's repetitions came to. `over` makes one value of them; the median by default. A ratio of
  * medians is the median of ratios within the same repetition, which a slower minute of the machine does not change.
  */
 export const make = <A>(

@@ -1,4 +1,4 @@
-/** CPU time that a virtual machine wanted and its host gave to others: what was measured meanwhile is too slow. */
+/** CPU time that a virtual machine wanted and its host used for others: what was measured meanwhile is too slow. */
 import { Effect } from "effect"
 import { readFile } from "node:fs/promises"
 
@@ -7,7 +7,7 @@ interface Ticks {
   readonly all: number
 }
 
-/** Linux tells; nobody else does. */
+/** Only Linux reports it. */
 const ticks = Effect.promise(async (): Promise<Ticks | undefined> => {
   const text = await readFile("/proc/stat", "utf8").catch(() => "")
   const [user, nice, system, idle, iowait, irq, softirq, stolen] =

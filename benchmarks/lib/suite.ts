@@ -15,7 +15,7 @@ import type { RowChart } from "./rowChart.ts"
 
 export interface Work {
   readonly id: string
-  /** Whether two commits can take the places of ours and of raw. */
+  /** Whether two commits can take the places of effect-simba and of raw. */
   readonly comparesCommits?: true
   /** A point of a chart, which the page does not show as a table. */
   readonly isForCharts?: true
@@ -130,7 +130,7 @@ const contenders = "contenders for one mutex"
 const latency = "ms added to a round trip, 10 contenders"
 const [ms, holders] = ["ms, p50", "holders/s"]
 
-/** Hand-off and throughput, ours and raw beside the peers that are closest. */
+/** Hand-off and throughput, effect-simba and raw beside the peers that are closest. */
 export const charts: ReadonlyArray<RowChart> = [
   {
     id: "handoff-by-contenders",

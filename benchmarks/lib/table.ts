@@ -27,7 +27,7 @@ export const aligned = (lines: ReadonlyArray<ReadonlyArray<string>>): string => 
 /** A run from before the quartiles has the smallest and the largest. */
 const intervalOf = (row: Row) => row.quartiles === undefined ? "spread" : "middle half"
 
-/** What one entrant came to. `verdict` compares ours with it. */
+/** What one entrant came to. `verdict` compares effect-simba with it. */
 const cellsOf = (row: Row, name: string, value: Omit<Other, "role" | "name">): ReadonlyArray<string> => [
   name,
   value.value === undefined ? `failed: ${value.failure?.split("\n")[0]?.slice(0, 60) ?? ""}` : number(value.value),
@@ -88,7 +88,7 @@ export const markdownOf = (row: Row): string => {
   return remark === undefined ? table : `${table}\n\n${remark}.`
 }
 
-/** Ours beside raw, part by part. */
+/** effect-simba beside raw, part by part. */
 export const markdownOfProfile = ({ each, figures, title }: Profile): string =>
   [
     `| ${title}, for each ${each} | ours | raw |`,

@@ -1,4 +1,4 @@
-/** A consumer of data streams as a process of its own, which says what happens and answers questions. */
+/** A consumer of data streams as a process of its own, which reports what happens and replies to questions. */
 import { StreamClient, StreamLease, StreamMessages, StreamMetrics } from "@effect-simba/core/streams"
 import { IoRedis } from "@effect-simba/redis"
 import { RedisStreams } from "@effect-simba/redis/streams"

@@ -12,13 +12,13 @@ const file = fileURLToPath(new URL("./consumer.ts", import.meta.url))
 
 export interface Consumer {
   readonly said: ReadonlyArray<Said>
-  /** Waits until it has said something of which this is true, and answers it. */
+  /** Waits until it has said something of which this is true, and returns it. */
   readonly until: (what: string, is: (said: Said) => boolean) => Effect.Effect<Said>
   readonly usage: Effect.Effect<Usage>
   readonly tally: Effect.Effect<Tally>
-  /** Closes it in order. Answers how long that took, in milliseconds. */
+  /** Closes it in order. Returns how long that took, in milliseconds. */
   readonly close: Effect.Effect<number>
-  /** Answers the instant before it. */
+  /** Returns the instant before it. */
   readonly kill: Effect.Effect<number>
 }
 

@@ -67,7 +67,7 @@ const scaleRow = (
 /** The bounds hold for ten thousand data streams. */
 const boundOf = (count: number, bound: number) => count === 10_000 ? bound : undefined
 
-/** From the request to close until all data streams are given back. A successor tells which failures were counted. */
+/** From the request to close until all data streams are yielded. A successor reports which failures were counted. */
 export const close = (server: Server, count: number) =>
   Effect.scoped(Effect.gen(function*() {
     const service = freshService("close")

@@ -16,7 +16,7 @@ interface Counted {
 const windows = 5
 
 /**
- * Whoever of ours comes while a grant is not confirmed looks once more, up to twice the confirm period of 1.5 s later.
+ * A contender of effect-simba that comes while a grant is not confirmed polls once more, up to twice the confirm period of 1.5 s later.
  * Where hundreds come at once, that is part of their coming and not of the hand-offs.
  */
 const calmMillis = (contenders: number) => contenders > 100 ? 3000 : 0

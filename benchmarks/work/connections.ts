@@ -13,7 +13,7 @@ const connected = (bench: Bench) =>
     (list) => String(list).trim().split("\n").length
   )
 
-/** Ours has a queue for each mutex, and raw a channel for each waiter, so that it can be seen that all of them wait. */
+/** effect-simba has a queue for each mutex, and raw a channel for each waiter, so that it can be seen that all of them wait. */
 const waiting = (bench: Bench, entrant: Entrant): Effect.Effect<ReadonlyArray<unknown>> =>
   Effect.promise(() => entrant.role === "ours" ? bench.admin.keys("simba:*:contender") : bench.admin.pubsub("CHANNELS"))
 

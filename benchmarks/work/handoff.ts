@@ -9,7 +9,7 @@ import * as Proxy from "../lib/proxy.ts"
 import * as Row from "../lib/row.ts"
 import { median, quantile, rounded } from "../lib/statistics.ts"
 
-/** Long enough for whoever has just released to be queued again. */
+/** Long enough for the contender that has just released to be queued again. */
 export const holdMillis = 2
 
 /** Time for all of them to be in the queue. */
@@ -34,7 +34,7 @@ export interface Contended extends HandOffs {
   readonly cpuMicros: number
 }
 
-/** Watches contenders for some milliseconds. `during` may look at more at either end. */
+/** Watches contenders for some milliseconds. `during` may measure more at either end. */
 export type Watch = (
   millis: number,
   during?: (wait: Effect.Effect<void>) => Effect.Effect<void>
@@ -116,10 +116,10 @@ const row = (bench: Bench, id: string, title: string, outcomes: ReadonlyArray<Ou
   return Row.make(bench, head, outcomes, p50, details(outcomes), Row.overMeasured, [p99(outcomes), cpu(outcomes)])
 }
 
-/** What the round trip costs by which a waiter learns that what it was told is so. */
+/** The cost of the round trip by which a waiter verifies its message. */
 const confirming = variantOf(raw, "raw, confirmed by a reply", { protocol: "confirmed" })
 
-/** Its distance to raw is the cost of our protocol, and the distance of ours to it the cost of the library and Effect. */
+/** Its distance to raw is the cost of our protocol, and the distance of effect-simba to it the cost of the library and Effect. */
 const byOurScripts = variantOf(raw, "raw, by our scripts and messages", { protocol: "ours" })
 
 export interface Setup {
@@ -174,7 +174,7 @@ export const throughput = (setup: Setup) =>
     return Row.make(bench, head, outcomes, rate, details(outcomes), median, [cpu(outcomes)])
   })
 
-/** What a Cluster adds: ours there against ours on one server. The names are spread over the primaries. */
+/** What a Cluster adds: effect-simba there against effect-simba on one server. The names are spread over the primaries. */
 export const handoffOnCluster = Effect.fnUntraced(function*(bench: Bench) {
   const { nodes } = yield* RedisServer.cluster()
   yield* Effect.addFinalizer(() => Effect.ignore(bench.disconnectAll))

@@ -19,10 +19,10 @@ export const inProcessPairs = Effect.fnUntraced(function*(
   return yield* agent.ask("pairs", asked)
 })
 
-/** Ours as it comes: the fibers of a turn hand the lease on. */
+/** effect-simba as it comes: the fibers of a turn hand the lease on. */
 export const handingOver: Entrant = ours
 
-/** Every lease from Redis: released, granted to the next in the queue, and told. */
+/** Every lease from Redis: released, granted to the next in the queue, and published. */
 export const queueing: Entrant = { ...raw, variant: "queued" }
 
 const free = variantOf(raw, `raw, ${fibers} free mutexes`, {})

@@ -1,4 +1,4 @@
-/** The parts of the time of a hand-off, or of an acquire with its release, for ours and for raw. */
+/** The parts of the time of a hand-off, or of an acquire with its release, for effect-simba and for raw. */
 import { Effect, type Scope } from "effect"
 import type { Redis } from "ioredis"
 import type { Agent, AgentError } from "../lib/agent.ts"
@@ -15,7 +15,7 @@ interface Work {
   readonly each: string
   readonly processes?: number
   readonly entrant: Entrant
-  /** Works for so many milliseconds, and answers how often. */
+  /** Works for so many milliseconds, and returns how often. */
   readonly run: (
     agents: ReadonlyArray<Agent>,
     variant: string

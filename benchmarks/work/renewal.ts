@@ -28,7 +28,7 @@ interface Renewed {
   readonly stallMillis: number
 }
 
-/** Whatever renews a key: its script calls one of these for each. `SET` and `PEXPIRE` of nobody else fall in between. */
+/** All commands that renew a key: its script calls one of these for each. `SET` and `PEXPIRE` of nobody else fall in between. */
 const renewing = /^cmdstat_(?:pexpire|set):calls=(\d+)/gm
 
 const renewals = (admin: Redis) =>

@@ -47,7 +47,7 @@ export const uncontended = Effect.fnUntraced(function*(bench: Bench, inFlight: n
   )
 })
 
-/** Ours with a tracer that keeps what it is given, and metrics that are read each second; against ours without. */
+/** effect-simba with a tracer that keeps what it is given, and metrics that are read each second; against effect-simba without. */
 export const traced = Effect.fnUntraced(function*(bench: Bench) {
   const { millis, repetitions } = brief(bench.pace)
   const entrants: ReadonlyArray<Entrant> = [

@@ -11,7 +11,7 @@ type Store = MutexStore.MutexStore["Service"]
 
 type Command = (...args: ReadonlyArray<unknown>) => Effect.Effect<unknown>
 
-/** The store of one worker. Once the worker is dead, no command gets through, and none is answered. */
+/** The store of one worker. Once the worker is dead, no command gets through, and none gets a reply. */
 export const mortal = (store: Store, isDead: () => boolean): Store => {
   const whileAlive = (command: Command): Command => (...args) =>
     Effect.suspend(() => isDead() ? Effect.never : command(...args))

@@ -14,7 +14,7 @@ import { root } from "../../scripts/lib/workspace.mjs"
 import { isStarter, runAlone } from "./processes.mjs"
 import { runProgram } from "./programs.mjs"
 
-// Below a folder whose packages are those of an application that uses ours
+// Below a folder whose packages are those of an application that uses effect-simba
 const folder = join(root, "examples/node_modules/.cache/doc-programs")
 rmSync(folder, { recursive: true, force: true })
 mkdirSync(folder, { recursive: true })

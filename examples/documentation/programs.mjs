@@ -19,7 +19,7 @@ const worldOf = (module) => {
 const step = "5 seconds"
 const steps = 400
 
-/** A program that waits for ever is interrupted after half an hour of virtual time. A failure that it shows is its result. */
+/** A program that waits forever is interrupted after half an hour of virtual time. A failure that it shows is its result. */
 export const runProgram = (program, module, onLine) => {
   const logger = Logger.make(({ message }) => onLine([message].flat().map(String).join(" ")))
   const played = Effect.gen(function*() {

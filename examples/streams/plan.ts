@@ -30,7 +30,7 @@ export const options = {
   gracePeriod: "2 seconds"
 } as const
 
-/** Longer than the default, because a busy machine answers late. */
+/** Longer than the default, because a busy machine replies late. */
 export const commandTimeout = "5 seconds"
 
 /** The demo judges what has happened by then. It takes a fraction of that. */

@@ -18,7 +18,7 @@ it.effect("scheduled-jobs.ts runs its jobs on one node, and each as often as it 
     const done = yield* shop.done
     const count = (what: string) =>
       done.filter((line) => line.startsWith(what)).length
-    // The other node's pause begins anew; what is once per period does not
+    // The other node's pause begins again; what is once per period does not
     // A new cron job makes up for nothing: its one report is that of the first full minute
     assert.deepStrictEqual([count("expired"), count("imported"), count("reported")], [10, 3, 1])
     yield* Effect.forEach(nodes, Fiber.interrupt)

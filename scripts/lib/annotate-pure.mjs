@@ -1,4 +1,4 @@
-// Tells bundlers what they cannot see: that a call which only makes the value of a constant, or the parent of a class, can
+// Marks for bundlers what they cannot see: that a call which only makes the value of a constant, or the parent of a class, can
 // go when nobody uses that. With several modules in a file, `sideEffects` of the package does not say it any more.
 
 const mark = "/* @__PURE__ */ "

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync } from "node:fs"
 import { delimiter, join } from "node:path"
 
-// What npm and pnpm tell a script about the run it is in. The npm and pnpm started from here would take it for their
+// Variables that npm and pnpm set for a script. The npm and pnpm started from here would take them for their
 // own settings. What people set themselves (a registry, a proxy, a certificate, a cache) is none of this, and stays.
 const ofTheRun = new RegExp(
   [

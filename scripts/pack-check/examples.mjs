@@ -9,7 +9,7 @@ import { problem } from "./report.mjs"
 
 const test = "examples/test/programs.test.ts"
 
-/** Makes the application, and answers its folder. */
+/** Makes the application, and returns its folder. */
 export const installExamples = async (packed, temporary) => {
   const folder = join(temporary, "examples")
   const { dependencies } = JSON.parse(readFileSync(join(root, "examples/package.json"), "utf8"))

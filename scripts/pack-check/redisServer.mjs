@@ -12,7 +12,7 @@ const freePort = () =>
     })
   })
 
-/** Whether the server with this pid answers on the port. */
+/** Whether the server with this pid listens on the port. */
 const answers = (port, pid) =>
   new Promise((resolve) => {
     let text = ""

@@ -13,14 +13,14 @@ export const problem = (text) => {
 /** Whether no step has failed so far. */
 export const allWell = () => failedSteps === 0
 
-/** Runs a command that has to succeed, and answers what it printed. */
+/** Runs a command that has to succeed, and returns what it printed. */
 export const must = async (what, command, args, options) => {
   const { failed, text } = await run(command, args, options)
   if (failed) problem(`${what}:\n${text}`)
   return text
 }
 
-/** Runs one step, and says how it ended; `work` answers what there is to say about it. */
+/** Runs one step, and says how it ended; `work` returns what there is to say about it. */
 export const step = async (title, work) => {
   const problems = []
   const startedAt = performance.now()

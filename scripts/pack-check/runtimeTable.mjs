@@ -38,7 +38,7 @@ const asksForMore = (folder, name, version) => {
   return at !== -1 && asked[at] > has[at] ? asked.join(".") : undefined
 }
 
-/** Runs all programs on all runtimes, and answers the rows of the table. */
+/** Runs all programs on all runtimes, and returns the rows of the table. */
 export const runtimeRows = async (runtimes, folder, redisUrl) => {
   const { version: effect } = JSON.parse(readFileSync(join(folder, "node_modules/effect/package.json"), "utf8"))
   const missing = new Map()

@@ -11,7 +11,7 @@ import { problem } from "./report.mjs"
 // Most of what the examples cost is to load the packages, so they share them
 const vitest = { include: ["test/**/*.test.ts"], testTimeout: 20_000, maxWorkers: 2, isolate: false }
 
-/** Writes the tests into the folder of the consumer, and answers how many files of the documentation's there are. */
+/** Writes the tests into the folder of the consumer, and returns how many files of the documentation's there are. */
 export const writeTests = (folder) => {
   const tests = docBlocks().filter(isTest)
   if (tests.length === 0) problem("no test was found in the documentation")

@@ -1,4 +1,4 @@
-// The words that people type, by the section that has the reply: the search ranks it first, whatever words it uses itself.
+// The words that people type, by the section that they look for: the search ranks it first, even if it uses other words itself.
 export const searchWords = {
   "/start": [
     "install",

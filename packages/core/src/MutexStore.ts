@@ -261,7 +261,7 @@ export type Change = { readonly _tag: "Acquired"; readonly owner: string } | { r
 export class MutexStore extends Context.Service<MutexStore, {
   readonly acquire: (request: AcquireRequest) => Effect.Effect<AcquireResult, StoreError>
   /**
-   * Renews many leases in few round trips, and answers in the order of the requests. A lease then ends its own length from
+   * Renews many leases in few round trips, and returns in the order of the requests. A lease then ends its own length from
    * now, be that sooner or later than before. A store that asks several servers passes each result to `told` as soon as it
    * is there. Such a result counts even if the whole call is given up.
    */

@@ -175,7 +175,7 @@ export class LeaseLost extends Schema.TaggedError<LeaseLost>("@effect-simba/core
 }
 
 /**
- * A resource has seen a newer lease of the mutex: stop, and acquire the mutex anew before you write again. Nothing was
+ * A resource has seen a newer lease of the mutex: stop, and acquire the mutex again before you write again. Nothing was
  * written.
  *
  * **Details**
@@ -183,7 +183,7 @@ export class LeaseLost extends Schema.TaggedError<LeaseLost>("@effect-simba/core
  * `RedisFence` (Redis) and `SqlFence` (SQL) fail with it. The lease is over, even if the local clock disagrees. Read first
  * what the successor did.
  *
- * **Example** (Beginning anew, with what the successor wrote)
+ * **Example** (Beginning again, with what the successor wrote)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"

@@ -237,7 +237,7 @@ end`
  *
  * On a Cluster the key must be in the slot of the resource: `{rates}:latest` for the mutex `rates`.
  *
- * **Example** (A value that must not stay for ever)
+ * **Example** (A value that must not stay forever)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"

@@ -213,7 +213,7 @@ export const rules: {
    * While a waiter listens undisturbed, no more grants go to others than were ahead of it when it queued, and `barges`.
    *
    * `barges` is how often others may come in between without queueing. Each turn takes at most `turn`. After a fault,
-   * and `recovery`, a waiter counts anew.
+   * and `recovery`, a waiter counts again.
    *
    * Nobody knows the place of `foreign` ids: their grants are barges, and they are not waited for. While there are
    * faults, a barge within `notice` (default zero) after the lock became free does not count: it has won a race against

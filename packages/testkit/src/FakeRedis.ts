@@ -148,9 +148,9 @@ export class FakeRedis extends Context.Service<FakeRedis, {
   readonly now: Effect.Effect<number>
   /** Steps the server's wall clock; a negative step sets it back. */
   readonly stepClock: (step: Duration.Input) => Effect.Effect<void>
-  /** Removes a key as expiry does, with its event. Answers whether it was there. */
+  /** Removes a key as expiry does, with its event. Returns whether it was there. */
   readonly forceExpire: (key: string, db?: number) => Effect.Effect<boolean>
-  /** Removes a key as eviction does, with its event. Answers whether it was there. */
+  /** Removes a key as eviction does, with its event. Returns whether it was there. */
   readonly evict: (key: string, db?: number) => Effect.Effect<boolean>
   /** Forgets all scripts, as SCRIPT FLUSH or a fail-over does. */
   readonly flushScripts: Effect.Effect<void>
@@ -159,7 +159,7 @@ export class FakeRedis extends Context.Service<FakeRedis, {
   /** Restarts the server: connections, scripts and settings are gone, and the data unless it is kept. */
   readonly restart: (options: { readonly keepData: boolean }) => Effect.Effect<void>
   /**
-   * Fails over to a replica that lacks the last writes. Answers how many it lacks. Dies if that is more than the server
+   * Fails over to a replica that lacks the last writes. Returns how many it lacks. Dies if that is more than the server
    * remembers: see `undoDepth`.
    */
   readonly failOver: (options: { readonly loseLastWrites: number }) => Effect.Effect<number>

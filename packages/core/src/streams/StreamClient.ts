@@ -55,7 +55,7 @@ type Announcing = {
 export interface Announced {
   readonly stream: StreamName
   readonly entry: EntryId
-  /** False where it was announced before and is not finished yet. It is announced anew then, for messages after its end. */
+  /** False where it was announced before and is not finished yet. It is announced again then, for messages after its end. */
   readonly isNew: boolean
 }
 

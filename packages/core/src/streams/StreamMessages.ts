@@ -86,7 +86,7 @@ export interface ReadOptions<in A, out R = never> {
    */
   readonly field?: string | undefined
   /**
-   * Whether a message is the last one. It is delivered, and ends the data stream. Announced anew after its end, the data
+   * Whether a message is the last one. It is delivered, and ends the data stream. Announced again after its end, the data
    * stream goes on to the next last message, or until it is deleted. Default: never.
    */
   readonly until?: ((message: Omit<Message<A>, "isLast">) => boolean) | undefined

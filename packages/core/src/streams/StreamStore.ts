@@ -160,11 +160,11 @@ export interface Service {
     stream: StreamName
   ) => Effect.Effect<Option.Option<Announcement & { readonly entry: EntryId }>, StoreError>
   /**
-   * Takes many, and answers in order. A failure of one does not affect the others. A request that is repeated with the same
+   * Takes many, and returns in order. A failure of one does not affect the others. A request that is repeated with the same
    * epoch, because its answer was lost, gets `Taken` with the same token and a full lease.
    */
   readonly take: (requests: ReadonlyArray<TakeRequest>) => Effect.Effect<ReadonlyArray<TakeResult>, StoreError>
-  /** Renews many leases of one consumer, and answers in order. */
+  /** Renews many leases of one consumer, and returns in order. */
   readonly renew: (
     holdings: ReadonlyArray<RenewRequest>,
     lease: Duration.Duration

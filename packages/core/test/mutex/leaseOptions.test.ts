@@ -10,7 +10,7 @@ const calls = (name: string) =>
 
 const tagOf = (ownership: { readonly _tag: string }) => ownership._tag
 
-/** Answers what `answer` says at the time, and counts how often it was asked. */
+/** Returns what `answer` says at the time, and counts how often it was asked. */
 const probe = (answer: Effect.Effect<boolean, unknown>) => {
   const asked = { times: 0 }
   const alive = Effect.suspend(() => {

@@ -13,7 +13,7 @@ const acquireAll = Effect.forEach(names, (name) => Mutex.acquire(name), { discar
 
 type Done = (exit: Exit.Exit<MutexStore.Released, SimbaError.BackendError | SimbaError.ProtocolError>) => void
 
-/** A mutex whose store takes releases without being waited for, and answers them when it is told to. */
+/** A mutex whose store takes releases without being waited for, and replies to them on demand. */
 const sending = Effect.gen(function*() {
   const store = yield* MutexStore.MutexStore
   const sent: Array<{ readonly request: MutexStore.ReleaseRequest; readonly done: Done }> = []

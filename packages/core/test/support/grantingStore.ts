@@ -27,7 +27,7 @@ export const refusal = (stamp: Stamp | undefined): AcquireResult => ({
 export class Backend extends Context.Service<Backend, {
   /** `try`, `wait`, `confirm`, `renew`, `release`, in the order of sending. */
   readonly calls: Array<string>
-  /** Answers the `wait` that has been sent. */
+  /** Returns the `wait` that has been sent. */
   readonly answer: (exit: Exit.Exit<AcquireResult, StoreError>) => Effect.Effect<void>
   readonly confirmations: Array<{
     readonly request: ConfirmRequest

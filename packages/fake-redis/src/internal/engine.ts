@@ -268,7 +268,7 @@ export class Engine {
     this.server.scripts.clear()
   }
 
-  /** Answers commands with an error state, those aside that Redis serves in it; READONLY concerns writes only. */
+  /** Replies to commands with an error state, those aside that Redis serves in it; READONLY concerns writes only. */
   setErrorState(state: ErrorState | undefined): void {
     this.server.errorState = state
   }

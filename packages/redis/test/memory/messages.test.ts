@@ -398,7 +398,7 @@ describe("names on the wire", () => {
   }, { tags: ["S19"] })
 })
 
-/** A Redis that answers every script with `reply`, and whose channels bring `notices`. */
+/** A Redis that replies to every script with `reply`, and whose channels bring `notices`. */
 const storeOver = (reply: unknown, notices: ReadonlyArray<Notice> = []) =>
   RedisMutex.layerStore.pipe(
     Layer.provide(Layer.mock(Redis.Redis, {

@@ -47,7 +47,7 @@ const trusting = mistaken((store) => ({
   }))
 )))
 
-/** Asks the server something before each acquire, and waits for ever for the answer. */
+/** Asks the server something before each acquire, and waits forever for the answer. */
 const unlimited = (options: Mutex.Options) =>
   Layer.effect(
     Mutex.Mutex,
@@ -96,7 +96,7 @@ describe("The mutex on a simulated Redis", () => {
         // fail-over (102, 27, 160, 1107, 1193) or a request that was long given up (1404), several dead in a row (5283);
         // a place that a busy server did not take back in time (327); a request that came after it was given back
         // (102468), or was called up (601359); one call that grants and then queues (100879); a fail-over that brings
-        // back an owner (203127), or makes it one anew (603843)
+        // back an owner (203127), or makes it one again (603843)
         ...[27, 102, 160, 327, 1107, 1193, 1404, 5283, 100879, 102468, 203127, 601359, 603843]
       ],
       (seed) => Effect.map(Simulation.run(mutexPlan(seed, asBefore)), clean),
@@ -108,7 +108,7 @@ describe("The mutex on a simulated Redis", () => {
     () =>
       Effect.forEach(
         // Leases that ended behind the work that they should have ended (3, 5, 8, 33, 36), and a renewal that was put back
-        // for a lease that had ended meanwhile, so that its loop went on for ever (12, 19, 48)
+        // for a lease that had ended meanwhile, so that its loop went on forever (12, 19, 48)
         [3, 5, 8, 12, 19, 33, 36, 48],
         (seed) => Effect.map(Simulation.run(crowdPlan(seed)), clean),
         { discard: true }

@@ -100,7 +100,7 @@ const stockClients = 2
  */
 const barges = 2 * stockClients + 8
 
-/** The slowest message, the request that answers it, and the delays of the network itself. */
+/** The slowest message, the request that follows it, and the delays of the network itself. */
 const notice = Duration.millis(200 + 30 + 5)
 
 /** The longest turn of a process, its last work, and as long as it may take until somebody sees that it is over. */

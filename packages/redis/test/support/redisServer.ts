@@ -29,7 +29,7 @@ export interface Server {
   readonly send: (...args: ReadonlyArray<string>) => Effect.Effect<Reply, RedisServerError>
   /** Ends the process and waits until it is gone. Another signal than `SIGKILL` and `SIGTERM` is only sent. */
   readonly kill: (signal?: NodeJS.Signals) => Effect.Effect<void>
-  /** Stops the process where it stands: it holds its connections and answers nothing. */
+  /** Stops the process where it stands: it keeps its connections open and replies to nothing. */
   readonly pause: Effect.Effect<void>
   readonly resume: Effect.Effect<void>
   /** Kills the process where it still runs, and starts another on the same port with the same arguments. */
@@ -151,7 +151,7 @@ const end = Effect.fnUntraced(function*({ child, ended }: Running, signal: "SIGT
 })
 
 /**
- * Whether it is this very process that answers, and not another one on a port that was thought to be free; and whether it
+ * Whether it is this very process that replies, and not another one on a port that was thought to be free; and whether it
  * has read what it kept on disk, before which it refuses commands.
  */
 const answers = (port: number, child: ChildProcess): Effect.Effect<boolean, RedisServerError> =>

@@ -123,7 +123,7 @@ export const livingStock: Scenario = (stage) =>
     assert.strictEqual(yield* stage.send("GET", `held<MUTEX_KEY_SEP>${entry}`), "redis-consumer-stock")
   })
 
-/** Closing ours in order: the Go consumer has its data streams; answers how long that took. */
+/** Closing ours in order: the Go consumer has its data streams; returns how long that took. */
 export const handBack = (stage: Stage) =>
   Effect.gen(function*() {
     yield* events(stage)
@@ -163,7 +163,7 @@ export const stockDies = (stage: Stage, hasEvents: boolean, count = 1) =>
     return yield* elapsed(until("ours owns them", owns(ours, ...streams)))
   })
 
-/** Ours is cut off; answers how long the Go consumer took to have its data stream. */
+/** Ours is cut off; returns how long the Go consumer took to have its data stream. */
 export const oursDies = (stage: Stage) =>
   Effect.gen(function*() {
     yield* events(stage)

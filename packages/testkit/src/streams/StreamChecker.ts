@@ -7,7 +7,7 @@
  * token of the holding, as `lock.identify` makes it of the stored value:
  *
  * - `joined`, with `consumer` and `capacity`, and `left`: from when until when this process takes data streams.
- * - `expects`: `message` is the id of a last message of the data stream, after which it may be announced anew.
+ * - `expects`: `message` is the id of a last message of the data stream, after which it may be announced again.
  *   `announced`: it was announced.
  * - `begin`, `step`, `stopped`, `end`: the work of a handler, with the `entry` that announced the data stream.
  * - `processed`: the handler is through with the `message` of that id; of several at once with its `key`. `failed`: it

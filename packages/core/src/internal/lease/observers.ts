@@ -32,7 +32,7 @@ export const awaitExit = <A, E>(
 export class Listeners<A> {
   private listeners: Set<(value: A) => void> | undefined
 
-  /** Answers what removes the listener. */
+  /** Returns what removes the listener. */
   add(listener: (value: A) => void): () => void {
     const listeners = this.listeners ??= new Set()
     listeners.add(listener)

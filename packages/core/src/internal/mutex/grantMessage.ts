@@ -16,7 +16,7 @@ export interface GrantOwner extends LeaseOwner {
 
 /**
  * The lease of a grant that is younger than `refused`: its token is larger. The backend's own clock says by how much, so
- * it is compared with no clock of the waiter. Answers nothing where a request is to decide.
+ * it is compared with no clock of the waiter. Returns nothing where a request is to decide.
  */
 export const leaseOfGrant = (
   grant: Grant,

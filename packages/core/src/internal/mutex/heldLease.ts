@@ -22,7 +22,7 @@ export interface Parting {
 /** Hears of the end of a lease. */
 export interface LeaseOwner {
   readonly lost: (lease: HeldLease) => void
-  /** Answers nothing where the lease stays in this process. */
+  /** Returns nothing where the lease stays in this process. */
   readonly released: (lease: HeldLease, now: Instant) => Parting | undefined
 }
 

@@ -189,7 +189,7 @@ export const make = Effect.fnUntraced(function*(
     probe
   }, fibers)
 
-  /** No longer renewed before anything is sent. Answers the request, unless the lease stays in this process. */
+  /** No longer renewed before anything is sent. Returns the request, unless the lease stays in this process. */
   const part = (lease: HeldLease, now: Instant): releaseSender.Request | undefined => {
     report(lease, now)
     if (lease.isOpen()) drop(lease, now)

@@ -231,7 +231,7 @@ export class LocalQueue implements QueueContext {
     if (this.line.first === undefined) this.advance()
   }
 
-  /** Answers the fibers that may still contend. */
+  /** Returns the fibers that may still contend. */
   close(): ReadonlyArray<Fiber.Fiber<unknown, unknown>> {
     while (this.line.first !== undefined) this.conclude(this.line.first, Exit.fail(closed()))
     const fibers = [...this.entry?.fibers ?? []]

@@ -185,7 +185,7 @@ export class MemoryMutex {
     return waiter
   }
 
-  /** Answers its place, or -1. */
+  /** Returns its place, or -1. */
   private leave(id: LeaseId): number {
     const index = this.queue.findIndex((waiter) => waiter.id === id)
     if (index !== -1) this.queue.splice(index, 1)

@@ -91,7 +91,7 @@ interface Watch {
   bound: number
 }
 
-/** Follows until the scope closes. Answers a function that looks at once. */
+/** Follows until the scope closes. Returns a function that looks at once. */
 export type Follow = (mutex: MutexName, follower: Follower) => Effect.Effect<() => void, never, Scope.Scope>
 
 /** `held` is the lease that a fiber of this layer holds: while there is one, the backend is not asked. */

@@ -140,7 +140,7 @@ export const make = Effect.fnUntraced(function*(
     (size) => sent + size === 0 ? Effect.void : atRest
   )
 
-  /** Answers the fiber of the first try, if there is one. */
+  /** Returns the fiber of the first try, if there is one. */
   const begin = (request: Request, within: number, held: boolean) =>
     send(request, within, held) ? undefined : inBackground(request, run(request, within, held))
 

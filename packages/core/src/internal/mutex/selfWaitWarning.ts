@@ -1,4 +1,4 @@
-/** A warning for acquires that wait for their own process: a fiber that holds the mutex would wait for ever in silence. */
+/** A warning for acquires that wait for their own process: a fiber that holds the mutex would wait forever in silence. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { MutexName } from "../../MutexName.ts"

@@ -37,7 +37,7 @@ export class GoEntries {
 
   readonly known = (entry: EntryId): Entry | undefined => this.sightings.get(entry)?.content
 
-  /** Notes what a sweep found. Answers whether the entry may be taken after the second look. */
+  /** Notes what a sweep found. Returns whether the entry may be taken after the second look. */
   mayTake({ consumer, content, deliveries, idle, goConsumer }: Pending): boolean {
     let sighting = this.sightings.get(content.entry)
     if (sighting?.consumer !== consumer || sighting.deliveries !== deliveries) {

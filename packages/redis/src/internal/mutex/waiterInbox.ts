@@ -122,7 +122,7 @@ export const make = Effect.fnUntraced(function*(
   })
   const inboxes = yield* RcMap.make({ lookup: open })
 
-  /** A failed inbox leaves the map with its last user, so that the next one opens it anew. */
+  /** A failed inbox leaves the map with its last user, so that the next one opens it again. */
   const inboxByKey = Effect.fnUntraced(function*(key: string) {
     const scope = yield* Scope.fork(yield* Effect.scope)
     return yield* Effect.onError(
@@ -141,7 +141,7 @@ export const make = Effect.fnUntraced(function*(
     return yield* Effect.forever(Effect.map(next, tell))
   })
 
-  /** Answers what ends it. */
+  /** Returns what ends it. */
   const enter = (inbox: Inbox, id: LeaseId, tell: Waiter["tell"]) => {
     const waiter: Waiter = { tell, own: undefined }
     inbox.waiters.set(id, waiter)

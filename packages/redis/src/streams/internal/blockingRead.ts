@@ -85,7 +85,7 @@ export const make = Effect.fnUntraced(function*(
     waiter.resume(exit)
   }
 
-  /** Without a waiter, all that is known of it goes on. Answers the number of messages to ask of each. */
+  /** Without a waiter, all that is known of it goes on. Returns the number of messages to ask of each. */
   const begin = ({ joined, watched: streams }: Reader): number => {
     joined.closeUnsafe()
     const now = clock.currentTimeMillisUnsafe()

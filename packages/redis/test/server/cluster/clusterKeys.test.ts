@@ -35,7 +35,7 @@ it.live(
         yield* Effect.sleep("300 millis")
         assert.strictEqual(yield* redis.send("GET", key), "2")
       }
-      // What could not be sent yet is no matter of that: all nodes are connected to anew, by many at once
+      // What could not be sent yet is no matter of that: all nodes are connected to again, by many at once
       const keys = Array.from({ length: 30 }, (_, i) => `many ${i}`)
       yield* Effect.forEach(keys, (key) => redis.send("INCR", key), { concurrency: "unbounded" })
     }).pipe(Effect.scoped)

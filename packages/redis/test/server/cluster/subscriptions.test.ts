@@ -271,7 +271,7 @@ it.live("a connection that answers and hears nothing is replaced", () =>
   Effect.gen(function*() {
     const lines: Array<string> = []
     const { nodes } = yield* RedisServer.cluster()
-    // Answers SUBSCRIBE and PING, and no message of the Cluster ever comes there
+    // Replies to SUBSCRIBE and PING, and no message of the Cluster ever comes there
     const outside = yield* RedisServer.start()
     const client = yield* Effect.acquireRelease(
       Effect.callback<Cluster>((resume) => {

@@ -61,7 +61,7 @@ const stockContender = (redis: Client, mutex: MutexName, id = stockId()) => {
       return false
     }),
     guard: (millis: number) => call("PEXPIRE", owner, millis),
-    /** Answers whom it told. */
+    /** Returns whom it told. */
     release: Effect.map(call("EVAL", stockRelease, 2, owner, queue, id), (next) => next ?? undefined)
   }
 }

@@ -54,7 +54,7 @@ const closedPort = Effect.callback<number>((resume) => {
   })
 })
 
-/** Answers every connection with a text, as a server of another protocol does. */
+/** Greets every connection with a text, as a server of another protocol does. */
 const otherServer = Effect.map(
   Effect.acquireRelease(
     Effect.callback<ReturnType<typeof createServer>>((resume) => {

@@ -63,7 +63,7 @@ export const tokensGrow: Checker = {
           }
           told.set(id, given)
           const before = largest.get(resource)
-          // Not by one from before a loss, that does not know of it yet, or whose id was granted anew
+          // Not by one from before a loss, that does not know of it yet, or whose id was granted again
           if (before?.id === id && token !== undefined && before.token < given && given <= token + spare(token)) {
             largest.set(resource, { ...before, token: given })
           }

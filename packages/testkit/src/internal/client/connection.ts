@@ -1,4 +1,4 @@
-/** One connection of a fake client, with the manners of our ioredis layer: fails at once, reconnects for ever. */
+/** One connection of a fake client, with the manners of our ioredis layer: fails at once, reconnects forever. */
 import { type Push, type Reply, ReplyError } from "@effect-simba/fake-redis/Engine"
 import * as Effect from "effect/Effect"
 import type { Host } from "../simulation/host.ts"

@@ -241,7 +241,7 @@ export class FakeServer {
     this.run(() => this.engine.restart({ keepData }))
   }
 
-  /** A replica takes over that lacks the last writes. Answers how many it lacks. */
+  /** A replica takes over that lacks the last writes. Returns how many it lacks. */
   failOver(lose: number): number {
     if (lose > this.options.undoDepth) {
       throw new RangeError(`cannot lose ${lose} writes: this server remembers ${this.options.undoDepth}; see undoDepth`)

@@ -1,4 +1,4 @@
-/** Starts the processes of a simulation, and starts one anew after it was killed or gave up. */
+/** Starts the processes of a simulation, and starts one again after it was killed or gave up. */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"

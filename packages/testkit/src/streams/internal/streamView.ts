@@ -73,7 +73,7 @@ export const follow = (server: FakeServer, key: string): () => StreamChanges => 
     stream = server.engine.stream(0, key)
     const entries = stream?.entries ?? []
     if (stream !== before) {
-      // It was made anew, or restored from a copy
+      // It was made again, or restored from a copy
       const [old, present] = [new Set(seen), new Set(entries)]
       const removed = seen.filter((entry) => !present.has(entry)).map(entryOf)
       seen = [...entries]

@@ -63,7 +63,7 @@ if #mine > 0 then
     local epoch, handler = ARGV[4 * i + 1], ARGV[4 * i + 3]
     local isThere = young[entry] or #redis.call('XRANGE', input, entry, entry) > 0
     if isThere and not young[entry] and not claimed.err then
-      -- The group was made anew, perhaps behind it: nobody would find it again
+      -- The group was made again, perhaps behind it: nobody would find it again
       redis.call('XCLAIM', input, group, consumer, '0', entry, 'FORCE', 'JUSTID')
     end
     if isThere then

@@ -41,7 +41,7 @@ const followLeases = (view: View, model: StreamModel) => {
       known.set(key, lease)
       return lease
     },
-    /** Answers which are live now. */
+    /** Returns which are live now. */
     refresh: () => {
       if (isStale) { for (const [key, lease] of known) read(key, lease) }
       isStale = false

@@ -133,7 +133,7 @@ export const messagesInOrder = (model: StreamModel): Checker =>
 export const nothingIsForgotten = (model: StreamModel): Checker =>
   checker("nothing is forgotten", (view) => {
     const known = new Map<string, { readonly stream: string | undefined; readonly at: number }>()
-    /** The last messages of each data stream, in order: it may end and be announced anew. */
+    /** The last messages of each data stream, in order: it may end and be announced again. */
     const ends = new Map<string, Array<string>>()
     const announced = new Set<string>()
     const finished = new Set<string>()
