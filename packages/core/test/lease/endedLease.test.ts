@@ -1,7 +1,7 @@
 /** A lease that ends while its renewal is under way is never renewed again, and holds up no other. */
 import { type Lease, Mutex } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, type Fiber, Logger, Random } from "effect"
+import { Clock, Effect, type Fiber, Logger, Random, Scheduler } from "effect"
 import { TestClock } from "effect/testing"
 import { LeaseDeadlines } from "../../src/internal/lease/leaseDeadlines.ts"
 import { supervise } from "../../src/internal/lease/supervise.ts"
@@ -140,6 +140,43 @@ describe("the deadlines of a layer", () => {
       assert.sameMembers(ended, leases)
       assert.isUndefined(deadlines.first)
       assert.isBelow(turns, 20)
+    }))
+
+  it.effect("end leases in the turn of their timer, also where fibers yield after each operation", () =>
+    Effect.gen(function*() {
+      let millis = 0
+      let ring = () => {}
+      const clock: Clock.Clock = {
+        ...yield* Clock.Clock,
+        monotonicTimeNanosUnsafe: () => BigInt(millis) * 1_000_000n,
+        currentTimeMillisUnsafe: () => millis,
+        sleep: () =>
+          Effect.callback((resume) => {
+            ring = () => resume(Effect.void)
+          })
+      }
+      let yields = false
+      const scheduler = yield* Scheduler.Scheduler
+      let ended = 0
+      const deadlines = new LeaseDeadlines<TestLease>(clock, (over) => {
+        for (const lease of over) {
+          lease.isOver = true
+          ended++
+        }
+      })
+      const over = lease(deadlines)
+      over.nextRenewal = Infinity
+      deadlines.place(over)
+      yield* start(deadlines.loop({ renew: () => false, late: () => {} }).pipe(
+        Effect.provideService(Clock.Clock, clock),
+        Effect.provideService(Scheduler.Scheduler, { ...scheduler, shouldYield: () => yields })
+      ))
+      yield* Effect.yieldNow
+      yields = true
+      millis = 1000
+      ring()
+      assert.strictEqual(ended, 1)
+      yields = false
     }))
 
   it.effect("let a closed lease leave, and one that is due for renewal wait until its end", () =>

@@ -106,6 +106,20 @@ describe("A processor", () => {
       assert.isAbove(orders.size, 4)
     }))
 
+  it.effect("ends a fiber that is interrupted before it has started, as Effect does", () =>
+    Effect.gen(function*() {
+      const result = yield* run((client) =>
+        Effect.forkChild(Effect.never).pipe(
+          Effect.flatMap((fiber) => {
+            fiber.interruptUnsafe()
+            return Fiber.await(fiber)
+          }),
+          Effect.repeat({ times: 20 }),
+          Effect.andThen(noted(client, "done"))
+        ), { yieldAfter: [1] })
+      assert.deepStrictEqual(notes(result), ["c1 done at 0"])
+    }))
+
   it.effect("lets others in at any operation in some processes: a check, and an act on what was checked", () =>
     Effect.gen(function*() {
       const entered = (yieldAfter: number) =>

@@ -2,6 +2,7 @@
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
+import * as Scheduler from "effect/Scheduler"
 import { IndexedHeap } from "./indexedHeap.ts"
 import { comparePeriod, drift, type Instant, instant } from "./instant.ts"
 import { Slice } from "./slices.ts"
@@ -135,7 +136,7 @@ export class LeaseDeadlines<L extends AnyLease> {
   /** Each turn sweeps, and renews a part of what is due. It sleeps when nothing is due before a later instant. */
   readonly loop = ({ late, renew }: Attendant): Effect.Effect<never> => {
     let previous: Slice | undefined
-    return Effect.forever(
+    const turns = Effect.forever(
       Effect.suspend(() => {
         this.changed.closeUnsafe()
         const now = this.now()
@@ -154,9 +155,10 @@ export class LeaseDeadlines<L extends AnyLease> {
         this.wakesAt = first === undefined ? Infinity : Math.min(first.key, now.monotonic + comparePeriod)
         return sleepUntil(this.wakesAt, this.changed)
       }),
-      // A yield would come before the sweep, behind all fibers that can run
       { disableYield: true }
     )
+    // Any other yield would come before the sweep, behind all fibers that can run
+    return Effect.provideService(turns, Scheduler.PreventSchedulerYield, true)
   }
 
   /** A suspension, or a clock that was set, moves deadlines and renewals without moving their order. */
