@@ -167,10 +167,12 @@ describe("the deadlines of a layer", () => {
       const over = lease(deadlines)
       over.nextRenewal = Infinity
       deadlines.place(over)
-      yield* start(deadlines.loop({ renew: () => false, late: () => {} }).pipe(
-        Effect.provideService(Clock.Clock, clock),
-        Effect.provideService(Scheduler.Scheduler, { ...scheduler, shouldYield: () => yields })
-      ))
+      yield* start(
+        deadlines.loop({ renew: () => false, late: () => {} }).pipe(
+          Effect.provideService(Clock.Clock, clock),
+          Effect.provideService(Scheduler.Scheduler, { ...scheduler, shouldYield: () => yields })
+        )
+      )
       yield* Effect.yieldNow
       yields = true
       millis = 1000

@@ -9,7 +9,7 @@ import { TestClock } from "effect/testing"
 import type { AttemptContext } from "../../src/internal/mutex/attempt.ts"
 import { FleetQueueEntry, type QueueContext } from "../../src/internal/mutex/fleetQueueEntry.ts"
 import type { LocalWaiter } from "../../src/internal/mutex/localWaiter.ts"
-import { Backend, GrantingLive, refusal, turn } from "../support/grantingStore.ts"
+import { Backend, GrantingLive, outage, refusal, turn } from "../support/grantingStore.ts"
 import { start } from "../support/setup.ts"
 
 const settle = Effect.repeat(TestClock.adjust(0), { times: 5 })
@@ -116,6 +116,30 @@ describe("a waiter that sleeps", () => {
         yield* settle
         assert.strictEqual(yield* waits, 2)
       }
+    }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
+
+  it.effect("asks at once when its turn comes during the pause after an outage", () =>
+    Effect.gen(function*() {
+      const { answer, tell } = yield* Backend
+      const fiber = yield* waiting
+      tell({ _tag: "Gap" })
+      yield* settle
+      for (let failures = 0; failures < 5; failures++) {
+        yield* answer(Exit.fail(outage))
+        yield* TestClock.adjust("1200 millis")
+      }
+      const asked = yield* waits
+      yield* answer(Exit.fail(outage))
+      tell({ _tag: "Gap" })
+      yield* settle
+      assert.strictEqual(yield* waits, asked, "a gap ends no pause: each connection that is made again is one")
+      tell({ _tag: "YourTurn", from: "them" })
+      yield* settle
+      assert.strictEqual(yield* waits, asked + 1)
+      yield* answer(Exit.succeed({ _tag: "Granted", token: FencingToken.make(8) }))
+      assert.strictEqual((yield* Fiber.join(fiber)).token, 8)
+      yield* TestClock.adjust("2 seconds")
+      assert.strictEqual(yield* waits, asked + 1)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
   it.effect(

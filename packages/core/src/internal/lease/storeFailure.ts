@@ -26,20 +26,25 @@ export const noAnswer = (operation: string, within: Duration.Duration): BackendE
     cause: new Error(`no reply within ${Duration.format(within)}`)
   })
 
-/** Doubles from `first` up to `longest`, varied by a fifth. One step: in an outage each of thousands of leases takes it. */
+/** Milliseconds before the next try: doubles from `first` up to `longest`, varied by a fifth. */
+const backoff = (first: number, longest: number) => (failures: number): Effect.Effect<number> =>
+  Effect.map(Random.nextBetween(0.8, 1.2), (factor) => Math.min(first * 2 ** failures, longest) * factor)
+
+/** `backoff` as a schedule. One step: in an outage each of thousands of leases takes it. */
 export const retrySchedule = (first: Duration.Input, longest: Duration.Input): Schedule.Schedule<Duration.Duration> => {
-  const [shortest, most] = [Duration.toMillis(first), Duration.toMillis(longest)]
+  const pauseAfter = backoff(Duration.toMillis(first), Duration.toMillis(longest))
   return Schedule.fromStep(Effect.sync(() => {
     let failures = 0
     return () =>
-      Effect.map(Random.nextBetween(0.8, 1.2), (factor): [Duration.Duration, Duration.Duration] => {
-        const pause = Duration.millis(Math.min(shortest * 2 ** failures++, most) * factor)
+      Effect.map(pauseAfter(failures++), (millis): [Duration.Duration, Duration.Duration] => {
+        const pause = Duration.millis(millis)
         return [pause, pause]
       })
   }))
 }
 
-export const outageRetry = retrySchedule("50 millis", "1 second")
+/** Milliseconds that a waiter pauses after so many failures in a row. */
+export const outagePause = backoff(50, 1000)
 
 /** For loops that never give up. */
 export const endlessRetry = retrySchedule("100 millis", "10 seconds")

@@ -9,7 +9,7 @@ import { BackendError, type StoreError } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
 import type { Recorder } from "../lease/metricsRecorder.ts"
 import type { SlicedTasks } from "../lease/slices.ts"
-import { isTransient, noAnswer, outageRetry } from "../lease/storeFailure.ts"
+import { isTransient, noAnswer, outagePause } from "../lease/storeFailure.ts"
 import { limit, type TimerQueue } from "../lease/timerQueue.ts"
 import { HeldLease, type LeaseOwner } from "./heldLease.ts"
 import type { Terms } from "./leaseOptions.ts"
@@ -88,21 +88,16 @@ export const withAnswer = <A, R>(
   request: Effect.Effect<A, StoreError, R>
 ): Effect.Effect<A, StoreError, R> => limit(timers, until, request, () => Effect.fail(noAnswer("acquire", lease)))
 
-/** Repeats a request after each outage for which `goesOn` says so. */
+/** Repeats a request after each outage for which `goesOn` says so. `pause` takes milliseconds. */
 export const retryOutages = <A, R>(
   request: Effect.Effect<A, StoreError, R>,
-  goesOn: (outage: BackendError) => boolean
-): Effect.Effect<A, StoreError, R> =>
-  Effect.catchIf(request, isTransient, (first) => {
-    // A schedule costs more than a request that succeeds
-    let outage: BackendError | undefined = first
-    const again = Effect.suspend(() => {
-      const error = outage
-      outage = undefined
-      return error === undefined ? request : Effect.fail(error)
-    })
-    return Effect.retry(again, {
-      schedule: outageRetry,
-      while: (error) => isTransient(error) && goesOn(error)
-    })
-  })
+  goesOn: (outage: BackendError) => boolean,
+  pause: (millis: number) => Effect.Effect<void> = Effect.sleep
+): Effect.Effect<A, StoreError, R> => {
+  const attempt = (failures: number): Effect.Effect<A, StoreError, R> =>
+    Effect.catchIf(request, isTransient, (outage) =>
+      goesOn(outage)
+        ? Effect.andThen(Effect.flatMap(outagePause(failures), pause), Effect.suspend(() => attempt(failures + 1)))
+        : Effect.fail(outage))
+  return attempt(0)
+}

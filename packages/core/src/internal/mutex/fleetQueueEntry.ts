@@ -47,6 +47,8 @@ export class FleetQueueEntry {
   /** The longest sleep, set where gaps cannot be seen. Milliseconds. */
   private bound = Infinity
   private unset: (() => void) | undefined
+  /** Ends the pause between two requests in an outage. */
+  private endPause: (() => void) | undefined
 
   constructor(queue: QueueContext, id: LeaseId) {
     this.queue = queue
@@ -168,13 +170,26 @@ export class FleetQueueEntry {
       this.queue.outage(error)
       return this.queue.first() !== undefined
     }
-    return retryOutages(once, goesOn).pipe(
+    return retryOutages(once, goesOn, this.pause).pipe(
       Effect.catch((error) => {
         this.queue.failed(error)
         return this.persist(request)
       })
     )
   }
+
+  /** Between two requests in an outage. A turn ends it: the mutex is granted for one confirm period only. */
+  private readonly pause = (millis: number): Effect.Effect<void> =>
+    Effect.callback((resume) => {
+      const { now, timers } = this.queue.context
+      const end = () => resume(Effect.void)
+      const unset = timers.at(now().monotonic + millis, end)
+      this.endPause = () => {
+        unset()
+        end()
+      }
+      return Effect.sync(unset)
+    })
 
   /** `isCalled`: a message gave it the turn. */
   private ask(isCalled: boolean, before: Effect.Effect<void> = Effect.void): void {
@@ -211,6 +226,7 @@ export class FleetQueueEntry {
         ? { _tag: "AskBy", at: this.queue.context.now().monotonic + Duration.toMillis(wakeUp.delay) + 1 }
         : { _tag: "Heard", wakeUp }
     )
+    if (wakeUp._tag === "YourTurn") this.endPause?.()
   }
 
   /** The caller has other waiters too: a defect of this one does not reach it. */
