@@ -94,8 +94,8 @@ const problems = []
 for (const path of files) {
   const name = shown(path)
   if (isGenerated(name) || !name.startsWith(only) || name === "scripts/words.mjs") continue
-  // Tests talk of their own workers, and their titles name what they assert
-  if (/\/test\//.test(name)) continue
+  // Tests, and the contract suites, name what they assert
+  if (/\/(?:test|suite)\//.test(name)) continue
   const { code, prose } = divide(name, readFileSync(path, "utf8"))
   const report = (line, text) => problems.push(`${name}:${line + 1}: ${text}`)
   const inGlossary = name === "CONTRIBUTING.md"

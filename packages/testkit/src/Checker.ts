@@ -1,18 +1,17 @@
 /**
  * Rules that must hold in every history of a simulation.
  *
- * Checkers read the server. From programs they take only facts that a server cannot know: when protected work begins
- * and ends, and the answers of a lease.
+ * Checkers read the server. From programs they need only facts that a server cannot know: when protected work begins
+ * and ends, and what a lease returned.
  *
  * Programs report them by `client.note(kind, { resource, id, ... })`:
  *
- * - `waiting`, `waited`: asks for a `resource`, and has it (`served` is 1) or has given up; `wait` is a name of its
- *   own. `unfair` (1) does not queue for it; `recovery` is how long after a fault it may take to ask again, in
- *   milliseconds.
- * - `granted`: has it, with `id`, and `token` where there is one.
- * - `ensured`: the lease has just answered that it is held; `left` is the milliseconds until its deadline.
- * - `begin`, `step`, `stopped`, `end`: protected work under `id`; from `stopped` on only its finalizers run.
- * - `writing`: sends the `write` of that name to a resource outside, under `id`. The resource notes `written`, with
+ * - `waiting`, `waited`: requests a `resource`, and owns it (`served` is 1) or has given up; `wait` identifies the
+ *   wait. `unfair` (1) does not queue; `recovery` is how long after a fault the next request may take, in milliseconds.
+ * - `granted`: owns it, with `id`, and with `token` if there is one.
+ * - `ensured`: the lease has just confirmed that it is held; `left` is the number of milliseconds until its deadline.
+ * - `begin`, `step`, `stopped`, `end`: protected work under `id`; after `stopped` only its finalizers run.
+ * - `writing`: sends the `write` of that name to an external resource, under `id`. The resource notes `written`, with
  *   its `token`, and whether it was `accepted` (1 or 0).
  *
  * **Example** (Those that fit a lock)
@@ -53,7 +52,7 @@ import { all as allOf } from "./internal/simulation/ownershipTracker.ts"
 import type { Checker as AnyChecker } from "./internal/simulation/setup.ts"
 
 /**
- * A rule for every history: it gets each event, and reports violations.
+ * A rule for every history: it receives each event and reports violations.
  *
  * **Example** (Nobody works for longer than a second)
  *
@@ -149,20 +148,22 @@ const nothingIsLeft: Checker = {
  * @since 0.1.0
  */
 export const rules: {
-  /** An owner is followed by another only after its release, after its time was up, or after the server lost data. */
+  /** An owner has a successor only after its release, after its lease expired, or after the server lost data. */
   readonly oneOwner: Checker
-  /** Each grant has a greater token than all before it, unless the server lost data, and its holder gets that token. */
+  /**
+   * Each grant has a larger token than all before it, unless the server lost data, and the owner receives that token.
+   */
   readonly tokensGrow: Checker
   /**
-   * `ensure` passes before the local deadline only, and only while the server agrees.
+   * `ensure` succeeds only before the local deadline, and only while the server agrees.
    *
    * Exceptions: the server lost data since the grant, its wall clock stepped forward since the first request, the
-   * client's was set while its machine slept, the process is in its first turn after a pause, or the lease was taken by
-   * force and would not have ended yet.
+   * client's was set while its machine was suspended, the process is in its first turn after a pause, or the lease was
+   * taken by force before its end.
    */
   readonly ensureTellsTheTruth: Checker
   /**
-   * Protected work takes its steps only while its lease is in force on the server.
+   * Protected work takes steps only while its lease is valid on the server.
    *
    * The exceptions are those of `ensureTellsTheTruth`.
    */
@@ -170,54 +171,54 @@ export const rules: {
   /** No process releases a resource that its own work still uses. */
   readonly releasedAfterWork: Checker
   /**
-   * Protected work does not begin while other work goes on, under another lease or the same.
+   * Protected work does not start while other work runs, under another lease or the same one.
    *
    * Exceptions: the process of the other work was paused past its deadline, the server lost data, or its wall clock was
-   * stepped. From `stopped` on only finalizers run, which may go on.
+   * stepped. After `stopped` only finalizers run, which may continue.
    */
   readonly workNeverOverlaps: Checker
   /**
-   * Resources that check tokens take no write with a smaller token after one with a larger.
+   * Resources that check tokens accept no write with a smaller token after one with a larger token.
    *
-   * It watches `fencedKey` in Redis, unless the server lost data since, and a resource outside. The resource outside
-   * refuses no write whose lease was in force on the server when it was sent, unless the server lost data or its wall
+   * It watches `fencedKey` in Redis, unless the server lost data since, and an external resource. The external resource
+   * refuses no write whose lease was valid on the server when it was sent, unless the server lost data or its wall
    * clock was stepped since.
    */
   readonly writesAreFenced: Checker
   /**
-   * Among waiters that listen, the earliest place is granted first.
+   * Among subscribed waiters, the earliest place is granted first.
    *
-   * Exceptions: somebody `unfair` takes the lock, the server lost data, its wall clock was stepped, or a fault touched
-   * the waiter, since it queued. Ids of one `line` are not compared.
+   * Exceptions: since it queued, an `unfair` contender took the lock, the server lost data, its wall clock was stepped,
+   * or a fault affected the waiter. Ids of one `line` are not compared.
    */
   readonly firstComeFirstServed: Checker
   /**
    * Waiters of one process for one resource are served in the order in which they noted `waiting`.
    *
-   * Exceptions: waiters that are unfair, give up, or were touched by a fault since. It is not among `all`: it fits locks
-   * whose waiters form a line within the process.
+   * Exceptions: waiters that are unfair, give up, or were affected by a fault since. `all` leaves it out, because it
+   * applies only to locks whose waiters form a line within the process.
    */
   readonly inOrderWithinLines: Checker
   /**
-   * A grant that ends without work must have a reason.
+   * Every grant that ends without work has a reason.
    *
-   * A grant comes to nothing when its holder has neither noted `granted` nor released it. Reasons are a fault that
-   * touched the holder within `recovery` before the grant, or since, a loss of data, and a step of the server's clock.
-   * `bound` (default 0) grants in a row may come to nothing without a reason. So it finds a lock that goes round and
-   * round without work.
+   * A grant is wasted when its owner has neither noted `granted` nor released it. Reasons are a fault that affected the
+   * owner since `recovery` before the grant, a loss of data, and a step of the server's clock. `bound` (default 0)
+   * consecutive grants may be wasted without a reason. So this finds a lock that is passed on and on without any work.
    */
   readonly noFlapping: (
     options: { readonly recovery: Duration.Input; readonly bound?: number }
   ) => Checker
   /**
-   * While a waiter listens undisturbed, no more grants go to others than were ahead of it when it queued, and `barges`.
+   * While a waiter is subscribed and undisturbed, others get no more grants than were ahead of it when it queued, plus
+   * `barges`.
    *
-   * `barges` is how often others may come in between without queueing. Each turn takes at most `turn`. After a fault,
-   * and `recovery`, a waiter counts again.
+   * `barges` is how often others may barge in without queueing. Each turn takes at most `turn`. After a fault and
+   * `recovery`, the count of a waiter starts from zero.
    *
-   * Nobody knows the place of `foreign` ids: their grants are barges, and they are not waited for. While there are
+   * The place of `foreign` ids is unknown: their grants are barges, and their waits are not checked. While there are
    * faults, a barge within `notice` (default zero) after the lock became free does not count: it has won a race against
-   * the message to the next waiter, and may do so again and again.
+   * the message to the next waiter, which can happen repeatedly.
    */
   readonly servedInTurn: (options: {
     readonly barges: number
@@ -229,20 +230,20 @@ export const rules: {
   /**
    * While the lock is free, no undisturbed waiter sleeps longer than `bound`.
    *
-   * The limit is `afterLoss` where the server lost the owner or its clock was stepped, or where several others are silent.
-   * It counts from the moment at which a paused or suspended waiter continues. A disturbed waiter has `recovery` (default
-   * zero) to try again: a command that is lost costs its timeout and the pause behind it.
+   * The limit is `afterLoss` if the server lost the owner or its clock was stepped, or if several others are
+   * unresponsive. It counts from the moment at which a paused or suspended waiter continues. A disturbed waiter has
+   * `recovery` (default zero) to retry: a lost command costs its timeout and the pause after it.
    */
   readonly nobodyOversleeps: (options: {
     readonly bound: Duration.Input
     readonly afterLoss: Duration.Input
     readonly recovery?: Duration.Input | undefined
   }) => Checker
-  /** When faults are over, all present waiters are served before the liveness phase ends. */
+  /** When faults are over, all current waiters are served before the liveness phase ends. */
   readonly everybodyIsServed: Checker
   /**
-   * When all scopes are closed nothing is left: no keys but those that may stay, no subscription, connection, fiber or
-   * timer.
+   * When all scopes are closed nothing is left: no keys except those that may remain, no subscription, connection,
+   * fiber or timer.
    */
   readonly nothingIsLeft: Checker
 } = {
@@ -268,7 +269,7 @@ export const rules: {
 }
 
 /**
- * All checkers that fit a lock with tokens, a queue and protected work.
+ * All checkers for a lock with tokens, a queue and protected work.
  *
  * **Example** (A lock that looks again every 1.5 seconds)
  *

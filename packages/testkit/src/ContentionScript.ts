@@ -1,8 +1,8 @@
 /**
  * Scripts of contention, for property tests of programs that use mutexes and of stores that provide them.
  *
- * A script says which worker asks when, for which mutex, and how. It is played under `TestClock`, and its history can
- * be asserted on.
+ * A script says which worker acquires which mutex, when, and how. It is played under `TestClock`, and tests assert on
+ * its history.
  *
  * **Example** (No two at a time, in any order)
  *
@@ -40,16 +40,16 @@ import { draw, millis } from "./internal/contentionScript/steps.ts"
 
 type Step =
   & {
-    /** When it begins, in milliseconds after the beginning of the script. */
+    /** When it starts, in milliseconds after the start of the script. */
     readonly at: number
-    /** A process. Attempts of one worker do not wait for one another: each is a fiber of it. */
+    /** A process. Attempts of one worker do not wait for each other: each one is a fiber. */
     readonly worker: string
     readonly mutex: string
-    /** How long it works if it gets the mutex. Milliseconds. */
+    /** How long it works once it owns the mutex, in milliseconds. */
     readonly hold: number
   }
   & (
-    /** `acquire` waits without end, `acquireIfAvailable` does not wait. */
+    /** `acquire` waits forever, `acquireIfAvailable` does not wait. */
     | { readonly kind: "acquire" | "acquireIfAvailable" }
     /** `timeout` waits for `patience` milliseconds at most. `interrupt` is interrupted then, whether it waits or works. */
     | { readonly kind: "timeout" | "interrupt"; readonly patience: number }
@@ -82,7 +82,7 @@ type Options = {
   readonly mutexes?: number | ReadonlyArray<string> | undefined
   /** How many steps. Default: 1 to 20. */
   readonly length?: readonly [minimum: number, maximum: number] | undefined
-  /** All steps begin in this time. Default: 10 seconds. */
+  /** All steps start within this time. Default: 10 seconds. */
   readonly within?: Duration.Input | undefined
   /** Default: 1 millisecond to 3 seconds. */
   readonly hold?: readonly [minimum: Duration.Input, maximum: Duration.Input] | undefined
@@ -93,11 +93,11 @@ type Options = {
 }
 
 /**
- * Draws scripts, in the order of time.
+ * Generates scripts, in chronological order.
  *
  * **Details**
  *
- * A script that fails is made smaller: fewer steps, earlier, shorter.
+ * A failing script is shrunk: fewer, earlier and shorter steps.
  *
  * **Example** (Two processes, one mutex, and nobody who gives up)
  *
@@ -122,11 +122,11 @@ type Holding = {
   readonly worker: string
   readonly mutex: string
   readonly token: number
-  /** When it asked, and from when until when it worked: milliseconds after the beginning of the script. */
+  /** When it sent its request, and from when until when it worked: milliseconds after the start of the script. */
   readonly asked: number
   readonly from: number
   readonly to: number
-  /** Places of its beginning and its end among all, for events within one millisecond. */
+  /** Positions of its start and its end among all events, to order those within one millisecond. */
   readonly order: readonly [from: number, to: number]
   /** Whether its lease was lost meanwhile. */
   readonly lost: boolean
@@ -148,17 +148,17 @@ type Holding = {
  * @since 0.1.0
  */
 export interface History {
-  /** Steps that got their mutex, in the order of their beginnings. */
+  /** Steps that got their mutex, in the order of their starts. */
   readonly holdings: ReadonlyArray<Holding>
   /** Steps that found the mutex not free. */
   readonly refused: ReadonlyArray<Step>
   /** Steps that ended by a timeout or an interruption. */
-  readonly gaveUp: ReadonlyArray<Step>
+  readonly abandoned: ReadonlyArray<Step>
   /** Steps that got an error. */
   readonly failed: ReadonlyArray<{ readonly step: Step; readonly error: SimbaError.AcquireError | LeaseLost }>
   /** Steps that still waited at the end. */
   readonly unserved: ReadonlyArray<Step>
-  /** Whether all workers shared one `Mutex`, and so stood in one line. Default: false. */
+  /** Whether all workers shared one `Mutex`, and so one line. Default: false. */
   readonly isOneProcess?: boolean
 }
 
@@ -173,7 +173,7 @@ const play = Effect.fnUntraced(function*(
   const now = Effect.map(Clock.currentTimeMillis, (now) => now - beginning)
   const holdings: Array<Writable<Holding>> = []
   const refused: Array<Step> = []
-  const gaveUp: Array<Step> = []
+  const abandoned: Array<Step> = []
   const failed: Array<History["failed"][number]> = []
   let order = 0
 
@@ -202,26 +202,26 @@ const play = Effect.fnUntraced(function*(
       })
       : kind === "interrupt"
       ? Effect.map(Effect.timeoutOption(service.withLock(mutex)(work), step.patience), () => {
-        if (holding === undefined) gaveUp.push(step)
+        if (holding === undefined) abandoned.push(step)
       })
       : service.withLock(mutex, kind === "timeout" ? { timeout: step.patience } : {})(work)
     yield* Effect.catch(attempt, (error) =>
       Effect.sync(() => {
         if (error._tag === "LeaseLost" && holding !== undefined) holding.lost = true
         else if (error._tag !== "AcquireTimeout") failed.push({ step, error })
-        else gaveUp.push(step)
+        else abandoned.push(step)
       }))
   })
 
   const longest = script.reduce((sum, { at, hold }) => Math.max(sum, at) + hold, 0) + millis(grace)
   const attempts = Effect.forEach(script, attempt, { concurrency: "unbounded", discard: true })
   yield* Effect.timeoutOption(attempts, longest)
-  const done = new Set([...refused, ...gaveUp, ...[...holdings, ...failed].map(({ step }) => step)])
+  const done = new Set([...refused, ...abandoned, ...[...holdings, ...failed].map(({ step }) => step)])
   const unserved = script.filter((step) => !done.has(step))
-  return { holdings, refused, gaveUp, failed, unserved } satisfies History
+  return { holdings, refused, abandoned, failed, unserved } satisfies History
 })
 
-/** Runs an effect, and moves time until it is done. */
+/** Runs an effect, and adjusts the clock until it is done. */
 const driven = Effect.fnUntraced(function*<A, E, R>(effect: Effect.Effect<A, E, R>, tick: Effect.Effect<void>) {
   const fiber = yield* Effect.forkChild(effect)
   while (fiber.pollUnsafe() === undefined) yield* tick
@@ -257,11 +257,13 @@ export const run = <E, R>(
   script: Script,
   options: {
     /**
-     * One `Mutex` for all workers, or a function that makes one for each, as processes have. Layers that they share are
-     * provided outside.
+     * One `Mutex` for all workers, or a function that makes one for each, as if they were processes. Provide the layers
+     * that they share from outside.
      */
     readonly layer: Layer.Layer<Mutex.Mutex, E, R> | ((worker: string) => Layer.Layer<Mutex.Mutex, E, R>)
-    /** How much longer than all work together it may take, until waiting steps are `unserved`. Default: 1 minute. */
+    /**
+     * How much longer than all work together it may take before waiting steps count as `unserved`. Default: 1 minute.
+     */
     readonly grace?: Duration.Input | undefined
   }
 ): Effect.Effect<History, E, R> =>
@@ -305,17 +307,18 @@ const notGrowing = (history: History) =>
   pairs(history, ({ token }, later) => later.token <= token ? "has no larger token than" : undefined)
 
 /**
- * Since when the place in the fleet's queue was held by which each was served: from when the first of its fibers asked,
- * and no earlier than its last holding ended. `since` counts those who gave up before, from whom the place may come.
+ * Since when each holding had its place in the fleet's queue: since the first fiber of the place requested it, and no
+ * earlier than the end of its previous holding. `since` includes abandoned steps, because the place may have come
+ * from them.
  */
 const placeOf = (history: History, { asked, mutex, order, worker }: Holding) => {
   const isSame = (other: Step | Holding) => other.mutex === mutex && other.worker === worker
   const last = history.holdings.reduce((last, other) => isSame(other) && other.order[0] < order[0] ? other.to : last, 0)
-  const before = [...history.gaveUp, ...history.failed.map(({ step }) => step)].filter(isSame).map(({ at }) => at)
+  const before = [...history.abandoned, ...history.failed.map(({ step }) => step)].filter(isSame).map(({ at }) => at)
   return { since: Math.max(last, Math.min(asked, ...before)), latest: Math.max(last, asked) }
 }
 
-/** Whether a holding follows another one in the same turn of its process: their tokens are of one stride. */
+/** Whether a holding follows another one in the same turn of its process: their tokens are in one stride. */
 const sharesTurn = ({ holdings }: History, { mutex, token, worker }: Holding) =>
   holdings.some((other) =>
     other.mutex === mutex && other.worker === worker && other.token < token &&
@@ -344,14 +347,14 @@ const rules = {
 type Rule = keyof typeof rules
 
 /**
- * Says in words which rules a history breaks, and nothing if all is well.
+ * Describes which rules a history violates; empty if none.
  *
  * **Details**
  *
  * - `neverTwo`: no mutex is held twice at a time.
  * - `tokensGrow`: each holding has a larger token than all before it, mutex by mutex.
- * - `inOrder`: earlier attempts hold the mutex earlier. Among workers counts when each came to its place, at which it asks
- *   again for itself after each turn. Holdings that share a turn (`localTurn`) share its place.
+ * - `inOrder`: earlier attempts own the mutex earlier. Between workers, the time at which each got its place counts;
+ *   after each turn a worker queues at a new place. Holdings that share a turn (`localTurn`) share its place.
  * - `nobodyFailed`: no step got an error.
  * - `everybodyServed`: no step waits at the end.
  *

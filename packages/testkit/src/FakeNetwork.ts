@@ -1,8 +1,8 @@
 /**
  * Faults between a client and the fake server, link by link.
  *
- * A link carries the name of its client. The seed of the server decides all chances, and each link draws from a stream
- * of its own.
+ * A link is named after its client. The seed of the server determines all faults, and each link has its own random
+ * stream.
  *
  * **Example** (A reply that never comes)
  *
@@ -30,18 +30,18 @@ import type { Direction as LinkDirection, LinkFaults } from "./internal/client/l
  *
  * **Details**
  *
- * Delays are in milliseconds, a draw between the two, and the others are probabilities. One connection keeps the order
- * of its messages, late ones aside, and different connections overtake one another.
+ * Delays are in milliseconds, drawn between the two numbers; the others are probabilities. Each connection keeps the
+ * order of its messages, except late ones; different connections overtake each other.
  *
- * - `requestDelay`, `replyDelay`: on the way to the server and back.
+ * - `requestDelay`, `replyDelay`: to the server and back.
  * - `messageDelay`: for published messages. Default: as for replies.
  * - `loseRequest`: the command never arrives.
  * - `loseReply`: the command ran, and its reply never arrives.
- * - `hang`: the command runs, and neither a reply nor a timeout comes. The program waits no longer than `lasts`. To a client
- *   on a socket, the reply and all later ones of the connection come after `lasts`.
- * - `reset`: the connection breaks after a command was sent. Messages under way arrive in part, or not at all.
+ * - `hang`: the command runs, and neither a reply nor a timeout follows. The program waits no longer than `lasts`. A
+ *   client on a socket gets the reply, and all later ones of the connection, after `lasts`.
+ * - `reset`: the connection breaks after a command was sent. Some of the messages in flight arrive, or none.
  * - `straggle`: how much later such messages arrive, after later commands of a new connection.
- * - `lateMessage`: a published message that later ones overtake, as between the nodes of a Cluster.
+ * - `lateMessage`: the delay of a published message that later ones overtake, as between the nodes of a Cluster.
  *
  * **Example** (A bad line)
  *
@@ -97,8 +97,8 @@ export interface Link {
   /** Holds all messages back while the scope is open. */
   readonly clogged: (direction?: Direction) => Effect.Effect<void, never, Scope.Scope>
   /**
-   * Cuts the link until `heal`. As with TCP, messages arrive after healing if the connection still stands. Clients notice the
-   * silence, give up their connection, and cannot make another.
+   * Cuts the link until `heal`. As with TCP, messages arrive after healing if the connection is still open. Clients
+   * notice the silence, close their connection, and cannot open another one.
    */
   readonly partition: (direction?: Direction) => Effect.Effect<void>
   readonly heal: (direction?: Direction) => Effect.Effect<void>

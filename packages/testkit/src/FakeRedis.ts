@@ -1,8 +1,8 @@
 /**
  * A Redis server in memory, whose time is the `Clock`.
  *
- * Under `TestClock`, `TestClock.adjust` moves leases, timeouts and expiry. The server runs the scripts of production,
- * and serves Effect's `Redis` service and our `Subscriber`.
+ * Under `TestClock`, `TestClock.adjust` moves leases, timeouts and expiry. The server runs the production scripts, and
+ * provides Effect's `Redis` service and `Subscriber`.
  *
  * **Example** (Two clients of one server, and time)
  *
@@ -73,11 +73,11 @@ export interface Options {
    * `TestClock`, and 0 under any other.
    */
   readonly epoch?: number | undefined
-  /** Decides all chances, on the server and in the network. Default: `fake-redis`. */
+  /** Determines all random choices, on the server and in the network. Default: `fake-redis`. */
   readonly seed?: string | number | undefined
   /**
-   * How late the server notices the expiry of a key that nobody touches: a draw between the two, as real servers are late.
-   * Default: 0 to 100 milliseconds.
+   * How late the server notices the expiry of a key that nobody touches, drawn between the two numbers, because real
+   * servers are late, too. Default: 0 to 100 milliseconds.
    */
   readonly expiryDelay?: readonly [minimum: Duration.Input, maximum: Duration.Input] | undefined
   /** How many of the last writes `failOver` can lose. Default: 16. */
@@ -98,18 +98,18 @@ export interface ClientOptions {
   /** The database. Default: 0. */
   readonly db?: number | undefined
   /**
-   * The shapes of replies. With 3, as from `IoRedis.layer`, scores and values come in pairs, and XREAD answers names and
-   * entries in turn. With 2 they are as from `client: { protocol: 2 }` and from other clients. Default: 3.
+   * The shapes of replies. With 3, as from `IoRedis.layer`, scores and values come in pairs, and XREAD returns names
+   * and entries in turn. With 2 they are as from `client: { protocol: 2 }` and from other clients. Default: 3.
    */
   readonly protocol?: 2 | 3 | undefined
-  /** As for a real client. Default: 1 second. */
+  /** As of a real client. Default: 1 second. */
   readonly commandTimeout?: Duration.Input | undefined
-  /** As for a real client. Default: 2 seconds. */
+  /** As of a real client. Default: 2 seconds. */
   readonly connectTimeout?: Duration.Input | undefined
 }
 
 /**
- * The server, as tests look at it and break it.
+ * The server, for tests that inspect it and break it.
  *
  * **Example** (What a program leaves behind)
  *
@@ -137,9 +137,9 @@ export interface ClientOptions {
 export class FakeRedis extends Context.Service<FakeRedis, {
   /** @internal */
   readonly server: FakeServer
-  /** The keys that are there, of all databases, in order. */
+  /** The existing keys of all databases, in order. */
   readonly keys: Effect.Effect<ReadonlyArray<Key>>
-  /** What a key holds, without touching it; `undefined` if it is not there. */
+  /** The value of a key, without touching it; `undefined` if it does not exist. */
   readonly dump: (key: string, db?: number) => Effect.Effect<Dump | undefined>
   /** The last commands, in the order in which the server ran them. */
   readonly trace: Effect.Effect<ReadonlyArray<Command>>
@@ -154,24 +154,24 @@ export class FakeRedis extends Context.Service<FakeRedis, {
   readonly evict: (key: string, db?: number) => Effect.Effect<boolean>
   /** Forgets all scripts, as SCRIPT FLUSH or a fail-over does. */
   readonly flushScripts: Effect.Effect<void>
-  /** Breaks the connections of one client, or of all. Commands under way fail, and may have been run. */
+  /** Breaks the connections of one client, or of all. Commands in flight fail, and may have been executed. */
   readonly dropConnections: (client?: string) => Effect.Effect<void>
-  /** Restarts the server: connections, scripts and settings are gone, and the data unless it is kept. */
+  /** Restarts the server: connections, scripts and settings are lost, and so is the data unless it is kept. */
   readonly restart: (options: { readonly keepData: boolean }) => Effect.Effect<void>
   /**
    * Fails over to a replica that lacks the last writes. Returns how many it lacks. Dies if that is more than the server
    * remembers: see `undoDepth`.
    */
   readonly failOver: (options: { readonly loseLastWrites: number }) => Effect.Effect<number>
-  /** Refuses commands with this error, until it is set to `undefined`. */
+  /** Refuses commands with this error until it is set to `undefined`. */
   readonly setErrorState: (state: ErrorState | undefined) => Effect.Effect<void>
-  /** How many subscriptions there are. */
+  /** The number of subscriptions. */
   readonly subscriptions: Effect.Effect<number>
-  /** How many connections there are, of one client or of all. */
+  /** The number of connections, of one client or of all. */
   readonly connections: (client?: string) => Effect.Effect<number>
 }>()("@effect-simba/testkit/FakeRedis") {}
 
-/** Any 13-digit time will do: a shorter one would hide what goes wrong with long numbers. */
+/** Any 13-digit time will do: a shorter one would hide bugs with long numbers. */
 const testEpoch = 1_750_000_000_000
 
 const make = Effect.fnUntraced(function*(options: Options = {}) {
@@ -226,7 +226,7 @@ const fromServer = (server: FakeServer): FakeRedis["Service"] => {
  *
  * **Gotchas**
  *
- * Each build of this layer is a server of its own. Share one among the clients that must meet.
+ * Each build of this layer is a separate server. Share one among the clients that must communicate.
  *
  * **Example** (Another server for another seed)
  *
@@ -242,16 +242,16 @@ const fromServer = (server: FakeServer): FakeRedis["Service"] => {
 export const layer = (options?: Options): Layer.Layer<FakeRedis> => Layer.effect(FakeRedis, make(options))
 
 /**
- * Provides one client of the server: Effect's `Redis` service and our `Subscriber`, over connections of its own.
+ * Provides one client of the server: Effect's `Redis` service and `Subscriber`, over its own connections.
  *
  * **Details**
  *
- * It behaves like `IoRedis.layer`. A command during an outage fails at once. Commands under way fail when the
+ * It behaves like `IoRedis.layer`. A command during an outage fails at once. Commands in flight fail when the
  * connection breaks. The connection is restored in the background, with a gap for each subscription.
  *
  * **Gotchas**
  *
- * Each build of this layer is a client of its own. Keep it in a `const` to use one client in several places.
+ * Each build of this layer is a separate client. Keep it in a `const` to use one client in several places.
  *
  * **Example** (Two clients of one server)
  *

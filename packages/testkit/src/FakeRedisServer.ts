@@ -28,7 +28,9 @@ import { serve } from "./internal/socket/connection.ts"
 type Options = {
   /** Default: a free one. */
   readonly port?: number | undefined
-  /** An address of this machine. Others reach the server only by an address that they can reach. Default: `127.0.0.1`. */
+  /**
+   * The address to listen on. Other machines can connect only to an address that they can reach. Default: `127.0.0.1`.
+   */
   readonly host?: string | undefined
   /** The path of a Unix socket, instead of a port. */
   readonly path?: string | undefined
@@ -36,7 +38,7 @@ type Options = {
   readonly client?: string | undefined
 }
 
-/** The port is 0, or the path empty, where the server has none. */
+/** The port is 0, or the path empty, if the server has none. */
 type Address = {
   readonly host: string
   readonly port: number
@@ -55,7 +57,7 @@ const addressOf = (address: NetAddress.SocketAddress): Address => {
 }
 
 /**
- * Serves the clients of the current `SocketServer`, until it is interrupted.
+ * Serves the clients of the current `SocketServer` until it is interrupted.
  *
  * **When to use**
  *
@@ -91,7 +93,7 @@ export const run = (
  * **Details**
  *
  * Time is the clock of the `FakeRedis` layer: under `TestClock`, keys of socket clients expire when a test says so.
- * `FakeNetwork.link("socket")` holds up, delays and breaks the connections. A stream of bytes cannot skip a request or a
+ * `FakeNetwork.link("socket")` stalls, delays and breaks the connections. A byte stream cannot skip a request or a
  * reply, so a lost one breaks the connection.
  *
  * **Example** (A foreign client, and a minute that takes no time)

@@ -1,5 +1,5 @@
 /**
- * The contract of `MutexStore`, as tests. A store that passes them can carry `Mutex`.
+ * The contract of `MutexStore`, as tests. A store that passes them can back `Mutex`.
  *
  * @since 0.1.0
  */
@@ -27,13 +27,13 @@ import { unfairness } from "./internal/suite/unfair.ts"
 
 type Options = {
   /**
-   * Whether time passes by itself and the suite really sleeps, for a store behind real I/O. Such tests run side by side.
-   * Otherwise the store lives on `Clock`, and the suite moves it with `TestClock`.
+   * For a store behind real I/O: the suite sleeps for real, and its tests run side by side. Otherwise the store uses
+   * `Clock`, and the suite moves it with `TestClock`.
    */
   readonly live: boolean
   /**
-   * Whether the store sees who listens, and so skips waiters that died. Where it cannot, as behind a proxy, the suite asks
-   * that each of them costs a confirm period and no more. Default: true.
+   * Whether the store can count subscribers, and so skips dead waiters. If it cannot, as behind a proxy, the suite
+   * requires that each of them costs at most a confirm period. Default: true.
    */
   readonly countsSubscribers?: boolean | undefined
   /** How many random histories are compared with the model. Default: 100, live 25. */
@@ -47,7 +47,7 @@ type Options = {
  *
  * **Details**
  *
- * The names of mutexes are new in every run, so the backend may be shared.
+ * Every run uses new names of mutexes, so the backend may be shared.
  *
  * **Example** (A store of one's own)
  *

@@ -1,10 +1,9 @@
 /**
  * A model of a Simba contender (3.1.1 or newer) on Redis, for tests of mixed fleets.
  *
- * It is written from the description of its wire, and keeps the habits of the original, the bad ones too: places in
- * the queue of whole seconds, a place that survives its own acquisition, one notified waiter per release whether it
- * lives or not, a revocation at the first failed renewal, and a next look up to a second after the owner's key has
- * expired.
+ * It follows the wire protocol of the original, including its weaknesses: places in the queue of whole seconds, a place
+ * that survives its own acquisition, one notified waiter per release, dead or alive, a revocation at the first failed
+ * renewal, and a next poll up to a second after the owner key has expired.
  *
  * @since 0.1.0
  */
@@ -64,7 +63,7 @@ return 1
 
 type Options<E, R> = {
   readonly mutex: string
-  /** One for its whole life, like `7:4711@host`. */
+  /** The same for its whole life, such as `7:4711@host`. */
   readonly id: string
   /** As configured there. Default: 10 seconds. */
   readonly ttl?: Duration.Input | undefined
@@ -72,7 +71,7 @@ type Options<E, R> = {
   readonly transition?: Duration.Input | undefined
   /** How long it waits after a leadership before it contends again. Default: 0. */
   readonly rest?: Duration.Input | undefined
-  /** Its work when it leads. Then it releases the mutex. */
+  /** Its work while it leads. Then it releases the mutex. */
   readonly lead: Effect.Effect<void, E, R>
 }
 
@@ -82,7 +81,7 @@ const parse = (reply: string): { readonly owner: string; readonly millis: number
 }
 
 /**
- * Contends until it is interrupted. A leadership that is interrupted is released.
+ * Contends until it is interrupted. An interrupted leadership is released.
  *
  * **Example** (A mixed fleet)
  *
@@ -139,7 +138,7 @@ export const contend = Effect.fnUntraced(function*<E, R>(options: Options<E, R>)
       continue
     }
     const late = yield* Random.nextBetween(-200, 1000)
-    // It listens for its turn only; anything else on the channel goes by
+    // It reacts to its turn only and ignores all other messages
     yield* Effect.timeoutOption(
       Effect.repeat(Queue.take(released), {
         until: (notice) => notice._tag === "Message" && notice.text.startsWith("released@@")

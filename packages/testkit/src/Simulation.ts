@@ -1,7 +1,8 @@
 /**
  * Runs many clients of a program against a fake Redis, in virtual time, under faults that one seed decides.
  *
- * First faults happen, then none, then all is closed. The same seed gives the same history, byte for byte.
+ * A run has a phase with faults, one without, and then closes everything. The same seed gives the same history, byte
+ * for byte.
  *
  * **Example** (A program under every fault)
  *
@@ -55,8 +56,8 @@ import * as timeline from "./internal/simulation/timeline.ts"
  *
  * **Details**
  *
- * A program that fails is started again a second later, in a new process. A program that dies is a violation.
- * `outside` asks a resource that is neither a process nor Redis, such as another database.
+ * A program that fails is restarted a second later, in a new process. A defect is a violation. `outside` acts on a
+ * resource that is neither a process nor Redis, such as another database.
  *
  * **Example** (A file that counts)
  *
@@ -90,17 +91,16 @@ export type LockModel = AnyLockModel
  *
  * **Details**
  *
- * Times are in milliseconds, `every` is the mean distance between two faults, and a pair is a draw between the two
- * numbers.
+ * Times are in milliseconds, `every` is the mean time between two faults, and a pair is drawn between the two numbers.
  *
  * - Per command or message: `requestDelay`, `replyDelay`, `messageDelay`, `lateMessage`, `loseRequest`, `loseReply`,
  *   `reset`, `straggle`, `hang`; see `FakeNetwork`.
- * - Per client, again and again: `clog` (one direction), `partition` (one direction or both), `deafen`
- *   (its connections stand, and no published message arrives, as from a node that left a Cluster), `pause` (a stall or
- *   SIGSTOP), `suspend` (the monotonic clock stands still too), `kill` (and a new process after `lasts`).
- * - `processor`: the tasks of a process take time, as those of a busy one do, its fibers go on in any order, and yield
- *   where they seldom do. Each process draws from it: how many milliseconds a task takes (`task`), in a quarter of the
- *   processes how likely it takes longer (`stall`), and after how many operations a fiber yields (`yieldAfter`).
+ * - Per client, repeatedly: `clog` (one direction), `partition` (one direction or both), `deafen` (its connections stay
+ *   open, but no published message arrives, as from a node that left a Cluster), `pause` (a stall or SIGSTOP),
+ *   `suspend` (which also stops the monotonic clock), `kill` (and a new process after `lasts`).
+ * - `processor`: the tasks of a process take time, as in a busy process, its fibers continue in any order, and yield in
+ *   unusual places. Drawn for each process: how many milliseconds a task takes (`task`), in a quarter of the processes
+ *   how likely it takes longer (`stall`), and after how many operations a fiber yields (`yieldAfter`).
  * - Clocks: `clockOffset` and `clockRate` (the greatest difference of a client), `clockStep`, `serverClockStep`.
  * - The server: `errorState`, `restart` (`loseData` is the probability that it forgets), `failOver` (a replica that
  *   lacks up to `lose` writes, and whose `clock` differs), `flushScripts`, `dropConnections`, `evict`.
@@ -123,7 +123,7 @@ export type LockModel = AnyLockModel
 export type Faults = AnyFaults
 
 /**
- * Every fault but `hang`, at rates that leave room for work in between.
+ * Every fault except `hang`, at rates that leave time for work in between.
  *
  * **Details**
  *
@@ -176,17 +176,17 @@ export interface Options<E> {
   readonly checkers: ReadonlyArray<engine.Checker>
   /** The faults that may happen. Default: none. */
   readonly faults?: Faults | undefined
-  /** Those of `faults` that do happen. Default: a random half of them in each run. */
+  /** The `faults` that do happen. Default: a random half of them in each run. */
   readonly enabled?: ReadonlyArray<FaultName> | undefined
-  /** Delays that are no fault, in milliseconds. Default: 0.1 to 1. */
+  /** Ordinary delays, in milliseconds. Default: 0.1 to 1. */
   readonly network?: { readonly requestDelay: Range; readonly replyDelay: Range } | undefined
   /** Virtual time with faults. Default: 60 seconds. */
   readonly duration?: Duration.Input | undefined
   /** Virtual time without faults after that. Default: 5 seconds. */
   readonly calm?: Duration.Input | undefined
-  /** The longest that the clients may then take to converge. Default: 60 seconds. */
+  /** How long the clients may take to converge after that. Default: 60 seconds. */
   readonly liveness?: Duration.Input | undefined
-  /** The longest that closed resources may take to be gone. Default: 30 seconds. */
+  /** How long closed resources may take to disappear. Default: 30 seconds. */
   readonly closing?: Duration.Input | undefined
   /**
    * How many of its last writes the server can lose when the caller of `begin` makes it fail over. Default: 0, or as many as
@@ -229,7 +229,7 @@ export type Event = AnyEvent
  */
 export interface Result {
   readonly seed: number | string
-  /** Of an exploration: the deviations of this run, for `replay`. */
+  /** In an exploration: the deviations of this run, for `replay`. */
   readonly schedule?: string
   readonly clients: number
   /** Milliseconds with faults. */
@@ -317,20 +317,20 @@ export const run = <E>(options: Options<E>): Effect.Effect<Result> => Effect.map
  *
  * **Details**
  *
- * Its functions are plain ones, so that pages and other programs outside of Effect can call them. Each acts at the
- * present instant of virtual time. The history has it as a fault.
+ * Its functions are plain, so that web pages and other programs outside of Effect can call them. Each acts at the
+ * current instant of virtual time, and appears in the history as a fault.
  *
  * @see {@link begin}
  * @category models
  * @since 0.1.0
  */
 export interface Live extends live.Live {
-  /** What came of it until now, as from `run`. */
+  /** The result so far, as from `run`. */
   readonly result: () => Result
 }
 
 /**
- * A request, a reply or a published message on its way.
+ * A request, a reply or a published message in flight.
  *
  * **Example** (What is under way)
  *
@@ -351,13 +351,13 @@ export type Parcel = live.Parcel
  *
  * **When to use**
  *
- * Use it to watch a fleet, as the playground does, or to try what a certain fault does at a certain moment. `run` plays
- * a plan to its end.
+ * Use it to watch a fleet, as the playground does, or to try a certain fault at a certain moment. `run` runs a plan to
+ * its end.
  *
  * **Details**
  *
- * The phases are those of `run`, which give the same history. With the duration `Infinity` and without `faults` nothing
- * happens but what the caller does.
+ * The phases, and so the history, are those of `run`. With the duration `Infinity` and without `faults`, nothing
+ * happens except what the caller does.
  *
  * **Example** (A process that is killed after a second)
  *
@@ -399,11 +399,11 @@ export const begin = <E>(options: Options<E>): Effect.Effect<Live> =>
   })
 
 /**
- * Looks for a shorter history with the same kind of violation: fewer faults, fewer clients, less time.
+ * Searches for a shorter history with the same kind of violation: fewer faults, fewer clients, less time.
  *
  * **Details**
  *
- * Returns the shortest that it found, and the given result if it has no violation.
+ * Returns the shortest one found, or its argument if that has no violation.
  *
  * **Example** (The shortest history that fails, in the log)
  *
@@ -435,9 +435,9 @@ export const shrink = <E>(options: Options<E>, result: Result): Effect.Effect<Re
  *
  * **Details**
  *
- * `vary` is what may differ from the schedule in which nothing goes wrong. By default: a request, a reply or a published
- * message is 1 ms late; a request or a reply is lost; a connection breaks; a process is killed; work under
- * `Client.interruptible` is interrupted; a runnable fiber goes on 1 ms later than others.
+ * `vary` lists how a schedule may deviate from the one in which nothing goes wrong. By default: a request, a reply or a
+ * published message is 1 ms late; a request or a reply is lost; a connection breaks; a process is killed; work under
+ * `Client.interruptible` is interrupted; a runnable fiber continues 1 ms later than others.
  *
  * Keep it small: with `n` single deviations there are about `n * n / 2` schedules with two. `Client.ready` leaves out the
  * start of the processes.
@@ -449,8 +449,8 @@ export const shrink = <E>(options: Options<E>, result: Result): Effect.Effect<Re
 export interface Plan<E> extends Omit<Options<E>, "seed" | "faults" | "enabled" | "network"> {
   readonly vary?: Partial<Deviations> | undefined
   /**
-   * Whether the exploration may end before `duration`, since the program has done its work: it is asked every 50 ms.
-   * Default: never. Long-lived programs, such as consumers of streams, have far fewer schedules with it.
+   * Whether the program has done its work, so that the exploration may end before `duration`; called every 50 ms.
+   * Default: never. It reduces the number of schedules of long-lived programs, such as consumers of streams.
    */
   readonly isOver?: ((view: Parameters<engine.Checker["start"]>[0]) => boolean) | undefined
 }
@@ -471,11 +471,11 @@ export interface Plan<E> extends Omit<Options<E>, "seed" | "faults" | "enabled" 
  * @since 0.1.0
  */
 export interface Explored {
-  /** How many schedules were run. */
+  /** The number of schedules that were run. */
   readonly schedules: number
-  /** How many different histories they had. */
+  /** The number of different histories. */
   readonly states: number
-  /** How many schedules ended in a violation. */
+  /** The number of schedules that ended in a violation. */
   readonly violations: number
   /** The first with the fewest deviations. */
   readonly first: Result | undefined
@@ -502,24 +502,24 @@ const explorable = <E>(plan: Plan<E>) => {
 }
 
 /**
- * Runs a program under every schedule with at most `deviations` (default: 1) things that go wrong, those with fewer
- * first.
+ * Runs a program under every schedule with at most `deviations` (default: 1) deviations, those with fewer first.
  *
  * **When to use**
  *
- * Use `run` to find mistakes that need many faults or much time, and `explore` to know that a short program has none that
+ * Use `run` to find bugs that need many faults or much time, and `explore` to show that a short program has none that
  * need few.
  *
  * **Details**
  *
- * All that arrives, arrives in order and after 0.1 ms, unless a deviation says otherwise. The exploration begins when all
- * processes are at `Client.ready`, and ends with `duration`, or sooner with `isOver`; what must follow has `liveness` for
- * it. `explore` ends at the first violation, unless `all` is set. `within` runs only schedules that begin with the given
+ * Everything arrives in order and after 0.1 ms, except for deviations. The exploration starts when all processes are at
+ * `Client.ready`, and ends after `duration`, or sooner with `isOver`; liveness properties have `liveness` more.
+ * `explore` ends at the first violation, unless `all` is set. `within` runs only schedules that begin with the given
  * one.
  *
  * **Gotchas**
  *
- * Schedules that lead to the same state are all run: what a process knows is in its fibers, which cannot be compared.
+ * Schedules that lead to the same state are all run, because the state of a process is in its fibers, which cannot be
+ * compared.
  *
  * **Example** (A check before a wait)
  *
@@ -631,8 +631,8 @@ const summary = (result: Result, lines: number): string => {
  * - `summary` (default): the seed, the faults, the violations, and for a failure the last `lines` (default 60) of the history
  *   and half as many of the timeline.
  * - `trace`: the history, a line for each event. Equal for equal seeds and options.
- * - `timeline`: who held what.
- * - `svg`: who held what, and the faults, as an SVG picture.
+ * - `timeline`: who owned what.
+ * - `svg`: who owned what, and the faults, as an SVG picture.
  *
  * **Example** (A picture of each failure)
  *

@@ -1,7 +1,7 @@
 /**
- * Mutexes for tests: the scripts and layers of production on a fake Redis, under `TestClock`.
+ * Mutexes for tests: the production scripts and layers on a fake Redis, under `TestClock`.
  *
- * Code that only uses `Mutex` needs no more than `Mutex.layerMemory`.
+ * For code that only uses `Mutex`, `Mutex.layerMemory` is enough.
  *
  * **Example** (Testing a service that holds a mutex)
  *
@@ -47,7 +47,7 @@ type StoreLayer<E> = Layer.Layer<MutexStore.MutexStore, E, Redis | Subscriber>
  *
  * **When to use**
  *
- * Use it several times, with several names, to test the effects of processes on one another.
+ * Build it several times, with different names, to test how processes affect each other.
  *
  * **Details**
  *
@@ -84,12 +84,11 @@ export const layerClient = <E, R = never>(
   )
 
 /**
- * Provides `Mutex` on a fake Redis, by the scripts, codecs and layers of production, with `Redis` and `FakeRedis`.
+ * Provides `Mutex` on a fake Redis, with the production scripts, codecs and layers, and `Redis` and `FakeRedis`.
  *
  * **Details**
  *
- * `store` is `RedisMutex.layerStore` of `@effect-simba/redis`. `FakeRedis` is there to look at the server and to break
- * it.
+ * `store` is `RedisMutex.layerStore` of `@effect-simba/redis`. Use `FakeRedis` to inspect the server and to break it.
  *
  * **Example** (A service that fences its writes)
  *
@@ -118,7 +117,7 @@ export const layerFakeRedis = <E, R = never>(
   layerClient(store, options).pipe(Layer.provideMerge(FakeRedis.layer(options)))
 
 /**
- * Provides the given `Mutex` so that it notes what a simulated program does, for the checkers of a `Simulation`.
+ * Wraps a `Mutex` so that it notes what a simulated program does, for the checkers of a `Simulation`.
  *
  * **Details**
  *

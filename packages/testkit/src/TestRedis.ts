@@ -9,11 +9,11 @@ import * as FakeRedis from "./FakeRedis.ts"
 import type { Redis } from "./internal/client/effectRedis.ts"
 
 /**
- * Provides a server and a client, for any code that needs a layer for Redis. Its time is the `Clock` of the test.
+ * Provides a server and a client, for code that needs `Redis`. Its time is the `Clock` of the test.
  *
  * **Gotchas**
  *
- * Each call makes a server of its own.
+ * Each build is a separate server.
  *
  * **Example** (Something of Effect's that lives in Redis)
  *

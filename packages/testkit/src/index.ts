@@ -3,18 +3,17 @@
 /**
  * Rules that must hold in every history of a simulation.
  *
- * Checkers read the server. From programs they take only facts that a server cannot know: when protected work begins
- * and ends, and the answers of a lease.
+ * Checkers read the server. From programs they need only facts that a server cannot know: when protected work begins
+ * and ends, and what a lease returned.
  *
  * Programs report them by `client.note(kind, { resource, id, ... })`:
  *
- * - `waiting`, `waited`: asks for a `resource`, and has it (`served` is 1) or has given up; `wait` is a name of its
- *   own. `unfair` (1) does not queue for it; `recovery` is how long after a fault it may take to ask again, in
- *   milliseconds.
- * - `granted`: has it, with `id`, and `token` where there is one.
- * - `ensured`: the lease has just answered that it is held; `left` is the milliseconds until its deadline.
- * - `begin`, `step`, `stopped`, `end`: protected work under `id`; from `stopped` on only its finalizers run.
- * - `writing`: sends the `write` of that name to a resource outside, under `id`. The resource notes `written`, with
+ * - `waiting`, `waited`: requests a `resource`, and owns it (`served` is 1) or has given up; `wait` identifies the
+ *   wait. `unfair` (1) does not queue; `recovery` is how long after a fault the next request may take, in milliseconds.
+ * - `granted`: owns it, with `id`, and with `token` if there is one.
+ * - `ensured`: the lease has just confirmed that it is held; `left` is the number of milliseconds until its deadline.
+ * - `begin`, `step`, `stopped`, `end`: protected work under `id`; after `stopped` only its finalizers run.
+ * - `writing`: sends the `write` of that name to an external resource, under `id`. The resource notes `written`, with
  *   its `token`, and whether it was `accepted` (1 or 0).
  *
  * **Example** (Those that fit a lock)
@@ -48,8 +47,8 @@ export * as Checker from "./Checker.ts"
 /**
  * Scripts of contention, for property tests of programs that use mutexes and of stores that provide them.
  *
- * A script says which worker asks when, for which mutex, and how. It is played under `TestClock`, and its history can
- * be asserted on.
+ * A script says which worker acquires which mutex, when, and how. It is played under `TestClock`, and tests assert on
+ * its history.
  *
  * **Example** (No two at a time, in any order)
  *
@@ -74,8 +73,8 @@ export * as ContentionScript from "./ContentionScript.ts"
 /**
  * Faults between a client and the fake server, link by link.
  *
- * A link carries the name of its client. The seed of the server decides all chances, and each link draws from a stream
- * of its own.
+ * A link is named after its client. The seed of the server determines all faults, and each link has its own random
+ * stream.
  *
  * **Example** (A reply that never comes)
  *
@@ -98,8 +97,8 @@ export * as FakeNetwork from "./FakeNetwork.ts"
 /**
  * A Redis server in memory, whose time is the `Clock`.
  *
- * Under `TestClock`, `TestClock.adjust` moves leases, timeouts and expiry. The server runs the scripts of production,
- * and serves Effect's `Redis` service and our `Subscriber`.
+ * Under `TestClock`, `TestClock.adjust` moves leases, timeouts and expiry. The server runs the production scripts, and
+ * provides Effect's `Redis` service and `Subscriber`.
  *
  * **Example** (Two clients of one server, and time)
  *
@@ -126,7 +125,8 @@ export * as FakeRedis from "./FakeRedis.ts"
 /**
  * Runs many clients of a program against a fake Redis, in virtual time, under faults that one seed decides.
  *
- * First faults happen, then none, then all is closed. The same seed gives the same history, byte for byte.
+ * A run has a phase with faults, one without, and then closes everything. The same seed gives the same history, byte
+ * for byte.
  *
  * **Example** (A program under every fault)
  *
@@ -153,9 +153,9 @@ export * as FakeRedis from "./FakeRedis.ts"
 export * as Simulation from "./Simulation.ts"
 
 /**
- * Mutexes for tests: the scripts and layers of production on a fake Redis, under `TestClock`.
+ * Mutexes for tests: the production scripts and layers on a fake Redis, under `TestClock`.
  *
- * Code that only uses `Mutex` needs no more than `Mutex.layerMemory`.
+ * For code that only uses `Mutex`, `Mutex.layerMemory` is enough.
  *
  * **Example** (Testing a service that holds a mutex)
  *

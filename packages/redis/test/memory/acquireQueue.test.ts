@@ -51,7 +51,7 @@ it.effect.prop(
       const history = yield* ContentionScript.run(script, { layer: processWith(localTurn) })
       assert.deepStrictEqual(ContentionScript.problems(history, ["neverTwo", "tokensGrow", "everybodyServed"]), [])
       assert.deepStrictEqual(history.failed, [])
-      const { gaveUp, holdings } = history
+      const { abandoned, holdings } = history
       holdings.forEach((holding, index) => {
         for (const earlier of holdings.slice(0, index)) {
           if (earlier.worker === holding.worker) assert.isAtMost(earlier.asked, holding.asked)
@@ -63,7 +63,7 @@ it.effect.prop(
         const own = holdings.slice(0, index).filter(({ from, worker }) =>
           worker === holding.worker && from >= holding.asked
         )
-        const mayTakePlace = gaveUp.filter(({ at, worker }) => worker === holding.worker && at <= holding.from)
+        const mayTakePlace = abandoned.filter(({ at, worker }) => worker === holding.worker && at <= holding.from)
         const turns = 2 + own.length + mayTakePlace.length
         const taken = others.reduce((sum, { from, to }) => sum + (to - from), 0)
         assert.isAtMost(taken, turns * (localTurn + 600))

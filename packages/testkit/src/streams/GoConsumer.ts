@@ -1,10 +1,10 @@
 /**
  * A model of a Go consumer, as redis-stream-client-go runs it, for tests of mixed fleets.
  *
- * It is written from the description of its wire, and keeps the habits of the original, the bad ones too. It sets the
- * server's keyspace events as it needs them. It takes all entries at once, locks entries and not data streams, and
- * re-creates a vanished lock when it renews. Its reader ends for good at the first lock that it does not get in 32 tries,
- * and it never looks without a signal. Asked to end, it finishes its unfinished streams.
+ * It follows the wire protocol of the original, including its weaknesses. It overwrites the server's setting for
+ * keyspace events. It takes all entries at once, locks entries and not data streams, and re-creates a vanished lock
+ * when it renews. Its reader ends for good at the first lock that it does not get in 32 attempts, and it never sweeps
+ * without a signal. On shutdown it marks its unfinished streams as done.
  *
  * @since 0.1.0
  */
@@ -25,12 +25,12 @@ const recoveryIdleMillis = "40000"
 const recoveryCount = "1000"
 const setting = "notify-keyspace-events"
 
-/** It tries to lock so often, each try with an end, and with a pause between two. */
+/** The number of attempts to lock, the time limit of each, and the pause between them. */
 const lockTries = 32
 const lockTimeout = "100 millis"
 const lockPause = "10 millis"
 
-/** A failed read is tried again so often. */
+/** How often a failed read is retried. */
 const readRetries = 5
 
 const extendScript = Redis.script((key: string, value: string) => [key, value, leaseMillis], {
@@ -66,16 +66,16 @@ type Options<E, R> = {
   readonly service: string
   /** Its `POD_NAME`. Its name in the group, and the value of its locks, is `redis-consumer-<id>`. */
   readonly id: string
-  /** The database whose expiries it hears. The original looks in 0 always. Default: 0. */
+  /** The database whose expiries it receives. The original always uses 0. Default: 0. */
   readonly db?: number | undefined
   /**
-   * Whether it starts where the server has a setting for keyspace events already, that of its own kind too. It replaces
-   * the setting by `KEx`. The original refuses to start, unless it is forced. Default: true.
+   * Whether it starts on a server that already has a setting for keyspace events, even its own, and replaces it by
+   * `KEx`. The original refuses unless it is forced. Default: true.
    */
   readonly force?: boolean | undefined
   /**
-   * How many of its claims it never renews, between 0 and 1: the original starts a renewal before it notes what it claimed,
-   * and a renewal that is quicker finds nothing to renew. Of its claims, 3 of 483 were such. Default: 0.
+   * How many of its claims it never renews, between 0 and 1: the original starts a renewal before it records what it
+   * claimed, so a fast renewal finds nothing to renew. This happened in 3 of 483 claims. Default: 0.
    */
   readonly unrenewed?: number | undefined
   /** The work on a data stream, which is done when it succeeds. It is not interrupted when the stream is lost. */
@@ -85,14 +85,14 @@ type Options<E, R> = {
 type Consumer = {
   readonly name: string
   /**
-   * All that happened to it so far. `Added`: it has the lock of this entry. `Disowned`: it could not renew it. `Expired`: it
-   * heard that a lock ran out. `Claimed`: whether it then got the entry. `Done`: it finished the stream. `Terminated`: its
-   * reader has ended, for good.
+   * All its events so far. `Added`: it has the lock of this entry. `Disowned`: it could not renew it. `Expired`: it was
+   * notified that a lock expired. `Claimed`: whether it then got the entry. `Done`: it finished the stream.
+   * `Terminated`: its reader has ended, for good.
    */
   readonly events: ReadonlyArray<Event>
-  /** The data streams that it believes to own. */
+  /** The data streams that it believes it owns. */
   readonly owned: Effect.Effect<ReadonlyArray<string>>
-  /** Its orderly end: acknowledges and deletes all that it owns, finished or not, up to the first failure. */
+  /** Its shutdown: acknowledges and deletes all that it owns, finished or not, up to the first failure. */
   readonly done: Effect.Effect<void, Redis.RedisError>
 }
 
@@ -128,12 +128,12 @@ const read = (rows: Rows): Effect.Effect<ReadonlyArray<Entry>, Schema.SchemaErro
  *
  * **Details**
  *
- * Closing the scope ends it as a kill does, without a release. For an orderly end, run `done` before.
+ * Closing the scope ends it like a kill, without a release. For an orderly shutdown, run `done` before.
  *
  * **Gotchas**
  *
- * The original hears the events of each key (`K`) by a pattern. This one hears the same expiries by the events of their
- * kind (`E`), because subscribers know no patterns.
+ * The original subscribes to key events (`K`) with a pattern. This model receives the same expiries through keyevent
+ * channels (`E`), because `Subscriber` has no patterns.
  *
  * **Example** (One that is killed after a while)
  *
@@ -271,7 +271,7 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
 
   const claim = Effect.fnUntraced(function*(entry: Entry) {
     const rows = (yield* redis.send("XCLAIM", input, group, name, claimIdleMillis, entry.entry)) as Rows
-    // First the entry, then the lock: without the lock the entry is its own all the same
+    // First the entry, then the lock: without the lock the entry still belongs to it
     const isMine = rows.length > 0 && (yield* lock(entry))
     events.push({ _tag: "Claimed", ...entry, isMine })
     if (isMine) yield* own(entry, (yield* Random.next) >= (options.unrenewed ?? 0))

@@ -1,19 +1,19 @@
 /**
  * Rules that must hold in every history of a simulated fleet that shares data streams.
  *
- * Add them to the checkers of leases, which judge the lease of each data stream as they judge any lock.
+ * Add them to the checkers of locks, which check the lease of each data stream like any lock.
  *
  * Programs `client.note(kind, { resource, id, ... })`. `resource` is a data stream. `id` is its name, `#`, and the
  * token of the holding, as `lock.identify` makes it of the stored value:
  *
- * - `joined`, with `consumer` and `capacity`, and `left`: from when until when this process takes data streams.
+ * - `joined`, with `consumer` and `capacity`, and `left`: the time in which this process takes data streams.
  * - `expects`: `message` is the id of a last message of the data stream, after which it may be announced again.
  *   `announced`: it was announced.
  * - `begin`, `step`, `stopped`, `end`: the work of a handler, with the `entry` that announced the data stream.
- * - `processed`: the handler is through with the `message` of that id; of several at once with its `key`. `failed`: it
- *   failed, with its `entry`. `tried`: it failed with one `message`.
+ * - `processed`: the handler has processed the `message` of that id; with its `key` if several run at once. `failed`:
+ *   it failed, with its `entry`. `tried`: it failed with one `message`.
  * - `gap`: missing messages were reported to the handler, with the fields of `StreamMessages.Gap`.
- * - `kept`: a system outside has that `message` as the last processed one, for handlers that commit nothing.
+ * - `kept`: an external system has that `message` as the last processed one, for handlers that commit nothing.
  *
  * **Example** (For a fleet without rebalancing)
  *
@@ -47,16 +47,16 @@ import * as progress from "./internal/checkers/progress.ts"
  *   names.
  * - `holder`: the consumer that the value of a stream's lease names.
  * - `isGoConsumer`: whether this is the name of a Go consumer, or of a client that runs one.
- * - `isMark`: whether this consumer of the group is none, but a mark that its group is the one that was.
+ * - `isMark`: whether this consumer of the group is not a consumer but the mark of the group.
  *
- * Needed only where operators or producers do such things:
+ * Needed only if operators or producers do this:
  *
  * - `paused`: a hash with a field for each paused data stream, and an empty one where the service is paused.
  * - `isDraft`: whether a message is of a data stream that was deleted and written again. Drafts have larger ids than what
  *   follows, and no notes.
  * - `keyOf`: the key of a message, by its id, where several are processed at once.
- * - `sought`: the data stream whose checkpoint this command of an operator has moved. `trimmed`: the data stream of which
- *   this command removes what is read.
+ * - `sought`: the data stream whose checkpoint this command of an operator has moved. `trimmed`: the data stream from
+ *   which this command removes processed messages.
  * - `isUndecodable`: whether a message with these fields cannot be decoded.
  *
  * @see {@link all}
@@ -68,34 +68,34 @@ export interface Model extends StreamModel {}
 const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUnsafe(input))
 
 /**
- * All checkers of data streams, which `name` distinguishes.
+ * All checkers of data streams; `name` distinguishes them.
  *
  * **Details**
  *
  * - `checkpoints grow over what was processed`: the checkpoint of a data stream, or the `kept` message in its place,
- *   never goes back, and passes over no message without its processing or dead letter, unless the server lost data.
- * - `messages come in order`: a handler gets the messages of its data stream one by one, from the one after the
- *   checkpoint on.
- * - `nothing is forgotten`: every announced data stream comes to its end once faults are over. Its announcement goes away
- *   when it was processed to its end, when it is in the dead letters, or by a Go consumer. Malformed announcements go
- *   away too.
- * - `orphans are taken`: no announcement is without an owner for longer than `orphan` while a consumer has had room all
- *   that time, untouched by faults of it or the server since `recovery` before. What a Go consumer was given last has
- *   `goOrphan`.
- * - `no ping-pong`: no data stream is handed over, and handed on within `stay`, while the members stay the same since
- *   `settle` before the first hand-over. Later hand-overs count only where no data streams were taken or ended since, so
+ *   never moves back, and skips no message that is neither processed nor a dead letter, unless the server lost data.
+ * - `messages come in order`: a handler gets the messages of its data stream one by one, starting after the checkpoint.
+ * - `nothing is forgotten`: every announced data stream is finished once faults are over. Its announcement disappears
+ *   only when it was processed to its end, when it is in the dead letters, or through a Go consumer. Malformed
+ *   announcements disappear, too.
+ * - `orphans are taken`: no announcement is without an owner for longer than `orphan` while a consumer has had free
+ *   capacity all that time, without faults of it or the server since `recovery` before. For entries that were last
+ *   delivered to a Go consumer the limit is `goOrphan`.
+ * - `no ping-pong`: no data stream is handed over twice within `stay`, while the members stay the same since `settle`
+ *   before the first hand-over. A second hand-over counts only if no data streams were taken or ended in between, so
  *   that shares are the same.
- * - `Go consumers that live are left alone`: only Go consumers change the lease of an entry of another owner before
- *   its time is up, or work under it.
- * - `Go consumers have their time`: what a Go consumer was given is not taken for 40 seconds before its first lock,
- *   or 2 seconds where it claimed what was locked before, nor for a fifth of a second after it unlocked. A client to which messages come late may hear of an earlier lease's end.
- * - `dead letters are earned`: failures of handlers, and leases that ran out under one, are counted no more often than
- *   they happen, and only `maxFailures` of them make a dead letter. A commit leaves none. Malformed announcements become a
- *   dead letter at once.
+ * - `Go consumers that live are left alone`: only Go consumers change the lease of an entry of another owner before it
+ *   expires, or work under it.
+ * - `Go consumers have their time`: an entry that was delivered to a Go consumer is not taken for 40 seconds before its
+ *   first lock (2 seconds if it claimed an entry that was locked before), nor for a fifth of a second after it
+ *   unlocked. A client that receives messages late may react to the end of an earlier lease.
+ * - `dead letters are earned`: failures of handlers, and leases that expired under a handler, are counted no more often
+ *   than they happen, and only `maxFailures` of them make a dead letter. A commit resets the count. Malformed
+ *   announcements become a dead letter at once.
  * - `dead messages are earned`: a message is a dead letter once, after `attempts` of one handler or if it cannot be decoded.
- * - `gaps are reported`: what is deleted unread, and passed by the checkpoint, lies in a gap, and no gap has more messages
- *   than were deleted.
- * - `paused data streams rest`: no handler begins on what has been paused since `recovery` before.
+ * - `gaps are reported`: messages that were deleted before they were read, and that the checkpoint has passed, are in a
+ *   gap, and no gap has more messages than were deleted.
+ * - `paused data streams rest`: no handler starts on a data stream that has been paused since `recovery` before.
  * - `only what is read is trimmed`: trimming removes nothing after the checkpoint.
  * - `consumers are reaped`: once faults are over, consumers of the group whose name nobody uses are removed within
  *   `reaped`.
@@ -125,9 +125,9 @@ const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUn
 export const all = (model: Model, options: {
   /** How long an announcement may be without an owner. */
   readonly orphan: Duration.Input
-  /** The same for what a Go consumer was given last. Default: `orphan`. */
+  /** The same for entries that were last delivered to a Go consumer. Default: `orphan`. */
   readonly goOrphan?: Duration.Input | undefined
-  /** How long after a fault a consumer may not take orphans yet. */
+  /** How long after a fault a consumer need not take orphans. */
   readonly recovery: Duration.Input
   /** How long after a change of members shares may change. */
   readonly settle: Duration.Input
@@ -145,7 +145,7 @@ export const all = (model: Model, options: {
   progress.nothingIsForgotten(model),
   ownership.noOrphans(
     model,
-    { ours: millis(options.orphan), go: millis(options.goOrphan ?? options.orphan) },
+    { own: millis(options.orphan), go: millis(options.goOrphan ?? options.orphan) },
     millis(options.recovery)
   ),
   ownership.noPingPong(model, millis(options.settle), millis(options.stay)),

@@ -1,5 +1,5 @@
 /**
- * The contract of `StreamStore`, as tests. A store that passes them can carry `StreamClient`.
+ * The contract of `StreamStore`, as tests. A store that passes them can back `StreamClient`.
  *
  * @since 0.1.0
  */
@@ -28,11 +28,11 @@ import { listening } from "./internal/suite/signals.ts"
 
 type Options<R = never> = {
   /**
-   * Whether time passes by itself and the suite really sleeps, for a store behind real I/O. Such tests run side by side.
-   * Otherwise the store lives on `Clock`, and the suite moves it with `TestClock`.
+   * For a store behind real I/O: the suite sleeps for real, and its tests run side by side. Otherwise the store uses
+   * `Clock`, and the suite moves it with `TestClock`.
    */
   readonly live: boolean
-  /** Whether the backend is set up to publish which leases expire. Default: false. */
+  /** Whether the backend publishes the expiry of leases. Default: false. */
   readonly publishesExpiries?: boolean | undefined
   /** How many random histories are compared with the model. Default: 100, live 25. */
   readonly runs?: number | undefined
@@ -51,8 +51,8 @@ type Options<R = never> = {
  *
  * **Details**
  *
- * The names of services and data streams are new in every run, so the backend may be shared. All names of one service
- * share a hash tag.
+ * Every run uses new names of services and data streams, so the backend may be shared. All names of one service share a
+ * hash tag.
  *
  * **Example** (A store of one's own)
  *

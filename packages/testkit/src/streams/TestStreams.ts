@@ -44,17 +44,16 @@ type StoreLayer<E> = Layer.Layer<StreamStore, E, Redis | Subscriber>
  *
  * **When to use**
  *
- * Use it several times, with several names, to test deaths, exits and arrivals of owners.
+ * Build it several times, with different names, to test how owners die, leave and join.
  *
  * **Details**
  *
- * `store` is `RedisStreams.layerStore` of `@effect-simba/redis/streams`. The `name` is the `processName` too, unless
- * that is given.
+ * `store` is `RedisStreams.layerStore` of `@effect-simba/redis/streams`. `name` is also the default of `processName`.
  *
  * **Gotchas**
  *
- * When the test ends, nobody moves the clock any more. So heal the links that are cut, because commands on them wait
- * for their timeouts. Set `gracePeriod` to 0 where revoked handlers do not end, because the client waits for them.
+ * When the test ends, the clock stands still. So heal links that are cut, because commands on them wait for their
+ * timeouts. Set `gracePeriod` to 0 if revoked handlers do not end, because the client waits for them.
  *
  * **Example** (Two consumers, of which one is cut off)
  *
@@ -98,13 +97,12 @@ export const layerClient = <E>(
   )
 
 /**
- * Provides `StreamClient` on a fake Redis, by the scripts, codecs and layers of production, with `Redis` and
- * `FakeRedis`.
+ * Provides `StreamClient` on a fake Redis, with the production scripts, codecs and layers, and `Redis` and `FakeRedis`.
  *
  * **Details**
  *
- * `store` is `RedisStreams.layerStore` of `@effect-simba/redis/streams`. `Redis` is there to add messages, and
- * `FakeRedis` to look at the server and to break it.
+ * `store` is `RedisStreams.layerStore` of `@effect-simba/redis/streams`. Use `Redis` to add messages, and `FakeRedis`
+ * to inspect the server and to break it.
  *
  * **Example** (The production store, in memory)
  *

@@ -3,19 +3,19 @@
 /**
  * Rules that must hold in every history of a simulated fleet that shares data streams.
  *
- * Add them to the checkers of leases, which judge the lease of each data stream as they judge any lock.
+ * Add them to the checkers of locks, which check the lease of each data stream like any lock.
  *
  * Programs `client.note(kind, { resource, id, ... })`. `resource` is a data stream. `id` is its name, `#`, and the
  * token of the holding, as `lock.identify` makes it of the stored value:
  *
- * - `joined`, with `consumer` and `capacity`, and `left`: from when until when this process takes data streams.
+ * - `joined`, with `consumer` and `capacity`, and `left`: the time in which this process takes data streams.
  * - `expects`: `message` is the id of a last message of the data stream, after which it may be announced again.
  *   `announced`: it was announced.
  * - `begin`, `step`, `stopped`, `end`: the work of a handler, with the `entry` that announced the data stream.
- * - `processed`: the handler is through with the `message` of that id; of several at once with its `key`. `failed`: it
- *   failed, with its `entry`. `tried`: it failed with one `message`.
+ * - `processed`: the handler has processed the `message` of that id; with its `key` if several run at once. `failed`:
+ *   it failed, with its `entry`. `tried`: it failed with one `message`.
  * - `gap`: missing messages were reported to the handler, with the fields of `StreamMessages.Gap`.
- * - `kept`: a system outside has that `message` as the last processed one, for handlers that commit nothing.
+ * - `kept`: an external system has that `message` as the last processed one, for handlers that commit nothing.
  *
  * **Example** (For a fleet without rebalancing)
  *

@@ -374,8 +374,8 @@ describe("tokensGrow", () => {
     Effect.gen(function*() {
       const reserving = { ...model, spareTokens: () => 2 }
       yield* accepts(Checker.rules.tokensGrow, holders(10, 11, 12), reserving)
-      yield* finds(Checker.rules.tokensGrow, /id10 was told token 11, the server had 10/, holders(10, 11), model)
-      yield* finds(Checker.rules.tokensGrow, /id10 was told token 13/, holders(10, 13), reserving)
-      yield* finds(Checker.rules.tokensGrow, /id10 was told token 10/, holders(11, 10), reserving)
+      yield* finds(Checker.rules.tokensGrow, /id10 received token 11, the server had 10/, holders(10, 11), model)
+      yield* finds(Checker.rules.tokensGrow, /id10 received token 13/, holders(10, 13), reserving)
+      yield* finds(Checker.rules.tokensGrow, /id10 received token 10/, holders(11, 10), reserving)
     }))
 })

@@ -29,7 +29,7 @@ const holding = (
 const historyOf = (...holdings: ReadonlyArray<Holding>): ContentionScript.History => ({
   holdings,
   refused: [],
-  gaveUp: [],
+  abandoned: [],
   failed: [],
   unserved: []
 })
@@ -74,7 +74,7 @@ describe("ContentionScript.run", () => {
     Effect.gen(function*() {
       const history = yield* ContentionScript.run(script, { layer: Mutex.layerMemory() })
       assert.deepStrictEqual(ContentionScript.problems(history), [])
-      assert.strictEqual(history.holdings.length + history.refused.length + history.gaveUp.length, script.length)
+      assert.strictEqual(history.holdings.length + history.refused.length + history.abandoned.length, script.length)
     }))
 
   it.effect.prop(
@@ -100,14 +100,14 @@ describe("ContentionScript.run", () => {
         step(500, "c", 250),
         step(500, "d", 5)
       ]
-      const { gaveUp, holdings, refused, unserved } = yield* ContentionScript.run(script, {
+      const { abandoned, holdings, refused, unserved } = yield* ContentionScript.run(script, {
         layer: Mutex.layerMemory()
       })
       assert.deepStrictEqual(
         holdings.map(({ asked, from, to, worker }) => [worker, asked, from, to]),
         [["a", 0, 0, 1000], ["b", 400, 1000, 1100], ["c", 500, 1100, 1350], ["d", 500, 1350, 1355]]
       )
-      assert.deepStrictEqual([refused, gaveUp, unserved], [[script[1]!], [script[2]!, script[3]!], []])
+      assert.deepStrictEqual([refused, abandoned, unserved], [[script[1]!], [script[2]!, script[3]!], []])
     }))
 
   it.effect("a holder that never ends leaves the others unserved", () =>
@@ -140,7 +140,7 @@ it.effect("failures are part of the history", () =>
     ).pipe(Layer.provide(MutexStore.layerMemory))
     const history = yield* ContentionScript.run([step(0, "a", 1)], { layer: Mutex.layer().pipe(Layer.provide(down)) })
     assert.deepStrictEqual(history.failed.map(({ error }) => error._tag), ["BackendError"])
-    assert.deepStrictEqual([history.holdings, history.gaveUp, history.unserved], [[], [], []])
+    assert.deepStrictEqual([history.holdings, history.abandoned, history.unserved], [[], [], []])
     assert.match(ContentionScript.problems(history).join(), /^m: a failed: Acquiring the mutex failed: down/)
   }))
 

@@ -249,7 +249,7 @@ describe("nothingIsForgotten", () => {
 })
 
 describe("noOrphans", () => {
-  const checker = ownership.noOrphans(model, { ours: 5000, go: 5000 }, 1000)
+  const checker = ownership.noOrphans(model, { own: 5000, go: 5000 }, 1000)
   const joined = ({ note }: Client, capacity: number) => note("joined", { consumer: "a", capacity })
 
   it.effect("finds one that nobody takes", () =>
@@ -283,7 +283,7 @@ describe("noOrphans", () => {
 
   it.effect("leaves alone who has no room", () =>
     accepts(
-      ownership.noOrphans({ ...model, streams: ["s", "t"] }, { ours: 5000, go: 5000 }, 1000),
+      ownership.noOrphans({ ...model, streams: ["s", "t"] }, { own: 5000, go: 5000 }, 1000),
       (client) =>
         Effect.gen(function*() {
           joined(client, 1)

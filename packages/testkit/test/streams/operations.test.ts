@@ -241,7 +241,7 @@ describe("pausedRest", () => {
     }))
 
   it.effect("expects nobody to take what is paused", () =>
-    accepts(ownership.noOrphans(model, { ours: 1000, go: 1000 }, 0), ({ note }) =>
+    accepts(ownership.noOrphans(model, { own: 1000, go: 1000 }, 0), ({ note }) =>
       all(
         send("HSET", "paused", "s", "1"),
         send("XGROUP", "CREATE", "input", "group", "0", "MKSTREAM"),

@@ -1,4 +1,7 @@
-/** The checkers of arrival order: between processes by the places in the queue, within one by the order of asking. */
+/**
+ * The checkers of arrival order: between processes by their places in the queue, within a process by the order of
+ * requests.
+ */
 import { all } from "../simulation/ownershipTracker.ts"
 import type { Checker } from "../simulation/setup.ts"
 import { field, seconds } from "./fields.ts"
@@ -11,7 +14,7 @@ interface Queued {
   readonly by: object
 }
 
-/** Waiters by their places, in the order of the queue. */
+/** Waiters in queue order. */
 export const firstComeFirstServed: Checker = {
   name: "first come, first served",
   start: (view) => {
@@ -19,9 +22,9 @@ export const firstComeFirstServed: Checker = {
     const places = new Map<string, number>()
     const unfair = new Set<string>()
     const queues = new Map<string, Map<string, Queued>>()
-    // A script may skip a waiter without a subscription, which is out of the queue until it queues again
-    const seen = new Map<string, number>()
-    // Released ids: a later request of theirs counts for nobody
+    // A script may skip a waiter without a subscription, which then has no place until it queues again
+    const known = new Map<string, number>()
+    // Released ids: their later requests do not count
     const left = new Set<string>()
     const queueOf = (resource: string) => {
       const queue = queues.get(resource) ?? new Map<string, Queued>()
@@ -31,8 +34,8 @@ export const firstComeFirstServed: Checker = {
     const forgetSilent = (resource: string) => {
       const queue = queueOf(resource)
       const departures = view.departures()
-      if (seen.get(resource) === departures) return
-      seen.set(resource, departures)
+      if (known.get(resource) === departures) return
+      known.set(resource, departures)
       for (const id of [...queue.keys()]) {
         const channel = view.lock.channel?.(resource, id)
         if (channel === undefined || view.subscribers(channel) === 0) queue.delete(id)
@@ -50,7 +53,7 @@ export const firstComeFirstServed: Checker = {
             places.set(id, place)
             if (left.has(id)) continue
             const queue = queueOf(resource)
-            seen.delete(resource)
+            known.delete(resource)
             const { at, by } = queue.get(id) ?? { at: event.at, by: event.command }
             queue.set(id, { place, at, by, client })
           }
@@ -69,7 +72,7 @@ export const firstComeFirstServed: Checker = {
             if (lineOf(id) === lineOf(to)) continue
             // One call may grant first, and then queue another
             if (waiter.by === event.command) continue
-            // After the server's clock was set back a later ticket may be smaller
+            // After the server's clock was set back, a later ticket may be smaller
             if (view.serverStepAt() > -Infinity && waiter.at >= since) continue
             if (waiter.place >= place || view.lossAt() >= waiter.at || view.serverStepAt() >= waiter.at) continue
             if (view.disturbedAt(waiter.client) >= waiter.at) continue
@@ -87,7 +90,7 @@ interface Asking {
   readonly client: string
   readonly line: string
   readonly unfair: boolean
-  /** It may ask later than it notes. */
+  /** It may send its request later than its note. */
   readonly asksLater: boolean
 }
 
@@ -123,14 +126,14 @@ export const inOrderWithinLines: Checker = {
             client: event.client,
             line: `${process} ${resource}`,
             unfair,
-            // A contender notes its wait before it asks, when its leadership ends or after a failure. A fiber may be set
-            // aside in between, also of a process that keeps the order once faults are over
+            // A contender notes its wait before it sends its request, when its leadership ends or after a failure. Its
+            // fiber may be delayed in between, even in a process that keeps the order once faults are over
             asksLater: event.fields["recovery"] !== undefined || !view.isOrdered(event.client)
           })
         } else if (event.kind === "waited") {
           const wait = asking.get(key)
           asking.delete(key)
-          // A fiber that is set aside between its note and its request asks later
+          // A fiber that is delayed between its note and its request queues later
           if (!view.isOrdered(event.client)) return
           if (wait === undefined || wait.unfair || Number(event.fields["served"] ?? 0) !== 1) return
           for (const [earlier, other] of asking) {

@@ -1,29 +1,29 @@
-/** Excuses for a client that believes in a lease which the server does not know. */
+/** Excuses for a client that relies on a lease which the server does not know. */
 import type { Event } from "../simulation/history.ts"
 import { all } from "../simulation/ownershipTracker.ts"
 import type { View } from "../simulation/setup.ts"
 import { field } from "./fields.ts"
 
-/** A process that resumes finishes its turn. Without a processor that is its current step. Milliseconds. */
+/** A process that resumes first finishes its turn; without a processor, its current step. */
 const step = 1
 
 /** A suspended machine stopped its timers too: the process notices when it next compares its clocks. Milliseconds. */
 const comparison = 1100
 
 interface Grant {
-  /** When it first asked: it may measure the age of its grant from there. */
+  /** The first request: it may measure the age of its grant from there. */
   readonly askedAt: number
-  /** A server that lost data may grant to the same id again, which is another grant. */
+  /** A server that lost data may grant to the same id again: that is a different grant. */
   at: number
-  /** Server time at which the lease would have ended that was taken by force. */
+  /** Server time at which the forcibly released lease would have ended. */
   forcedUntil: number
 }
 
-/** What happened to the ids, and so which beliefs of their clients are excused. */
+/** What happened to the ids, and so which wrong beliefs of their clients are excused. */
 export const beliefs = (view: View) => {
   const grants = new Map<string, Grant>()
-  const told = new Set<string>()
-  /** Server time at which the lease of an id ran out. */
+  const reported = new Set<string>()
+  /** Server time at which the lease of an id expired. */
   const ranOut = new Map<string, number>()
   const grantOf = (id: string, at: number) => {
     const known = grants.get(id)
@@ -36,9 +36,9 @@ export const beliefs = (view: View) => {
     onEvent: (event: Event) => {
       if (event._tag === "Command") {
         for (const { id } of all(view.lock.asked?.(event.command.args, event.command.reply))) grantOf(id, event.at)
-      } else if (event._tag === "Note" && event.kind === "granted") told.add(field(event.fields, "id"))
+      } else if (event._tag === "Note" && event.kind === "granted") reported.add(field(event.fields, "id"))
       if (event._tag !== "Owner") return
-      if (event.to !== undefined && !told.has(event.to)) grantOf(event.to, event.at).at = event.at
+      if (event.to !== undefined && !reported.has(event.to)) grantOf(event.to, event.at).at = event.at
       const { command, deadline, from } = event
       if (from !== undefined && deadline <= view.serverNow()) ranOut.set(from, deadline)
       if (command === undefined || from === undefined) return
@@ -51,7 +51,7 @@ export const beliefs = (view: View) => {
     isExcused: (client: string, resource: string, id: string, timers: boolean): boolean => {
       const last = view.lastOwner(resource)
       const end = last?.id === id ? last.until : ranOut.get(id) ?? -Infinity
-      // A busy process is late by the turn of its loop that was under way at the deadline
+      // A busy process is late by the turn of its loop that was running at the deadline
       const late = view.serverNow() - end
       if (late >= 0 && late <= view.lateness(client)) return true
       const { askedAt, at, forcedUntil } = grants.get(id) ?? { askedAt: -1, at: -1, forcedUntil: -Infinity }

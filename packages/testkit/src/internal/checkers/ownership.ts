@@ -4,7 +4,7 @@ import type { Checker } from "../simulation/setup.ts"
 import { beliefs } from "./excuses.ts"
 import { field, seconds } from "./fields.ts"
 
-/** An owner is followed by another only after its release, after its time was up, or after the server lost data. */
+/** An owner has a successor only after its release, after its lease expired, or after the server lost data. */
 export const oneOwner: Checker = {
   name: "one owner at a time",
   start: (view) => ({
@@ -22,20 +22,20 @@ export const oneOwner: Checker = {
   })
 }
 
-/** Each grant has a greater token than all before it, unless the server lost data, and its holder gets that token. */
+/** Each grant has a larger token than all before it, unless the server lost data, and the owner receives that token. */
 export const tokensGrow: Checker = {
   name: "tokens grow",
   start: (view) => {
     const largest = new Map<string, { readonly id: string; readonly token: number; readonly at: number }>()
     const minted = new Map<string, number>()
     const granted = new Set<string>()
-    const told = new Map<string, number>()
+    const reported = new Map<string, number>()
     const { isExcused, onEvent } = beliefs(view)
     return {
       onEvent: (event) => {
         onEvent(event)
         if (event._tag === "Owner" && event.to !== undefined) {
-          // What a loss, or a clock that was set back, has brought back is not a grant
+          // An owner that a loss of data, or a clock that was set back, has restored is not a grant
           if (view.lossAt() >= event.at || event.command === undefined) return
           const { resource, to, token } = event
           if (token === undefined || Number.isNaN(token)) {
@@ -52,20 +52,20 @@ export const tokensGrow: Checker = {
           const id = field(event.fields, "id")
           const resource = field(event.fields, "resource")
           const token = minted.get(id)
-          const given = Number(event.fields["token"])
-          const next = told.get(id) ?? token ?? 0
+          const noted = Number(event.fields["token"])
+          const next = reported.get(id) ?? token ?? 0
           const spare = (token: number) => view.lock.spareTokens?.(token) ?? 0
-          // It may believe an earlier grant to the same id, where a clock that was set back hid its end
-          const isEarlier = granted.has(`${id} ${given}`) && isExcused(event.client, resource, id, false)
-          const isRight = token !== undefined && given >= next && given <= token + spare(token)
+          // It may rely on an earlier grant to the same id, if a clock that was set back hid its end
+          const isEarlier = granted.has(`${id} ${noted}`) && isExcused(event.client, resource, id, false)
+          const isRight = token !== undefined && noted >= next && noted <= token + spare(token)
           if (!isRight && !isEarlier && view.lossAt() < 0) {
-            view.violated(`${id} was told token ${given}, the server had ${token ?? "none"}`)
+            view.violated(`${id} received token ${noted}, the server had ${token ?? "none"}`)
           }
-          told.set(id, given)
+          reported.set(id, noted)
           const before = largest.get(resource)
-          // Not by one from before a loss, that does not know of it yet, or whose id was granted again
-          if (before?.id === id && token !== undefined && before.token < given && given <= token + spare(token)) {
-            largest.set(resource, { ...before, token: given })
+          // Not an owner from before a loss of data that has not noticed it yet, or whose id was granted again
+          if (before?.id === id && token !== undefined && before.token < noted && noted <= token + spare(token)) {
+            largest.set(resource, { ...before, token: noted })
           }
         }
       }

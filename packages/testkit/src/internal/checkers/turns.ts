@@ -1,4 +1,4 @@
-/** The checkers of turns: each grant is used, and each waiter is served before others have passed it too often. */
+/** The checkers of turns: each grant is used, and each waiter is served before others have overtaken it too often. */
 import * as Duration from "effect/Duration"
 import type { Event } from "../simulation/history.ts"
 import { all } from "../simulation/ownershipTracker.ts"
@@ -8,7 +8,7 @@ import { field, seconds } from "./fields.ts"
 /** Commands of a dead process may arrive this much later, and look like those of its successor. Milliseconds. */
 const straggling = 4000
 
-/** The live process behind each id. */
+/** The running process behind each id. */
 const owners = (view: View) => {
   const clients = new Map<string, string | undefined>()
   const born = new Map<string, number>()
@@ -31,7 +31,7 @@ const owners = (view: View) => {
       for (const [id, client] of [...clients]) if (client === gone) clients.set(id, undefined)
     },
     clientOf: (id: string) => clients.get(id),
-    /** Whether nothing went wrong around a client since then. */
+    /** Whether no fault has affected a client since then. */
     isUndisturbed: (client: string, since: number, recovery: number) =>
       view.isRunning(client) && view.lossAt() < since && view.serverStepAt() < since &&
       view.disturbedAt(client) + recovery < since && view.resumedAt(client) + recovery < since
@@ -45,7 +45,7 @@ export const noFlapping = (options: { readonly recovery: Duration.Input; readonl
     const bound = options.bound ?? 0
     const { clientOf, isUndisturbed, onEvent } = owners(view)
     const held = new Set<string>()
-    const told = new Set<string>()
+    const reported = new Set<string>()
     const left = new Set<string>()
     const silent = new Set<string>()
     const placed = new Set<string>()
@@ -60,7 +60,7 @@ export const noFlapping = (options: { readonly recovery: Duration.Input; readonl
         }
         if (event._tag === "Note" && event.kind === "granted") {
           held.add(field(event.fields, "id"))
-          told.add(field(event.fields, "id"))
+          reported.add(field(event.fields, "id"))
         }
         if (event._tag !== "Owner") return
         if (event.to !== undefined) {
@@ -77,7 +77,7 @@ export const noFlapping = (options: { readonly recovery: Duration.Input; readonl
         if (command !== undefined && all(view.lock.forced?.(command.args, command.reply)).length > 0) return
         const client = clientOf(from)
         // A fault undid its grant or its release, refused the release, or delayed a request of an abandoned attempt
-        const over = left.has(from) || told.has(from) || silent.has(from)
+        const over = left.has(from) || reported.has(from) || silent.has(from)
         if (client !== undefined && over && view.disturbedAt(client) > -Infinity) return
         if (client === undefined || !isUndisturbed(client, since, recovery)) return
         const count = (inVain.get(resource) ?? 0) + 1
@@ -100,7 +100,7 @@ interface Turn {
   ahead: number
   passed: number
   turns: number
-  /** A wait of its client failed, and this one has not asked since. */
+  /** A wait of its client failed, and it has not sent a request since. */
   mayHaveFailed: boolean
 }
 
@@ -120,7 +120,7 @@ export const servedInTurn = (options: {
     const freeSince = new Map<string, number>()
     const { isUndisturbed, onEvent } = owners(view)
     const waiting = new Map<string, Turn>()
-    /** Released ids: a later request of theirs counts for nobody. */
+    /** Released ids: their later requests do not count. */
     const left = new Set<string>()
     const unfair = new Set<string>()
     const lineOf = view.lock.line ?? ((id) => id)
@@ -136,7 +136,7 @@ export const servedInTurn = (options: {
       for (const other of waiting.values()) if (other.resource === resource && other.place < place) ahead++
       return ahead
     }
-    /** A disturbed waiter starts to count again. */
+    /** The count of a disturbed waiter starts from zero. */
     const isLive = (id: string, wait: Turn) => {
       const channel = view.lock.channel?.(wait.resource, id)
       if (

@@ -1,4 +1,4 @@
-/** The checkers of waiting: nobody sleeps before a free lock, and everybody is served in the end. */
+/** The checkers of waiting: nobody sleeps while the lock is free, and everybody is served in the end. */
 import * as Duration from "effect/Duration"
 import type { Event } from "../simulation/history.ts"
 import type { Checker } from "../simulation/setup.ts"
@@ -62,7 +62,8 @@ export const nobodyOversleeps = (options: {
     const recovery = Duration.toMillis(Duration.fromInputUnsafe(options.recovery ?? 0))
     const { onEvent, waiting } = waits()
     const freeSince = new Map<string, number>()
-    // A hand-off tells one waiter and the one behind it. If both are silent, the others sleep until their next look
+    // A hand-off notifies one waiter and the one behind it. If both are unresponsive, the others sleep until their next
+    // poll
     const manySilent = (free: number, waiter: string) =>
       view.names().filter((name) =>
         name !== waiter && (!view.isRunning(name) || view.disturbedAt(name) + recovery >= free - bound)

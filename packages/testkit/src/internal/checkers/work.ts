@@ -1,4 +1,4 @@
-/** The checkers of holders: their work does not overlap, and stale writes are refused. */
+/** The checkers of owners: their work does not overlap, and stale writes are refused. */
 import type { Checker } from "../simulation/setup.ts"
 import { beliefs } from "./excuses.ts"
 import { field, seconds } from "./fields.ts"
@@ -48,8 +48,8 @@ export const workNeverOverlaps: Checker = {
 
 /**
  * A resource that checks tokens accepts no token below the largest it has seen: in Redis unless the server lost that
- * token, outside never. Outside it refuses no write that a holder sent within its lease, by the server's judgement, unless
- * data or time was lost since.
+ * token, outside of Redis never. Outside, it refuses no write that an owner sent within its lease, by the server's
+ * clock, unless data or time was lost since.
  */
 export const writesAreFenced: Checker = {
   name: "writes are fenced",
@@ -58,7 +58,7 @@ export const writesAreFenced: Checker = {
     const outside = new Map<string, number>()
     const sent = new Map<string, { readonly at: number; readonly agreed: boolean }>()
     const { grantedAt, onEvent, wasForced } = beliefs(view)
-    const look = (resource: string, key: string, at: number) => {
+    const check = (resource: string, key: string, at: number) => {
       const token = Number(view.read(key) ?? NaN)
       if (Number.isNaN(token)) return
       const before = inRedis.get(resource)
@@ -74,7 +74,7 @@ export const writesAreFenced: Checker = {
         if (event._tag === "Command" && fencedKey !== undefined) {
           for (const resource of resources) {
             const key = fencedKey(resource)
-            if (event.command.args.includes(key)) look(resource, key, event.at)
+            if (event.command.args.includes(key)) check(resource, key, event.at)
           }
         }
         if (event._tag !== "Note") return

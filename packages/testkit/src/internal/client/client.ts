@@ -1,4 +1,4 @@
-/** Effect's `Redis` service and our `Subscriber`, for one client of a fake server. */
+/** Effect's `Redis` service and `Subscriber` for one client of a fake server. */
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
@@ -44,7 +44,7 @@ export const make = Effect.fnUntraced(function*(server: FakeServer, options: Cli
   const commands = new Connection(settings, "commands")
   yield* Effect.acquireRelease(
     Effect.callback<void>((resume) => {
-      // Out of reach: the layer stands, and commands fail, until the network lets the client through
+      // Unreachable: the layer is built anyway, and commands fail until the network lets the client through
       const timer = host.timers.at(host.timers.now() + settings.connectTimeout, () => resume(Effect.void))
       commands.onReady = () => {
         timer.cancel()

@@ -1,4 +1,6 @@
-/** One connection of a fake client, with the manners of our ioredis layer: fails at once, reconnects forever. */
+/**
+ * One connection of a fake client. It behaves like the ioredis layer: commands fail at once, and it reconnects forever.
+ */
 import { type Push, type Reply, ReplyError } from "@effect-simba/fake-redis/Engine"
 import * as Effect from "effect/Effect"
 import type { Host } from "../simulation/host.ts"
@@ -42,7 +44,7 @@ export class Connection {
   private readonly pending = new Set<Pending>()
   private lastHeard = 0
   private failures = 0
-  /** Tells the present connection from those before it, whose late mail is nobody's. */
+  /** Numbers the connections, so that late messages of earlier ones are dropped. */
   private attempts = 0
   private timer: Timer | undefined
   private silence: Timer | undefined
@@ -57,7 +59,7 @@ export class Connection {
     this.state = "connecting"
     const attempt = ++this.attempts
     const mine = () => this.attempts === attempt
-    // Without faults the connection is open before there is a wire to hold
+    // Without faults the connection is open before `wire` is assigned
     let held = false
     let openedAlready = false
     const opened = () => {
@@ -85,7 +87,7 @@ export class Connection {
     })
   }
 
-  /** Gives the connection up and makes another. */
+  /** Closes the connection and opens another one. */
   replace(): void {
     this.wire?.abandon()
     this.broken()
@@ -125,7 +127,7 @@ export class Connection {
     this.failPending()
   }
 
-  /** A connection on which nothing comes back although something should is dead without having closed. */
+  /** A connection without an expected reply is dead, although it is not closed. */
   private watchSilence(): void {
     if (this.silence !== undefined || this.role === "reserved") return
     const { commandTimeout, host } = this.settings
@@ -152,7 +154,7 @@ export class Connection {
       if (this.role === "commands" && server.link(client).hangs([command, ...args])) {
         return wire.send([command, ...args], () => {})
       }
-      let answered = false
+      let hasReplied = false
       const pending: Pending = {
         sentAt: host.timers.now(),
         timer: undefined,
@@ -161,8 +163,8 @@ export class Connection {
           fail(cause)
         }
       }
-      const answer = (reply: Reply) => {
-        answered = true
+      const deliver = (reply: Reply) => {
+        hasReplied = true
         this.lastHeard = host.timers.now()
         this.pending.delete(pending)
         if (this.pending.size === 0) {
@@ -179,11 +181,11 @@ export class Connection {
       }
       let sent = false
       wire.send([command, ...args], (reply) => {
-        if (sent) host.deliver(() => this.wire === wire && answer(reply))
-        else answer(reply)
+        if (sent) host.deliver(() => this.wire === wire && deliver(reply))
+        else deliver(reply)
       })
       sent = true
-      if (answered) return
+      if (hasReplied) return
       if (this.wire !== wire) return fail(closed())
       this.pending.add(pending)
       if (this.role === "reserved") return

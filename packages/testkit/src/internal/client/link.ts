@@ -1,6 +1,6 @@
 /**
- * The network between one client and the server. Each connection is two pipes that keep their order, as TCP does;
- * different connections overtake one another. Without faults nothing is delayed: a command is answered before `send`
+ * The network between one client and the server. Each connection consists of two pipes that keep their order, as TCP
+ * does; different connections overtake each other. Without faults nothing is delayed: the reply arrives before `send`
  * returns, without a fiber or a timer.
  */
 import type { Prng, Range } from "../simulation/prng.ts"
@@ -9,24 +9,32 @@ import { type Timer, type Timers, tolerance } from "../simulation/timers.ts"
 export type Direction = "requests" | "replies"
 
 export interface LinkFaults {
-  /** Milliseconds on the way to the server, on the way back, and of published messages. */
+  /** Delays of requests, replies and published messages, in milliseconds. */
   readonly requestDelay?: Range | undefined
   readonly replyDelay?: Range | undefined
   readonly messageDelay?: Range | undefined
-  /** Probabilities. A request that never arrives; a reply that never arrives: the command was run. */
+  /** Probabilities that a request, or a reply, never arrives. In the second case the command was executed. */
   readonly loseRequest?: number | undefined
   readonly loseReply?: number | undefined
-  /** Probability, per command, that it runs and is never answered, nor timed out. Its sender waits `lasts` at most. */
+  /**
+   * Probability, per command, that it runs but gets neither a reply nor a timeout. Its sender waits for at most
+   * `lasts`.
+   */
   readonly hang?: { readonly chance: number; readonly lasts: number } | undefined
-  /** Probability, per request, that the connection breaks right after it was sent. */
+  /** Probability, per request, that the connection breaks right after sending it. */
   readonly reset?: number | undefined
-  /** How much later than usual arrives what was on its way over a connection that broke, if it arrives. Milliseconds. */
+  /**
+   * How much later than usual messages arrive that were in flight when the connection broke, if they do. Milliseconds.
+   */
   readonly straggle?: Range | undefined
   /** Probability, per published message, that it takes `by` milliseconds longer: later messages overtake it. */
   readonly lateMessage?: { readonly chance: number; readonly by: Range } | undefined
 }
 
-/** What becomes of one request, reply or message: so many milliseconds more, never, or an end of the connection. */
+/**
+ * What happens to one request, reply or message: it takes this many milliseconds longer, is lost, or the connection
+ * breaks.
+ */
 export type Fate = number | "lost" | "cut"
 
 const none: Range = [0, 0]
@@ -63,7 +71,7 @@ export class Pipe {
     if (!held) this.drain()
   }
 
-  /** The connection broke: the first `keep` of what is under way still arrive, so much later, the rest never. */
+  /** The connection broke: of the messages in flight, the first `keep` still arrive, `straggle` later. */
   sever(keep: number, later: number): void {
     this.queue.length = Math.min(this.queue.length, keep)
     for (const parcel of this.queue) parcel.at += later
@@ -107,7 +115,7 @@ export interface Wire<Reply> {
   readonly send: (args: ReadonlyArray<string>, reply: (reply: Reply) => void) => void
   /** In order: what was sent before still arrives. */
   readonly close: () => void
-  /** The client gives the connection up: what is under way may arrive late or never. */
+  /** The client closes the connection: messages in flight may arrive late or never. */
   readonly abandon: () => void
 }
 
@@ -136,9 +144,9 @@ interface Breakable {
 export class Link {
   readonly name: string
   faults: LinkFaults = {}
-  /** Decides what becomes of each, besides `faults`. */
+  /** Decides what happens to each message, in addition to `faults`. */
   fate: ((what: "request" | "reply" | "message", args: ReadonlyArray<string>) => Fate) | undefined
-  /** No published message arrives, though the connections stand. */
+  /** No published message arrives, although the connections are open. */
   isDeaf = false
   onEvent: ((event: LinkEvent) => void) | undefined
   /** Called when something is sent; what it returns is called when that arrives, if it does. */
@@ -159,7 +167,7 @@ export class Link {
     return this.holds[direction] > 0
   }
 
-  /** Counted: what was held twice must be released twice. */
+  /** Counted: two holds need two releases. */
   hold(direction: Direction): void {
     if (this.holds[direction]++ > 0) return
     for (const connection of [...this.connections]) connection.pipe(direction).hold(true)
@@ -189,7 +197,7 @@ export class Link {
     for (const connection of [...this.connections]) connection.reset()
   }
 
-  /** The client is no more: whatever it has sent may arrive, nothing else ever happens. */
+  /** The client has died: messages that it has sent may arrive, and nothing else happens. */
   cut(): void {
     for (const connection of [...this.connections]) connection.abandon()
   }
@@ -202,8 +210,8 @@ export class Link {
   }
 
   /**
-   * A stream of bytes cannot skip a request or a reply: where one is lost, the connection breaks, and where a command
-   * hangs, its reply and all later ones wait.
+   * A byte stream cannot skip a request or a reply: if one is lost, the connection breaks, and if a command hangs, its
+   * reply and all later ones wait.
    */
   connect<Reply, Push>(
     open: (wire: ConnectionEnd<Push>) => ServerSide<Reply>,
@@ -221,7 +229,7 @@ export class Link {
   }
 }
 
-/** How the server talks to a client unasked. */
+/** Messages of the server that are not replies. */
 export interface ConnectionEnd<Push> {
   readonly push: (push: Push) => void
   readonly closed: () => void
@@ -293,9 +301,9 @@ class Connection<Reply, Push> implements Wire<Reply>, ConnectionEnd<Push> {
     }
     this.requests.push(() => {
       arrived?.()
-      this.server?.execute(args, (answer) => {
+      this.server?.execute(args, (result) => {
         if (!this.isOpen) return
-        const returned = link.onSend?.({ kind: "reply", args, reply: answer })
+        const returned = link.onSend?.({ kind: "reply", args, reply: result })
         const fate = link.fate?.("reply", args) ?? 0
         if (fate === "cut") return this.reset()
         if (fate === "lost" || prng.chance(link.faults.loseReply ?? 0)) {
@@ -307,7 +315,7 @@ class Connection<Reply, Push> implements Wire<Reply>, ConnectionEnd<Push> {
         const silence = this.isStream && hang !== undefined && link.hangs(args) ? hang.lasts : 0
         this.back(() => {
           returned?.()
-          reply(answer)
+          reply(result)
         }, silence + this.delay(replyDelay) + fate)
       })
     }, this.delay(faults.requestDelay) + fate)
@@ -370,7 +378,7 @@ class Connection<Reply, Push> implements Wire<Reply>, ConnectionEnd<Push> {
     this.leave(later)
   }
 
-  /** The server notices in order, after whatever still arrives. */
+  /** The server notices in order, after the messages that still arrive. */
   private leave(later: number): void {
     this.requests.push(() => {
       this.link.forget(this)

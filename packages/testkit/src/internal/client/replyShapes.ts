@@ -1,6 +1,6 @@
 /**
- * What ioredis makes of the replies that have a type of their own in RESP3, which it speaks unless it is told otherwise:
- * pairs for scores and values that go with something, and maps with keys and values in turn. All else is the same in both.
+ * The shapes that ioredis gives to replies with a type of their own in RESP3, its default protocol: pairs for scores
+ * and values, and maps as alternating keys and values. All other replies are the same in RESP2 and RESP3.
  */
 import type { Reply } from "@effect-simba/fake-redis/Engine"
 

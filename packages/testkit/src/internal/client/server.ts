@@ -82,7 +82,7 @@ export class FakeServer {
 
   stepClock(millis: number): void {
     this.step += millis
-    // No two commands share an instant, but time may go back
+    // No two commands share an instant, but the clock may be set back
     this.last = this.micros() - 1
     this.wake?.timer.cancel()
     this.wake = undefined
@@ -171,7 +171,7 @@ export class FakeServer {
     }
   }
 
-  /** Runs what may change the state, and sees to it that the next expiry is not missed. */
+  /** Runs an effect that may change the state, and reschedules the next expiry. */
   run<A>(change: () => A): A {
     const result = change()
     this.arm()
@@ -220,7 +220,7 @@ export class FakeServer {
     this.entries = []
   }
 
-  /** The live keys, those aside whose time is up although nothing has removed them yet. */
+  /** The live keys, without those that have expired but are not removed yet. */
   keys(): ReadonlyArray<KeyInfo> {
     const now = Math.floor(this.micros() / 1000)
     return this.engine.keys().filter((key) => key.expiresAt === undefined || now <= key.expiresAt)

@@ -1,4 +1,4 @@
-/** All subscriptions of a fake client on one connection, as our ioredis layer has them; every reconnect is a gap. */
+/** All subscriptions of a fake client on one connection, as in the ioredis layer; every reconnect is a gap. */
 import { BackendError } from "@effect-simba/core/SimbaError"
 import type { Notice, Subscriber } from "@effect-simba/core/Subscriber"
 import { ReplyError } from "@effect-simba/fake-redis/Engine"
@@ -12,7 +12,7 @@ import type * as Redis from "./effectRedis.ts"
 const capacity = 256
 const page = 500
 
-/** An unanswered heartbeat: sent every three seconds, and given a second. */
+/** A heartbeat is sent every three seconds, and fails after one second. */
 const heartbeat = 3000
 
 type Listener = (message: string | undefined) => void
@@ -47,7 +47,7 @@ export const make = Effect.fnUntraced(function*(settings: Settings) {
   const opening = new Set<(exit: Exit.Exit<void, BackendError>) => void>()
   let opened = false
 
-  const tellAll = (channels: ReadonlyArray<string>) => {
+  const notifyAll = (channels: ReadonlyArray<string>) => {
     for (const channel of channels) listeners.get(channel)?.forEach((listener) => listener(undefined))
   }
 
@@ -62,7 +62,7 @@ export const make = Effect.fnUntraced(function*(settings: Settings) {
     for (let i = 0; i < channels.length; i += page) {
       const some = channels.slice(i, i + page)
       yield* call(some)
-      tellAll(some)
+      notifyAll(some)
     }
   }).pipe(Effect.catchCause(() =>
     Effect.sync(() => {
@@ -85,7 +85,7 @@ export const make = Effect.fnUntraced(function*(settings: Settings) {
     settle(Exit.void)
   }
 
-  /** A heartbeat under way while nothing passes finds out that the connection is dead. */
+  /** A heartbeat that gets no reply reveals that the connection is dead. */
   const unwatch = link.onHold(() => {
     if (!opened) return
     host.timers.at(host.timers.now() + host.random() * heartbeat + settings.commandTimeout, () => {

@@ -3,9 +3,9 @@
  * wrong. A schedule is the list of its deviations, so that it can be run again.
  */
 
-/** What may differ from the schedule in which nothing goes wrong. Times are in milliseconds. */
+/** How a schedule may deviate from the one in which nothing goes wrong. Times are in milliseconds. */
 export interface Deviations {
-  /** How much later a request, a reply or a published message arrives, and what follows it on its connection. */
+  /** How much later a request, a reply or a published message arrives, and everything behind it on its connection. */
   readonly delays: ReadonlyArray<number>
   /** Whether a request or a reply may get lost. */
   readonly losses: boolean
@@ -13,11 +13,11 @@ export interface Deviations {
   readonly cuts: boolean
   /** How long a process may be paused when something arrives: data, or the time of a timer. */
   readonly pauses: ReadonlyArray<number>
-  /** Whether a process may be killed when something arrives. Another begins 100 ms later. */
+  /** Whether a process may be killed when something arrives. Its successor starts 100 ms later. */
   readonly kills: boolean
   /** Whether the work of `Client.interruptible` may be interrupted when something arrives at its process. */
   readonly interruptions: boolean
-  /** How much later a runnable fiber may go on, while all others do. */
+  /** How much later a runnable fiber may continue, while all others do. */
   readonly setAside: ReadonlyArray<number>
   /** By how much the server's wall clock may step after a command. */
   readonly serverSteps: ReadonlyArray<number>
@@ -25,7 +25,7 @@ export interface Deviations {
   readonly failOvers: boolean
 }
 
-/** All that can happen to processes and to the network. */
+/** Everything that can happen to processes and to the network. */
 export const usual: Deviations = {
   delays: [1],
   losses: true,
@@ -38,13 +38,13 @@ export const usual: Deviations = {
   failOvers: false
 }
 
-/** One choice that differs: at that point of the run, by its number or by its name. */
+/** One deviating choice: the point of the run, and the choice by number or by name. */
 export interface Deviation {
   readonly point: number
   readonly choice: string
 }
 
-/** `4 request lost, 17 pause 600 ms`; nothing goes wrong in the empty one. */
+/** For example `4 request lost, 17 pause 600 ms`. In the empty schedule nothing goes wrong. */
 export const format = (schedule: ReadonlyArray<Deviation>): string =>
   schedule.map(({ choice, point }) => `${point} ${choice}`).join(", ")
 
@@ -54,7 +54,7 @@ export const parse = (text: string): ReadonlyArray<Deviation> =>
     return { point: Number(part.slice(0, space)), choice: part.slice(space + 1) }
   })
 
-/** What a schedule asks for does not occur in its run: the program, or its options, are others. */
+/** A schedule does not fit its run: the program or its options have changed. */
 export class NoSuchChoice extends RangeError {
   constructor({ choice, point }: Deviation, alternatives: ReadonlyArray<string>) {
     super(
@@ -70,7 +70,7 @@ export class Choices {
   /** Whether there are points now. */
   isOpen = false
   private taken = 0
-  /** What there was instead of the choice that the schedule asks for. */
+  /** The available choices, instead of the one that the schedule names. */
   private refused: ReadonlyArray<string> | undefined
   private count = 0
 
@@ -98,7 +98,7 @@ export class Choices {
     return next.choice
   }
 
-  /** Fails if not all deviations had their turn. */
+  /** Fails if a deviation did not occur. */
   check(): void {
     const next = this.schedule[this.taken]
     if (next !== undefined) throw new NoSuchChoice(next, this.refused ?? [])

@@ -1,4 +1,4 @@
-/** Where a run of an exploration may differ from the one in which nothing goes wrong. */
+/** The points at which a run of an exploration may deviate from the one in which nothing goes wrong. */
 import type { Choices, Deviations } from "./choices.ts"
 import { faultActions } from "./faultActions.ts"
 import type { ProcessSlot } from "./process.ts"
@@ -10,7 +10,7 @@ const restart = 100
 
 const millisIn = (choice: string) => Number(/ (-?[\d.]+) ms$/.exec(choice)?.[1])
 
-/** The choice names a client and what becomes of it, such as `c1 request lost`. */
+/** The choice names a client and its fate, such as `c1 request lost`. */
 export const install = (
   state: RunState,
   processes: Processes,
@@ -24,7 +24,7 @@ export const install = (
   const fateOf = (slot: ProcessSlot) => {
     const of = (what: string) => [
       ...delays.map((millis) => `${slot.name} ${what} late by ${millis} ms`),
-      // A connection that stands loses no message
+      // An open connection loses no message
       ...(deviations.losses && what !== "message" ? [`${slot.name} ${what} lost`] : []),
       ...(deviations.cuts ? [`${slot.name} cut before the ${what}`] : [])
     ]

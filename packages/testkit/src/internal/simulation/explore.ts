@@ -1,7 +1,7 @@
 /**
- * Runs every schedule with at most so many deviations, those with fewer first, each from the start by replay of its
- * deviations. No schedule is left out: what a process knows is in its fibers, which nobody can compare, so that two
- * states which look equal from outside may have different futures.
+ * Runs every schedule with a limited number of deviations, those with fewer first, each from the start by replaying its
+ * deviations. No schedule is pruned: the state of a process is in its fibers, which cannot be compared, so two states
+ * that look equal may have different futures.
  */
 import { Choices, type Deviation, type Deviations } from "./choices.ts"
 import { format as formatEvent } from "./history.ts"
@@ -26,11 +26,11 @@ export interface Limits {
   readonly deviations: number
   /** Ends at the first violation. */
   readonly stopsAtFirst: boolean
-  /** Only schedules that begin so. */
+  /** Only schedules that start with this one. */
   readonly within: ReadonlyArray<Deviation>
 }
 
-/** Of the history of a run: two numbers of 32 bits as one of 53. */
+/** A hash of the history of a run: two numbers of 32 bits combined into 53 bits. */
 const digest = ({ events }: Outcome): number => {
   let [a, b] = [0x811c9dc5, 0x9e3779b9]
   for (const event of events) {

@@ -1,10 +1,10 @@
-/** Schedules faults. Each kind draws from its own random stream, so that leaving one out does not shift the others. */
+/** Schedules faults. Each kind has its own random stream, so that disabling one does not shift the others. */
 import type { ErrorState } from "@effect-simba/fake-redis/Engine"
 import type { Direction } from "../client/link.ts"
 import type { Prng, Range } from "./prng.ts"
 import type { ProcessorFault } from "./processor.ts"
 
-/** A fault that comes again and again: `every` is the mean distance, `lasts` how long, both in milliseconds. */
+/** A recurring fault: `every` is the mean interval, `lasts` the duration, both in milliseconds. */
 export interface Recurring {
   readonly every: number
   readonly lasts: Range

@@ -5,7 +5,7 @@ import type { Event } from "./history.ts"
 import type { ProcessSlot } from "./process.ts"
 import type { Running } from "./run.ts"
 
-/** Something on its way between a process and the server. Times are virtual milliseconds. */
+/** A message in flight between a process and the server. Times are virtual milliseconds. */
 export interface Parcel {
   readonly client: string
   readonly kind: "request" | "reply" | "message"
@@ -16,7 +16,7 @@ export interface Parcel {
   readonly channel: string
   readonly text: string
   readonly sentAt: number
-  /** Undefined while it is under way, and forever if it is lost. */
+  /** Undefined while it is in flight, and forever if it is lost. */
   readonly arrivedAt: number | undefined
 }
 
@@ -31,13 +31,13 @@ export interface LiveProcess {
   readonly clockStep: number
 }
 
-/** All functions act at once, at the present instant of virtual time. */
+/** All functions act at once, at the current instant of virtual time. */
 export interface Live {
   /** Virtual milliseconds since the start. */
   readonly now: () => number
   /** Lets time pass until that instant. */
   readonly advance: (until: number) => void
-  /** Whether faults, calm and closing are over, or a checker has found something. */
+  /** Whether all phases are over, or a checker has found a violation. */
   readonly isOver: () => boolean
   /** The same array for each call: it grows. */
   readonly events: ReadonlyArray<Event>

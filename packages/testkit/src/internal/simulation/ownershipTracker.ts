@@ -78,7 +78,7 @@ export class OwnershipTracker {
     return owned !== undefined && this.isLive(owned) ? owned : undefined
   }
 
-  /** The owner, or the last one if its lease ran out and nobody has followed it. */
+  /** The owner, or the last one if its lease expired and it has no successor. */
   lastOwner(resource: string): Owned | undefined {
     return this.owners.get(resource)
   }
@@ -111,8 +111,8 @@ export class OwnershipTracker {
     return found.size === 0 ? none : [...found].sort((a, b) => a - b).map((position) => resources[position]!)
   }
 
-  /** The changes since the last look, after a command, an expiry, or anything else. */
-  look(cause: TraceEntry | "expiry" | undefined): ReadonlyArray<Event> {
+  /** The changes since the last call, after a command, an expiry, or anything else. */
+  changesAfter(cause: TraceEntry | "expiry" | undefined): ReadonlyArray<Event> {
     let events: Array<Event> | undefined
     const { model } = this
     const command = cause === "expiry" ? undefined : cause

@@ -1,6 +1,6 @@
 /**
- * A simulated process, with its own clocks and scheduler on the world's time. All its tasks pass one gate: a paused
- * process runs none for a while, a killed one never again.
+ * A simulated process, with its own clocks and scheduler on the world's time. All its tasks pass one gate, which holds
+ * them while the process is paused, and drops them once it is killed.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -35,7 +35,7 @@ export class Process implements Host {
   readonly random: () => number
   readonly processor: Processor | undefined
   readonly context: Context.Context<never>
-  /** How to interrupt work that may be interrupted at any moment, by name. */
+  /** Interrupters of the work under `Client.interruptible`, by name. */
   readonly interruptible = new Map<string, () => void>()
   /** Called when a timer is due, or data arrive. */
   onArrival: (() => void) | undefined
@@ -197,7 +197,7 @@ export class Process implements Host {
     }
   }
 
-  /** No task of it runs again, finalizers included. Cut its links first. */
+  /** Runs no further task, not even finalizers. Cut its links first. */
   kill(): void {
     this.state = "dead"
     this.heldTasks = []
@@ -215,7 +215,7 @@ export interface ProcessSlot {
   fiber: Fiber.Fiber<void, unknown> | undefined
   /** When a fault last touched it. */
   disturbedAt: number
-  /** Until then a message to it is under way, overtaken by others, or a command of it hangs. */
+  /** Until then a message to it is in flight, overtaken by others, or a command of it hangs. */
   lateUntil: number
   /** When its wall clock was last stepped. */
   steppedAt: number

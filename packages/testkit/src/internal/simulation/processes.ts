@@ -1,4 +1,4 @@
-/** Starts the processes of a simulation, and starts one again after it was killed or gave up. */
+/** Starts the processes of a simulation, and restarts a process that was killed or failed. */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
@@ -78,7 +78,7 @@ export class Processes {
       slot.fiber = undefined
       if (this.state.isEnding || Exit.isSuccess(exit)) return
       if (Cause.hasDies(exit.cause)) return this.state.violated("program", `${name} died: ${Cause.pretty(exit.cause)}`)
-      // Operators start a process again that gave up
+      // Operators restart a process that failed
       client.note("crashed", { error: String(Cause.squash(exit.cause)) })
       slot.process.kill()
       const { generation } = slot
@@ -86,7 +86,7 @@ export class Processes {
     })
   }
 
-  /** Unless that generation has been followed by the next meanwhile. */
+  /** Unless the next generation has started meanwhile. */
   restart(slot: ProcessSlot, generation: number): void {
     if (slot.generation !== generation || this.state.isEnding) return
     slot.generation++
@@ -148,14 +148,14 @@ export class Processes {
       outside: (delay, act) =>
         Effect.callback((resume) => {
           state.after(delay, () => {
-            const answer = act(this.outside)
-            state.after(delay, () => process.deliver(() => resume(Effect.succeed(answer))))
+            const result = act(this.outside)
+            state.after(delay, () => process.deliver(() => resume(Effect.succeed(result))))
           })
         })
     }
   }
 
-  /** Waits for all processes, so that an exploration begins where all of them stand ready. */
+  /** Waits for all processes, so that an exploration starts when all of them are ready. */
   private readonly ready: Effect.Effect<void> = Effect.callback((resume) => {
     const { choices, setup } = this.state
     this.waiting.push(() => resume(Effect.void))

@@ -1,7 +1,7 @@
 /**
- * The processor of a simulated process, with an event loop as Node has it: first the timers that are due, then the data
- * that have arrived, then the tasks that were runnable when their phase began. Each of these takes time, in which other
- * processes, the network and the server go on.
+ * The processor of a simulated process, with an event loop like Node's: first the timers that are due, then the data
+ * that have arrived, then the tasks that were runnable when their phase started. Each of these takes time, during which
+ * other processes, the network and the server continue.
  */
 import type * as Scheduler from "effect/Scheduler"
 import type { Prng, Range } from "./prng.ts"
@@ -21,7 +21,7 @@ export interface ProcessorFault {
 export interface Pace {
   /** Milliseconds of the next task. */
   readonly cost: () => number
-  /** Whether runnable fibers of equal priority run in a drawn order, instead of the order in which they became so. */
+  /** Whether runnable fibers of equal priority run in random order, instead of first come, first served. */
   readonly shuffles: boolean
   /** How many operations a fiber runs until it yields. */
   readonly budget: () => number
@@ -51,7 +51,7 @@ export const drawPace = ({ stall, task, yieldAfter }: ProcessorFault, prng: Prng
 
 type Task = () => void
 
-/** Tasks in a row without a moment of rest: no program needs more, unless it spins. */
+/** Consecutive tasks without idle time: only a busy loop needs more. */
 const restless = 300_000
 
 const shuffled = <A>(items: Array<A>, prng: Prng): Array<A> => {
@@ -86,7 +86,7 @@ export class Processor {
   pace: Pace
   /** Called after each turn, with its milliseconds. */
   onTurn: ((millis: number) => void) | undefined
-  /** Asked before a runnable fiber goes on: how many milliseconds later it does, while others go on. */
+  /** By how many milliseconds a runnable fiber is delayed, while others continue. */
   setAside: (() => number) | undefined
   readonly scheduler: Scheduler.Scheduler
   private readonly world: World
@@ -95,13 +95,13 @@ export class Processor {
   private timers: Array<Task> = []
   private data: Array<Task> = []
   private dispatchers: Array<Tasks> = []
-  /** What the present turn has still to run, last first. */
+  /** What remains of the current turn, last first. */
   private rest: Array<Task | Tasks> = []
-  /** World time at which the present turn of the loop began, and the turn before it. */
+  /** World time at which the current turn of the loop started, and the previous one. */
   private turnAt = -Infinity
   private turnBeforeAt = -Infinity
   private phase: "timers" | "data" | "tasks" = "tasks"
-  /** Computations that the present task began, with what follows each. */
+  /** Computations that the current task started, with their continuations. */
   private computations: Array<{ readonly millis: number; readonly then: Task }> = []
   private busyUntil = -Infinity
   private isActive = false
@@ -167,7 +167,7 @@ export class Processor {
     if (!this.isResting) this.world.enqueue(this.run)
   }
 
-  /** How late it comes to what was due, at most: since the turn before the present one. Milliseconds. */
+  /** An upper bound of its lateness: the time since the start of the previous turn. Milliseconds. */
   get lateness(): number {
     return this.turnAt === -Infinity ? 0 : this.world.now() - this.turnBeforeAt
   }

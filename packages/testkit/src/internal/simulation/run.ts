@@ -147,7 +147,7 @@ function* phases(
   for (const { onClosed } of checks) onClosed?.()
 }
 
-/** Puts into the history what the server runs, whose keys expire, and what becomes of the connections to it. */
+/** Records in the history which commands the server runs, which keys expire, and what happens to connections. */
 const listen = (state: RunState) => {
   const { server, world } = state
   server.listeners.add((command) => {

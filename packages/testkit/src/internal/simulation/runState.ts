@@ -10,7 +10,7 @@ import type { ProcessSlot } from "./process.ts"
 import type { Setup, Violation } from "./setup.ts"
 import { World } from "./world.ts"
 
-/** The instant of what has not happened. */
+/** The instant of an event that has not happened. */
 export const never = -Infinity
 
 export class RunState {
@@ -80,7 +80,7 @@ export class RunState {
   }
 
   emitOwners(cause?: TraceEntry | "expiry"): void {
-    for (const event of this.owners.look(cause)) this.emit(event)
+    for (const event of this.owners.changesAfter(cause)) this.emit(event)
   }
 
   fault(name: string, target: string, text = ""): void {
@@ -96,7 +96,7 @@ export class RunState {
     this.emit({ _tag: "Phase", at: this.world.now(), phase })
   }
 
-  /** A fault touches a process, or the server, from now on. */
+  /** A fault affects a process, or the server, from now on. */
   begin(slot: ProcessSlot | undefined): void {
     if (slot === undefined) this.serverFaults++
     else slot.faults++
@@ -112,7 +112,7 @@ export class RunState {
     }
   }
 
-  /** A command that hangs does so for longer where the timers of its process stood still. */
+  /** A command hangs for longer if the timers of its process were stopped. */
   resume(slot: ProcessSlot): void {
     const { slept } = slot.process
     if (slot.lateUntil > this.world.now() - slept) slot.lateUntil += slept

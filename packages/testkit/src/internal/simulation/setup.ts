@@ -30,8 +30,8 @@ export interface Client {
   /** Adds a note to the history, for the checkers and the trace. */
   readonly note: (kind: string, fields?: Fields) => void
   /**
-   * Acts on a system outside, such as a file or another database. `act` runs there after `delay` milliseconds, also if
-   * the process dies meanwhile, and the answer takes as long to come back.
+   * Acts on a system outside, such as a file or another database. `act` runs there after `delay` milliseconds, even if
+   * the process dies meanwhile, and the reply takes as long.
    */
   readonly outside: <A>(delay: number, act: (outside: Outside) => A) => Effect.Effect<A>
 }
@@ -55,7 +55,7 @@ export interface StreamView {
 interface Delivery {
   readonly consumer: string
   readonly deliveredAt: number
-  /** How often it was given to a consumer. */
+  /** How often it was delivered. */
   readonly deliveries: number
 }
 
@@ -63,13 +63,13 @@ interface Delivery {
 export interface GroupView {
   readonly consumers: ReadonlyArray<string>
   readonly lastDelivered: string
-  /** Whom a pending entry was given to last. */
+  /** The consumer to which a pending entry was last delivered. */
   readonly delivery: (entry: string) => Delivery | undefined
   /** The pending entries of a consumer. */
   readonly pendingOf: (consumer: string) => ReadonlyArray<string>
 }
 
-/** The entries that came to a stream and went from it. */
+/** The entries that were added to a stream and removed from it. */
 export interface StreamChanges {
   readonly added: ReadonlyArray<StreamEntryView>
   readonly removed: ReadonlyArray<StreamEntryView>
@@ -82,7 +82,7 @@ export interface View {
   readonly names: () => ReadonlyArray<string>
   readonly lock: LockModel
   readonly owner: (resource: string) => Owned | undefined
-  /** The owner, or the last one if its lease ran out and nobody has followed it. */
+  /** The owner, or the last one if its lease expired and it has no successor. */
   readonly lastOwner: (resource: string) => Owned | undefined
   /** Server time in milliseconds. */
   readonly serverNow: () => number
@@ -101,7 +101,7 @@ export interface View {
   readonly field: (key: string, field: string) => string | undefined
   /** A stream on the server. */
   readonly stream: (key: string) => StreamView | undefined
-  /** Follows a stream: each call returns what changed since the last. */
+  /** Follows a stream: each call returns the changes since the previous call. */
   readonly follow: (key: string) => () => StreamChanges
   /** When a live key expires, in milliseconds of the server: Infinity for a key that stays, nothing for an absent one. */
   readonly expiresAt: (key: string) => number | undefined
@@ -118,9 +118,9 @@ export interface View {
   readonly clockStepAt: (client: string) => number
   readonly isRunning: (client: string) => boolean
   readonly resumedAt: (client: string) => number
-  /** How late its event loop comes to what was due, at most, in milliseconds: its turn and the one before. */
+  /** An upper bound of the lateness of its event loop, in milliseconds: the current turn and the previous one. */
   readonly lateness: (client: string) => number
-  /** Whether its fibers go on in the order in which they became runnable, and yield where they do in Effect. */
+  /** Whether its fibers continue in the order in which they became runnable, and yield as in Effect. */
   readonly isOrdered: (client: string) => boolean
   /** When its machine last woke up. */
   readonly sleptUntil: (client: string) => number

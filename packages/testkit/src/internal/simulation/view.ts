@@ -56,13 +56,13 @@ export const viewOf = (state: RunState, checker: string): View => {
     sleptUntil: (client) => state.slotOf(client)?.process.sleptUntil ?? never,
     wasSuspended: (client) => state.slotOf(client)?.process.wasSuspended ?? false,
     every: (millis, check) => {
-      const again = () =>
+      const next = () =>
         state.after(millis, () => {
           if (state.isEnding) return
           check()
-          again()
+          next()
         })
-      again()
+      next()
     },
     violated: (message) => state.violated(checker, message)
   }

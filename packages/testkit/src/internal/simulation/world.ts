@@ -37,10 +37,10 @@ interface Bucket {
   readonly tasks: Array<() => void>
 }
 
-/** No program runs more rounds of tasks within one instant, unless it spins. */
+/** Only a busy loop needs more rounds of tasks within one instant. */
 const busy = 100_000
 
-/** A program that goes on and on without waiting for anything. */
+/** A program in a busy loop. */
 export class Restless extends Error {
   constructor(at: number) {
     super(`the program does not come to rest at ${at.toFixed(3)} ms: a loop that waits for nothing`)

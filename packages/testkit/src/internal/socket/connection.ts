@@ -60,7 +60,7 @@ export const serve = (server: FakeServer, client: string) =>
     function*(socket: Socket.Socket) {
       const reader = yield* socket.reader
       const writer = yield* socket.writer
-      // Who stops the server does not wait for a client that reads nothing
+      // Stopping the server does not wait for a client that does not read
       yield* Effect.addFinalizer((exit) =>
         Exit.hasInterrupts(exit) ? Effect.ignore(writer.write(new Socket.CloseEvent())) : Effect.void
       )

@@ -1,4 +1,4 @@
-/** A stream on the server as checkers see it. */
+/** The view that checkers have of a stream on the server. */
 import {
   findById,
   fromBytes,
@@ -12,7 +12,7 @@ import {
 import type { FakeServer } from "../../internal/client/server.ts"
 import type { GroupView, StreamChanges, StreamView } from "../../internal/simulation/setup.ts"
 
-/** Checkers look after each command, and entries never change: each one is written out once. */
+/** Checkers run after each command, and entries never change: each one is serialized once. */
 const memoized = <A extends object, B>(make: (from: A) => B): (from: A) => B => {
   const made = new WeakMap<A, B>()
   return (from) => {
@@ -53,7 +53,10 @@ export const streamView = (server: FakeServer, key: string): StreamView | undefi
   }
 }
 
-/** The first position from `low` on at which a list and what it was before differ: it lost some, and grew at its end. */
+/**
+ * The first position from `low` on at which a list differs from its previous state: elements were removed, and others
+ * appended.
+ */
 const firstDifference = (before: ReadonlyArray<unknown>, now: ReadonlyArray<unknown>, low: number): number => {
   let high = before.length
   while (low < high) {
@@ -64,25 +67,25 @@ const firstDifference = (before: ReadonlyArray<unknown>, now: ReadonlyArray<unkn
   return low
 }
 
-/** Compares a stream with the last look at it, at a cost that grows with the changes and not with its length. */
+/** Compares a stream with its previous state, at a cost that grows with the changes and not with its length. */
 export const follow = (server: FakeServer, key: string): () => StreamChanges => {
   let stream: Stream | undefined
-  let seen: Array<StreamEntry> = []
+  let known: Array<StreamEntry> = []
   return () => {
     const before = stream
     stream = server.engine.stream(0, key)
     const entries = stream?.entries ?? []
     if (stream !== before) {
-      // It was made again, or restored from a copy
-      const [old, present] = [new Set(seen), new Set(entries)]
-      const removed = seen.filter((entry) => !present.has(entry)).map(entryOf)
-      seen = [...entries]
+      // It was recreated, or restored from a copy
+      const [old, present] = [new Set(known), new Set(entries)]
+      const removed = known.filter((entry) => !present.has(entry)).map(entryOf)
+      known = [...entries]
       return { added: entries.filter((entry) => !old.has(entry)).map(entryOf), removed }
     }
     const removed: Array<StreamEntry> = []
-    for (let i = 0; (i = firstDifference(seen, entries, i)) < seen.length;) removed.push(...seen.splice(i, 1))
-    const added = entries.slice(seen.length)
-    seen.push(...added)
+    for (let i = 0; (i = firstDifference(known, entries, i)) < known.length;) removed.push(...known.splice(i, 1))
+    const added = entries.slice(known.length)
+    known.push(...added)
     return { added: added.map(entryOf), removed: removed.map(entryOf) }
   }
 }

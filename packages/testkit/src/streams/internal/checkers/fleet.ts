@@ -5,17 +5,17 @@ import { checker, checkpointOf, fallen, field, named, type StreamModel, streamsO
 
 export const deadLettersAreEarned = (model: StreamModel, maxFailures: number): Checker =>
   checker("dead letters are earned", (view) => {
-    /** By entry: failures of handlers. By data stream: leases that ended otherwise than by their owner. */
+    /** By entry: failures of handlers. By data stream: leases that their owner did not end. */
     const failed = new Map<string, number>()
     const ended = new Map<string, number>()
     const streams = new Map<string, string | undefined>()
     const changes = view.follow(model.input)
     const letters = view.follow(model.deadLetters)
-    let before: ReturnType<typeof seen> | undefined
+    let before: ReturnType<typeof known> | undefined
     const more = (counts: Map<string, number>, key: string) => counts.set(key, (counts.get(key) ?? 0) + 1)
     const earned = (entry: string) => (failed.get(entry) ?? 0) + (ended.get(streams.get(entry) ?? "") ?? 0)
     /** A command counts failures of entries that it names. */
-    const seen = (args: ReadonlyArray<string>) => {
+    const known = (args: ReadonlyArray<string>) => {
       for (const [entry, fields] of changes().added) streams.set(entry, model.announcement(fields))
       const counts = new Map<string, string>()
       for (const arg of args) {
@@ -33,7 +33,7 @@ export const deadLettersAreEarned = (model: StreamModel, maxFailures: number): C
       }
     }
     view.every(1000, () => checkCounts(view.hash(model.failures)))
-    const check = ({ counts, letters }: ReturnType<typeof seen>) => {
+    const check = ({ counts, letters }: ReturnType<typeof known>) => {
       checkCounts(counts)
       if (view.lossAt() >= 0) return
       for (const [, fields] of letters) {
@@ -44,7 +44,7 @@ export const deadLettersAreEarned = (model: StreamModel, maxFailures: number): C
     }
     const committed = streamsOf(model, model.checkpoint)
     const checkpoints = new Map<string, string | undefined>()
-    /** A commit that moves the checkpoint ends a row of failures. */
+    /** A commit that moves the checkpoint resets the count of failures. */
     const judgeCommit = (stream: string, args: ReadonlyArray<string>) => {
       const id = checkpointOf(view, model, stream)
       if (id === undefined || id === checkpoints.get(stream)) return
@@ -68,7 +68,7 @@ export const deadLettersAreEarned = (model: StreamModel, maxFailures: number): C
         // The script that takes an expired lease counts the failure before the expiry event arrives
         if (event._tag === "Owner") return
         if (before !== undefined) check(before)
-        before = event._tag === "Command" && touches(event, model.input) ? seen(event.command.args) : undefined
+        before = event._tag === "Command" && touches(event, model.input) ? known(event.command.args) : undefined
       }
     }
   })
@@ -77,7 +77,7 @@ export const consumersAreReaped = (model: StreamModel, bound: number): Checker =
   checker("consumers are reaped", (view) => {
     const present = new Map<string, string>()
     const absent = new Map<string, number>()
-    const look = () => {
+    const check = () => {
       const names = (view.stream(model.input)?.group(model.group)?.consumers ?? []).filter((name) =>
         !model.isMark(name)
       )
@@ -85,7 +85,7 @@ export const consumersAreReaped = (model: StreamModel, bound: number): Checker =
       for (const name of names) if (!alive.has(name) && !absent.has(name)) absent.set(name, view.now())
       for (const name of [...absent.keys()]) if (alive.has(name) || !names.includes(name)) absent.delete(name)
     }
-    view.every(1000, look)
+    view.every(1000, check)
     return {
       onEvent: (event) => {
         const gone = fallen(event)
@@ -95,11 +95,11 @@ export const consumersAreReaped = (model: StreamModel, bound: number): Checker =
         else if (note !== undefined) present.delete(note.client)
       },
       isConverged: () => {
-        look()
+        check()
         return absent.size === 0
       },
       onConverged: () => {
-        look()
+        check()
         for (const [name, since] of absent) {
           if (view.now() - since > bound) view.violated(`${name} is still a consumer, though nobody is called so`)
         }

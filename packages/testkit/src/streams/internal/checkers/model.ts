@@ -52,7 +52,7 @@ export const soughtBy = (model: StreamModel, event: Event): string | undefined =
 export const isPaused = (view: View, { paused }: StreamModel, stream: string): boolean =>
   paused !== undefined && (view.field(paused, "") !== undefined || view.field(paused, stream) !== undefined)
 
-/** How far data streams were processed: by the checkpoint, or by what a system outside has kept. */
+/** How far data streams were processed: by the checkpoint, or by the position in an external system. */
 export const positions = (view: View, model: StreamModel) => {
   const kept = new Map<string, string>()
   return {
@@ -73,7 +73,7 @@ export const checker = (name: string, start: (view: View) => Parts): Checker => 
 export const named = (event: Event, ...kinds: ReadonlyArray<string>) =>
   event._tag === "Note" && kinds.includes(event.kind) ? event : undefined
 
-/** Clients whose process was killed or gave up. */
+/** Clients whose process was killed or has failed. */
 export const fallen = (event: Event): string | undefined =>
   event._tag === "Fault" && event.fault === "kill"
     ? event.target

@@ -22,7 +22,7 @@ export const deadMessagesAreEarned = (model: StreamModel, attempts: number): Che
     const letters = new Map<string, Set<string>>()
     const streams = new Map(model.streams.map((stream) => [model.deadMessages(stream), stream]))
     const follows = new Map(model.streams.map((stream) => [stream, view.follow(model.deadMessages(stream))]))
-    const look = (stream: string) => {
+    const check = (stream: string) => {
       const known = letters.get(stream) ?? new Set()
       letters.set(stream, known)
       for (const [, fields] of follows.get(stream)!().added) {
@@ -41,7 +41,7 @@ export const deadMessagesAreEarned = (model: StreamModel, attempts: number): Che
         if (event._tag === "Command") {
           for (const arg of event.command.args) {
             const stream = streams.get(arg)
-            if (stream !== undefined) look(stream)
+            if (stream !== undefined) check(stream)
           }
         }
         const note = named(event, "tried")
@@ -64,7 +64,7 @@ export const gapsAreReported = (model: StreamModel): Checker =>
     const processed = new Map(model.streams.map((stream) => [stream, new Set<string>()]))
     const letters = new Map(model.streams.map((stream) => [stream, view.follow(model.deadMessages(stream))]))
     const deleted = new Map<string, number>()
-    const look = (stream: string) => {
+    const check = (stream: string) => {
       const read = position.of(stream)
       // A dead letter was read, and is not processed
       for (const [, fields] of letters.get(stream)!().added) {
@@ -86,7 +86,7 @@ export const gapsAreReported = (model: StreamModel): Checker =>
       onEvent: (event) => {
         position.onEvent(event)
         if (event._tag === "Command") {
-          for (const stream of model.streams) if (touches(event, stream)) look(stream)
+          for (const stream of model.streams) if (touches(event, stream)) check(stream)
           const sought = soughtBy(model, event)
           const to = sought === undefined ? undefined : checkpointOf(view, model, sought)
           if (sought !== undefined && to !== undefined) drop(sought, (message) => compareIds(message, to) <= 0)
@@ -119,7 +119,7 @@ export const gapsAreReported = (model: StreamModel): Checker =>
       onConverged: () => {
         if (view.lossAt() >= 0) return
         for (const [stream, messages] of missing) {
-          look(stream)
+          check(stream)
           const read = position.of(stream) ?? beginning
           for (const message of messages) {
             // What follows a dead letter is not read
@@ -165,11 +165,13 @@ export const onlyReadIsTrimmed = (model: StreamModel): Checker =>
           const { removed } = follows.get(stream)!()
           if (stream !== trimmed) continue
           const checkpoint = checkpointOf(view, model, stream)
-          const unread = removed.find(([message]) =>
+          const undelivered = removed.find(([message]) =>
             model.isDraft?.(message) !== true && (checkpoint === undefined || compareIds(message, checkpoint) > 0)
           )
-          if (unread === undefined) continue
-          view.violated(`${unread[0]} of ${stream} was trimmed, which is committed up to ${checkpoint ?? "nothing"}`)
+          if (undelivered === undefined) continue
+          view.violated(
+            `${undelivered[0]} of ${stream} was trimmed, which is committed up to ${checkpoint ?? "nothing"}`
+          )
         }
       }
     }

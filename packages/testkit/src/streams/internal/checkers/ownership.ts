@@ -6,7 +6,7 @@ import { all } from "../../../internal/simulation/ownershipTracker.ts"
 import type { Checker, View } from "../../../internal/simulation/setup.ts"
 import { checker, fallen, field, isFinished, isPaused, named, type StreamModel, touches } from "./model.ts"
 
-/** How often orphans are looked for, in milliseconds. */
+/** How often the checker searches for orphans, in milliseconds. */
 const interval = 100
 
 interface Lease {
@@ -16,7 +16,7 @@ interface Lease {
   until: number
 }
 
-/** Leases as the server has them: a look costs little, because each is read again only where a command names its key. */
+/** Leases as the server has them. Cheap, because a lease is read again only after a command that names its key. */
 const followLeases = (view: View, model: StreamModel) => {
   const known = new Map<string, Lease>()
   /** A fault may have changed any. */
@@ -51,9 +51,9 @@ const followLeases = (view: View, model: StreamModel) => {
   }
 }
 
-export const noOrphans = (model: StreamModel, bounds: { ours: number; go: number }, recovery: number): Checker =>
+export const noOrphans = (model: StreamModel, bounds: { own: number; go: number }, recovery: number): Checker =>
   checker("orphans are taken", (view) => {
-    /** Each consumer: since when it has had room, if it has any. */
+    /** Each consumer: since when it has had free capacity, if it has any. */
     const joined = new Map<string, { readonly consumer: string; readonly capacity: number; readonly at: number }>()
     const able = new Map<string, number>()
     const orphans = new Map<string, { readonly since: number; readonly consumer: string | undefined }>()
@@ -62,7 +62,7 @@ export const noOrphans = (model: StreamModel, bounds: { ours: number; go: number
     const owners = model.streams.map((stream) => leases.of(view.lock.ownerKey(stream)))
     const changes = view.follow(model.input)
     const announced = new Map<string, { readonly name: string; readonly leases: ReadonlyArray<Lease> }>()
-    const look = () => {
+    const check = () => {
       const now = view.now()
       const isLive = leases.refresh()
       const owned = new Map<string | undefined, number>()
@@ -98,7 +98,7 @@ export const noOrphans = (model: StreamModel, bounds: { ours: number; go: number
         // Without the set of our consumers, one that is dead counts as a Go consumer
         const countsAsGo = delivery !== undefined && (model.isGoConsumer(delivery.consumer) ||
           now - (view.serverNow() - delivery.deliveredAt) <= view.lossAt() + recovery)
-        const bound = countsAsGo ? bounds.go : bounds.ours
+        const bound = countsAsGo ? bounds.go : bounds.own
         for (const [client, ableSince] of able) {
           // A second announcement of a data stream waits for the first
           const from = Math.max(since, ownedAt.get(name) ?? 0, ableSince, view.lossAt() + recovery)
@@ -112,7 +112,7 @@ export const noOrphans = (model: StreamModel, bounds: { ours: number; go: number
       joined.delete(client)
       able.delete(client)
     }
-    view.every(interval, look)
+    view.every(interval, check)
     return {
       onEvent: (event) => {
         const gone = fallen(event)
@@ -132,8 +132,9 @@ export const noOrphans = (model: StreamModel, bounds: { ours: number; go: number
   })
 
 /**
- * A second hand-over has two reasons. A member joined or left: at once. The shares changed, since other data streams were
- * taken or ended: not before `stay`. Either change may precede the first hand-over by `settle`, unknown to its sender.
+ * A second hand-over has two possible reasons. A member joined or left: at once. The shares changed, because other data
+ * streams were taken or ended: not before `stay`. Either change may precede the first hand-over by `settle` without its
+ * sender knowing.
  */
 export const noPingPong = (model: StreamModel, settle: number, stay: number): Checker =>
   checker("no ping-pong", (view) => {
@@ -152,8 +153,8 @@ export const noPingPong = (model: StreamModel, settle: number, stay: number): Ch
         if (event._tag !== "Owner") return
         const { at, command, from, resource, to } = event
         const released = command === undefined ? [] : all(view.lock.released?.(command.args, command.reply))
-        const isGiven = from !== undefined && to !== undefined && released.some(({ id }) => id === from)
-        if (!isGiven) {
+        const isDelivered = from !== undefined && to !== undefined && released.some(({ id }) => id === from)
+        if (!isDelivered) {
           loadedAt = at
           return void moved.delete(resource)
         }
@@ -174,7 +175,7 @@ export const liveGoConsumersAreLeftAlone = (model: StreamModel): Checker =>
     const leases = new Map<string, { readonly holder: string; readonly until: number; readonly since: number }>()
     const keys = new Set<string>()
     const changes = view.follow(model.input)
-    const look = (key: string, client: string, at: number) => {
+    const check = (key: string, client: string, at: number) => {
       const value = view.read(key)
       const before = leases.get(key)
       const now = view.serverNow()
@@ -201,7 +202,7 @@ export const liveGoConsumersAreLeftAlone = (model: StreamModel): Checker =>
             const name = model.announcement(fields)
             if (name !== undefined) keys.add(model.entryLease(name, entry))
           }
-          for (const arg of event.command.args) if (keys.has(arg)) look(arg, event.command.client, event.at)
+          for (const arg of event.command.args) if (keys.has(arg)) check(arg, event.command.client, event.at)
         }
         const note = named(event, "begin", "step")
         if (note === undefined || !("entry" in note.fields)) return
@@ -217,14 +218,17 @@ export const liveGoConsumersAreLeftAlone = (model: StreamModel): Checker =>
     }
   })
 
-/** In milliseconds: until others of its kind would take what it has not locked, and for the calls after it unlocked. */
+/**
+ * In milliseconds: when other Go consumers would take an entry that it has not locked, and how long its calls after
+ * unlocking may take.
+ */
 const [goLease, timeToLock, timeToFinish, lockTries] = [2000, 40_000, 200, 32]
 
-/** The time after which a client has dealt with what came late to it. Milliseconds. */
+/** The time in which a client processes late messages. Milliseconds. */
 const lateness = 2000
 
 /** An entry, and what its consumer did since it was given it. */
-interface Given {
+interface Delivery {
   readonly stream: string
   readonly key: string
   readonly consumer: string
@@ -236,20 +240,22 @@ interface Given {
   readonly hasLocked: boolean
   /** An earlier lease on the entry may have ended: its event may be late. */
   readonly wasLocked: boolean
-  /** It let its lease run out. A late renewal brings the lease back, and stops nobody who is about to take the entry. */
+  /**
+   * Its lease expired. A late renewal restores the lease, but does not stop a consumer that is about to take the entry.
+   */
   readonly hasExpired: boolean
   readonly unlockedAt: number
-  /** How often another's lock kept it from locking. Its reader ends at `lockTries`. */
+  /** How often the lock of another consumer kept it from locking. Its reader ends at `lockTries`. */
   readonly refusals: number
 }
 
 export const goConsumersHaveTime = (model: StreamModel): Checker =>
   checker("Go consumers have their time", (view) => {
-    /** Given to Go consumers. */
-    let all = new Map<string, Given>()
+    /** Delivered to Go consumers. */
+    let all = new Map<string, Delivery>()
     const names = new Map<string, string | undefined>()
     const changes = view.follow(model.input)
-    const judge = (entry: string, before: Given, client: string, at: number) => {
+    const judge = (entry: string, before: Delivery, client: string, at: number) => {
       const { consumer, deliveredAt, hasExpired, hasLocked, since, stream, unlockedAt, wasLocked } = before
       const idle = view.serverNow() - deliveredAt
       const took = `${client} took ${entry} (${stream}) from ${consumer}`
@@ -263,7 +269,7 @@ export const goConsumersHaveTime = (model: StreamModel): Checker =>
       if (!hasExpired && passed < timeToFinish) view.violated(`${took}, which unlocked it ${seconds(passed)} before`)
     }
     /** What it is now, after a command of this client or an expiry. */
-    const next = (entry: string, before: Given, client: string | undefined, at: number): Given => {
+    const next = (entry: string, before: Delivery, client: string | undefined, at: number): Delivery => {
       const lease = view.read(before.key)
       if (client === undefined && lease === before.lease) return before
       const isUnlocked = lease === undefined && before.lease !== undefined && view.serverNow() < before.until
@@ -299,7 +305,7 @@ export const goConsumersHaveTime = (model: StreamModel): Checker =>
         for (const [entry, fields] of added) names.set(entry, model.announcement(fields))
         for (const [entry] of removed) names.delete(entry)
         const group = view.stream(model.input)?.group(model.group)
-        const found = new Map<string, Given>()
+        const found = new Map<string, Delivery>()
         for (const entry of group?.consumers.filter(model.isGoConsumer).flatMap(group.pendingOf) ?? []) {
           const [delivery, name, before] = [group?.delivery(entry), names.get(entry), all.get(entry)]
           if (delivery === undefined || name === undefined) continue

@@ -17,8 +17,8 @@ import {
   touches
 } from "./model.ts"
 
-/** A data stream whose end was lost, and not the commit of it, is read from its beginning. */
-const isReadAgain = (view: View, checkpoint: string | undefined) => checkpoint === beginning && view.lossAt() >= 0
+/** A data stream that lost its end, but not the commit of it, is read from its beginning. */
+const isReread = (view: View, checkpoint: string | undefined) => checkpoint === beginning && view.lossAt() >= 0
 
 export const checkpointsGrow = (model: StreamModel): Checker =>
   checker("checkpoints grow over what was processed", (view) => {
@@ -27,7 +27,7 @@ export const checkpointsGrow = (model: StreamModel): Checker =>
     const processed = new Map<string, Set<string>>()
     const committed = streamsOf(model, model.checkpoint)
     /** A system outside may be ahead of the checkpoint. */
-    const look = (stream: string, at: number, kept?: string) => {
+    const check = (stream: string, at: number, kept?: string) => {
       const id = kept ?? checkpointOf(view, model, stream)
       const place = kept === undefined ? stream : `${stream} outside`
       const before = last.get(place)
@@ -36,7 +36,7 @@ export const checkpointsGrow = (model: StreamModel): Checker =>
       // A commit that the server lost may still be known to the next owner
       const from = highest.get(stream) ?? beginning
       if (compareIds(id, from) > 0) highest.set(stream, id)
-      if (view.lossAt() >= (before?.at ?? 0) || isReadAgain(view, id)) return
+      if (view.lossAt() >= (before?.at ?? 0) || isReread(view, id)) return
       if (before !== undefined && compareIds(id, before.id) < 0) {
         return view.violated(`the checkpoint of ${stream} went from ${before.id} back to ${id}`)
       }
@@ -46,7 +46,7 @@ export const checkpointsGrow = (model: StreamModel): Checker =>
       )
       if (passed !== undefined) view.violated(`${stream} is committed up to ${id}, and ${passed} was not processed`)
     }
-    /** What is processed before an operator moves the checkpoint back is processed again. */
+    /** Messages that were processed before an operator moved the checkpoint back are processed again. */
     const moved = (stream: string, at: number) => {
       const id = checkpointOf(view, model, stream) ?? beginning
       last.set(stream, { id, at })
@@ -59,11 +59,11 @@ export const checkpointsGrow = (model: StreamModel): Checker =>
       onEvent: (event) => {
         const sought = soughtBy(model, event)
         if (sought !== undefined) moved(sought, event.at)
-        for (const stream of committed(event)) look(stream, event.at)
+        for (const stream of committed(event)) check(stream, event.at)
         const note = named(event, "processed", "kept")
         if (note === undefined) return
         const [stream, message] = [field(note.fields, "resource"), field(note.fields, "message")]
-        if (note.kind === "kept") return look(stream, event.at, message)
+        if (note.kind === "kept") return check(stream, event.at, message)
         processed.set(stream, (processed.get(stream) ?? new Set()).add(message))
       }
     }
@@ -78,7 +78,7 @@ export const messagesInOrder = (model: StreamModel): Checker =>
         readonly stream: string
         from: string
         last: string | undefined
-        /** Of several at once, each key has an order of its own. */
+        /** With concurrency, each key has its own order. */
         readonly byKey: Map<string, string>
       }
     >()
@@ -91,7 +91,7 @@ export const messagesInOrder = (model: StreamModel): Checker =>
         const sought = soughtBy(model, event)
         if (sought !== undefined) soughtAt.set(sought, event.at)
         for (const stream of committed(event)) {
-          if (!isReadAgain(view, checkpointOf(view, model, stream))) continue
+          if (!isReread(view, checkpointOf(view, model, stream))) continue
           for (const run of runs.values()) {
             if (run.stream !== stream) continue
             Object.assign(run, { from: beginning, last: undefined })
@@ -151,7 +151,10 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
       return end !== undefined && compareIds(checkpoint ?? beginning, end) >= 0
     }
     const isAtItsEnd = (stream: string) => reaches(stream, position.of(stream))
-    /** Written again after its end, it has another checkpoint, and its producer may delete it unread. */
+    /**
+     * A data stream that is rewritten after its end has a new checkpoint, and its producer may delete it before it is
+     * read.
+     */
     const wasDeletedAfterItsEnd = (stream: string) =>
       view.stream(stream) === undefined && reaches(stream, highest.get(stream))
     const isAtAnEnd = (stream: string) => ends.get(stream)?.includes(position.of(stream) ?? "") === true
@@ -164,7 +167,7 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
       for (const [, fields] of added) dead.add(model.deadId(fields) ?? "")
       return dead.has(entry)
     }
-    const look = (at: number, client: string) => {
+    const check = (at: number, client: string) => {
       const { added, removed } = changes()
       for (const [entry, fields] of added) known.set(entry, { stream: model.announcement(fields), at })
       for (const [entry] of removed) {
@@ -201,7 +204,7 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
         if (event._tag === "Command" && touches(event, model.input)) {
           const { args, client } = event.command
           if (args[0] === "XACK" && model.isGoConsumer(client)) acknowledged.add(args[3]!)
-          look(event.at, client)
+          check(event.at, client)
         }
         const note = named(event, "announced", "expects", "begin")
         if (note === undefined) return
