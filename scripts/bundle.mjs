@@ -21,7 +21,10 @@ const files = {
     mutexScripts: /internal[\\/]mutex[\\/]scripts(?:\.generated)?\.ts$/,
     streamScripts: /streams[\\/]internal[\\/]scripts(?:\.generated)?\.ts$/,
     mutex: /internal[\\/]mutex[\\/]store\.ts$/,
-    streams: /streams[\\/]internal[\\/]store\.ts$/
+    streams: /streams[\\/]internal[\\/]store\.ts$/,
+    options: /ioredis[\\/](?:options|wallClock|connectionsDown)\.ts$/,
+    // Not in the file of a driver: all that this exports stays in a bundle
+    connections: /ioredis[\\/](?:commands|commandTimeouts|connection|failover|outageLog|subscriptions)\.ts$/
   },
   "fake-redis": {},
   testkit: {},
