@@ -11,7 +11,7 @@ import { parseArgs } from "node:util"
 import * as Bench from "./lib/bench.ts"
 import { format } from "./lib/format.ts"
 import { circumstances } from "./lib/machine.ts"
-import { parse, type Results } from "./lib/results.ts"
+import { parse, type Results, textOf } from "./lib/results.ts"
 import type { Row } from "./lib/row.ts"
 import { rounded } from "./lib/statistics.ts"
 import { inWords, withStolen } from "./lib/stolen.ts"
@@ -65,8 +65,6 @@ const write = async (file: string, text: string) => {
 
 const chartsOf = (earlier: Results | undefined): Partial<Results> =>
   earlier?.charts === undefined ? {} : { charts: earlier.charts, chartsAt: earlier.chartsAt ?? earlier.at }
-
-const json = (results: Results) => `${JSON.stringify(results, null, 2)}\n`
 
 const wanted = options.only?.split(",")
 const isWanted = (id: string) => wanted === undefined || wanted.includes(id)
@@ -124,7 +122,7 @@ const program = Effect.fnUntraced(function*(): Effect.fn.Return<Results, unknown
     ...(isWhole ? { profiles: yield* profiles(bench, "all") } : {})
   }
   // What comes after must not take along what has been measured
-  if (hasCharts) yield* Effect.promise(() => write("latest.json", json(tables)))
+  if (hasCharts) yield* Effect.promise(() => write("latest.json", textOf(tables)))
   const all: Results = {
     ...tables,
     ...(hasCharts || wanted?.includes("growth") === true ? { charts: yield* growth(bench) } : {})
@@ -148,15 +146,15 @@ for (const profile of results.profiles ?? []) say(`\n${markdownOfProfile(profile
 if (options.profile !== undefined) {
   const taken = results.profiles ?? []
   const kept = earlier?.profiles?.filter(({ id }) => !taken.some((one) => one.id === id)) ?? []
-  if (earlier !== undefined) await write("latest.json", json({ ...earlier, profiles: [...kept, ...taken] }))
+  if (earlier !== undefined) await write("latest.json", textOf({ ...earlier, profiles: [...kept, ...taken] }))
 } else if (options.compare) {
   // Neither a run to compare with, nor one to publish
 } else if (options.quick) {
   const earlier = await read("quick.json")
   if (earlier !== undefined) say(`\n${comparedWith(results.rows, earlier.rows)}`)
-  if (options.save && wanted === undefined) await write("quick.json", json(results))
+  if (options.save && wanted === undefined) await write("quick.json", textOf(results))
 } else if (wanted === undefined) {
-  await write("latest.json", json({ ...results, ...(results.charts === undefined ? chartsOf(earlier) : {}) }))
+  await write("latest.json", textOf({ ...results, ...(results.charts === undefined ? chartsOf(earlier) : {}) }))
 }
 if (options.json) process.stdout.write(`${JSON.stringify(results)}\n`)
 process.exit(0)

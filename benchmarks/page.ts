@@ -72,7 +72,32 @@ const sizes = () => {
     `| core + redis without streams, minified and gzip | ${kilobytes(sizes.withoutStreams.gzip)} |`,
     `| the same, brotli | ${kilobytes(sizes.withoutStreams.brotli)} |`,
     `| core + redis with everything, minified and gzip | ${kilobytes(sizes.everything.gzip)} |`,
-    `| the same, brotli | ${kilobytes(sizes.everything.brotli)} |`
+    `| the same, brotli | ${kilobytes(sizes.everything.brotli)} |`,
+    ...sizes.otherProvider === undefined
+      ? []
+      : [
+        `| a program that only locks on another provider of \`Redis\`, brotli | ${
+          kilobytes(sizes.otherProvider.brotli)
+        } |`,
+        `| one that only locks in memory, brotli | ${kilobytes(sizes.inMemory!.brotli)} |`,
+        `| one that only locks, with effect in the bundle, brotli | ${kilobytes(sizes.withEffect!.brotli)} |`,
+        `| with effect and ioredis, brotli | ${kilobytes(sizes.withIoredis!.brotli)} |`
+      ],
+    ...sizes.parts === undefined
+      ? []
+      : [
+        "",
+        `Sizes of ${
+          sizes.at!.slice(0, 10)
+        }, without effect and ioredis unless the row says so. In parts, a program that only locks ` +
+        "has these bytes. Each part is compressed alone, so the sum is larger than the bundle.",
+        "",
+        "| part | minified | brotli |",
+        "| --- | ---: | ---: |",
+        ...sizes.parts.map(({ brotli, minified, part }) =>
+          `| ${part} | ${kilobytes(minified)} | ${kilobytes(brotli)} |`
+        )
+      ]
   ].join("\n")
 }
 

@@ -2,8 +2,20 @@
  * Time to import the mutex, and the size of a bundle.
  *
  *     pnpm bench:size
+ *     pnpm bench:size --save    writes the sizes into the last full run, whose import times stay: they need a quiet machine
  */
 import { Effect } from "effect"
+import { readFile, writeFile } from "node:fs/promises"
+import { format } from "./lib/format.ts"
+import { parse, textOf } from "./lib/results.ts"
 import { sizes } from "./work/size.ts"
 
-console.log(await Effect.runPromise(sizes))
+const measured = await Effect.runPromise(sizes)
+console.log(measured)
+if (process.argv.includes("--save")) {
+  const file = new URL("./results/latest.json", import.meta.url)
+  const latest = parse(await readFile(file, "utf8"))
+  const { barrelsMillis, importMillis, importSpread } = latest.sizes ?? measured
+  await writeFile(file, textOf({ ...latest, sizes: { ...measured, barrelsMillis, importMillis, importSpread } }))
+  await format(file)
+}

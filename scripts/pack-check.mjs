@@ -18,9 +18,10 @@ import { allWell, step } from "./pack-check/report.mjs"
 import { installRuntimes } from "./pack-check/runtimes.mjs"
 import { reportTable, runtimeRows } from "./pack-check/runtimeTable.mjs"
 import { simulate } from "./pack-check/simulations.mjs"
+import { checkSizes } from "./pack-check/sizes.mjs"
 import { lint } from "./pack-check/tarballs.mjs"
 import { runTests, writeTests } from "./pack-check/tests.mjs"
-import { checkTypes } from "./pack-check/types.mjs"
+import { checkTypeCounts, checkTypes } from "./pack-check/types.mjs"
 
 const long = process.argv.includes("--long")
 const temporary = temporaryFolder()
@@ -35,6 +36,8 @@ const usePackages = () =>
     }),
     (async () => {
       await step("types", () => checkTypes(consumer, packed, long ? ["typescript", "typescript-5"] : ["typescript"]))
+      await step("what locks add to a type check", () => checkTypeCounts(consumer))
+      await step("bundles", () => checkSizes(consumer))
       await step("imports on the system's Node", () => checkImports(consumer, packed))
       await step("the programs of the README", () => {
         const env = { ...process.env, NODE_OPTIONS: "" }

@@ -17,3 +17,5 @@ export interface Results extends Circumstances {
 /** JSON has no number for "not measured": it is written as null. */
 export const parse = (text: string): Results =>
   JSON.parse(text, (_, value: unknown) => value === null ? Number.NaN : value) as Results
+
+export const textOf = (results: Results): string => `${JSON.stringify(results, null, 2)}\n`

@@ -1,23 +1,31 @@
 /** What the mutex adds to an application: time to import it, and bytes in a bundle. */
 import { Effect, Schema } from "effect"
-import { execFile } from "node:child_process"
-import { mkdir, readFile, rm, symlink, writeFile } from "node:fs/promises"
-import { dirname, join } from "node:path"
-import { fileURLToPath } from "node:url"
+import { writeFile } from "node:fs/promises"
+import { join } from "node:path"
 import { brotliCompressSync, constants, gzipSync } from "node:zlib"
+import { piecesOf } from "../lib/sourceMap.ts"
 import { median, rounded, spread } from "../lib/statistics.ts"
 import { load } from "../peers/folder.ts"
 import { installed } from "../peers/install.ts"
 import { esbuild } from "../peers/tools.ts"
+import { folder, pack, run } from "./packed.ts"
 
-/** Bytes, minified, without effect and ioredis. */
+/** Bytes, minified, without effect and ioredis unless it says so. */
 export interface Bundle {
   readonly minified: number
   readonly gzip: number
   readonly brotli: number
 }
 
+/** A part of a bundle: its bytes, and those that it would have alone. Compressed together they take a little less. */
+export interface Part {
+  readonly part: string
+  readonly minified: number
+  readonly brotli: number
+}
+
 export interface Sizes {
+  readonly at?: string
   /** Milliseconds to import what a program with mutexes on Redis imports, once effect and ioredis are loaded. */
   readonly importMillis: number
   readonly importSpread: readonly [number, number]
@@ -25,6 +33,14 @@ export interface Sizes {
   readonly barrelsMillis: number
   /** What a program that only locks has in its bundle. */
   readonly mutexOnly: Bundle
+  /** Whose bytes these are. */
+  readonly parts?: ReadonlyArray<Part>
+  /** The same program with effect, and with effect and ioredis. */
+  readonly withEffect?: Bundle
+  readonly withIoredis?: Bundle
+  /** A program that only locks, on another provider of Effect's `Redis` service, and in memory. */
+  readonly otherProvider?: Bundle
+  readonly inMemory?: Bundle
   /** The indexes of both packages, with and without those of streams. */
   readonly everything: Bundle
   readonly withoutStreams: Bundle
@@ -33,49 +49,7 @@ export interface Sizes {
   readonly sqlFence: Bundle
 }
 
-const root = fileURLToPath(new URL("../../", import.meta.url))
-const folder = fileURLToPath(new URL("../.packed/", import.meta.url))
-const packages = ["core", "redis"]
 const repetitions = 15
-
-const run = (file: string, args: ReadonlyArray<string>, cwd: string) =>
-  new Promise<{ readonly stdout: string; readonly failed: boolean }>((resolve) => {
-    execFile(file, args, { cwd, maxBuffer: 1 << 26 }, (error, stdout) => resolve({ stdout, failed: error !== null }))
-  })
-
-interface Manifest {
-  readonly name: string
-  readonly version: string
-  readonly sideEffects: unknown
-  readonly publishConfig: { readonly exports: unknown }
-}
-
-/** Built as for publishing, apart from the working tree's own outputs, and found as an installed package is. */
-const pack = async () => {
-  const target = join(folder, "node_modules/@effect-simba")
-  await rm(target, { recursive: true, force: true })
-  const script = join(root, "scripts/bundle.mjs")
-  const { failed } = await run(process.execPath, [script, target], root)
-  if (failed) throw new Error(`cannot build the packages: node ${script} says why`)
-  for (const name of packages) {
-    const { name: full, publishConfig: { exports }, sideEffects, version } = JSON.parse(
-      await readFile(join(root, "packages", name, "package.json"), "utf8")
-    ) as Manifest
-    await writeFile(
-      join(target, name, "package.json"),
-      JSON.stringify({ name: full, version, type: "module", sideEffects, exports })
-    )
-  }
-}
-
-const link = async (name: string) => {
-  const path = new URL(import.meta.resolve(name)).pathname
-  const marker = `/node_modules/${name}/`
-  const target = join(folder, "node_modules", name)
-  await mkdir(dirname(target), { recursive: true })
-  await rm(target, { force: true })
-  await symlink(path.slice(0, path.lastIndexOf(marker) + marker.length - 1), target)
-}
 
 const whatAnAppHas = `await import("effect"); await import("effect/persistence/Redis"); await import("ioredis");`
 const modules = ["@effect-simba/core/Mutex", "@effect-simba/redis/RedisMutex"]
@@ -96,11 +70,13 @@ const importTime = async (names: ReadonlyArray<string>) => {
 
 interface Esbuild {
   readonly build: (options: Record<string, unknown>) => Promise<{
-    readonly outputFiles: ReadonlyArray<{ readonly contents: Uint8Array }>
+    readonly outputFiles: ReadonlyArray<{ readonly path: string; readonly contents: Uint8Array }>
   }>
 }
 
-const bundle = async (contents: string): Promise<Bundle> => {
+const peers = ["effect", "effect/*", "ioredis"]
+
+const build = async (contents: string, external: ReadonlyArray<string>) => {
   const { build } = await load<Esbuild>(esbuild.name, "esbuild")
   const { outputFiles } = await build({
     stdin: { contents, resolveDir: folder, loader: "js" },
@@ -109,11 +85,39 @@ const bundle = async (contents: string): Promise<Bundle> => {
     minify: true,
     format: "esm",
     platform: "node",
-    external: ["effect", "effect/*", "ioredis"]
+    sourcemap: "external",
+    outdir: folder,
+    external
   })
-  const code = outputFiles[0]!.contents
-  const brotli = brotliCompressSync(code, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } })
-  return { minified: code.length, gzip: gzipSync(code, { level: 9 }).length, brotli: brotli.length }
+  const contentsOf = (end: string) => Buffer.from(outputFiles.find(({ path }) => path.endsWith(end))!.contents)
+  return { code: contentsOf(".js"), map: contentsOf(".map").toString() }
+}
+
+const brotliOf = (code: Buffer) => brotliCompressSync(code, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } }).length
+
+const bundle = async (contents: string, external = peers): Promise<Bundle> => {
+  const { code } = await build(contents, external)
+  return { minified: code.length, gzip: gzipSync(code, { level: 9 }).length, brotli: brotliOf(code) }
+}
+
+/** By the sources of a bundle, in this order. What has no source is the text of the scripts. */
+const partNames: ReadonlyArray<readonly [part: string, sources: RegExp]> = [
+  ["Lua of the scripts", /^$|scripts\.generated/],
+  ["the connection by ioredis", /redis\/src\/(?:IoRedis|internal\/client\/ioredis\/)/],
+  ["the store on Redis", /redis\/src\//],
+  ["acquiring, waiting and holding", /core\/src\/internal\/mutex\//],
+  ["renewals and deadlines", /core\/src\/internal\/lease\//],
+  ["errors, options, names, metrics", /./]
+]
+
+const parts = async (contents: string): Promise<ReadonlyArray<Part>> => {
+  const { code, map } = await build(contents, peers)
+  const texts = new Map(partNames.map(([part]) => [part, ""]))
+  for (const { source, text } of piecesOf(code.toString(), map)) {
+    const [part] = partNames.find(([, sources]) => sources.test(source))!
+    texts.set(part, texts.get(part)! + text)
+  }
+  return [...texts].map(([part, text]) => ({ part, minified: text.length, brotli: brotliOf(Buffer.from(text)) }))
 }
 
 const exporting = (names: ReadonlyArray<string>) =>
@@ -121,8 +125,6 @@ const exporting = (names: ReadonlyArray<string>) =>
 
 const measure = async (): Promise<Sizes> => {
   await pack()
-  await link("effect")
-  await link("ioredis")
   const times: Array<number> = []
   const barrelTimes: Array<number> = []
   for (let i = 0; i < repetitions; i++) {
@@ -130,13 +132,19 @@ const measure = async (): Promise<Sizes> => {
     barrelTimes.push(await importTime(barrels))
   }
   const [least, most] = spread(times)
-  const mutexOnly = `export { acquire, withLock } from "@effect-simba/core/Mutex"\n` +
-    `export { layer } from "@effect-simba/redis/RedisMutex"`
+  const operations = `export { acquire, withLock } from "@effect-simba/core/Mutex"\n`
+  const mutexOnly = `${operations}export { layer } from "@effect-simba/redis/RedisMutex"`
   return {
+    at: new Date().toISOString(),
     importMillis: rounded(median(times)),
     importSpread: [rounded(least), rounded(most)],
     barrelsMillis: rounded(median(barrelTimes)),
     mutexOnly: await bundle(mutexOnly),
+    parts: await parts(mutexOnly),
+    withEffect: await bundle(mutexOnly, ["ioredis"]),
+    withIoredis: await bundle(mutexOnly, []),
+    otherProvider: await bundle(`${operations}export { layerRedis } from "@effect-simba/redis/RedisMutex"`),
+    inMemory: await bundle(`export { acquire, layerMemory, withLock } from "@effect-simba/core/Mutex"`),
     everything: await bundle(exporting([...barrels, ...barrels.map((name) => `${name}/streams`)])),
     withoutStreams: await bundle(exporting(barrels)),
     promise: await bundle(exporting(["@effect-simba/redis/promise"])),

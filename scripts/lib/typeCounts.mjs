@@ -1,0 +1,54 @@
+// What the compiler counts when it checks a program. Counts are the same on every machine, times are not.
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+
+/** A program that only locks, and the same without this library. */
+export const lockingPrograms = {
+  locks: `import { Mutex } from "@effect-simba/core"
+import { RedisMutex } from "@effect-simba/redis"
+import { Effect } from "effect"
+
+export const program = Effect.log("only one of us").pipe(
+  Mutex.withLock("report", { timeout: "5 seconds" }),
+  Effect.provide(RedisMutex.layer({ redis: { url: "redis://localhost:6379" } }))
+)
+`,
+  without: `import { Effect } from "effect"
+import { Redis } from "ioredis"
+
+export const program = Effect.sync(() => new Redis("redis://localhost:6379"))
+`
+}
+
+/** Writes one of them with its configuration, and returns the arguments of the compiler. */
+export const writeLockingProgram = (folder, name) => {
+  writeFileSync(join(folder, `types-${name}.ts`), lockingPrograms[name])
+  const config = join(folder, `tsconfig.types-${name}.json`)
+  writeFileSync(
+    config,
+    JSON.stringify({
+      compilerOptions: {
+        target: "es2022",
+        module: "nodenext",
+        strict: true,
+        exactOptionalPropertyTypes: true,
+        skipLibCheck: true,
+        noEmit: true,
+        types: ["node"]
+      },
+      files: [`types-${name}.ts`]
+    })
+  )
+  return ["-p", config, "--extendedDiagnostics", "--singleThreaded"]
+}
+
+/** From what the compiler prints. */
+export const countsOf = (text) => {
+  const count = (name) => Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(text)?.[1])
+  return {
+    files: count("Files"),
+    lines: count("Lines"),
+    types: count("Types"),
+    instantiations: count("Instantiations")
+  }
+}

@@ -1,0 +1,68 @@
+// What bundles of the packed packages weigh, and what they leave out. The limits are what was measured, and a hundredth more:
+// they go down with the code, and up on purpose only. `pnpm bench:size` says whose bytes they are.
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { brotliCompressSync, constants } from "node:zlib"
+import { rolldown } from "rolldown"
+import { problem } from "./report.mjs"
+
+const operations = `export { acquire, withLock } from "@effect-simba/core/Mutex"`
+
+/** Texts of modules that a program does not use. */
+const leadership = ["Leadership begins", "simba_leadership", "simba_job"]
+const streams = ["simba_stream", "lbs-input"]
+const cluster = ["clusterRetryStrategy", "refreshSlotsCache"]
+const doctor = ["notify-keyspace-events"]
+
+/** Bytes after brotli, minified, without effect and ioredis. */
+const bundles = [
+  {
+    name: "a program that only locks",
+    code: `${operations}\nexport { layer } from "@effect-simba/redis/RedisMutex"`,
+    most: 37_600,
+    without: [...leadership, ...streams, ...cluster, ...doctor]
+  },
+  {
+    name: "one on another provider of Redis",
+    code: `${operations}\nexport { layerRedis } from "@effect-simba/redis/RedisMutex"`,
+    most: 30_700,
+    without: [...leadership, ...streams, ...cluster, ...doctor, "connectTimeout"]
+  },
+  {
+    name: "one in memory",
+    code: `export { acquire, layerMemory, withLock } from "@effect-simba/core/Mutex"`,
+    most: 20_800,
+    without: [...leadership, ...streams]
+  },
+  {
+    name: "core and redis without streams",
+    code: `export * as core from "@effect-simba/core"\nexport * as redis from "@effect-simba/redis"`,
+    most: 55_300,
+    // The doctor knows the keys of streams
+    without: ["simba_stream"]
+  }
+]
+
+const bundled = async (folder, code) => {
+  const entry = join(folder, "bundle-entry.mjs")
+  writeFileSync(entry, code)
+  const build = await rolldown({ input: entry, cwd: folder, platform: "node", external: /^(?:effect|ioredis|node:)/ })
+  const { output } = await build.generate({ minify: true, codeSplitting: false })
+  await build.close()
+  return output.map(({ code }) => code).join("")
+}
+
+/** `folder` has the packages installed. */
+export const checkSizes = async (folder) => {
+  const said = []
+  for (const { code, most, name, without } of bundles) {
+    const text = await bundled(folder, code)
+    const bytes = brotliCompressSync(text, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } }).length
+    said.push(`${name} ${bytes}`)
+    if (bytes > most) problem(`${name} has a bundle of ${bytes} bytes, and at most ${most} are allowed`)
+    for (const marker of without) {
+      if (text.includes(marker)) problem(`${name} has in its bundle what it does not use: ${marker}`)
+    }
+  }
+  return `bytes after brotli: ${said.join(", ")}`
+}
