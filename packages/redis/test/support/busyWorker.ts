@@ -13,9 +13,9 @@ export interface BusyConfig {
   readonly url: string
   /**
    * What the work is done under: mutexes, mutexes whose own `isAlive` interrupts it, leaderships, or data streams, which the
-   * test has announced.
+   * test has announced, also such as another process takes.
    */
-  readonly kind: "withLock" | "watchdog" | "leader" | "streams"
+  readonly kind: "withLock" | "watchdog" | "leader" | "streams" | "shared"
   readonly count: number
   /** Bodies under mutexes end one after the other within this time. Milliseconds. */
   readonly spread: number
@@ -34,8 +34,18 @@ export type BusyReport =
   | { readonly _tag: "Ended"; readonly exits: Readonly<Record<string, number>> }
   /** Milliseconds of processor time in one second, afterwards. */
   | { readonly _tag: "Rested"; readonly cpu: number }
+  | { readonly _tag: "Worked"; readonly spans: ReadonlyArray<Span>; readonly longestTurn: number }
   | { readonly _tag: "Fresh" }
   | { readonly _tag: "FreshEnded"; readonly exit: string }
+
+/** From the begin of a handler to its last step, in milliseconds that all processes of the machine share. */
+export interface Span {
+  readonly stream: string
+  readonly from: number
+  to: number
+}
+
+export const machineTime = (): number => Number(process.hrtime.bigint()) / 1e6
 
 /** What the test sends. */
 export type BusyOrder = "finish" | "again" | "release"
@@ -161,6 +171,35 @@ const owned = (config: BusyConfig) =>
     return yield* Effect.never
   })
 
+/** Owns data streams that another consumer takes when it loses them. */
+const shared = ({ count }: BusyConfig) =>
+  Effect.gen(function*() {
+    const { all, first } = starting(count)
+    const spans: Array<Span> = []
+    yield* Effect.forkScoped(StreamClient.run(({ stream }) =>
+      Effect.andThen(
+        first,
+        Effect.suspend(() => {
+          const span = { stream, from: machineTime(), to: machineTime() }
+          spans.push(span)
+          return burn(() => span.to = machineTime(), () => isFinishing)
+        })
+      )
+    ))
+    yield* all
+    let [last, longestTurn] = [machineTime(), 0]
+    const timer = setInterval(() => {
+      const now = machineTime()
+      longestTurn = Math.max(longestTurn, now - last)
+      last = now
+    }, 1)
+    yield* report({ _tag: "Working" })
+    while (!isFinishing) yield* Effect.sleep("50 millis")
+    clearInterval(timer)
+    yield* report({ _tag: "Worked", spans, longestTurn })
+    return yield* Effect.never
+  })
+
 const rest = Effect.gen(function*() {
   // Losses are logged and leases given back meanwhile
   yield* Effect.sleep("1 second")
@@ -177,8 +216,8 @@ const freshBody = Effect.andThen(report({ _tag: "Fresh" }), orders.release.await
 const main = (config: BusyConfig) => {
   const { commandTimeout, leaseDuration, transition, ttl } = config.periods
   const redis = { url: config.url, serverChecks: false }
-  if (config.kind === "streams") {
-    return Effect.scoped(owned(config)).pipe(
+  if (config.kind === "streams" || config.kind === "shared") {
+    return Effect.scoped(config.kind === "shared" ? shared(config) : owned(config)).pipe(
       Effect.provide(
         RedisStreams.layer({ service, capacity: config.count + 1, leaseDuration, commandTimeout, redis })
       )

@@ -5,8 +5,16 @@
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Option } from "effect"
-import { type BusyConfig, type BusyOrder, type BusyReport, freshName, service } from "../../support/busyWorker.ts"
+import { Effect, Latch, Option } from "effect"
+import {
+  type BusyConfig,
+  type BusyOrder,
+  type BusyReport,
+  freshName,
+  machineTime,
+  service,
+  type Span
+} from "../../support/busyWorker.ts"
 import { openMutex, RedisServer, until } from "../../support/harness.ts"
 import { startNode } from "../../support/nodeProcess.ts"
 import type { Server } from "../../support/redisServer.ts"
@@ -68,11 +76,12 @@ const rivalOfStream = (server: Server, periods: BusyConfig["periods"]) =>
     }
   })
 
-const outage = (kind: BusyConfig["kind"], { count, outage, periods }: Size) =>
+/** Starts the busy process behind a relay. */
+const start = (kind: BusyConfig["kind"], { count, outage, periods }: Size) =>
   Effect.gen(function*() {
     const server = yield* RedisServer.start()
     const relay = yield* relayTo(server.port)
-    if (kind === "streams") {
+    if (kind === "streams" || kind === "shared") {
       yield* Effect.provide(
         StreamClient.announceAll(Array.from({ length: count }, (_, i) => ({ stream: `busy-${i}` }))),
         RedisStreams.layer({ service, redis: { url: server.url } })
@@ -101,6 +110,62 @@ const outage = (kind: BusyConfig["kind"], { count, outage, periods }: Size) =>
         return found()[nth - 1]!
       })
     }
+    return { order, relay, said, server, worker }
+  })
+
+/** Another consumer takes what the busy process loses: data streams that both worked on at one instant, by the clock of the machine. */
+const ownedTwice = (size: Size) =>
+  Effect.gen(function*() {
+    const { order, relay, said, server } = yield* start("shared", size)
+    const { commandTimeout, leaseDuration } = size.periods
+    const successors: Array<Span> = []
+    const isOver = Latch.makeUnsafe(false)
+    yield* said("Working")
+    relay.isDown = true
+    const successor = StreamClient.run(({ stream }) =>
+      Effect.suspend(() => {
+        const span = { stream: stream as string, from: machineTime(), to: Infinity }
+        successors.push(span)
+        return Effect.onExit(isOver.await, () => Effect.sync(() => span.to = machineTime()))
+      })
+    )
+    const redis = { url: server.url, serverChecks: false }
+    yield* Effect.forkScoped(
+      Effect.provide(
+        successor,
+        RedisStreams.layer({ service, capacity: size.count, leaseDuration, commandTimeout, redis })
+      )
+    )
+    for (const end = machineTime() + 60_000; machineTime() < end; yield* Effect.sleep("50 millis")) {
+      if (successors.length === size.count) break
+    }
+    const taken = successors.length
+    relay.isDown = false
+    yield* Effect.sleep(watched(size.periods))
+    yield* order("finish")
+    const { longestTurn, spans } = yield* said("Worked")
+    yield* isOver.open
+    const overlaps = successors.flatMap((successor) =>
+      spans.flatMap(({ from, stream, to }) => {
+        const overlap = Math.min(to, successor.to) - Math.max(from, successor.from)
+        return stream === successor.stream && overlap > 0 ? [{ stream, overlap }] : []
+      })
+    )
+    const twice = new Set(overlaps.map(({ stream }) => stream)).size
+    const longest = Math.max(0, ...overlaps.map(({ overlap }) => overlap))
+    const margin = Math.max(100, leaseDuration / 20)
+    const figures = { ...size, taken, twice, longest, longestTurn, margin }
+    if (process.env["SIMBA_TEST_FIGURES"] !== undefined) console.error(JSON.stringify(figures))
+    assert.strictEqual(taken, size.count)
+    // Work ends within the turn at its deadline and 50 ms, which is the margin before the lease
+    assert.isAtMost(longest, Math.max(0, longestTurn + 50 - margin))
+    if (longestTurn + 50 <= margin) assert.strictEqual(twice, 0)
+  })
+
+const outage = (kind: BusyConfig["kind"], size: Size) =>
+  Effect.gen(function*() {
+    const { outage, periods } = size
+    const { order, relay, said, server, worker } = yield* start(kind, size)
     const isLimited = kind === "withLock" || kind === "watchdog"
     yield* said("Working")
     if (kind !== "watchdog") {
@@ -147,6 +212,17 @@ describe("a busy process that loses its server for a while", () => {
   for (const [kind, what, ends] of kinds.slice(0, 2)) {
     it.live(`ends 100 ${what}, rests, and shares nothing with others afterwards`, () =>
       check(kind, { count: 100, outage: 3500, periods: small }, ends))
+  }
+
+  it.live("loses 100 data streams to another consumer, and ends its work on each before that begins", () =>
+    ownedTwice({ count: 100, outage: 3500, periods: small }))
+
+  for (const count of [300, 1000]) {
+    it.live(
+      `loses ${count} data streams to another consumer, and ends its work on each before that begins`,
+      () => ownedTwice({ count, outage: 12_000, periods: large }),
+      { tags: ["long"] }
+    )
   }
 
   for (const [kind, what, ends] of kinds) {
