@@ -35,8 +35,12 @@ describe("a position", () => {
     assert.deepStrictEqual(at("2000-3"), ["2000-2", undefined])
     assert.deepStrictEqual(at("2000-0"), ["1999-18446744073709551615", undefined])
     assert.deepStrictEqual(at(DateTime.makeUnsafe(2000)), ["1999-18446744073709551615", undefined])
-    assert.deepStrictEqual(at("0-0"), ["0-0", 10])
-    assert.deepStrictEqual(at(DateTime.makeUnsafe(500)), ["499-18446744073709551615", 10])
+    // What was deleted after them is missing, if there is any
+    assert.deepStrictEqual(at("0-0"), ["0-0", undefined])
+    assert.deepStrictEqual(at(DateTime.makeUnsafe(500)), ["499-18446744073709551615", undefined])
+    const whole = Option.some({ ...trimmed, added: trimmed.length })
+    assert.deepStrictEqual(at(DateTime.makeUnsafe(500), whole), ["499-18446744073709551615", 0])
+    assert.deepStrictEqual(at(DateTime.makeUnsafe(1500), whole), ["1499-18446744073709551615", undefined])
     // Without the number of those that were deleted further on
     const holey = Option.some({ ...trimmed, lastDeleted: id("2000-0") })
     assert.deepStrictEqual(at("beginning", holey), ["0-0", undefined])
@@ -109,6 +113,17 @@ describe("a data stream without a checkpoint", () => {
       assert.deepInclude(yield* processed(one, { from: "1-0" }), { seen: [], gaps: [] })
     }))
 })
+
+it.effect("a position among messages that are deleted is a gap, and the beginning is none", () =>
+  Effect.gen(function*() {
+    for (const [to, expected] of [["beginning", []], ["2-0", ["1-18446744073709551615 4-0"]]] as const) {
+      const one = lease(1, 2, 3, 4, 5)
+      one.trim(2)
+      one.checkpoint = resolve(to, one.extent).id
+      one.offset = resolve(to, one.extent).offset
+      assert.deepInclude(yield* processed(one, {}), { seen: [4, 5], gaps: [...expected] })
+    }
+  }))
 
 describe("a position that its user keeps", () => {
   it.effect("counts, behind the checkpoint and ahead of it, and none is before the first message", () =>

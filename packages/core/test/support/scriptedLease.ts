@@ -92,7 +92,7 @@ export class ScriptedLease {
     })
   }
 
-  private get extent() {
+  get extent() {
     return Option.map(Option.fromNullishOr(this.lastAdded), (last) => ({
       length: this.stream.length,
       last,

@@ -26,7 +26,10 @@ export const problemOf = (position: StartPosition): string | undefined =>
 /** The largest id below it. */
 const predecessor = (id: string): EntryId => id === "0-0" ? EntryId.make(id) : before(EntryId.make(id))
 
-/** The checkpoint with which a reader begins there. Messages that were deleted before it are not missing. */
+/**
+ * The checkpoint with which a reader begins there. Messages that were deleted before it are not missing, and before the
+ * beginning are all that were deleted.
+ */
 export const resolve = (position: StartPosition, extent: Option.Option<Extent>): Checkpoint => {
   if (Option.isNone(extent)) return { id: EntryId.make("0-0"), offset: 0 }
   const { added, first, last, lastDeleted, length } = extent.value
@@ -37,10 +40,11 @@ export const resolve = (position: StartPosition, extent: Option.Option<Extent>):
     : predecessor(DateTime.isDateTime(position) ? `${Math.max(0, DateTime.toEpochMillis(position))}-0` : position)
   // A reader beyond the end would take the data stream for another one
   if (compareEntryIds(id, last) >= 0) return end
-  const isBeforeFirst = first === undefined || compareEntryIds(id, first) < 0
-  // Those that were deleted among the others count as missing
+  // Those that were deleted among the others count as missing, and an offset would hide them
   const isWhole = lastDeleted === undefined || first === undefined || compareEntryIds(lastDeleted, first) < 0
-  return { id, offset: isBeforeFirst && isWhole && added !== undefined ? added - length : undefined }
+  const isBeforeFirst = first !== undefined && added === length && compareEntryIds(id, first) < 0
+  const isKnown = position === "beginning" ? isWhole && added !== undefined : isBeforeFirst
+  return { id, offset: isKnown ? added! - length : undefined }
 }
 
 interface StartOptions {
