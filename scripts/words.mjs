@@ -50,7 +50,6 @@ const words = new Map(Object.entries({
   news: "changed",
   ours: "own",
   recent: "late, latest",
-  seen: "known, latest",
   stock: "simba, go",
   tell: "notify, publish",
   terms: "periods, options",

@@ -1,5 +1,5 @@
 /**
- * A contender for a mutex, which owns it whenever it can, many times over.
+ * A contender for a mutex. It owns the mutex whenever it can, for as long as its scope is open.
  *
  * @since 0.1.0
  */
@@ -40,12 +40,12 @@ import type { InvalidConfig, InvalidName, StoreError } from "./SimbaError.ts"
  */
 export interface Options<R = never> extends LeaseOptions<R> {
   /**
-   * How long after the end of its ttl the owner is looked at while nothing is announced. Owners of another implementation,
-   * and a mutex that nobody owns, are looked at this often. Default: 1 second.
+   * How long after the end of the owner's ttl the contender polls, while nothing is published. It polls this often if
+   * Simba owns the mutex, or nobody. Default: 1 second.
    */
   readonly pollInterval?: Duration.Input | undefined
   /**
-   * How long a leadership that ends because work has failed waits for the runs of scheduled jobs. Default: 1 minute.
+   * How long a leadership that ends after a failure waits for the runs of scheduled jobs. Default: 1 minute.
    */
   readonly drainTimeout?: Duration.Input | undefined
   /** The level of the log lines "Leadership begins" and "Leadership ends". Default: `Info`. */
@@ -57,23 +57,25 @@ interface Observed {
   readonly before: string | undefined
   /** The id of the owner since the last change, `undefined` for nobody. */
   readonly after: string | undefined
-  /** Whether the owner's lease is in its ttl. A foreign owner's is while more than the transition remains. */
+  /**
+   * Whether the owner's lease is in its ttl. The lease of another process is while more than the transition remains.
+   */
   readonly isInTtl: boolean
   /** Whether the owner's lease is in the transition after its ttl. */
   readonly isInTransition: boolean
 }
 
 /**
- * What a contender knows of its mutex.
+ * What a contender knows about its mutex.
  *
  * **Details**
  *
  * - `Leading`: this contender owns the mutex, judged by the clock and its own `lease`.
- * - `Following`: `leader` is the id of the owner, whose lease ends at `until` unless it renews. `until` is by the clock of
- *   this process, as of the last look, and `undefined` for an owner without end. After a loss, `leader` may be an earlier
- *   lease of this contender.
- * - `Vacant`: nobody is known to own the mutex.
- * - `Stopped`: the contender stays away, because of `stop` or because its scope has closed.
+ * - `Following`: `leader` is the id of the owner, whose lease ends at `until` unless it renews. `until` is by the clock
+ *   of this process, as of the last poll, and `undefined` for a key without expiry. After a loss, `leader` may be an
+ *   earlier lease of this contender.
+ * - `Vacant`: no owner is known.
+ * - `Stopped`: the contender does not contend, because of `stop` or because its scope has closed.
  *
  * Each case also has the owner before and after the last change, and whether the owner's lease is in its ttl or in its
  * transition.
@@ -152,11 +154,11 @@ export const State = /* @__PURE__ */ Data.taggedEnum<State>()
  */
 export interface WorkOptions<OnError extends "stepDown" | "fail" = "stepDown" | "fail"> {
   /**
-   * What follows a failure or a defect of the work.
+   * How to react to a failure or a defect of the work.
    *
-   * - `stepDown` (default): logs it and ends the leadership, so that another node may lead. Runs of scheduled jobs end first,
-   *   within `drainTimeout`. The contender queues again after a pause: 100 milliseconds, doubling up to 10 seconds with each
-   *   failure in a row. A leadership of a minute ends the row.
+   * - `stepDown` (default): logs it and ends the leadership, so that another node can lead. Runs of scheduled jobs end
+   *   first, within `drainTimeout`. The contender queues again after a pause: 100 milliseconds, doubling with each
+   *   consecutive failure up to 10 seconds. A leadership of a minute resets it.
    * - `fail`: ends `whileLeader` with the failure. The leadership stays.
    */
   readonly onError?: OnError | undefined
@@ -167,8 +169,8 @@ export interface WorkOptions<OnError extends "stepDown" | "fail" = "stepDown" | 
  *
  * **Details**
  *
- * It contends while its scope is open, and survives outages of the backend. It runs in the context that made it: its logs
- * carry the annotations of that context.
+ * It contends while its scope is open, and survives outages of the backend. It runs in the context in which it was
+ * created, so its logs carry the annotations of that context.
  *
  * Printing a contender shows `mutex` and, while it leads, `id`, `token` and `timeLeft` of its lease.
  *
@@ -192,48 +194,49 @@ export interface WorkOptions<OnError extends "stepDown" | "fail" = "stepDown" | 
  */
 export interface Contender extends Pipeable, Inspectable {
   readonly mutex: MutexName
-  /** The present state, judged by the clock at the moment of asking. */
+  /** The current state, by the clock at the time of the call. */
   readonly state: Effect.Effect<State>
   /**
-   * The present state, then each change of it. A slow reader misses the oldest changes, never the last. Renewals of a leader
-   * are no changes. Ends with the scope of the contender.
+   * The current state, then each change of it. A slow reader misses older changes, but never the last one. Renewals of
+   * a leader are not changes. Ends with the scope of the contender.
    */
   readonly changes: Stream.Stream<State>
   /** The lease, while this contender leads. */
   readonly lease: Effect.Effect<Option.Option<Lease>>
   /**
-   * The changes of ownership of this mutex from now on, by any owner. A slow reader blocks nobody, and gets a `Gap` where
-   * it missed something. Fails where the backend refuses or cannot be read, and can then be read again: the contender goes
-   * on. Ends with the scope of the contender.
+   * The changes of ownership of this mutex from now on, by any owner. A slow reader blocks nobody, and gets a `Gap` if
+   * it missed something. Fails if the backend refuses or cannot be read; the contender itself continues, and the stream
+   * can be run again. Ends with the scope of the contender.
    */
   readonly events: Stream.Stream<OwnerEvent, StoreError>
   /**
-   * Runs `work` from the start at each gain of the leadership, and interrupts it at each loss. Work that ends early rests
-   * until the next gain. Work that fails ends the leadership, unless `onError` is `"fail"`. Retries belong into the work.
+   * Runs `work` from the start whenever this contender gains the leadership, and interrupts it on each loss. Work that
+   * succeeds does not run again until the next leadership. Work that fails ends the leadership, unless `onError` is
+   * `"fail"`. Put retries inside the work.
    */
   readonly whileLeader: <A, E, R, const OnError extends "stepDown" | "fail" = "stepDown">(
     work: Body<A, E, R>,
     options?: WorkOptions<OnError>
   ) => Effect.Effect<never, "fail" extends OnError ? E : never, R>
   /**
-   * Gives up the leadership: interrupts the work, awaits it, releases, and queues again as the last. A contender that was
-   * stopped stays away.
+   * Gives up the leadership: interrupts the work, waits for it, releases, and queues again at the end. A stopped
+   * contender does not queue.
    *
-   * The work may ask for it, also in finalizers and uninterruptible regions, and is interrupted by it. Inside the work,
-   * in what it forked, and in what `lease.protect` runs, `stepDown` and `stop` do not wait: the work would wait for its
-   * own end.
+   * The work itself may call it, even in finalizers and uninterruptible regions, and is interrupted by it. Inside the
+   * work, in fibers that it forked, and in effects of `lease.protect`, `stepDown` and `stop` do not wait, because the
+   * work would wait for its own end.
    */
   readonly stepDown: Effect.Effect<void>
   /**
-   * Leaves the queue and stays away until `start`. A leader's work is interrupted and awaited with its finalizers, then
-   * the first waiter gets the mutex. Returns when that is done, inside the work at once. What `whileLeader` runs stays
-   * registered.
+   * Leaves the queue and does not contend until `start`. The work of a leader is interrupted; when it and its
+   * finalizers have ended, the first waiter gets the mutex. Returns when that is done, or at once inside the work.
+   * Effects of `whileLeader` stay registered.
    */
   readonly stop: Effect.Effect<void>
   /**
-   * Marks this node as leaving, until `start`: it leaves the queue, so a leader that releases passes it over, and one that
-   * leads goes on. Where nobody else wants the mutex it leads after all, within `pollInterval`. Mark the nodes of the old
-   * version before a rolling update, so that the leadership moves once.
+   * Marks this node as leaving, until `start`: it leaves the queue, so that a release skips it, but continues to lead
+   * if it leads. If nobody else wants the mutex, it leads after all, within `pollInterval`. Mark the nodes of the old
+   * version before a rolling update, so that the leadership moves only once.
    */
   readonly leave: Effect.Effect<void>
   /** Contends again after `stop` and `leave`, but not once its scope has closed. */
@@ -241,17 +244,17 @@ export interface Contender extends Pipeable, Inspectable {
 }
 
 /**
- * Makes a class that is the service of one contender, with its layers.
+ * Creates a class that is the service of one contender, with its layers.
  *
  * **Details**
  *
- * The class has a key of its own. `layer` names the mutex and its options; `layerConfig` reads them from `Config`. All
+ * The class has its own key. `layer` names the mutex and its options; `layerConfig` reads them from `Config`. All
  * contenders of an application share the connections of one `Mutex`.
  *
  * **Gotchas**
  *
- * Each call of `layer` makes a contender: bind the layer to a constant and share it. A leader's work that takes a lock of
- * the same name waits for its own leadership to end.
+ * Each call of `layer` creates a contender: bind the layer to a constant and share it. A leader's work that acquires
+ * the same mutex waits for its own leadership to end.
  *
  * **Example** (A service built on being the leader)
  *

@@ -1,5 +1,5 @@
 /**
- * Numbers by which a resource refuses a former holder.
+ * Numbers by which a resource refuses former owners.
  *
  * @since 0.1.0
  */
@@ -10,13 +10,13 @@ import * as Schema from "effect/Schema"
  *
  * **When to use**
  *
- * Use it for all access to the resource that the mutex protects. A resource that refuses tokens smaller than the largest
- * it has seen takes no write of a former holder, even if that holder was paused past its deadline.
+ * Use it for all access to the resource that the mutex protects. A resource that refuses tokens smaller than the
+ * largest it has seen accepts no write of a former owner, even if that owner was paused past its deadline.
  *
  * **Gotchas**
  *
- * Show the token to the resource before you read what you will change. Otherwise a former holder can write between your
- * read and your write. `SqlFence` and `RedisFence.raise` do so.
+ * Show the token to the resource before you read what you will change. Otherwise a former owner can write between your
+ * read and your write. `SqlFence` and `RedisFence.raise` do that.
  *
  * **Example** (Refusing what comes from a former holder)
  *
@@ -46,12 +46,12 @@ export const FencingToken = Schema.Int.check(Schema.isBetween({ minimum: 1, maxi
 export type FencingToken = typeof FencingToken.Type
 
 /**
- * What shows a token to a resource: a lease, which stands for the resource of its own name, or a resource and a token.
+ * The token for a resource: a lease, for the resource of its own name, or a resource and a token.
  *
  * **When to use**
  *
- * Pass the lease itself. Pass a resource and a token where the token came over a wire, or where the resource has another
- * name than the mutex.
+ * Pass the lease itself. Pass a resource and a token if the token came over a network, or if the resource does not have
+ * the name of the mutex.
  *
  * **Example** (A request that carries its token)
  *

@@ -1,7 +1,7 @@
 /**
- * Storage port behind the jobs of a fleet: which period was given to whom, and what an operator asked for.
+ * Storage port behind the jobs of a fleet: who ran which period, and what an operator requested.
  *
- * A store decides by the backend's own time, and gives a run only to the owner of the mutex.
+ * A store decides by the backend's own time, and hands a run only to the owner of the mutex.
  *
  * This port is unstable: it may change in any release. The package's index leaves it out, so import it by its path.
  *
@@ -14,7 +14,7 @@ import type { LeaseId, MutexName } from "./MutexName.ts"
 import type { StoreError } from "./SimbaError.ts"
 
 /**
- * How a run ended. `unstarted` is a run that was given out and never began.
+ * How a run ended. `unstarted` is a run that was handed out but never started.
  *
  * @category models
  * @since 0.1.0
@@ -22,25 +22,25 @@ import type { StoreError } from "./SimbaError.ts"
 export type RunOutcome = "success" | "failure" | "defect" | "interrupted" | "unstarted"
 
 /**
- * What the fleet knows of a job. Instants are in milliseconds since 1970 by the backend's time.
+ * The state of a job in the fleet. Instants are in milliseconds since 1970 by the backend's time.
  *
  * @category models
  * @since 0.1.0
  */
 export interface JobRecord {
-  /** Every scheduled instant up to this one is decided: run, or missed. */
+  /** Every scheduled instant up to this one is settled: run, or missed. */
   readonly at: number
-  /** When the job runs, as its code says. Unknown before a leader looked. */
+  /** The schedule in the code. Unknown before a leader has registered it. */
   readonly schedule: string | undefined
-  /** When the job runs instead, as an operator said. */
+  /** The schedule that an operator has set instead. */
   readonly override: string | undefined
-  /** What was in force before the last change of the schedule, and when that was. */
+  /** The schedule before the last change, and the time of that change. */
   readonly former: string | undefined
   readonly changed: number | undefined
   readonly isPaused: boolean
-  /** When an operator asked for a run that has not begun yet. */
+  /** When an operator requested a run that has not started yet. */
   readonly wanted: number | undefined
-  /** The last run: who has it, under which token, for which instant, and how often that instant was begun. */
+  /** The last run: who runs it, under which token, for which instant, and the number of attempts for that instant. */
   readonly run: {
     readonly id: string
     readonly claim: string
@@ -53,7 +53,7 @@ export interface JobRecord {
   } | undefined
   /** When the last successful run ended. */
   readonly success: number | undefined
-  /** How many instants nobody ran, and why the last one was missed. */
+  /** How many instants were missed, and the cause of the last one. */
   readonly missed: number
   readonly cause: string | undefined
 }
@@ -75,27 +75,27 @@ export interface JobsRecord {
 }
 
 /**
- * Reads all jobs of a mutex, and makes known those that are named.
+ * Reads all jobs of a mutex, and registers the named ones.
  *
  * @category models
  * @since 0.1.0
  */
 export interface LookRequest {
   readonly mutex: MutexName
-  /** The schedules of the named jobs count if this is the owner. */
+  /** Only the owner sets the schedules of the named jobs. */
   readonly id?: LeaseId | undefined
   readonly jobs: ReadonlyArray<{
     readonly name: string
     readonly schedule: string
-    /** A job that the fleet does not know begins with the present period of so many milliseconds, otherwise now. */
+    /** The period of a rate in milliseconds: a new job then starts with the current period, otherwise now. */
     readonly every?: number | undefined
-    /** How long the fleet remembers the job from now on. */
+    /** How long the job is remembered from now on. */
     readonly keep: Duration.Duration
   }>
 }
 
 /**
- * Asks for a run, or decides that instants are missed.
+ * Requests a run, or marks instants as missed.
  *
  * @category models
  * @since 0.1.0
@@ -105,32 +105,34 @@ export interface ClaimRequest {
   readonly job: string
   readonly id: LeaseId
   readonly token: FencingToken
-  /** Unique to this run. A caller that got no reply asks again with the same, and gets the same. */
+  /**
+   * Unique to this run. A caller that got no reply repeats the request with the same value, and gets the same reply.
+   */
   readonly claim: string
   /**
    * - `run`: a run for the instant `at`.
-   * - `manual`: the run that an operator asked for at `at`.
-   * - `miss`: nobody runs the instants up to `at`.
+   * - `manual`: the run that an operator requested at `at`.
+   * - `miss`: marks the instants up to `at` as missed.
    */
   readonly mode: "run" | "manual" | "miss"
   readonly at: number
-  /** So many instants are missed by this decision, for this reason. */
+  /** The number of instants that this request marks as missed, and the cause. */
   readonly missed: number
   readonly cause: string
-  /** The least time since the last run began. */
+  /** The minimum time since the start of the last run. */
   readonly minInterval: Duration.Duration
-  /** How often a run may begin for one instant. */
+  /** The number of attempts for one instant. */
   readonly attempts: number
 }
 
 /**
- * The answer to a `ClaimRequest`.
+ * The reply to a `ClaimRequest`.
  *
  * **Details**
  *
- * - `Claimed`: the caller, and nobody else, is to run the job, or the instants are noted as missed.
+ * - `Claimed`: the caller alone runs the job, or the instants are recorded as missed.
  * - `NotOwner`: the caller is not the owner, or a later owner had a run.
- * - `Taken`: the instant is decided, or nobody asked for a run.
+ * - `Taken`: the instant is settled, or nobody requested a run.
  * - `Running`: this owner has a run of the job that has not ended.
  * - `Paused`: the job is paused.
  * - `Early`: `wait` milliseconds are left until the instant, or until `minInterval` is over.
@@ -147,7 +149,7 @@ export interface ClaimResult {
 }
 
 /**
- * Notes how a run ended.
+ * Records how a run ended.
  *
  * @category models
  * @since 0.1.0
@@ -160,7 +162,7 @@ export interface EndRequest {
 }
 
 /**
- * What an operator asks for. Without a job it concerns all jobs of the mutex.
+ * A request of an operator. Without a job it concerns all jobs of the mutex.
  *
  * @category models
  * @since 0.1.0
@@ -180,8 +182,8 @@ export type JobOrder =
 export interface JobStore {
   readonly look: (request: LookRequest) => Effect.Effect<JobsRecord, StoreError>
   readonly claim: (request: ClaimRequest) => Effect.Effect<ClaimResult, StoreError>
-  /** The backend's time of the end. Without effect where another run has begun. */
+  /** Returns the backend's time. No effect if another run has started. */
   readonly end: (request: EndRequest) => Effect.Effect<number, StoreError>
-  /** Whether there was such a job, or a leader to step down. */
+  /** Returns whether there was such a job, or a leader to step down. */
   readonly steer: (mutex: MutexName, order: JobOrder) => Effect.Effect<boolean, StoreError>
 }

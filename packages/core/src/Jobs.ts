@@ -1,7 +1,7 @@
 /**
- * The jobs of a fleet, as an operator sees and steers them: from any process, whether it runs the jobs or not.
+ * Inspects and controls the jobs of a fleet, from any process, whether it runs the jobs or not.
  *
- * What is asked for is kept in the backend. The leader sees it within 5 seconds.
+ * Requests are stored in the backend. The leader reads them within 5 seconds.
  *
  * **Example** (Whether the invoices ran, and another run if not)
  *
@@ -31,27 +31,27 @@ import type { MutexName } from "./MutexName.ts"
 import type { InvalidConfig, InvalidName, StoreError } from "./SimbaError.ts"
 
 /**
- * What the fleet knows of a job.
+ * The state of a job in the fleet.
  *
  * @category models
  * @since 0.1.0
  */
 export interface JobState {
   readonly name: string
-  /** `every <milliseconds>`, or `cron <zone> <expression>`. None before a leader with this job. */
+  /** `every <milliseconds>`, or `cron <zone> <expression>`. `None` before a leader has registered this job. */
   readonly schedule: Option.Option<string>
   /** Whether the schedule is one that an operator set. */
   readonly isRescheduled: boolean
   readonly isPaused: boolean
-  /** Whether an operator asked for a run that has not begun yet. */
+  /** Whether an operator requested a run that has not started yet. */
   readonly isWanted: boolean
-  /** The first instant that is not decided: to come, or to be made up for. None while the job is paused. */
+  /** The first unsettled instant: in the future, or to be caught up on. `None` while the job is paused. */
   readonly next: Option.Option<DateTime.Utc>
   /** By the backend's time. */
   readonly lastRun: Option.Option<{
     readonly scheduledAt: DateTime.Utc
     readonly startedAt: DateTime.Utc
-    /** None while it runs, and where its process died before it could say so. */
+    /** `None` while it runs, and if its process died before it could report the end. */
     readonly endedAt: Option.Option<DateTime.Utc>
     readonly outcome: Option.Option<RunOutcome>
     readonly attempt: number
@@ -61,7 +61,7 @@ export interface JobState {
   }>
   /** When the last successful run ended. */
   readonly lastSuccess: Option.Option<DateTime.Utc>
-  /** How many instants nobody ran, and why the last of them. */
+  /** How many instants were missed, and the cause of the last one. */
   readonly missed: number
   readonly missedBecause: Option.Option<string>
 }
@@ -77,7 +77,7 @@ const withJobs = <A>(
 const instant = (millis: number | undefined) =>
   Option.map(Option.fromUndefinedOr(millis), (millis) => DateTime.makeUnsafe(millis))
 
-/** Texts that this version cannot read have no next instant. */
+/** Schedules that this version cannot parse have no next instant. */
 const nextOf = (record: JobRecord) =>
   Effect.gen(function*() {
     const text = record.override ?? record.schedule
@@ -152,8 +152,8 @@ const steer = (mutex: string, order: JobOrder): Effect.Effect<boolean, StoreErro
   withJobs(mutex, (jobs, mutex) => jobs.steer(mutex, order))
 
 /**
- * Asks for one run of the job, now, on the leader. It uses up no instant of the schedule, and comes also while the job is
- * paused. If the job runs at present, it comes after that run. False if there is no such job.
+ * Requests one run of the job, now, on the leader. It does not count as an instant of the schedule, and runs even while
+ * the job is paused. If the job is running, it runs afterwards. Returns false if there is no such job.
  *
  * **Example** (The report once more)
  *
@@ -170,8 +170,8 @@ export const run = (mutex: string, job: string): Effect.Effect<boolean, StoreErr
   steer(mutex, { _tag: "Run", job })
 
 /**
- * Pauses the job, or all jobs of the mutex, for the whole fleet, until `resume`. A run that has begun goes on. The instants
- * that pass are missed. False if there is no such job.
+ * Pauses the job, or all jobs of the mutex, for the whole fleet, until `resume`. A run that has started continues. The
+ * instants that pass are missed. Returns false if there is no such job.
  *
  * **Example** (No jobs during a migration)
  *
@@ -190,8 +190,8 @@ export const pause = (mutex: string, job?: string): Effect.Effect<boolean, Store
   steer(mutex, { _tag: "Pause", job })
 
 /**
- * Ends a pause, of the job or of all jobs of the mutex. What passed meanwhile is not made up for. A job that was paused by
- * its name stays paused until it is resumed by its name. False if there is no such job.
+ * Ends a pause, of the job or of all jobs of the mutex. Instants that passed meanwhile are not caught up on. A job that
+ * was paused by name stays paused until it is resumed by name. Returns false if there is no such job.
  *
  * **Example** (The end of a pause)
  *
@@ -208,9 +208,9 @@ export const resume = (mutex: string, job?: string): Effect.Effect<boolean, Stor
   steer(mutex, { _tag: "Resume", job })
 
 /**
- * Replaces the schedule of the job for the whole fleet, also through deploys, until it is replaced again. `undefined` brings
- * back the schedule of the code. The former schedule counts up to now, and the new one from now on, so no run is doubled or
- * lost. False if there is no such job.
+ * Replaces the schedule of the job for the whole fleet, across deploys, until it is replaced again. `undefined`
+ * restores the schedule of the code. The former schedule applies up to now, and the new one from now on, so no run is
+ * duplicated or lost. Returns false if there is no such job.
  *
  * **Example** (An hour later for the holidays)
  *
@@ -234,8 +234,8 @@ export const reschedule = (
   })
 
 /**
- * Asks the leader to step down: no further run begins, those that have begun end, for at most `drainTimeout` of its
- * contender, and then another node leads. False if nobody leads, or the mutex has no jobs.
+ * Asks the leader to step down: no further run starts, those that have started may finish within `drainTimeout` of its
+ * contender, and then another node leads. Returns false if nobody leads, or the mutex has no jobs.
  *
  * **Example** (Before its machine goes)
  *

@@ -1,8 +1,8 @@
 /**
  * Work that runs on one node of a fleet: the node whose contender leads.
  *
- * Two kinds: `whileLeader` runs an effect for as long as its node leads, which may repeat by any `Schedule`. A job runs once
- * per period in the whole fleet, through changes of leaders, by the time of the backend.
+ * There are two kinds. `whileLeader` runs an effect for as long as its node leads; the effect may repeat with any
+ * `Schedule`. A job runs once per period in the whole fleet, across changes of leaders, by the clock of the backend.
  *
  * A loss of the leadership interrupts the work at once, and the mutex is released after the work and its finalizers have
  * ended.
@@ -43,13 +43,13 @@ const contenderOf = <E, R>(source: ContenderSource<E, R>): Effect.Effect<Contend
   Effect.isEffect(source) ? source : Effect.succeed(source)
 
 /**
- * Runs `work` from the start at each gain of the leadership, and interrupts it at each loss.
+ * Runs `work` from the start whenever this node gains the leadership, and interrupts it on each loss.
  *
  * **Details**
  *
- * `contender` is a contender, or an effect or service of one. Work that ends early rests until the next gain. Work that
- * fails ends the leadership, so that another node may lead; with `onError: "fail"` it ends this effect instead. To work on a
- * rhythm, repeat the work. To try it again on this node, retry it.
+ * `contender` is a contender, or an effect or service of one. Work that succeeds does not run again until the next
+ * leadership. Work that fails ends the leadership, so that another node can lead; with `onError: "fail"` it ends this
+ * effect instead. Use `Effect.repeat` in the work to run it periodically, and `Effect.retry` to retry it on this node.
  *
  * **Example** (A poller of which the fleet wants one)
  *
@@ -121,8 +121,8 @@ export interface JobSchedule extends jobSchedule.JobSchedule {}
  *
  * **Details**
  *
- * A job that the fleet does not know yet runs at once, for the present period. After a change of leaders the next leader
- * runs it at once if nobody did in this period.
+ * A new job runs at once, for the current period. After a change of leaders, the next leader runs it at once if nobody
+ * has in this period.
  *
  * **Example** (Once in ten minutes)
  *
@@ -138,18 +138,18 @@ export interface JobSchedule extends jobSchedule.JobSchedule {}
 export const every = (period: Duration.Input): JobSchedule => jobSchedule.every(period)
 
 /**
- * At the instants of a cron expression, of five fields or, with seconds, six. `@hourly`, `@daily`, `@weekly`, `@monthly` and
- * `@yearly` are known.
+ * At the instants of a cron expression, of five fields or, with seconds, six. `@hourly`, `@daily`, `@weekly`,
+ * `@monthly` and `@yearly` are supported.
  *
  * **Details**
  *
- * Where clocks change, an hour field that begins with `*` means every hour that passes: both of two equal hours, and none
- * that is skipped. At a fixed hour a job runs once: at the first of two equal times, and where clocks skip its time as much
- * later as they moved.
+ * When clocks change, an hour field that begins with `*` means every hour that passes: both occurrences of a repeated
+ * hour, and not one that is skipped. At a fixed hour a job runs once: at the first of two equal times, or, if its time
+ * is skipped, later by the size of the change.
  *
  * **Gotchas**
  *
- * `L`, `W`, `#` and `?` of other crons are refused. `InvalidConfig` says what to write instead.
+ * `L`, `W`, `#` and `?` of other cron implementations are refused. `InvalidConfig` says what to write instead.
  *
  * **Example** (At half past six of each working day, in Vienna)
  *
@@ -165,13 +165,13 @@ export const every = (period: Duration.Input): JobSchedule => jobSchedule.every(
 export const cron = (
   expression: string,
   options?: {
-    /** An IANA name or a time zone. Default: UTC, in any zone of the machine. */
+    /** An IANA name or a time zone. Default: UTC, regardless of the machine's time zone. */
     readonly timeZone?: string | DateTime.TimeZone | undefined
   }
 ): JobSchedule => jobSchedule.cron(expression, options)
 
 /**
- * What a run knows of itself.
+ * What a run receives.
  *
  * **Example** (An invoice that must know its day)
  *
@@ -187,13 +187,13 @@ export const cron = (
  * @since 0.1.0
  */
 export interface Run {
-  /** The instant that this run is for, by the backend's time. It begins then or later. */
+  /** The instant that this run is for, by the backend's time. It starts then or later. */
   readonly scheduledAt: DateTime.Utc
-  /** Whether it makes up for an instant that nobody ran in time. */
+  /** Whether it catches up on an instant that nobody ran in time. */
   readonly isCatchUp: boolean
-  /** 1, or more where an earlier run for this instant did not succeed. See `attempts` of `Job`. */
+  /** 1, or more if an earlier run for this instant did not succeed. See `attempts` of `Job`. */
   readonly attempt: number
-  /** Give its `token` to the resources that the run writes to. */
+  /** Pass its `token` to the resources that the run writes to. */
   readonly lease: Lease
 }
 
@@ -202,8 +202,8 @@ export interface Run {
  *
  * **Details**
  *
- * The backend gives each instant to one leader, by its own time, and remembers the job for a month after it was last known,
- * or for `catchUp` and four periods if that is longer. An instant that nobody runs is logged and counted with its cause.
+ * The backend hands each instant to one leader, by its own clock. It forgets a job a month after a node last declared
+ * it, or after `catchUp` plus four periods if that is longer. A missed instant is logged and counted with its cause.
  *
  * **Example** (Work that gets the lease)
  *
@@ -222,38 +222,38 @@ export interface Run {
  * @since 0.1.0
  */
 export interface Job<E = unknown, R = unknown> {
-  /** How the fleet knows the job, within the mutex. Not blank, and not the name of another job of the contender. */
+  /** The name of the job, unique within the mutex. Not blank. */
   readonly name: string
   readonly schedule: JobSchedule
   readonly run: Effect.Effect<unknown, E, R> | ((run: Run) => Effect.Effect<unknown, E, R>)
   /**
-   * What follows a failure or a defect of a run, which is logged and counted in any case.
+   * How to react to a failure or a defect of a run. It is always logged and counted.
    *
-   * - `continue` (default): the next run comes when the schedule says.
-   * - `stepDown`: no further run begins, those of other jobs end, for at most `drainTimeout` of the contender, and then the
-   *   leadership ends, so that another node may try.
+   * - `continue` (default): the next run comes as scheduled.
+   * - `stepDown`: no further run starts, runs of other jobs may finish within `drainTimeout` of the contender, and then
+   *   the leadership ends, so that another node can try.
    */
   readonly onError?: "continue" | "stepDown" | undefined
   /**
-   * What follows where instants passed and the job did not run.
+   * How to react to instants that passed without a run.
    *
    * - `skip`: nothing. The next run comes at the next instant.
-   * - `runOnce`: one run for the last of them, if it is no older than `catchUp`.
-   * - `runAll`: one run after the other for each that is no older than `catchUp`.
+   * - `runOnce`: one run for the last one, if it is no older than `catchUp`.
+   * - `runAll`: one run for each that is no older than `catchUp`, one after another.
    *
-   * Default: `runOnce` where `catchUp` is longer than 0, else `skip`.
+   * Default: `runOnce` if `catchUp` is longer than 0, else `skip`.
    */
   readonly misfire?: "skip" | "runOnce" | "runAll" | undefined
-  /** How old an instant may be that is made up for. Default: one period of `every`, and 0 for `cron`. */
+  /** The maximum age of an instant to catch up on. Default: one period of `every`, and 0 for `cron`. */
   readonly catchUp?: Duration.Input | undefined
   /**
-   * How often a run may begin for one instant, where earlier ones failed, were interrupted, or died with their node. Later
-   * ones begin within `catchUp`, after a pause of 1 second that doubles up to a minute. Default: 1, never again.
+   * The number of attempts for one instant, if earlier ones failed, were interrupted, or died with their node. Later
+   * attempts start within `catchUp`, after a pause of 1 second that doubles up to a minute. Default: 1, no retry.
    */
   readonly attempts?: number | undefined
-  /** The least time between the beginnings of two runs, by the backend's time. Default: 0. */
+  /** The minimum time between the starts of two runs, by the backend's clock. Default: 0. */
   readonly minInterval?: Duration.Input | undefined
-  /** A run that takes longer is interrupted, and has failed. Default: no limit, and a warning after a period. */
+  /** A run that takes longer is interrupted and counts as failed. Default: no limit, and a warning after a period. */
   readonly maxRun?: Duration.Input | undefined
 }
 
@@ -277,7 +277,7 @@ const prepare = <R>(jobs: ReadonlyArray<Job<unknown, R>>) => {
  *
  * **Details**
  *
- * Ends only with `InvalidConfig`, for a name that is blank or used twice, or for options that cannot work.
+ * Ends only with `InvalidConfig`, for a name that is blank or not unique, or for options that cannot work.
  *
  * **Example** (Jobs of a contender that leads other work too)
  *
@@ -312,8 +312,8 @@ export const runJobs = <const Jobs extends ReadonlyArray<Job>, CE = never, CR = 
  *
  * **Details**
  *
- * Invalid names, options and jobs are refused when the layer is built. Closing the layer interrupts the jobs, awaits them,
- * then releases the mutex.
+ * Invalid names, options and jobs are refused when the layer is built. Closing the layer interrupts the jobs, waits for
+ * them, then releases the mutex.
  *
  * **Example** (Jobs of any kind, with short leases)
  *

@@ -12,20 +12,20 @@ import type { LeaseId, MutexName } from "./MutexName.ts"
 import type { LeaseLost } from "./SimbaError.ts"
 
 /**
- * One holding of a mutex, renewed in the background until its scope closes or it is lost.
+ * One period of ownership of a mutex, renewed in the background until its scope closes or it is lost.
  *
  * **Details**
  *
- * Every answer is local and by the clock, so it holds even where no timer could fire after the deadline passed. The
- * deadline counts from just before the last successful renewal was sent, and lies a safety margin before the end of the
+ * Every member reads the local clock, so it is right even if no timer could fire after the deadline passed. The
+ * deadline counts from just before the last successful renewal was sent, and is a safety margin before the end of the
  * lease on the server.
  *
  * Printing a lease shows `mutex`, `id`, `token` and `timeLeft`.
  *
  * **Gotchas**
  *
- * A lease from `Mutex.acquire` does not interrupt its holder. Run the work in `protect`, or ask `ensure` before each step
- * that needs the mutex. `Mutex.withLock` protects its body.
+ * A lease from `Mutex.acquire` does not interrupt its holder. Run the work in `protect`, or run `ensure` before each
+ * step that needs the mutex. `Mutex.withLock` protects its body.
  *
  * **Example** (A step at a time)
  *
@@ -49,7 +49,7 @@ export interface Lease extends Pipeable, Inspectable {
   readonly mutex: MutexName
   /** The owner's id in the backend, unique to this lease. */
   readonly id: LeaseId
-  /** Grows with every grant of this mutex. Give it to the resource that the mutex protects. */
+  /** Grows with every grant of this mutex. Pass it to the resource that the mutex protects. */
   readonly token: FencingToken
   /** Whether the lease is held at this instant. */
   readonly isHeld: Effect.Effect<boolean>
@@ -58,14 +58,14 @@ export interface Lease extends Pipeable, Inspectable {
   /** Time until the local deadline, zero once the lease is over. */
   readonly timeLeft: Effect.Effect<Duration.Duration>
   /**
-   * Waits for the loss of the lease. A release in order does not end a wait that began before it; a wait that begins after
-   * it gets `Released` at once.
+   * Waits for the loss of the lease. A regular release does not end a wait that started before it; a wait that starts
+   * after it gets `Released` at once.
    */
   readonly lost: Effect.Effect<LeaseLost>
   /**
-   * Runs `effect` while the lease is held. A loss interrupts it no later than the local deadline, awaits its finalizers,
-   * and fails with `LeaseLost`; so does a lease that was over before `effect` succeeded. A failure of `effect` wins over
-   * the loss.
+   * Runs `effect` while the lease is held. A loss interrupts it no later than the local deadline, waits for its
+   * finalizers, and fails with `LeaseLost`; so does a lease that ended before `effect` succeeded. A failure of `effect`
+   * takes precedence over the loss.
    */
   readonly protect: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | LeaseLost, R>
 }

@@ -1,5 +1,5 @@
 /**
- * Distributed mutexes: one holder at a time among all processes that share a backend.
+ * Distributed mutexes: one owner at a time among all processes that share a backend.
  *
  * **Example** (Holding a mutex while a scope is open)
  *
@@ -108,7 +108,7 @@ export class Mutex extends Context.Service<Mutex, {
   readonly list: Stream.Stream<string, StoreError>
   readonly forceRelease: (name: string) => Effect.Effect<Ownership, StoreError | InvalidName>
   readonly owner: (name: string) => Effect.Effect<Ownership, StoreError | InvalidName>
-  /** What `contend`, `events` and `Jobs` work on. A service that wraps this one keeps it. */
+  /** The internals that `contend`, `events` and `Jobs` use. A service that wraps this one keeps them. */
   readonly parts: LayerParts
   /** How a service that wraps this one wraps each contender of `contend`. */
   readonly wrapContender?: (contender: Contender) => Contender
@@ -144,7 +144,7 @@ export interface Options<R = never> {
   /** How long an owner works before it renews, up to an eighth less together with other leases. Default: 10 seconds. */
   readonly ttl?: Duration.Input | undefined
   /**
-   * Grace after `ttl`, in which the owner may still renew and nobody else takes over. Failed renewals are tried again
+   * Grace after `ttl`, in which the owner may still renew and nobody else takes over. Failed renewals are retried
    * within it. It must exceed the safety margin (5 % of `ttl` plus `transition`, at least 100 milliseconds) plus
    * `commandTimeout`. Default: 6 seconds.
    */
@@ -153,18 +153,18 @@ export interface Options<R = never> {
   readonly confirmTimeout?: Duration.Input | undefined
   /** How long one attempt to renew may take before it counts as failed. Default: 1 second. */
   readonly commandTimeout?: Duration.Input | undefined
-  /** The longest that a closing scope or layer waits for releases. Default: 2 seconds. */
+  /** How long a closing scope or layer waits for releases. Default: 2 seconds. */
   readonly releaseTimeout?: Duration.Input | undefined
   /** The name of this process in the backend. Default: `<pid>@<host>`. */
   readonly processName?: string | undefined
   /**
-   * Reacts to work that is still running after the server's lease has ended. Protected work is interrupted at the local
-   * deadline, a safety margin before that end. Uninterruptible work, and finalizers that take longer than the margin,
-   * overlap with the next holder. Nothing inside a process can stop them, but the process itself can end.
+   * Called for work that is still running after the server's lease has ended. Protected work is interrupted at the
+   * local deadline, a safety margin before that end. Uninterruptible work, and finalizers that take longer than the
+   * margin, overlap with the next owner. Nothing inside a process can stop them, but the process itself can exit.
    *
-   * It runs once for each such lease: at the end of the server's lease if the lease ran out, otherwise a margin after the
-   * loss was noticed. It does not run after the layer has closed. It has the services of the layer. A failure of it is logged. Default: log
-   * an error.
+   * It runs once for each such lease: at the end of the server's lease if the lease expired, otherwise a margin after
+   * the loss was noticed. It does not run after the layer has closed. It has the services of the layer. A failure of it
+   * is logged. Default: log an error.
    */
   readonly onOverrun?: ((loss: LeaseLost) => Effect.Effect<void, never, R>) | undefined
   /**
@@ -173,11 +173,11 @@ export interface Options<R = never> {
    */
   readonly guard?: MutexSchedule | undefined
   /**
-   * Whether `MutexMetrics` carry the name of the mutex as a label. Each name makes time series that stay for the life of
-   * the process. Default: false.
+   * Whether `MutexMetrics` carry the name of the mutex as a label. Each name creates time series that stay for the life
+   * of the process. Default: false.
    */
   readonly metricsByMutex?: boolean | undefined
-  /** For how long one turn may serve fiber after fiber of this layer, see `LeaseOptions`. Default: 10 milliseconds. */
+  /** How long one turn may serve fiber after fiber of this layer, see `LeaseOptions`. Default: 10 milliseconds. */
   readonly localTurn?: Duration.Input | undefined
 }
 
@@ -186,8 +186,8 @@ export interface Options<R = never> {
  *
  * **Details**
  *
- * Invalid options are refused when the layer is built. Closing the layer interrupts protected work and awaits it, for at
- * most `releaseTimeout`. Then it waits as long until all releases are done.
+ * Invalid options are refused when the layer is built. Closing the layer interrupts protected work and waits for it,
+ * for at most `releaseTimeout`. Then it waits for all releases, for at most as long again.
  *
  * **Example** (Mutexes in the memory of this process)
  *
@@ -213,7 +213,7 @@ export const layer = <R = never>(
  *
  * **Gotchas**
  *
- * Each build of this layer has mutexes of its own. Share one build among the contenders that must exclude each other.
+ * Each build of this layer has its own mutexes. Share one build among the contenders that must exclude each other.
  *
  * **Example** (An application of one process)
  *
@@ -262,21 +262,22 @@ export const layerConfig = (
  *
  * **When to use**
  *
- * Use where the holding spans several steps. Use `withLock` for work that must stop when the lease is lost.
+ * Use it for a lease that spans several steps. Use `withLock` for work that must stop when the lease is lost.
  *
  * **Details**
  *
  * The lease is renewed in the background, and released when the scope closes. A free mutex takes one round trip. An
- * interruption or a timeout ends the wait at once, and leaves the queue in the background.
+ * interruption or a timeout ends the wait at once; the place in the queue is released in the background.
  *
  * Fails with `AcquireTimeout` if `timeout` passes first. Fails with `AlreadyHeld` inside a `withLock` of the same name,
- * which would wait for itself. Fails with `BackendError` if the backend refuses, or is out of reach until `timeout` or for
- * longer than a lease lasts. An `acquire` of what its own process holds is reported once, after five seconds.
+ * which would wait for itself. Fails with `BackendError` if the backend refuses, or is unreachable until `timeout` or
+ * for longer than a lease lasts. An `acquire` that waits for its own process is logged once, after five seconds.
  *
  * **Gotchas**
  *
- * A loss does not interrupt the holder. Closing the scope does not wait for the backend's answer while the connection is in
- * order: later requests of this process come behind the release, but another process may see the lock for a moment.
+ * A loss does not interrupt the holder. While the connection is healthy, closing the scope does not wait for the
+ * backend's reply: later requests of this process are sent after the release, but another process may see the lock for
+ * a moment.
  *
  * **Example** (Waiting for at most five seconds)
  *
@@ -307,10 +308,10 @@ export const acquire = <R = never>(
  *
  * **Details**
  *
- * They are acquired one after the other in the order of their names, so two callers cannot wait for each other. A name that
- * is given twice counts once, and an empty list fails with `InvalidConfig`. `timeout` is for all of them together,
- * and a timeout of zero is one request for each. Works on Redis Cluster, with a request for each mutex. Fails with
- * `LeaseLost` if one of them is lost before all are held.
+ * They are acquired one by one in the order of their names, so two callers cannot deadlock. A repeated name counts
+ * once, and an empty list fails with `InvalidConfig`. `timeout` covers all of them together, and a timeout of zero
+ * sends one request for each. Works on Redis Cluster, with one request per mutex. Fails with `LeaseLost` if one of them
+ * is lost before all are held.
  *
  * **Example** (Moving money between two accounts)
  *
@@ -339,7 +340,7 @@ export const acquireAll = <R = never>(
  *
  * **Details**
  *
- * Returns `None` if the mutex is owned or waited for, also where a `withLock` around the call owns it.
+ * Returns `None` if the mutex is owned or waited for, even if a `withLock` around the call owns it.
  *
  * **Example** (Doing without)
  *
@@ -429,12 +430,12 @@ type Needs<O> = O extends { readonly isAlive: Effect.Effect<boolean, unknown, in
 type WaitFailure<O> = Failure<O> | AlreadyHeld | (O extends { readonly timeout: {} } ? AcquireTimeout : never)
 
 /**
- * A mutex whose name and options are checked, and stand in one place.
+ * A mutex whose name and options are validated once.
  *
  * **Details**
  *
  * Errors that cannot happen are not in the types: no `InvalidName`, `AcquireTimeout` only with a `timeout`, and
- * `InvalidConfig` only with a `ttl`, `transition` or `isAlive`, which the layer may have no time for.
+ * `InvalidConfig` only with a `ttl`, `transition` or `isAlive`, which may not fit the layer's other timeouts.
  *
  * @see {@link named}
  * @category models
@@ -472,7 +473,7 @@ export interface NamedMutex<O extends AcquireOptions<unknown>> {
  *
  * **Gotchas**
  *
- * Throws `InvalidName` or `InvalidConfig` where the name or an option can never work, so that a mistake shows when the
+ * Throws `InvalidName` or `InvalidConfig` if the name or an option can never work, so that a mistake shows when the
  * module loads.
  *
  * **Example** (One name, one place for the options)
@@ -509,11 +510,11 @@ export const named = <const O extends AcquireOptions<unknown> = {}>(
 }
 
 /**
- * Contends for the mutex while the scope is open: owns it whenever it can, many times over.
+ * Contends for the mutex while the scope is open, and owns it whenever it can.
  *
  * **When to use**
  *
- * Use for work that one node does for a long time. `Contender.Service` makes the same a Layer.
+ * Use it for work that one node does for a long time. `Contender.Service` is the same as a Layer.
  *
  * **Details**
  *
@@ -544,7 +545,7 @@ export const contend = <R = never>(
   }) as Effect.Effect<Contender, InvalidName | InvalidConfig, Mutex | Scope.Scope | HookServices<R>>
 
 /**
- * Reads who owns the mutex at this instant, contenders of other implementations included.
+ * Reads who owns the mutex at this instant, including Simba contenders.
  *
  * **Example** (Who to ask about a job that hangs)
  *
@@ -605,12 +606,12 @@ export const inspect = (
 export const list: Stream.Stream<string, StoreError, Mutex> = Stream.unwrap(Effect.map(Mutex, (mutex) => mutex.list))
 
 /**
- * Follows the ownership of a mutex without contending, contenders of other implementations included.
+ * Follows the ownership of a mutex without contending, including Simba contenders.
  *
  * **Details**
  *
- * Begins with the present owner, if there is one. A slow reader blocks nobody: a `Gap` tells it that it missed something,
- * and it always gets the latest.
+ * Starts with the current owner, if there is one. A slow reader blocks nobody: it gets a `Gap` if it missed something,
+ * and always the latest event.
  *
  * **Example** (An alarm when an owner dies)
  *
@@ -639,11 +640,11 @@ export const events = (
  *
  * **When to use**
  *
- * Use as an operator, to free a mutex from a process that hangs.
+ * Use it as an operator, to take a mutex from a process that hangs.
  *
  * **Gotchas**
  *
- * The old owner loses its lease with the reason `ForcedRelease`, but its work may go on for a moment.
+ * The old owner loses its lease with the reason `ForcedRelease`, but its work may continue for a moment.
  *
  * **Example** (Taking a mutex from a process that hangs)
  *
@@ -693,32 +694,32 @@ export interface LeaseOptions<R = never> {
   /** Grace after `ttl`, in which the owner may still renew. Default: as for the layer. */
   readonly transition?: Duration.Input | undefined
   /**
-   * The longest holding in all, from just before the granting request was sent, and at least 1 millisecond. Then the lease
-   * ends as a loss (`Expired`), and the mutex is released once protected work has ended. It helps against work that is stuck
-   * and against leases that leak. Default: no limit.
+   * The longest total duration of the lease, from just before the granting request was sent; at least 1 millisecond.
+   * Then the lease is lost (`Expired`), and the mutex is released once protected work has ended. Protects against stuck
+   * work and leaked leases. Default: no limit.
    */
   readonly maxHold?: Duration.Input | undefined
   /**
-   * Runs before each renewal, and tells whether the holder still does its work. While it returns `false`, fails, or takes
-   * longer than `commandTimeout`, the lease is not renewed and ends at its deadline (`Expired`), at most `ttl` plus
-   * `transition` after the last renewal. It runs again at the pace of failed renewals. It needs a `transition` that exceeds
+   * Runs before each renewal, and returns whether the holder still makes progress. While it returns `false`, fails, or
+   * takes longer than `commandTimeout`, the lease is not renewed and ends at its deadline (`Expired`), at most `ttl`
+   * plus `transition` after the last renewal. It is retried like a failed renewal. It needs a `transition` that exceeds
    * the safety margin plus twice `commandTimeout`. It has the services of the call that takes it. Default: none.
    */
   readonly isAlive?: Effect.Effect<boolean, unknown, R> | undefined
   /**
-   * Throughput before order. The attempt takes a free mutex even if others wait for it. The release frees the mutex and wakes
-   * the first waiter, so that others can use the mutex meanwhile. Waiters behind unfair holders have neither an order of
-   * arrival nor a bound on the wait. A waiter that is woken and stays silent costs the next one up to two confirm periods.
-   * Where waiters wake up quickly, `unfair` gains nothing. Default: false.
+   * Prefers throughput to order. The attempt takes a free mutex even if others wait for it. The release frees the mutex
+   * and wakes the first waiter, so that others can barge in. Behind unfair owners there is neither an order of arrival
+   * nor a bound on the wait. A waiter that is woken but does not respond costs the next one up to two confirm periods.
+   * If waiters wake up quickly, `unfair` gains nothing. Default: false.
    */
   readonly unfair?: boolean | undefined
   /**
-   * A turn of this layer begins when the backend grants it the mutex. While the turn is younger than this, a release hands
-   * the lease to the longest waiting fiber of this layer, without the backend. Then other processes have their turns. Each
-   * holder has a larger token than the one before. The owner stays the same for others, and nothing is announced. A lease
-   * that is due for renewal, or that the next holder wants with other periods, goes through the backend, and so does one
-   * after 99 hand-offs. With 0 each turn has one holder: strict order between processes. Default: as for the layer, which is
-   * 10 milliseconds.
+   * A turn of this layer starts when the backend grants it the mutex. While the turn is younger than this, a release
+   * hands the lease to the longest waiting fiber of this layer, without the backend. Then other processes have their
+   * turns. Each fiber gets a larger token than the one before. To others the owner stays the same, and nothing is
+   * published. A release goes through the backend if the lease is due for renewal, if the next fiber wants other
+   * periods, or after 99 hand-offs. With 0 each turn serves one fiber: strict order between processes. Default: as for
+   * the layer, which is 10 milliseconds.
    */
   readonly localTurn?: Duration.Input | undefined
 }
@@ -732,8 +733,8 @@ export interface LeaseOptions<R = never> {
  */
 export interface AcquireOptions<R = never> extends LeaseOptions<R> {
   /**
-   * How long to wait for the mutex, zero or more. Zero is one request that never queues, and its reply is awaited: a free
-   * mutex is acquired, however far away the backend is. Default: without end.
+   * How long to wait for the mutex, zero or more. Zero sends one request that never queues, and waits for its reply: a
+   * free mutex is acquired, no matter how slow the backend is. Default: forever.
    */
   readonly timeout?: Duration.Input | undefined
 }
@@ -747,9 +748,10 @@ export interface AcquireOptions<R = never> extends LeaseOptions<R> {
  */
 export interface EventsOptions {
   /**
-   * The longest time between two looks while nothing is announced. Nobody announces expiries, renewals, or releases without
-   * a waiter, so they are seen this late at most, and several renewals between two looks are one event. A lease is also
-   * looked at 100 milliseconds before its end: `Expired` means that it was not renewed by then. Default: 1 second.
+   * The longest time between two polls while nothing is published. Expiries, renewals, and releases without a waiter
+   * are not published, so they are reported at most this late, and several renewals between two polls are one event.
+   * The observer also polls 100 milliseconds before the end of a lease: `Expired` means that it was not renewed by
+   * then. Default: 1 second.
    */
   readonly pollInterval?: Duration.Input | undefined
   /** Whether renewals are events too. Default: false. */

@@ -1,5 +1,5 @@
 /**
- * The checked form of `Mutex.Options`, for stores and for layers that build on `Mutex.layer`.
+ * The validated form of `Mutex.Options`, for stores and for layers that build on `Mutex.layer`.
  *
  * This module is unstable: it may change in any release. The package's index leaves it out, so import it by its path.
  *
@@ -14,7 +14,7 @@ import { processName } from "./internal/processIdentity.ts"
 import * as MutexSchedule from "./MutexSchedule.ts"
 
 /**
- * Checked options, with their defaults.
+ * Validated options, with defaults.
  *
  * @see {@link make}
  * @category models
@@ -32,7 +32,7 @@ export interface MutexConfig {
   readonly localTurn: Duration.Duration
 }
 
-/** As callers give them: `Mutex.Options` documents them. */
+/** The options of callers: `Mutex.Options` documents them. */
 type Given =
   & { readonly [Option in keyof Periods]?: Duration.Input | undefined }
   & { readonly [Option in Exclude<keyof MutexConfig, keyof Periods | "processName">]?: MutexConfig[Option] | undefined }
@@ -44,11 +44,11 @@ type Periods = Pick<
 >
 
 /**
- * Fills in the defaults and checks the options.
+ * Fills in the defaults and validates the options.
  *
  * **Details**
  *
- * Fails with `InvalidConfig` that names the option.
+ * Fails with an `InvalidConfig` that names the option.
  *
  * **Example** (How long a crash stops the work at most)
  *

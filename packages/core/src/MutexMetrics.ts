@@ -1,9 +1,8 @@
 /**
- * Metrics of mutexes and leaderships, for any exporter of Effect's (Prometheus, OTLP).
+ * Metrics of mutexes and leaderships, for any exporter of Effect (Prometheus, OTLP).
  *
- * Labels take the few values named here, never a mutex or a contender, unless `metricsByMutex` asks for the mutex.
- * Durations are in milliseconds. A layer reports to the registry, and with the attributes, that were in force when it was
- * built.
+ * Labels have only the values named here, and never a mutex or a contender, unless `metricsByMutex` adds the mutex.
+ * Durations are in milliseconds. A layer uses the registry and the attributes of the context in which it was built.
  *
  * **Example** (Reading two of them)
  *
@@ -94,7 +93,7 @@ export const mutex = {
   /**
    * Counts attempts to acquire, by outcome.
    *
-   * `refused` counts attempts that did not want to wait. An attempt that fails for its arguments alone does not count.
+   * `refused` counts attempts that did not want to wait. An attempt with invalid arguments does not count.
    */
   attempts: counters(
     "simba_mutex_acquire_attempts",
@@ -114,11 +113,11 @@ export const mutex = {
     "Time spent waiting for a mutex that was not free",
     1
   ),
-  /** Shows how many attempts wait at present. */
+  /** Shows how many attempts are waiting. */
   waiters: Metric.gauge("simba_mutex_waiters", {
     description: "Attempts that wait for a mutex"
   }),
-  /** Shows how many leases are held at present. */
+  /** Shows how many leases are held. */
   held: Metric.gauge("simba_mutex_held", { description: "Leases that are held" }),
   /** Measures how long leases lasted, from just before the granting request to the release or loss. */
   holdTime: milliseconds(
@@ -129,9 +128,9 @@ export const mutex = {
   /**
    * Counts attempts to renew, once for each lease, by outcome.
    *
-   * - `failed`: no usable answer.
+   * - `failed`: no usable reply.
    * - `lost`: the backend says that the lease is over.
-   * - `notAlive`: not sent, because the option `isAlive` did not answer `true`.
+   * - `notAlive`: not sent, because the option `isAlive` did not return `true`.
    */
   renewals: counters(
     "simba_mutex_renewals",
@@ -142,17 +141,17 @@ export const mutex = {
   /**
    * Measures the time until the local deadline when a renewal succeeded.
    *
-   * It is the transition minus the safety margin when all is well. Values that drift towards zero announce losses.
+   * Normally this is the transition minus the safety margin. Values that approach zero predict losses.
    *
-   * Leases that are renewed together, up to 500, count once, by the one that had the least time left. With
-   * `metricsByMutex` each lease counts.
+   * Leases that are renewed together, up to 500, count once, with the least time left. With `metricsByMutex` each lease
+   * counts.
    */
   timeLeftAtRenewal: milliseconds(
     "simba_mutex_time_left_at_renewal",
     "Least time left until a local deadline when a renewal succeeded",
     1
   ),
-  /** Counts lost leases, by reason. A holder that goes on after its own release (`Released`) does not count. */
+  /** Counts lost leases, by reason. Use of a lease after its own release (`Released`) does not count. */
   losses: counters(
     "simba_mutex_losses",
     "Leases lost, by reason",
@@ -164,14 +163,17 @@ export const mutex = {
     "simba_mutex_overruns",
     "Protected work that outlived the server's lease"
   ),
-  /** Counts grants that a release passed on through the backend: handed over to a waiter, or freed for it. */
+  /** Counts releases that handed the mutex to a waiter through the backend, or freed it for a waiter. */
   handOffs: counter("simba_mutex_hand_offs", "Grants that a release passed on"),
-  /** Counts grants that a release passed on within the process, without the backend. See `localTurn`. */
+  /** Counts releases that handed the lease to another fiber of the process, without the backend. See `localTurn`. */
   localHandOffs: counter(
     "simba_mutex_local_hand_offs",
     "Grants that a release passed on within the process"
   ),
-  /** Counts messages that could not be read. They are logged and skipped: something else may publish on these channels. */
+  /**
+   * Counts messages that could not be read. They are logged and skipped, because other programs may publish on these
+   * channels.
+   */
   malformedMessages: counter(
     "simba_malformed_messages",
     "Messages on a channel that could not be read"
@@ -223,7 +225,7 @@ export const jobs = {
   /**
    * Counts runs of jobs, by outcome.
    *
-   * - `failure`, `defect`: the run failed or died. A run that interrupts itself has failed.
+   * - `failure`, `defect`: the run failed or died. A run that interrupts itself counts as failed.
    * - `interrupted`: the end of the leadership interrupted it.
    */
   runs: counters(
@@ -233,10 +235,10 @@ export const jobs = {
     ["success", "failure", "defect", "interrupted"]
   ),
   /**
-   * Counts the scheduled instants of jobs that nobody ran, by cause, with the labels `mutex` and `job_name`.
+   * Counts the missed instants of jobs, by cause, with the labels `mutex` and `job_name`.
    *
-   * - `noLeader`: nobody led then.
-   * - `running`: the run before had not ended.
+   * - `noLeader`: there was no leader.
+   * - `running`: the previous run had not ended.
    * - `paused`: an operator paused the job.
    * - `outage`: the backend did not reply in time.
    */
@@ -247,7 +249,7 @@ export const jobs = {
     ["noLeader", "running", "paused", "outage"]
   ),
   /**
-   * Shows when the last run of a job began in the fleet, in milliseconds since 1970, with the labels `mutex` and
+   * Shows when the last run of a job started in the fleet, in milliseconds since 1970, with the labels `mutex` and
    * `job_name`. Each leader reports it, so take the maximum.
    */
   lastStart: jobGauge("simba_job_last_start", "When the last run of a job began"),
@@ -256,6 +258,6 @@ export const jobs = {
     "simba_job_last_success",
     "When the last successful run of a job ended"
   ),
-  /** Shows since when a job runs on this node, in milliseconds since 1970, and 0 while it does not run. */
+  /** Shows since when a job has been running on this node, in milliseconds since 1970, or 0 if it is not running. */
   runningSince: jobGauge("simba_job_running_since", "Since when a job runs, or 0")
 } as const

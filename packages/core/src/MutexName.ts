@@ -1,5 +1,5 @@
 /**
- * Names of mutexes and processes, and the ids under which the backend knows them.
+ * Names of mutexes and processes, and the ids that the backend stores.
  *
  * @since 0.1.0
  */
@@ -43,7 +43,7 @@ export type MutexName = typeof MutexName.Type
  *
  * **Details**
  *
- * Each attempt has a new id, which is never used again. So an attempt of unknown outcome can be undone safely.
+ * Each attempt has a new id that is never reused. So an attempt with an unknown outcome can be undone safely.
  *
  * **Example** (Whether the owner is of this library)
  *
@@ -76,7 +76,7 @@ export const LeaseId = Schema.String.check(
 export type LeaseId = typeof LeaseId.Type
 
 /**
- * A random UUID, for processes whose host must not show.
+ * A random UUID, for processes that must not reveal their host.
  *
  * **Example** (A process that does not show its host)
  *

@@ -9,7 +9,7 @@ import * as Random from "effect/Random"
 import * as Schedule from "effect/Schedule"
 
 /**
- * How the last attempt to renew a lease went: the input of a guard.
+ * The outcome of the last attempt to renew a lease: the input of a guard.
  *
  * @see {@link MutexSchedule}
  * @category models
@@ -22,9 +22,10 @@ export type Renewal = { readonly _tag: "Renewed"; readonly ttl: Duration.Duratio
  *
  * **Details**
  *
- * Its delay after `Renewed`, and after the grant, is the time to the next renewal. More than `ttl` counts as `ttl`. Its
- * delay after `Failed` is the time to the next attempt. A schedule that ends goes on with `ttl`, and with a second after
- * failures. The lease's deadline ends the guard, or a reply that names another owner.
+ * Its delay after `Renewed`, and after the grant, is the time until the next renewal; more than `ttl` counts as `ttl`.
+ * Its delay after `Failed` is the time until the next attempt. When the schedule ends, the guard continues with `ttl`,
+ * and with a second after failures. Only the deadline of the lease, or a reply that names another owner, ends the
+ * guard.
  *
  * **Example** (Renewing at half of the ttl)
  *
@@ -49,7 +50,7 @@ export type MutexSchedule = Schedule.Schedule<unknown, Renewal>
  *
  * **Details**
  *
- * After a failure it waits 100 milliseconds, doubling up to a second, varied by a fifth.
+ * After a failure it waits 100 milliseconds, doubling up to a second, with a jitter of 20 %.
  *
  * **Example** (The same rhythm for a lease of one's own)
  *

@@ -1,5 +1,5 @@
 /**
- * What the backend knows of a mutex at one instant.
+ * The state of a mutex in the backend at one instant.
  *
  * @since 0.1.0
  */
@@ -8,13 +8,13 @@ import * as Schema from "effect/Schema"
 import type { FencingToken } from "./FencingToken.ts"
 
 /**
- * The owner of a mutex at the instant the backend was asked.
+ * The owner of a mutex at the instant of the request.
  *
  * **Details**
  *
  * - `Free`: nobody owns it.
- * - `Held`: `owner` owns it for `timeLeft`, unless it renews. Without `timeLeft` it is held without end, by a key that
- *   somebody wrote without an expiry.
+ * - `Held`: `owner` owns it for `timeLeft`, unless it renews. Without `timeLeft` the lease has no end, because the key
+ *   was written without an expiry.
  *
  * **Example** (In words)
  *
@@ -48,7 +48,7 @@ export const Ownership = Schema.TaggedUnion({
 export type Ownership = typeof Ownership.Type
 
 /**
- * A mutex as the backend has it at one instant.
+ * The state of a mutex in the backend.
  *
  * **Example** (How long the first waiter has waited)
  *
@@ -63,10 +63,10 @@ export type Ownership = typeof Ownership.Type
  */
 export interface MutexState {
   readonly ownership: Ownership
-  /** The owner's token, where the owner is one of ours. */
+  /** The owner's token, unless the owner is a Simba contender. */
   readonly token: FencingToken | undefined
-  /** How many queue, dead ones included until they are noticed. */
+  /** The number of waiters, including dead ones that are not detected yet. */
   readonly waiting: number
-  /** The first of them, by their ids. */
+  /** The first waiters, with their ids. */
   readonly waiters: ReadonlyArray<{ readonly id: string; readonly waited: Duration.Duration }>
 }

@@ -28,7 +28,7 @@ import type { BackendError, StoreError } from "./SimbaError.ts"
 import type { Subscription } from "./Subscriber.ts"
 
 /**
- * Asks for a mutex.
+ * Requests a mutex.
  *
  * @see {@link MutexStore}
  * @category models
@@ -43,23 +43,23 @@ export interface AcquireRequest {
   readonly lease: Duration.Duration
   /** How long a waiter that is handed the mutex has to confirm it. */
   readonly confirm: Duration.Duration
-  /** The place that an earlier attempt of the same wait got, and keeps. */
+  /** The ticket of an earlier request of the same wait, to keep its place. */
   readonly ticket?: Ticket | undefined
-  /** Takes the mutex where nobody owns it, even if others wait for it. */
+  /** Takes a free mutex even if others wait for it. */
   readonly unfair?: boolean | undefined
 }
 
 /**
- * The answer to an `AcquireRequest`.
+ * The reply to an `AcquireRequest`.
  *
  * **Details**
  *
- * - `Granted`: the caller owns the mutex for the whole lease. A `token` that is a multiple of `tokenStride` comes with those
- *   up to the next multiple, for owners within the caller's process; any other comes alone. An owner that asks again keeps
- *   its token.
- * - `Refused`: the caller does not own it. `ticket` is its place if it queues. `position` is how many contenders of ours are
- *   known to be ahead of it. `foreign` says that contenders of another implementation own it or wait for it: they wake one
- *   waiter only, alive or not.
+ * - `Granted`: the caller owns the mutex for the whole lease. A `token` that is a multiple of `tokenStride` includes
+ *   those up to the next multiple, for owners within the caller's process; any other is a single token. An owner that
+ *   repeats its request keeps its token.
+ * - `Refused`: the caller does not own it. `ticket` is its place if it queues. `position` is the number of contenders
+ *   of this library that are known to be ahead of it. `foreign` says that Simba contenders own it or wait for it: they
+ *   wake one waiter only, dead or alive.
  *
  * @see {@link MutexStore}
  * @category models
@@ -73,7 +73,7 @@ export type AcquireResult =
     readonly ticket: Ticket | undefined
     readonly position: number
     readonly foreign: boolean
-    /** Of the answer. Without it a waiter cannot tell how old the grant of a wake-up is, and asks. */
+    /** Of the reply. Without it a waiter cannot determine the age of the grant in a wake-up, and polls. */
     readonly stamp?: Stamp | undefined
   }
 
@@ -91,8 +91,8 @@ export interface Stamp {
 }
 
 /**
- * A grant of which a wake-up tells: its token, the backend's time of the grant in microseconds, and how many milliseconds
- * it lasts. Where that is not the lease that the waiter wants, the waiter confirms it.
+ * A grant in a wake-up: its token, the backend's time of the grant in microseconds, and how many milliseconds it lasts.
+ * If that is not the lease that the waiter wants, the waiter confirms the grant.
  *
  * @see {@link MutexStore}
  * @category models
@@ -104,8 +104,8 @@ export interface Grant extends Stamp {
 }
 
 /**
- * Confirms the grant of a wake-up: extends it to the whole `lease`. It never makes a grant, and touches none with another
- * token.
+ * Confirms the grant of a wake-up: extends it to the whole `lease`. It never grants, and does not affect a grant with
+ * another token.
  *
  * @see {@link MutexStore}
  * @category models
@@ -132,13 +132,13 @@ export interface GuardRequest {
 }
 
 /**
- * The answer to a `GuardRequest`.
+ * The reply to a `GuardRequest`.
  *
  * **Details**
  *
  * - `Renewed`: the caller is still the owner, for the whole lease.
  * - `Lost`: the caller is not the owner. A renewal never creates a mutex that has vanished.
- * - `Failed`: this request got no answer. Its neighbours are not affected.
+ * - `Failed`: this request got no reply. The other requests of the call are not affected.
  *
  * @see {@link MutexStore}
  * @category models
@@ -150,14 +150,15 @@ export type GuardResult =
   | { readonly _tag: "Failed"; readonly error: StoreError }
 
 /**
- * Gives up a mutex, or leaves its queue. It also undoes an attempt of unknown outcome.
+ * Releases a mutex, or leaves its queue. It also undoes an attempt with an unknown outcome.
  *
  * **Details**
  *
- * The owner hands the mutex to the first live waiter. A waiter is fresh if it queued no longer than `confirm` ago, by the
- * backend's clock, and the backend knows that it listens: it is granted a whole `lease`. Any other is granted `confirm`, and
- * the waiter behind it is told to look after that. An `unfair` owner frees it instead: the first live waiter is told that
- * it is its turn and keeps its place, and the second is told to look after the confirm period.
+ * The owner hands the mutex to the first live waiter. A waiter is fresh if it queued no longer than `confirm` ago, by
+ * the backend's clock, and the backend knows that it is subscribed: it is granted a whole `lease`. Any other is granted
+ * `confirm`, and the waiter behind it is notified to poll after that. An `unfair` owner frees the mutex instead: the
+ * first live waiter is notified that it is its turn and keeps its place, and the second one is notified to poll after
+ * the confirm period.
  *
  * @see {@link MutexStore}
  * @category models
@@ -171,8 +172,8 @@ export interface ReleaseRequest {
   readonly lease: Duration.Duration
   readonly unfair?: boolean | undefined
   /**
-   * Another attempt, which is queued first, behind all who wait. It is queued even if the caller no longer owned the mutex.
-   * Its `id` is new and should listen already. `lease` is for a grant at once.
+   * Another attempt, which is queued first, behind all waiters, even if the caller no longer owned the mutex. Its `id`
+   * is new and should be subscribed already. `lease` is for an immediate grant.
    */
   readonly requeue?: {
     readonly id: LeaseId
@@ -181,7 +182,7 @@ export interface ReleaseRequest {
 }
 
 /**
- * The answer to a `ReleaseRequest`.
+ * The reply to a `ReleaseRequest`.
  *
  * @see {@link MutexStore}
  * @category models
@@ -191,8 +192,8 @@ export interface Released {
   /** Who owns the mutex now. */
   readonly ownership: Ownership
   /**
-   * The place of the attempt that was queued. With a `token` nobody was ahead of it, and it owns the mutex for its whole
-   * lease. Otherwise it waits: `position` and `stamp` are as in a refusal.
+   * The place of the queued attempt. With a `token`, nobody was ahead of it, and it owns the mutex for its whole lease.
+   * Otherwise it waits: `position` and `stamp` are as in a refusal.
    */
   readonly requeued: {
     readonly ticket: Ticket
@@ -203,14 +204,14 @@ export interface Released {
 }
 
 /**
- * A reason for a waiter to ask again, or a grant.
+ * A reason for a waiter to poll, or a grant.
  *
  * **Details**
  *
- * - `YourTurn`: the mutex was handed to this waiter, or freed for it. With a `grant` the waiter may begin at once, if it
- *   can tell that the grant is young enough, and confirms it at the same time.
- * - `LookIn`: ask again after `delay`.
- * - `Gap`: something may have been missed. Ask now.
+ * - `YourTurn`: the mutex was handed to this waiter, or freed for it. With a `grant` the waiter may start at once, if
+ *   it can prove that the grant is recent enough, and confirms it at the same time.
+ * - `LookIn`: poll after `delay`.
+ * - `Gap`: something may have been missed. Poll now.
  *
  * @see {@link MutexStore}
  * @category models
@@ -222,7 +223,8 @@ export type WakeUp =
   | { readonly _tag: "Gap" }
 
 /**
- * A reason for an observer to look: somebody says that it acquired the mutex, or (`Gap`) something may have been missed.
+ * A reason for an observer to poll: a contender published that it acquired the mutex, or (`Gap`) something may have
+ * been missed.
  *
  * @see {@link MutexStore}
  * @category models
@@ -231,7 +233,7 @@ export type WakeUp =
 export type Change = { readonly _tag: "Acquired"; readonly owner: string } | { readonly _tag: "Gap" }
 
 /**
- * Keeps who owns which mutex and who waits for it.
+ * Stores who owns each mutex and who waits for it.
  *
  * **Example** (A store that logs its answers)
  *
@@ -261,23 +263,23 @@ export type Change = { readonly _tag: "Acquired"; readonly owner: string } | { r
 export class MutexStore extends Context.Service<MutexStore, {
   readonly acquire: (request: AcquireRequest) => Effect.Effect<AcquireResult, StoreError>
   /**
-   * Renews many leases in few round trips, and returns in the order of the requests. A lease then ends its own length from
-   * now, be that sooner or later than before. A store that asks several servers passes each result to `told` as soon as it
-   * is there. Such a result counts even if the whole call is given up.
+   * Renews many leases in few round trips, and returns the results in the order of the requests. A lease then ends its
+   * own length from now, even if that is sooner than before. A store with several servers passes each result to `told`
+   * as soon as it arrives. Such a result counts even if the whole call is abandoned.
    */
   readonly guard: (
     requests: ReadonlyArray<GuardRequest>,
     told?: (index: number, result: GuardResult) => void
   ) => Effect.Effect<ReadonlyArray<GuardResult>, StoreError>
   /**
-   * Sends a confirmation before it returns. `done` gets the answer later, once. A store without it tells of no grants.
+   * Sends a confirmation before it returns. `done` gets the reply later, once. A store without it publishes no grants.
    */
   readonly confirm?: (request: ConfirmRequest, done: (exit: Exit.Exit<AcquireResult, StoreError>) => void) => void
-  /** Safe to repeat, and safe when nothing is held. */
+  /** Safe to repeat, and safe if nothing is held. */
   readonly release: (request: ReleaseRequest) => Effect.Effect<Released, StoreError>
   /**
-   * Sends a release without waiting for the answer, which `done` gets later, once. Returns false, and has sent nothing,
-   * unless the backend seems to be in reach and later requests of this store come behind the release.
+   * Sends a release without waiting for the reply, which `done` gets later, once. Returns false without sending if the
+   * backend seems unreachable, or if later requests could overtake the release.
    */
   readonly sendRelease?: (request: ReleaseRequest, done: (exit: Exit.Exit<Released, StoreError>) => void) => boolean
   readonly owner: (mutex: MutexName) => Effect.Effect<Ownership, StoreError>
@@ -287,9 +289,9 @@ export class MutexStore extends Context.Service<MutexStore, {
     id: LeaseId
   ) => Effect.Effect<Subscription<WakeUp>, BackendError, Scope.Scope>
   /**
-   * The same without a fiber: calls the listener at once, until the returned function is called. Undefined where that is
-   * not possible: `wakeUps` is used then. The listener neither throws nor waits. A store that wraps another and changes
-   * `wakeUps` changes this too, or leaves it out.
+   * The same without a fiber: calls the listener synchronously, until the returned function is called. Undefined if
+   * that is not possible: then `wakeUps` is used. The listener neither throws nor waits. A store that wraps another and
+   * changes `wakeUps` must change this too, or omit it.
    */
   readonly listen?: (
     mutex: MutexName,
@@ -297,21 +299,23 @@ export class MutexStore extends Context.Service<MutexStore, {
     listener: (wakeUp: WakeUp) => void
   ) => (() => void) | undefined
   /**
-   * Whether a layer with an `inbox` listens for all of its waiters, so that `wakeUps` neither waits nor fails. Such a layer
-   * queues at once where a mutex was not free before. Default: false, and the layer tries first.
+   * Whether a layer with an `inbox` is subscribed for all of its waiters, so that `wakeUps` neither waits nor fails.
+   * Such a layer queues at once if a mutex was not free before. Default: false, and the layer tries first.
    */
   readonly isListening?: boolean
   /** Subscribes an observer. After success, it misses no change without a `Gap`. */
   readonly changes: (mutex: MutexName) => Effect.Effect<Subscription<Change>, BackendError, Scope.Scope>
-  /** Subscribes a layer, by the random part of its ids, to the ids whose lease was taken away by force. */
+  /** Subscribes a layer, by the random part of its ids, to forced releases of its leases. */
   readonly inbox: (
     key: string
   ) => Effect.Effect<Pick<Subscription<{ readonly id: string }>, "next">, BackendError, Scope.Scope>
   /** With the first `limit` waiters. */
   readonly inspect: (mutex: MutexName, limit: number) => Effect.Effect<MutexState, StoreError>
-  /** The mutexes that are owned or waited for, in no order. Mutexes that come or go meanwhile may be missing. */
+  /**
+   * The mutexes that are owned or waited for, in no order. Mutexes that appear or disappear meanwhile may be missing.
+   */
   readonly list: Stream.Stream<MutexName, StoreError>
-  /** Takes the mutex from its owner, hands it over as a release does, and returns the previous owner. */
+  /** Takes the mutex from its owner, hands it over like a release, and returns the previous owner. */
   readonly forceRelease: (mutex: MutexName, confirm: Duration.Duration) => Effect.Effect<Ownership, StoreError>
   /** The jobs of each mutex. */
   readonly jobs: JobStore
@@ -349,12 +353,12 @@ export const Ticket = Schema.String.check(Schema.isPattern(/^\d+\.\d{6}$/)).pipe
 export type Ticket = typeof Ticket.Type
 
 /**
- * A grant whose token is a multiple of this has all tokens up to the next multiple.
+ * A grant whose token is a multiple of this owns all tokens up to the next multiple.
  *
  * **Details**
  *
- * Owners that follow one another within a process, without the backend, take them one by one. A store grants such a token
- * unless its last grant was a moment ago, so that tokens stay near the clock.
+ * Owners that follow each other within a process, without the backend, take them one by one. A store grants such a
+ * token unless its previous grant was a moment ago, so that tokens stay near the clock.
  *
  * **Example** (The tokens of one grant)
  *
@@ -371,7 +375,7 @@ export type Ticket = typeof Ticket.Type
 export const tokenStride: number = stride.tokenStride
 
 /**
- * How many tokens a grant with this token has besides it.
+ * The number of further tokens that a grant with this token owns.
  *
  * **Example** (The last token of a grant)
  *
@@ -470,7 +474,7 @@ const make = Effect.sync((): MutexStore["Service"] => {
  *
  * **When to use**
  *
- * Use it for stores that wrap another. Tests and applications of one process use `Mutex.layerMemory`.
+ * Use it for stores that wrap another one. Tests and single-process applications use `Mutex.layerMemory`.
  *
  * **Gotchas**
  *
@@ -496,7 +500,7 @@ const make = Effect.sync((): MutexStore["Service"] => {
 export const layerMemory: Layer.Layer<MutexStore> = Layer.effect(MutexStore, make)
 
 /**
- * The part of an id that all ids of one layer share, empty for ids of other implementations.
+ * The part of an id that all ids of one layer share, empty for Simba ids.
  *
  * **Example** (Waiters by the process that they belong to)
  *

@@ -13,15 +13,15 @@ const token = Schema.optionalKey(FencingToken)
  *
  * **Details**
  *
- * - `Acquired`: `owner` has the mutex now.
+ * - `Acquired`: `owner` owns the mutex now.
  * - `Renewed`: `owner` extended its lease.
- * - `Released`: `owner` gave the mutex up, and nobody had it at the next look.
- * - `HandedOver`: `owner` gave the mutex up, and `successor` has it now. It need not have waited: the mutex may have been
- *   free in between, for less time than there was between two looks.
+ * - `Released`: `owner` released the mutex, and nobody owned it at the next poll.
+ * - `HandedOver`: `owner` released the mutex, and `successor` owns it now. It need not have waited: the mutex may have
+ *   been free in between, for less than the time between two polls.
  * - `Expired`: `owner` neither renewed nor released in time.
  * - `Gap`: something may have been missed. The next events show the state found afterwards.
  *
- * `token` is absent for owners of other implementations, which have none.
+ * `token` is absent for Simba owners, which have none.
  *
  * **Example** (Events as lines of JSON)
  *

@@ -10,12 +10,12 @@ import { excerpt } from "./internal/excerpt.ts"
 import { phraseOf } from "./internal/operationPhrases.ts"
 
 /**
- * The mutex was held by another for the whole `timeout`: try again later, or do without.
+ * The mutex was held by others for the whole `timeout`: try again later, or skip the work.
  *
  * **Details**
  *
  * Nothing is held, and the place in the queue is released. A timeout in an outage is a `BackendError`: the last request
- * failed or had no reply, so nobody knows whether the mutex is busy.
+ * failed or got no reply, so it is unknown whether the mutex is busy.
  *
  * **Example** (Answering that somebody else is at it)
  *
@@ -37,7 +37,7 @@ export class AcquireTimeout extends Schema.TaggedError<AcquireTimeout>("@effect-
   {
     mutex: Schema.String,
     timeout: Schema.Duration,
-    /** The last owner that was seen, where one was. */
+    /** The last known owner, if any. */
     owner: Schema.optionalKey(Schema.String),
     /** Whether that owner is another fiber of the same layer. */
     isLocal: Schema.optionalKey(Schema.Boolean)
@@ -63,7 +63,7 @@ export class AcquireTimeout extends Schema.TaggedError<AcquireTimeout>("@effect-
  * **Details**
  *
  * - `Expired`: the local deadline passed without a renewal (an event-loop stall, a suspended process, an `isAlive`
- *   that did not return `true`), or the lease was held for `maxHold`.
+ *   that did not return `true`), or `maxHold` was reached.
  * - `TakenOver`: the server names another owner.
  * - `Vanished`: the server names no owner (expiry, eviction, a flush, a lost write), or the announcement of the data stream
  *   is gone.
@@ -71,7 +71,7 @@ export class AcquireTimeout extends Schema.TaggedError<AcquireTimeout>("@effect-
  * - `ForcedRelease`: an operator took the mutex away.
  * - `Stalled`: the handler of a data stream reported neither a commit nor progress within `progressTimeout`, or its fiber
  *   died, by its `retry` schedule for example.
- * - `Released`: the holder itself ended the lease, and used it afterwards.
+ * - `Released`: the holder itself ended the lease and used it afterwards.
  *
  * **Example** (A line for each reason)
  *
@@ -159,7 +159,7 @@ export class LeaseLost extends Schema.TaggedError<LeaseLost>("@effect-simba/core
   token: FencingToken,
   reason: LossReason
 }) {
-  /** False after a forced release, and for a lease that its own holder released. */
+  /** False after a forced release, and for a lease that its holder released. */
   get isRetryable(): boolean {
     return this.reason._tag !== "ForcedRelease" && this.reason._tag !== "Released"
   }
@@ -180,8 +180,8 @@ export class LeaseLost extends Schema.TaggedError<LeaseLost>("@effect-simba/core
  *
  * **Details**
  *
- * `RedisFence` (Redis) and `SqlFence` (SQL) fail with it. The lease is over, even if the local clock disagrees. Read first
- * what the successor did.
+ * `RedisFence` (Redis) and `SqlFence` (SQL) fail with it. The lease is over, even if the local clock disagrees. Read
+ * what the successor has written before you continue.
  *
  * **Example** (Beginning again, with what the successor wrote)
  *
@@ -218,12 +218,12 @@ export class StaleToken extends Schema.TaggedError<StaleToken>("@effect-simba/co
 }
 
 /**
- * The mutex is held by a `withLock` around the call, which would wait for itself: pass the outer lease to the inner
- * work.
+ * The mutex is held by a `withLock` around the call, so the call would wait for itself: pass the outer lease to the
+ * inner work.
  *
  * **Details**
  *
- * `withLock`, `acquire` and `acquireAll` fail with it, child fibers of the outer body included. `acquireIfAvailable` and
+ * `withLock`, `acquire` and `acquireAll` fail with it, even in child fibers of the outer body. `acquireIfAvailable` and
  * `withLockIfAvailable` do not wait, and return `None`.
  *
  * **Example** (Passing the outer lease on)
@@ -245,7 +245,7 @@ export class StaleToken extends Schema.TaggedError<StaleToken>("@effect-simba/co
  */
 export class AlreadyHeld extends Schema.TaggedError<AlreadyHeld>("@effect-simba/core/AlreadyHeld")("AlreadyHeld", {
   mutex: Schema.String,
-  /** The id of the lease that is open around the call. */
+  /** The id of the lease around the call. */
   id: Schema.String,
   token: FencingToken
 }) {
@@ -329,7 +329,7 @@ export class InvalidConfig extends Schema.TaggedError<InvalidConfig>("@effect-si
   }
 }
 
-/** Never throws: a cause may have come through a serializer, which leaves objects without a prototype. */
+/** Never throws: a cause may come from a serializer, as an object without a prototype. */
 const causeText = (cause: unknown): string =>
   (typeof cause !== "object" || cause === null
     ? String(cause)
@@ -338,12 +338,12 @@ const causeText = (cause: unknown): string =>
     : Object.prototype.toString.call(cause)).replace(/[.\s]+$/, "")
 
 /**
- * The backend did not do what was asked, or its answer did not come.
+ * The backend refused a request, or did not reply.
  *
  * **Details**
  *
- * `isRetryable` tells an outage (wait and try again) from a refusal that comes again (permissions, a key of the wrong
- * type). `operation` names the request, and `cause` is what the client library said.
+ * `isRetryable` distinguishes an outage (wait and retry) from a refusal that would repeat (permissions, a key of the
+ * wrong type). `operation` names the request, and `cause` is the error of the client library.
  *
  * **Example** (Waiting for the end of an outage)
  *
@@ -375,11 +375,11 @@ export class BackendError extends Schema.TaggedError<BackendError>("@effect-simb
 }
 
 /**
- * The backend answered something that this library does not understand.
+ * The backend returned something that this library does not understand.
  *
  * **Details**
  *
- * `read` is the beginning of the answer, and `where` names its place.
+ * `read` is the beginning of the reply, and `where` says where it was read.
  *
  * **Example** (Telling what stands in the way)
  *
@@ -399,7 +399,7 @@ export class ProtocolError extends Schema.TaggedError<ProtocolError>("@effect-si
   "ProtocolError",
   { where: Schema.String, read: Schema.String, problem: Schema.String }
 ) {
-  /** Of a value of any type and size, of which `read` and `problem` have the beginning. */
+  /** From a value of any type and size: `read` and `problem` contain its beginning. */
   static of(where: string, input: unknown, problem: string): ProtocolError {
     const read = typeof input === "string" ? input.slice(0, 200) : excerpt(input)
     return new ProtocolError({ where, read, problem: problem.slice(0, 1000) })
@@ -414,7 +414,7 @@ export class ProtocolError extends Schema.TaggedError<ProtocolError>("@effect-si
 }
 
 /**
- * A request to the backend got no usable answer.
+ * A request to the backend got no usable reply.
  *
  * **Example** (Answering "unknown" when the backend does not say)
  *

@@ -1,12 +1,13 @@
 /**
- * SQL data that refuses stale holders of a mutex, in a transaction of Effect's `SqlClient`.
+ * SQL data that refuses former owners of a mutex, in transactions of Effect's `SqlClient`.
  *
- * A holder that was paused past its deadline may wake up and write although somebody else owns the mutex by now. Each
+ * An owner that was paused past its deadline may wake up and write although somebody else owns the mutex by now. Each
  * grant has a larger token than the last. The table `simba_fences` keeps the largest token of each resource, and a
  * transaction with a smaller one fails with `StaleToken` before it reads or writes. The row of that table stays locked
- * until the end of the transaction, so transactions of one resource run one after the other.
+ * until the end of the transaction, so transactions of one resource run one after another.
  *
- * The lease of a data stream shows its token in the same way. `docs/data-streams.md` writes each message exactly once by it.
+ * The lease of a data stream works in the same way: `docs/data-streams.md` uses it to process each message exactly
+ * once.
  *
  * Works on Postgres, SQLite, MySQL and MariaDB. Import it by its path: the package's index leaves it out, so that only
  * its users load `effect/sql`.
@@ -36,7 +37,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import { type Bearer, FencingToken, resourceOf } from "./FencingToken.ts"
 import { StaleToken } from "./SimbaError.ts"
 
-/** Column names of a client with transformations stay those of the table. */
+/** Ignores the name transformations of the client. */
 const client = Effect.map(SqlClient, (sql) => sql.withoutTransforms())
 
 /**
@@ -48,7 +49,7 @@ const client = Effect.map(SqlClient, (sql) => sql.withoutTransforms())
  *
  * **Details**
  *
- * The table has a row per resource, with its largest token as a `BIGINT`. A row that you delete forgets its token.
+ * The table has a row per resource, with its largest token as a `BIGINT`. Deleting a row forgets its token.
  *
  * **Example** (Before the first transaction)
  *
@@ -63,7 +64,7 @@ const client = Effect.map(SqlClient, (sql) => sql.withoutTransforms())
  * @since 0.1.0
  */
 export const createTable: Effect.Effect<void, SqlError, SqlClient> = Effect.flatMap(client, (sql) => {
-  // MySQL compares texts without case and trailing spaces, and bytes exactly
+  // MySQL compares texts without case and trailing spaces, but bytes exactly
   const text = sql.onDialectOrElse({ mysql: () => sql`VARBINARY(767)`, orElse: () => sql`TEXT` })
   return sql`
     CREATE TABLE IF NOT EXISTS simba_fences (
@@ -71,7 +72,7 @@ export const createTable: Effect.Effect<void, SqlError, SqlClient> = Effect.flat
       token BIGINT NOT NULL CHECK (token BETWEEN 1 AND 9007199254740991)
     )`
 }).pipe(
-  // Of two that create it at the same time Postgres refuses one
+  // If two create it at the same time, Postgres refuses one of them
   Effect.retry({ times: 1 }),
   Effect.asVoid
 )
@@ -81,7 +82,7 @@ export const createTable: Effect.Effect<void, SqlError, SqlClient> = Effect.flat
  *
  * **When to use**
  *
- * Use it with a new lease before you read what you write much later, in another transaction.
+ * Use it with a new lease before you read data that you will write much later, in another transaction.
  *
  * **Details**
  *
@@ -132,7 +133,7 @@ export const raise = (bearer: Bearer): Effect.Effect<void, StaleToken | SqlError
           SET token = CASE WHEN simba_fences.token > excluded.token THEN simba_fences.token ELSE excluded.token END
           RETURNING token`
     })
-    // Drivers return a BIGINT as a number, a bigint or a text. Dies without a row: nobody was fenced then
+    // Drivers return a BIGINT as a number, a bigint or a string. Dies without a row: then nothing was fenced
     const seen = FencingToken.make(Number(row?.["token"]))
     if (seen > token) return yield* new StaleToken({ resource, token, seen })
   })
@@ -146,14 +147,14 @@ export const raise = (bearer: Bearer): Effect.Effect<void, StaleToken | SqlError
  *
  * **Details**
  *
- * The transaction first raises the token of the resource, then runs the body. So what the body reads stays true until
- * the commit. A failure of the body rolls everything back. Fence all data that belongs together by one resource and one
- * mutex, because tokens of different mutexes cannot be compared.
+ * The transaction first raises the token of the resource, then runs the body. So the data that the body reads stays
+ * valid until the commit. A failure of the body rolls everything back. Fence all data that belongs together with one
+ * resource and one mutex, because tokens of different mutexes cannot be compared.
  *
  * **Gotchas**
  *
- * Read inside the body: what you have read before may be old, unless `raise` came first. Inside an outer transaction it
- * is a savepoint, and MySQL shows the body the state of the first read of the outer one.
+ * Read inside the body: data that you read before may be stale, unless `raise` came first. Inside an outer transaction
+ * it is a savepoint, and MySQL shows the body the state of the first read of the outer one.
  *
  * On Postgres, a transaction of the isolation levels above `READ COMMITTED` that had to wait for another fails with an
  * `SqlError` of the reason `SerializationError`. Retry it.

@@ -1,8 +1,8 @@
 /**
- * Publish/subscribe channels that say when messages may have been missed.
+ * Publish/subscribe channels that report when messages may have been missed.
  *
  * A channel delivers each message at most once, and a restored connection has missed all messages in between. Readers
- * that rely on messages look again after a gap.
+ * that rely on messages must check the state after a gap.
  *
  * @since 0.1.0
  */
@@ -75,28 +75,28 @@ export class Subscriber extends Context.Service<Subscriber, {
   /**
    * Subscribes while the scope is open, and succeeds once the server has acknowledged it: no later message is missed
    * without a `Gap`. The queue never fails. A lost connection is restored in the background, with a `Gap`. For a slow
-   * reader it keeps the newest notices, with a `Gap` where some were dropped.
+   * reader it keeps the newest notices, with a `Gap` in place of dropped ones.
    */
   readonly subscribe: (channel: string) => Effect.Effect<Queue.Dequeue<Notice>, BackendError, Scope.Scope>
   /**
-   * The same without a queue: calls the listener at once, with the text of a message, or with `undefined` for a gap. The
-   * listener must neither throw nor wait.
+   * The same without a queue: calls the listener synchronously, with the text of a message, or with `undefined` for a
+   * gap. The listener must neither throw nor wait.
    */
   readonly listen?: (
     channel: string,
     listener: (text: string | undefined) => void
   ) => Effect.Effect<void, BackendError, Scope.Scope>
   /**
-   * Whether each server that runs our commands also counts these subscriptions (`PUBSUB NUMSUB`). A node of a Cluster
-   * counts its own only, so it takes a subscription at each primary.
+   * Whether every server that runs commands also counts these subscriptions (`PUBSUB NUMSUB`). A node of a Cluster
+   * counts only its own, so that requires a subscription at each primary.
    */
   readonly countable: boolean
-  /** Set where gaps cannot be seen: look at least this often. */
+  /** Set if gaps cannot be detected: poll at least this often. */
   readonly bound: Duration.Duration | undefined
 }>()("@effect-simba/core/Subscriber") {}
 
 /**
- * A subscription of a store. Each value is a reason to look, never a fact.
+ * A subscription of a store. Each value is a reason to poll, never a fact.
  *
  * **Example** (Waiting until something may have changed)
  *
@@ -114,6 +114,6 @@ export class Subscriber extends Context.Service<Subscriber, {
 export interface Subscription<out A> {
   /** Waits for the next value. */
   readonly next: Effect.Effect<A>
-  /** Set where gaps cannot be seen: look at least this often. */
+  /** Set if gaps cannot be detected: poll at least this often. */
   readonly bound: Duration.Duration | undefined
 }
