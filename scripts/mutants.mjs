@@ -4,10 +4,12 @@
 //   pnpm mutants --area lua-mutex --file handOver.lua
 //   pnpm mutants --sample 50 --seed 7         so many of each area
 //   pnpm mutants --tests batchScript          in the tests of these files only
-//   pnpm mutants --longest 60000              in tests that compute for longer than 5 seconds, too
+//   pnpm mutants --longest 5000               in tests that compute for longer than a second, too
+//   pnpm mutants --minutes 4                  ends after so long; the next run goes on there
 //   pnpm mutants --fresh                      forgets what earlier runs found
+//   pnpm mutants --write                      writes the scores into docs/how-it-is-tested.md
 //
-// A mutant runs in one process with all others, in each test that reaches its place, until a test fails.
+// Each worker loads all tests once. Then it runs its mutants, each in the tests that reach its place, until one fails.
 import { spawn } from "node:child_process"
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -16,6 +18,7 @@ import { root } from "./lib/workspace.mjs"
 import { areas } from "./mutants/areas.mjs"
 import { hash } from "./mutants/luaMutants.mjs"
 import { page } from "./mutants/page.mjs"
+import { writeScores } from "./mutants/scores.mjs"
 
 const { values } = parseArgs({
   options: {
@@ -25,19 +28,26 @@ const { values } = parseArgs({
     sample: { type: "string" },
     seed: { type: "string", default: "1" },
     workers: { type: "string", default: "2" },
-    quick: { type: "string", default: "100" },
-    longest: { type: "string", default: "5000" },
+    longest: { type: "string", default: "1000" },
+    minutes: { type: "string", default: "600" },
     json: { type: "boolean", default: false },
     fresh: { type: "boolean", default: false },
+    write: { type: "boolean", default: false },
     out: { type: "string", default: join(root, "node_modules/.cache/mutants") }
   }
 })
+
+const endsAt = Date.now() + Number(values.minutes) * 60_000
 
 const say = (text) => values.json ? undefined : console.log(text)
 
 mkdirSync(values.out, { recursive: true })
 
 const read = (path) => existsSync(path) ? readFileSync(path, "utf8") : ""
+
+const readLines = (path) => read(path).split("\n").flatMap((line) => line.endsWith("}") ? [JSON.parse(line)] : [])
+
+const toLines = (all) => all.map((line) => `${JSON.stringify(line)}\n`).join("")
 
 const keyOf = ({ file, hash, what }) => `${file} ${what} ${hash}`
 
@@ -47,15 +57,18 @@ const sampled = (mutants) =>
     ? mutants
     : [...mutants].sort((a, b) => rank(a) < rank(b) ? -1 : 1).slice(0, Number(values.sample))
 
+const fileOf = (test) => test.slice(0, test.indexOf(": "))
+
 const rank = ({ file, what }) => hash(`${values.seed} ${file} ${what}`)
 
-/** A run ends early when a mutant never ends; then the next goes on. */
-const run = (config) =>
+/** A worker until it ends: it is done, a mutant never ended, or the time is up. */
+const run = (worker, workers) =>
   new Promise((resolve) => {
     const vitest = join(root, "node_modules/vitest/vitest.mjs")
+    const config = join(root, "scripts/mutants/vitest.config.mjs")
     const child = spawn(process.execPath, [vitest, "run", "--config", config], {
       cwd: root,
-      env: { ...process.env, MUTANTS_WORK: join(values.out, "work.json") },
+      env: { ...process.env, MUTANTS_WORK: join(values.out, "work.json"), MUTANTS_WORKER: `${worker}/${workers}` },
       stdio: ["ignore", "pipe", "pipe"],
       detached: true
     })
@@ -63,93 +76,154 @@ const run = (config) =>
     for (const stream of [child.stdout, child.stderr]) {
       stream.on("data", (data) => output = (output + data).slice(-9000))
     }
-    const found = join(values.out, "found.jsonl")
-    let [size, since] = [-1, Date.now()]
-    const watch = setInterval(() => {
-      const now = read(found).length
-      if (now !== size) [size, since] = [now, Date.now()]
-      else if (Date.now() - since > 180_000) process.kill(-child.pid, "SIGKILL")
-    }, 2000)
-    child.on("close", (_, signal) => {
-      clearInterval(watch)
-      resolve({ output, wasIdle: signal === "SIGKILL" })
+    const end = () => process.kill(-child.pid, "SIGKILL")
+    const timer = setTimeout(end, Math.max(0, endsAt - Date.now()))
+    child.on("close", () => {
+      clearTimeout(timer)
+      resolve(output)
     })
   })
 
 const investigate = async (area) => {
-  const { mutants: all, programs, tests: allTests } = area.make()
-  const tests = allTests.filter((path) =>
-    values.tests === undefined || values.tests.split(",").some((name) => path.includes(`/${name}.`))
-  )
+  const { mutants, programs, tests: allTests } = area.make()
   const equivalents = JSON.parse(readFileSync(join(root, "scripts/mutants/equivalent.json"), "utf8"))
-  const reasonOf = ({ file, what }) => equivalents[file]?.[what]
-  const wanted = all.filter(({ file }) => values.file === undefined || file.endsWith(values.file))
-  const mutants = sampled(wanted.filter((mutant) => reasonOf(mutant) === undefined))
-  const path = join(values.out, `${area.name}.json`)
+  const isEquivalent = ({ file, what }) => equivalents[file]?.[what] !== undefined
+  const wanted = sampled(mutants.filter(({ file }) => values.file === undefined || file.endsWith(values.file)))
   const versions = Object.fromEntries(allTests.map((test) => [test, hash(readFileSync(join(root, test), "utf8"))]))
-  const known = new Map(values.fresh ? [] : Object.entries(JSON.parse(read(path) || "{}")))
-  const fileOf = (test) => test.slice(0, test.indexOf(": "))
-  const results = new Map(mutants.map((mutant) => {
-    const { killed, survived = [] } = known.get(keyOf(mutant)) ?? {}
-    const valid = ([test, version]) => versions[fileOf(test)] === version
-    return [mutant, { killed: killed && valid(killed) ? killed : undefined, survived: survived.filter(valid) }]
-  }))
-  const save = () => {
-    for (const [mutant, result] of results) known.set(keyOf(mutant), result)
-    writeFileSync(path, JSON.stringify(Object.fromEntries(known)))
-  }
-  const startedAt = Date.now()
+  const versionOf = (test) => versions[fileOf(test)]
+
+  const path = join(values.out, `${area.name}.json`)
+  const saved = values.fresh ? {} : JSON.parse(read(path) || "{}")
+  const known = new Map(Object.entries(saved.mutants ?? {}))
+  const sources = hash(JSON.stringify([programs, mutants.map(keyOf)]))
+  const isValid = ([test, version]) => versionOf(test) === version
+  const results = mutants.map((mutant) => {
+    const { covering, killed, survived = [] } = known.get(keyOf(mutant)) ?? {}
+    return { covering, killed: killed && isValid(killed) ? killed : undefined, survived: survived.filter(isValid) }
+  })
+
   const found = join(values.out, "found.jsonl")
+  const coverage = join(values.out, "coverage.jsonl")
+  /** The files whose tests have been seen, with their versions. */
+  const loaded = saved.sources === sources ? { ...saved.loaded } : {}
+  const save = () => {
+    mutants.forEach((mutant, id) => known.set(keyOf(mutant), results[id]))
+    const lines = readLines(coverage).map((line) => ({ ...line, version: versionOf(line.test) }))
+    writeFileSync(path, JSON.stringify({ sources, coverage: lines, loaded, mutants: Object.fromEntries(known) }))
+  }
+  const covered = saved.sources === sources
+    ? saved.coverage.filter(({ millis, test, version }) =>
+      versionOf(test) === version && (millis < 60_000 || Number(values.longest) < 60_000)
+    )
+    : []
+  const useful = new Set(
+    covered.flatMap(({ millis, places, test }) =>
+      places.length > 0 && millis <= Number(values.longest) ? [fileOf(test)] : []
+    )
+  )
+  /** Files whose tests are known to reach nothing need not be loaded. */
+  const idle = (path) => !useful.has(path) && saved.loaded?.[path] === versions[path]
+  const tests = allTests.filter((path) =>
+    (values.tests === undefined || values.tests.split(",").some((name) => path.includes(`/${name}.`))) && !idle(path)
+  )
+  writeFileSync(coverage, toLines(covered))
   writeFileSync(found, "")
-  const open = mutants.map((mutant, id) => ({ place: String(id), ...mutant, id }))
-  const lines = () =>
-    open.flatMap(({ id }) => {
-      const { killed, survived } = results.get(mutants[id])
-      return [
-        ...killed ? [{ id, test: killed[0], how: "killed" }] : [],
-        ...survived.map(([test]) => ({ id, test, how: "survived" }))
-      ]
-    })
-  const count = () => [...results.values()].filter(({ killed }) => killed).length
-  say(`${area.name}: ${mutants.length} mutants, ${count()} known as killed`)
-  const investigated = async (longest) => {
-    const work = { mutants: open, programs, tests, found, workers: Number(values.workers), limit: 3000, longest }
-    writeFileSync(join(values.out, "work.json"), JSON.stringify(work))
+  const ids = new Map(mutants.map((mutant, id) => [mutant, id]))
+  const open = wanted.filter((mutant) => !isEquivalent(mutant)).map((mutant) => ids.get(mutant))
+  const alive = () => open.filter((id) => results[id].killed === undefined)
+  const workers = Math.min(Number(values.workers), alive().length)
+  const work = {
+    mutants,
+    open: alive(),
+    programs,
+    tests,
+    out: values.out,
+    limit: 1000,
+    longest: Number(values.longest)
+  }
+  writeFileSync(join(values.out, "work.json"), JSON.stringify(work))
+  writeFileSync(
+    found,
+    toLines(work.open.flatMap((id) => results[id].survived.map(([test]) => ({ how: "survived", id, test }))))
+  )
+  const startedAt = Date.now()
+  say(`${area.name}: ${wanted.length} mutants, ${alive().length} to run`)
+
+  let [readTo, saidAt] = [readLines(found).length, Date.now()]
+  const decided = new Set()
+  const collect = () => {
+    const lines = readLines(found)
+    for (const { covering, how, id, survived, test } of lines.slice(readTo)) {
+      const entry = test === undefined ? undefined : [test, versionOf(test)]
+      if (how === "began") { for (const path of tests) loaded[path] = versions[path] }
+      if (how === "killed" || how === "undecided") decided.add(id)
+      if (how === "killed") results[id].killed = entry
+      else if (how === "undecided") {
+        results[id].covering = covering
+        results[id].survived.push(...survived.map((test) => [test, versionOf(test)]))
+      } else if (how === "unrepeatable" || how === "disturbed") say(`  ${how}: ${test}`)
+    }
+    readTo = lines.length
+    if (Date.now() - saidAt < 20_000) return
+    saidAt = Date.now()
+    const survivors = [...decided].filter((id) => results[id].killed === undefined).length
+    say(`  ${decided.size} of ${work.open.length}, of which ${survivors} survive`)
+    save()
+  }
+  const watch = setInterval(collect, 2000)
+  /** What a worker began last is decided when the worker ends before it: the mutant ended the worker. */
+  const conclude = (worker) => {
+    const lines = readLines(found)
+    const last = new Map()
+    for (const line of lines) if (line.how === "begun") last.set(line.id, line.test)
+    const stuck = lines.filter(({ how, id }) => how === "stuck" && !decided.has(id))
+    for (const { id } of stuck) {
+      const line = { how: "killed", id, test: last.get(id), worker }
+      writeFileSync(found, JSON.stringify(line) + "\n", { flag: "a" })
+    }
+    const disturbed = lines.filter(({ how, id }) => how === "disturbed" && !decided.has(id))
+    for (const { id, test } of disturbed) {
+      writeFileSync(found, JSON.stringify({ how: "survived", id, test, worker }) + "\n", { flag: "a" })
+    }
+    collect()
+  }
+  await Promise.all(Array.from({ length: workers }, async (_, worker) => {
     let idle = 0
     for (;;) {
-      writeFileSync(found, lines().map((line) => `${JSON.stringify(line)}\n`).join(""))
-      const before = lines().length
-      const { output, wasIdle } = await run(join(root, "scripts/mutants/vitest.config.mjs"))
-      const begun = new Map()
-      const now = read(found).split("\n").filter((line) => line !== "").slice(before).map((line) => JSON.parse(line))
-      for (const { how, id, test } of now) {
-        const result = results.get(mutants[id])
-        const entry = [test, versions[fileOf(test)]]
-        if (how === "begun") begun.set(`${id} ${test}`, [id, entry])
-        else if (how !== "timeout") begun.delete(`${id} ${test}`)
-        if (how === "killed") result.killed = entry
-        else if (how === "survived") result.survived.push(entry)
-        else if (how === "unrepeatable" || how === "disturbed") say(`  ${how}: ${test}`)
-      }
-      for (const [id, entry] of begun.values()) results.get(mutants[id]).killed = entry
-      save()
-      writeFileSync(join(values.out, `${area.name}.log`), output)
-      if (begun.size === 0 && !wasIdle) return
-      if (begun.size === 0 && ++idle === 3) throw new Error("the tests do not begin: is the machine too busy?")
-      say(
-        begun.size > 0
-          ? `  goes on after a mutant that does not end: ${count()} killed`
-          : "  nothing happened for three minutes: begins again"
-      )
+      const before = readLines(found).length
+      const output = await run(worker, workers)
+      conclude(worker)
+      writeFileSync(join(values.out, `${area.name}-${worker}.log`), output)
+      if (readLines(found).some((line) => line.how === "finished" && line.worker === worker)) return
+      if (Date.now() > endsAt) return
+      idle = readLines(found).length === before ? idle + 1 : 0
+      if (idle === 3) throw new Error(`the tests do not begin: ${output}`)
     }
-  }
-  for (const longest of new Set([Number(values.quick), Number(values.longest)])) await investigated(longest)
-  const survivors = mutants.filter((mutant) => !results.get(mutant).killed)
-  const equivalent = wanted.length - wanted.filter((mutant) => reasonOf(mutant) === undefined).length
-  for (const { file, line, what } of survivors) say(`  ${file}:${line}  ${what}`)
+  }))
+  clearInterval(watch)
+  collect()
+  save()
+  const isDone = (id) => results[id].killed !== undefined || results[id].covering !== undefined
+  const survivors = open.filter((id) => results[id].killed === undefined && results[id].covering > 0)
+  const reached = open.filter((id) => results[id].killed !== undefined || results[id].covering > 0)
+  for (const id of survivors) say(`  ${mutants[id].file}:${mutants[id].line}  ${mutants[id].what}`)
   const seconds = Math.round((Date.now() - startedAt) / 1000)
-  say(`${area.name}: ${count()} of ${mutants.length} killed, ${equivalent} equivalent, ${seconds} s`)
-  return { area: area.name, mutants: mutants.length, killed: count(), equivalent, results, all: mutants }
+  const killed = reached.length - survivors.length
+  const equivalent = wanted.length - open.length
+  const left = open.filter((id) => !isDone(id)).length
+  say(
+    `${area.name}: ${wanted.length} mutants, ${killed} killed, ${equivalent} equivalent, ${survivors.length} survive, ` +
+      `${open.length - reached.length - left} in code that no test runs, ${left} not run yet, ${seconds} s`
+  )
+  return {
+    area: area.name,
+    mutants: wanted.length,
+    killed,
+    equivalent,
+    uncovered: open.length - reached.length - left,
+    left,
+    all: open.filter(isDone).map((id) => ({ ...mutants[id], ...results[id] }))
+  }
 }
 
 const chosen = areas.filter(({ name }) => values.area === undefined || values.area.split(",").includes(name))
@@ -158,6 +232,7 @@ for (const area of chosen) reports.push(await investigate(area))
 const report = join(values.out, "report.html")
 writeFileSync(report, page(reports))
 say(`the report: ${report}`)
+if (values.write) writeScores(reports, Number(values.longest))
 if (values.json) {
   const counts = reports.map(({ area, equivalent, killed, mutants }) => ({ area, mutants, killed, equivalent }))
   console.log(JSON.stringify({ areas: counts }))

@@ -26,7 +26,8 @@ const slow = [
   "streamSimulation",
   "simulation",
   "redisSimulation",
-  "exploration"
+  "exploration",
+  "streamExploration"
 ]
 
 const rank = (name) => fast.includes(name) ? fast.indexOf(name) - fast.length : slow.indexOf(name) + 1

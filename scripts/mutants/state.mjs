@@ -1,31 +1,45 @@
-// What is under test in a process that runs mutants: shared by the runner, the Lua machine and the mutated modules.
+// What is under test in a process that runs mutants: shared by the campaign, the Lua machine and the mutated modules.
 import { readFileSync } from "node:fs"
 
-/** What to run, as main.mjs wrote it. */
+/** What to run, as mutants.mjs wrote it. */
 export const work = JSON.parse(readFileSync(process.env.MUTANTS_WORK, "utf8"))
+
+export const cpuMillis = () => {
+  const { system, user } = process.cpuUsage()
+  return (system + user) / 1000
+}
+
+/** The tests of all files that are loaded. */
+export const tests = globalThis.__mutantTests ??= []
 
 const state = globalThis.__mutation ??= {
   /** The mutant that runs; undefined for the original. */
   active: undefined,
   /** The places that the original has reached; undefined if nobody counts them. */
   reached: undefined,
-  /** The CPU time after which a mutant counts as one that never ends. */
+  /** The CPU time after which the active mutant counts as one that never ends. */
   deadline: Infinity,
-  /** Whether it has computed for so long: a loop that never waits stops all timers. */
-  isOverdue: () => {
-    const { system, user } = process.cpuUsage()
-    return (system + user) / 1000 > state.deadline
+  activate: (mutant, millis) => {
+    state.active = mutant
+    state.deadline = mutant === undefined ? Infinity : cpuMillis() + millis
+    globalThis.__mutant = mutant?.id ?? -1
   },
-  /** Called if so. */
-  overdue: () => {},
   /** Ends the attempt: the mutant loops in a script. */
   fail: () => {}
 }
 
-/** Called at each mutated place of a TypeScript module. */
-globalThis.__mutant = (id) => {
-  state.reached?.add(String(id))
-  return state.active?.id === id
+/** The active mutant; no mutant is below zero. */
+globalThis.__mutant ??= -1
+
+/** Called by the original at each place that has mutants. */
+globalThis.__reached ??= (id) => {
+  if (state.reached !== undefined) state.reached.add(work.mutants[id].place)
+}
+
+let hits = 0
+/** Called by the active mutant at its place: a loop that never waits stops all timers. */
+globalThis.__hit ??= () => {
+  if ((++hits & 1023) === 0 && cpuMillis() > state.deadline) throw new Error("The mutant loops")
 }
 
 export const mutation = state

@@ -87,13 +87,14 @@ const render = (code, see) => {
       at = child.end
     }
     text += code.slice(at, node.end)
-    const switches = inFunction
-      ? alternatives(node, parent, key, code).flatMap((by) => {
-        const id = see(node, by)
-        return id === undefined ? [] : [`__mutant(${id}) ? (${by}) : `]
-      })
+    const ids = inFunction
+      ? alternatives(node, parent, key, code).map((by, index) => [see(node, by, index), by])
+        .filter(([id]) => id !== undefined)
       : []
-    if (switches.length > 0) text = `(${switches.join("")}(${text}))`
+    if (ids.length > 0) {
+      const switches = ids.map(([id, by]) => `__mutant === ${id} ? (__hit(), (${by})) : `).join("")
+      text = `(__mutant < 0 && __reached(${ids[0][0]}), ${switches}(${text}))`
+    }
     // A line that begins with a parenthesis would go on with the line before it
     return node.type === "ExpressionStatement" && text.startsWith("(") ? `void ${text}` : text
   }
@@ -109,7 +110,9 @@ export const typescriptMutants = (folder, area, keep = () => true) => {
     const file = shown(path)
     const names = new Map()
     let ordinal = 0
-    render(code, ({ end, start }, by) => {
+    let place = 0
+    render(code, ({ end, start }, by, index) => {
+      if (index === 0) place = ordinal
       const changed = `${lineAt(code, start)} -> ${
         lineAt(code.slice(0, start) + by.replaceAll("\n", " ") + code.slice(end), start)
       }`
@@ -121,6 +124,7 @@ export const typescriptMutants = (folder, area, keep = () => true) => {
         what: count === 1 ? changed : `${changed} #${count}`,
         line: code.slice(0, start).split("\n").length,
         hash: hash(code),
+        place: `${file}#${place}`,
         ordinal: ordinal++
       })
       return undefined

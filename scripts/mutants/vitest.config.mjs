@@ -7,15 +7,15 @@ import { mutated } from "./typescriptMutants.mjs"
 
 const here = (name) => join(import.meta.dirname, name)
 const original = createRequire(join(root, "packages/redis/package.json")).resolve("@effect/vitest")
-const order = new Map(work.tests.map((path, index) => [join(root, path), index]))
+const campaign = here("campaign.test.mjs")
 
-/** Fast files first: a mutant that they kill does not run in the slow ones. */
+/** The mutants begin when all tests are loaded. */
 class InOrder {
   shard(files) {
     return files
   }
   sort(files) {
-    return [...files].sort((a, b) => order.get(a.moduleId) - order.get(b.moduleId))
+    return [...files].sort((a, b) => Number(a.moduleId === campaign) - Number(b.moduleId === campaign))
   }
 }
 
@@ -34,15 +34,14 @@ export default defineConfig({
     ]
   },
   test: {
-    include: work.tests,
+    include: [...work.tests, "scripts/mutants/campaign.test.mjs"],
     runner: here("runner.mjs"),
     setupFiles: [here("setup.mjs")],
     // It knows nothing of mutants: it would bring back modules of an earlier run, without those of this one
     fsModuleCache: false,
     pool: "forks",
     isolate: false,
-    fileParallelism: work.workers > 1,
-    maxWorkers: work.workers,
+    maxWorkers: 1,
     testTimeout: 0,
     hookTimeout: 600_000,
     teardownTimeout: 1000,

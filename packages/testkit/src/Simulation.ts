@@ -473,6 +473,8 @@ export interface Plan<E> extends Omit<Options<E>, "seed" | "faults" | "enabled" 
 export interface Explored {
   /** The number of schedules that were run. */
   readonly schedules: number
+  /** The number of schedules that were skipped, also among `branches`: a kill with the outcome of one that was run. */
+  readonly skipped: number
   /** The number of different histories. */
   readonly states: number
   /** The number of schedules that ended in a violation. */
@@ -519,7 +521,8 @@ const explorable = <E>(plan: Plan<E>) => {
  * **Gotchas**
  *
  * Schedules that lead to the same state are all run, because the state of a process is in its fibers, which cannot be
- * compared.
+ * compared. Only a kill with the same outcome as the kill before it is skipped: nothing was sent, run or noted between the
+ * two, and the next process starts at the same instant.
  *
  * **Example** (A check before a wait)
  *

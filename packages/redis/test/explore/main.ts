@@ -5,13 +5,16 @@
  *     pnpm explore --scope two --deviations 3
  *     pnpm explore --scope two --schedule "4 c1 request lost, 9 c2 killed"
  *
- * What was explored is kept in a folder, so that an exploration that was ended goes on where it was. `--fresh` begins again.
+ * What was explored is kept in a folder, so that an exploration that was ended goes on where it was, as long as the code
+ * is the same. `--fresh` begins again.
  */
 import { Simulation } from "@effect-simba/testkit"
 import { Effect } from "effect"
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { createHash } from "node:crypto"
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { availableParallelism, tmpdir } from "node:os"
 import { join } from "node:path"
+import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
 import { Worker } from "node:worker_threads"
 import { scopes } from "./scopes.ts"
@@ -59,6 +62,18 @@ const replay = async (name: string, schedule: string) => {
   save(name, result)
 }
 
+/** What was explored of other code is of no use. */
+const version = () => {
+  const packages = fileURLToPath(new URL("../../../", import.meta.url))
+  const hash = createHash("sha256")
+  for (const folder of ["core/src", "redis/src", "testkit/src", "fake-redis/src", "redis/test/explore"]) {
+    for (const name of readdirSync(join(packages, folder), { recursive: true, encoding: "utf8" }).sort()) {
+      if (/\.(ts|lua)$/.test(name)) hash.update(readFileSync(join(packages, folder, name)))
+    }
+  }
+  return hash.digest("base64url").slice(0, 8)
+}
+
 /** The parts of a scope that are done, by the deviation that they begin with. */
 const load = (path: string): Map<string, Found> => {
   if (values.fresh) return new Map()
@@ -70,11 +85,12 @@ const load = (path: string): Map<string, Found> => {
 }
 
 const startedAt = performance.now()
+const code = version()
 const total = { schedules: 0, states: 0, violations: 0 }
 
 const explore = async (name: string, workers: ReadonlyArray<Worker>) => {
   const { plan, what } = scopes[name]!
-  const path = join(values.out, `${name}-${deviations}.json`)
+  const path = join(values.out, `${name}-${deviations}-${code}.json`)
   const begunAt = performance.now()
   const root = await Effect.runPromise(Simulation.explore(plan, { deviations: 0, all: true }))
   const done = load(path)
@@ -107,13 +123,17 @@ const explore = async (name: string, workers: ReadonlyArray<Worker>) => {
   ))
   if (deviations > 0) writeFileSync(path, JSON.stringify([...done]))
   const parts = [root, ...(deviations === 0 ? [] : branches.map((within) => done.get(within)!))]
-  const sum = (of: "schedules" | "states" | "violations") => parts.reduce((all, part) => all + part[of], 0)
+  const sum = (of: "schedules" | "skipped" | "states" | "violations") => parts.reduce((all, part) => all + part[of], 0)
   const [schedules, states, violations] = [sum("schedules"), sum("states"), sum("violations")]
   total.schedules += schedules
   total.states += states
   total.violations += violations
   const seconds = ((performance.now() - begunAt) / 1000).toFixed(1)
-  say(`${name} (${what}): ${schedules} schedules, ${states} histories, ${violations} violations, ${seconds} s`)
+  const skipped = deviations === 0 ? 0 : sum("skipped")
+  say(
+    `${name} (${what}): ${schedules} schedules, ${skipped} skipped, ${states} histories, ` +
+      `${violations} violations, ${seconds} s`
+  )
   const failures = [...done.values()].flatMap(({ first }) => first === undefined ? [] : [first])
   const shortest = failures.sort(([a], [b]) => a.split(",").length - b.split(",").length)[0]
   if (shortest === undefined) return

@@ -95,7 +95,7 @@ export const scopes: Readonly<Record<string, Scope>> = {
         Checker.rules.workNeverOverlaps,
         Checker.rules.everybodyIsServed
       ],
-      vary: { losses: false, interruptions: false, setAside: [] }
+      vary: { losses: false, cuts: false, interruptions: false, setAside: [] }
     })
   },
   within: {
@@ -153,7 +153,7 @@ export const scopes: Readonly<Record<string, Scope>> = {
           name: "job",
           schedule: Leadership.every("200 millis"),
           run: Effect.sync(() => client.note("ran"))
-        }]).pipe(Effect.scoped, Effect.timeout("500 millis"))
+        }]).pipe(Effect.scoped, Effect.timeout("250 millis"))
       ),
       { vary: { losses: false, cuts: false, interruptions: false } }
     )

@@ -1,4 +1,7 @@
-/** The programs of data streams: two consumers, and a producer beside the first. They are over when all is processed. */
+/**
+ * The programs of data streams: two consumers, and a producer beside the first. They begin when one data stream was
+ * processed, and are over when all is.
+ */
 import { StreamClient } from "@effect-simba/core/streams"
 import * as RedisTopology from "@effect-simba/redis/RedisTopology"
 import { RedisStreams } from "@effect-simba/redis/streams"
@@ -48,64 +51,78 @@ const insist = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
 
 const checkpointOf = (stream: string) => Effect.map(send("GET", StreamKeys.checkpoint(stream as never)), String)
 
-/** A round of messages: the first begins with `n`. */
-const produce = (client: Client, { messages }: Settings, stream: string, n: number) =>
-  Effect.gen(function*() {
-    const last = n + messages - 1
+const write = (stream: string, n: number, last: number) =>
+  insist(Effect.catchIf(
+    send("XADD", stream, `${n}-0`, "n", String(n), ...(n === last ? ["end", "true"] : [])),
+    // A former process, or a request whose reply was lost, has written it
+    (error) => String(error.cause).includes("equal or smaller"),
+    () => Effect.void
+  ))
+
+/** Writes the messages from `first` to `last`, which ends the data stream. */
+const writeAll = (client: Client, stream: string, first: number, last: number) =>
+  Effect.suspend(() => {
     client.note("expects", { resource: stream, message: `${last}-0` })
-    for (let i = n; i <= last; i++) {
-      const fields = i === last ? ["n", String(i), "end", "true"] : ["n", String(i)]
-      yield* insist(Effect.catchIf(
-        send("XADD", stream, `${i}-0`, ...fields),
-        // A former process, or a request whose reply was lost, has written it
-        (error) => String(error.cause).includes("equal or smaller"),
-        () => Effect.void
-      ))
-      if (i > n) continue
-      yield* insist(StreamClient.announce(stream, {}))
-      client.note("announced", { resource: stream })
-    }
+    const numbers = Array.from({ length: last - first + 1 }, (_, i) => first + i)
+    return Effect.forEach(numbers, (n) => write(stream, n, last), { discard: true })
   })
+
+const announce = (client: Client, stream: string) =>
+  Effect.andThen(
+    insist(StreamClient.announce(stream, {})),
+    Effect.sync(() => client.note("announced", { resource: stream }))
+  )
+
+const until = (stream: string, id: string) =>
+  insist(checkpointOf(stream)).pipe(
+    Effect.repeat({ until: (checkpoint) => checkpoint.startsWith(`${id}@`), schedule: Schedule.spaced("200 millis") })
+  )
+
+/** A data stream that is processed before the exploration begins, so that all scripts of its way are loaded. */
+const warmUp = (client: Client) =>
+  client.generation > 1
+    ? Effect.void
+    : Effect.andThen(writeAll(client, "s0", 1, 1), Effect.andThen(announce(client, "s0"), until("s0", "1-0")))
 
 /** What is announced once more after its end, by a producer that was killed, is over when its data stream is deleted. */
 const remove = ({ phase }: Client, streams: ReadonlyArray<string>, last: string) =>
   Effect.gen(function*() {
     yield* Effect.repeat(Effect.sleep("500 millis"), { until: () => phase() === "liveness" })
     for (const stream of streams) {
-      yield* insist(checkpointOf(stream)).pipe(
-        Effect.repeat({ until: (checkpoint) => checkpoint.startsWith(last), schedule: Schedule.spaced("500 millis") })
-      )
+      yield* until(stream, last)
       yield* insist(send("DEL", stream))
     }
   })
 
-const consume = (client: Client, settings: Settings, stays: number) => {
+const consume = (client: Client, settings: Settings, stays: Effect.Effect<void>) => {
   const { capacity } = settings
   client.note("joined", { consumer: `simba-consumer-${client.name}.1`, capacity })
   const retry = Schedule.spaced("100 millis")
   return Effect.raceFirst(
     StreamClient.run(handler(client, settings), { retry, onError: () => Effect.void }),
-    Effect.andThen(Effect.sleep(Duration.millis(stays)), Effect.sync(() => client.note("left")))
+    Effect.andThen(stays, Effect.sync(() => client.note("left")))
   )
 }
+
+const vary = { delays: [], losses: false, cuts: false, interruptions: false, setAside: [] } as const
+
+type Work = (client: Client) => Effect.Effect<void, never, StreamClient.StreamClient | Redis>
 
 interface Part {
   readonly streams: ReadonlyArray<readonly [name: string, ailment: Ailment]>
   readonly settings?: Partial<Settings>
-  /** What the producer does. */
-  readonly produce: (
-    client: Client,
-    settings: Settings
-  ) => Effect.Effect<void, never, StreamClient.StreamClient | Redis>
-  /** When the second consumer comes, and how long it stays. Milliseconds. */
+  /** What the producer does before the exploration begins, after the warm-up. */
+  readonly before: Work
+  /** What it does then. */
+  readonly produce: Work
+  /** When the second consumer comes, and how long it stays in the exploration. Milliseconds. */
   readonly second: readonly [comes: number, stays: number]
   /** The last message of each data stream. */
   readonly last: string
-  readonly vary: Simulation.Plan<never>["vary"]
 }
 
-const plan = ({ last, produce, second: [comes, stays], streams, vary, ...part }: Part): Simulation.Plan<never> => {
-  const own: Settings = { ...settings, ...part.settings, streams: new Map(streams) }
+const plan = ({ before, last, produce, second: [comes, stays], streams, ...part }: Part): Simulation.Plan<never> => {
+  const own: Settings = { ...settings, ...part.settings, streams: new Map([["s0", "none"], ...streams]) }
   const { faults: _faults, program: _program, seed: _seed, ...rest } = planOf("explored", {
     losses: false,
     mild: false,
@@ -115,63 +132,69 @@ const plan = ({ last, produce, second: [comes, stays], streams, vary, ...part }:
     ...rest,
     clients: 2,
     program: (client) => {
-      const consumer = Effect.sleep(Duration.millis(client.index === 0 ? 0 : comes)).pipe(
-        Effect.andThen(consume(client, own, client.index === 0 ? Infinity : stays))
+      const producer = Effect.gen(function*() {
+        yield* warmUp(client)
+        yield* before(client)
+        yield* client.ready
+        yield* produce(client)
+        yield* remove(client, streams.map(([stream]) => stream), last)
+      })
+      const leaves = Effect.andThen(client.ready, Effect.sleep(Duration.millis(stays)))
+      const second = Effect.andThen(
+        client.generation > 1 ? Effect.void : Effect.sleep(Duration.millis(comes)),
+        consume(client, own, leaves)
       )
-      const producer = Effect.andThen(produce(client, own), remove(client, streams.map(([stream]) => stream), last))
-      return Effect.andThen(
-        client.ready,
-        client.index === 0
-          ? Effect.all([producer, consumer], { concurrency: "unbounded", discard: true })
-          : Effect.asVoid(consumer)
-      ).pipe(
-        Effect.provide(Layer.provideMerge(
-          StreamClient.layer({ ...optionsOf(client, own, 1), processName: `${client.name}.1` }),
-          RedisStreams.layerStore
-        )),
-        Effect.provideService(RedisTopology.RedisTopology, { _tag: "Single", serverChecks: false }),
-        Effect.orDie
-      )
+      return (client.index === 0
+        ? Effect.all([producer, consume(client, own, Effect.never)], { concurrency: "unbounded", discard: true })
+        : Effect.asVoid(second)).pipe(
+          Effect.provide(Layer.provideMerge(
+            StreamClient.layer({ ...optionsOf(client, own, 1), processName: `${client.name}.1` }),
+            RedisStreams.layerStore
+          )),
+          Effect.provideService(RedisTopology.RedisTopology, { _tag: "Single", serverChecks: false }),
+          Effect.orDie
+        )
     },
     duration: "6 seconds",
     calm: "100 millis",
     closing: "5 seconds",
     isOver: (view) =>
-      streams.every(([stream]) => view.read(StreamKeys.checkpoint(stream as never))?.startsWith(last) === true) &&
+      streams.every(([stream]) => view.read(StreamKeys.checkpoint(stream as never))?.startsWith(`${last}@`) === true) &&
       view.stream(StreamKeys.input(service as never))?.entries.length === 0,
     vary
   }
 }
-
-const vary = { delays: [], losses: false, cuts: false, interruptions: false, setAside: [] } as const
 
 export const streamScopes: Readonly<Record<string, Scope>> = {
   stream: {
     what: "two consumers of a data stream with three messages, one of which leaves, and an announcement after its end",
     plan: plan({
       streams: [["s1", "none"]],
-      produce: (client, settings) =>
+      before: (client) => writeAll(client, "s1", 1, 3),
+      produce: (client) =>
         Effect.gen(function*() {
-          yield* produce(client, settings, "s1", 1)
+          yield* announce(client, "s1")
           yield* Effect.sleep("100 millis")
-          yield* produce(client, settings, "s1", 4)
+          yield* writeAll(client, "s1", 4, 4)
+          yield* announce(client, "s1")
         }),
       second: [0, 20],
-      last: "6-0@",
-      vary
+      last: "4-0"
     })
   },
   buried: {
     what: "two consumers of a data stream that is buried, and revived when its handlers are cured",
     plan: plan({
       streams: [["s1", "curable"]],
-      produce: (client, settings) =>
+      settings: { maxFailures: 1 },
+      before: (client) => writeAll(client, "s1", 1, 2),
+      produce: (client) =>
         Effect.gen(function*() {
-          yield* produce(client, settings, "s1", 1)
+          yield* announce(client, "s1")
           // A former process of the producer that was killed may have revived it
           const letters = yield* insist(Effect.all([StreamClient.deadLetters(), checkpointOf("s1")])).pipe(
             Effect.repeat({
-              until: ([letters, checkpoint]) => letters.length > 0 || checkpoint.startsWith("3-0@"),
+              until: ([letters, checkpoint]) => letters.length > 0 || checkpoint.startsWith("2-0@"),
               schedule: Schedule.spaced("200 millis")
             }),
             Effect.map(([letters]) => letters)
@@ -180,20 +203,30 @@ export const streamScopes: Readonly<Record<string, Scope>> = {
           for (const { id } of letters.slice(0, 1)) yield* insist(StreamClient.redrive(id))
         }),
       second: [0, Infinity],
-      last: "3-0@",
-      vary
+      last: "2-0"
     })
   },
   rebalance: {
-    what: "a consumer of two data streams, and one that comes later and is handed one",
+    what: "a consumer of two data streams hands one to another that has none",
     plan: plan({
-      streams: [["s1", "slow"], ["s2", "slow"]],
+      streams: [["s1", "none"], ["s2", "none"]],
       settings: { balance: true },
-      produce: (client, settings) =>
-        Effect.all([produce(client, settings, "s1", 1), produce(client, settings, "s2", 1)], { discard: true }),
-      second: [50, Infinity],
-      last: "3-0@",
-      vary
+      // The members have not changed for almost as long as a hand-over waits for
+      before: (client) =>
+        client.generation > 1 ? Effect.void : Effect.gen(function*() {
+          for (const stream of ["s1", "s2"]) {
+            yield* write(stream, 1, 2)
+            yield* announce(client, stream)
+          }
+          yield* Effect.sleep("2500 millis")
+        }),
+      produce: (client) =>
+        Effect.gen(function*() {
+          yield* Effect.sleep("400 millis")
+          for (const stream of ["s1", "s2"]) yield* writeAll(client, stream, 2, 2)
+        }),
+      second: [300, Infinity],
+      last: "2-0"
     })
   }
 }

@@ -13,6 +13,7 @@ export interface Part {
 
 export interface Found {
   readonly schedules: number
+  readonly skipped: number
   readonly states: number
   readonly violations: number
   /** The first schedule that failed, with its violation. */
@@ -25,8 +26,9 @@ Error.stackTraceLimit = 0
 const explore = ({ deviations, scope, within }: Part): Effect.Effect<Found> =>
   Effect.map(
     Simulation.explore(scopes[scope]!.plan, { deviations, all: true, within }),
-    ({ first, schedules, states, violations }) => ({
+    ({ first, schedules, skipped, states, violations }) => ({
       schedules,
+      skipped: deviations > 1 ? skipped : 0,
       states,
       violations,
       first: first === undefined

@@ -13,7 +13,7 @@ export interface Deviations {
   readonly cuts: boolean
   /** How long a process may be paused when something arrives: data, or the time of a timer. */
   readonly pauses: ReadonlyArray<number>
-  /** Whether a process may be killed when something arrives. Its successor starts 100 ms later. */
+  /** Whether a process may be killed when something arrives. Its successor starts 50 to 150 ms later, at a multiple of 100 ms. */
   readonly kills: boolean
   /** Whether the work of `Client.interruptible` may be interrupted when something arrives at its process. */
   readonly interruptions: boolean
@@ -69,6 +69,8 @@ export class Choices {
   readonly open: Array<ReadonlyArray<string>> = []
   /** Whether there are points now. */
   isOpen = false
+  /** The number of choices after the last deviation that have the same outcome as an earlier one. */
+  skipped = 0
   private taken = 0
   /** The available choices, instead of the one that the schedule names. */
   private refused: ReadonlyArray<string> | undefined
@@ -81,6 +83,11 @@ export class Choices {
   /** The point at which `open` begins. */
   get from(): number {
     return this.count - this.open.length
+  }
+
+  /** Leaves out a choice with the same outcome as one at an earlier point. */
+  skip(): void {
+    if (this.isOpen && this.taken === this.schedule.length) this.skipped++
   }
 
   /** One of these, or nothing that goes wrong. */

@@ -1,12 +1,12 @@
 /** The points at which a run of an exploration may deviate from the one in which nothing goes wrong. */
 import type { Choices, Deviations } from "./choices.ts"
 import { faultActions } from "./faultActions.ts"
-import type { ProcessSlot } from "./process.ts"
+import type { Process, ProcessSlot } from "./process.ts"
 import type { Processes } from "./processes.ts"
 import type { RunState } from "./runState.ts"
 
-/** How much later the process after a killed one begins. */
-const restart = 100
+/** A multiple of 100 ms, so that two kills have the same outcome if nothing happens between them. */
+const restartAt = (time: number) => Math.ceil((time + 50) / 100) * 100
 
 const millisIn = (choice: string) => Number(/ (-?[\d.]+) ms$/.exec(choice)?.[1])
 
@@ -30,6 +30,7 @@ export const install = (
     ]
     const alternatives = { request: of("request"), reply: of("reply"), message: of("message") }
     return (what: "request" | "reply" | "message", args: ReadonlyArray<string>) => {
+      if (what === "request") slot.process.acts++
       const choice = choices.choose(alternatives[what])
       if (choice === undefined) return 0
       if (choice.includes(" cut ")) return "cut"
@@ -44,15 +45,32 @@ export const install = (
 
   for (const slot of slots) server.link(slot.name).fate = fateOf(slot)
 
+  /** The state at the last point of a kill, by process. */
+  const lastKills = new WeakMap<Process, string>()
+  /**
+   * A kill has the same outcome as the one before it if nothing happened between the two: the process has sent nothing,
+   * the server has run nothing, nothing was noted, and the next process starts at the same instant.
+   */
+  const isNewKill = ({ process }: ProcessSlot) => {
+    if (!choices.isOpen) return false
+    const now = `${process.acts} ${state.events.length} ${restartAt(world.now())}`
+    if (lastKills.get(process) === now) {
+      choices.skip()
+      return false
+    }
+    lastKills.set(process, now)
+    return true
+  }
+
   const arrived = (slot: ProcessSlot) => {
     const { interruptible } = slot.process
     const choice = choices.choose([
       ...pauses.map((millis) => `${slot.name} paused for ${millis} ms`),
-      ...(deviations.kills ? [`${slot.name} killed`] : []),
+      ...(deviations.kills && isNewKill(slot) ? [`${slot.name} killed`] : []),
       ...(deviations.interruptions ? [...interruptible.keys()].map((name) => `${slot.name} interrupts ${name}`) : [])
     ])
     if (choice === undefined) return
-    if (choice.endsWith(" killed")) return actions.kill(slot.index, restart)
+    if (choice.endsWith(" killed")) return actions.kill(slot.index, restartAt(world.now()) - world.now())
     const name = choice.split(" interrupts ")[1]
     if (name !== undefined) {
       state.fault("interrupt", slot.name, name)

@@ -1,7 +1,8 @@
 /**
+/**
  * Runs every schedule with a limited number of deviations, those with fewer first, each from the start by replaying its
- * deviations. No schedule is pruned: the state of a process is in its fibers, which cannot be compared, so two states
- * that look equal may have different futures.
+ * deviations. The state of a process is in its fibers, which cannot be compared, so two states that look equal may have
+ * different futures. Only a kill with the same outcome as an earlier one is skipped: a killed process has no state.
  */
 import { Choices, type Deviation, type Deviations } from "./choices.ts"
 import { format as formatEvent } from "./history.ts"
@@ -10,6 +11,8 @@ import type { Outcome, Setup } from "./setup.ts"
 export interface Explored {
   /** Runs. */
   readonly schedules: number
+  /** Schedules that were skipped, also among `branches`: a kill with the outcome of one that was run. */
+  readonly skipped: number
   /** Different histories among them. */
   readonly states: number
   /** Schedules that ended in a violation. */
@@ -58,7 +61,7 @@ export const explore = (
   run: (setup: Setup<never>) => Outcome
 ): Explored => {
   const histories = new Set<number>()
-  let [schedules, violations, isComplete] = [0, 0, true]
+  let [schedules, skipped, violations, isComplete] = [0, 0, 0, true]
   let first: Explored["first"]
 
   /** Where others may branch off, unless the run failed. */
@@ -67,6 +70,7 @@ export const explore = (
     const outcome = run({ ...setup, explored: { choices, deviations } })
     choices.check()
     schedules++
+    if (schedule === limits.within || schedule.length < limits.deviations) skipped += choices.skipped
     histories.add(digest(outcome))
     if (outcome.violations.length === 0) return { schedule, from: choices.from, open: choices.open }
     violations++
@@ -85,13 +89,13 @@ export const explore = (
     for (const branch of level) {
       for (const schedule of extensions(branch)) {
         const found = visit(schedule)
-        if (!isComplete) return { schedules, states: histories.size, violations, first, isComplete, branches }
+        if (!isComplete) return { schedules, skipped, states: histories.size, violations, first, isComplete, branches }
         if (found !== undefined && depth < limits.deviations) next.push(found)
       }
     }
     level = next
   }
-  return { schedules, states: histories.size, violations, first, isComplete, branches }
+  return { schedules, skipped, states: histories.size, violations, first, isComplete, branches }
 }
 
 /** One schedule again. */

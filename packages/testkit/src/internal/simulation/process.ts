@@ -49,6 +49,8 @@ export class Process implements Host {
   openTimers = 0
   /** How many of its fibers have not ended. */
   openFibers = 0
+  /** How often it has sent a request, or called a system outside. */
+  acts = 0
   private readonly world: World
   private readonly prng: Prng
   private readonly computations: Prng

@@ -147,6 +147,7 @@ export class Processes {
       },
       outside: (delay, act) =>
         Effect.callback((resume) => {
+          process.acts++
           state.after(delay, () => {
             const result = act(this.outside)
             state.after(delay, () => process.deliver(() => resume(Effect.succeed(result))))

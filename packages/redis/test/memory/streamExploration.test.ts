@@ -1,0 +1,19 @@
+import { Simulation } from "@effect-simba/testkit"
+import { afterAll, assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { streamScopes } from "../explore/streamScopes.ts"
+
+// Errors are values here, made by the thousand
+const { stackTraceLimit } = Error
+Error.stackTraceLimit = 0
+afterAll(() => void (Error.stackTraceLimit = stackTraceLimit))
+
+describe("Every schedule of data streams with two deviations", () => {
+  for (const [name, { plan, what }] of Object.entries(streamScopes)) {
+    it.effect(`${name}: ${what}`, () =>
+      Effect.map(Simulation.explore(plan, { deviations: 2 }), (explored) => {
+        assert.isUndefined(explored.first, explored.first && Simulation.report(explored.first))
+        assert.isTrue(explored.isComplete)
+      }), { tags: ["long"] })
+  }
+})

@@ -1,0 +1,209 @@
+// The rules of the protocol, and how each is broken: one text of one file by another. `plan` has the seeds, `scopes` are
+// explored with two deviations, and `tests` are those of the module.
+const core = "packages/core/src/internal"
+const mutexLua = "packages/redis/src/internal/mutex/lua/include"
+const streamLua = "packages/redis/src/streams/internal/lua"
+const unit = (folder, ...names) => names.map((name) => `packages/core/test/${folder}/${name}.test.ts`)
+const memory = (...names) => names.map((name) => `packages/redis/test/memory/${name}.test.ts`)
+
+const mutexScopes = ["clocks", "paused", "two", "long", "three", "forced", "within"]
+const mutex = (rule, file, from, to, tests) => ({ rule, file, from, to, tests, plan: "mutex", scopes: mutexScopes })
+const streamScopes = ["stream", "buried", "rebalance"]
+const streams = (rule, file, from, to, tests) => ({
+  rule,
+  file: `${streamLua}/${file}`,
+  from,
+  to,
+  tests: memory(...tests),
+  plan: "streams",
+  scopes: streamScopes
+})
+
+const grant = `${core}/mutex/grantMessage.ts`
+const grantTests = unit("mutex", "grantByMessage", "fleetQueueEntry")
+
+export const rules = [
+  mutex(
+    "H5, order: a grant whose token is not larger is void",
+    grant,
+    "stamp === undefined || grant.token <= stamp.token",
+    "stamp === undefined",
+    grantTests
+  ),
+  mutex(
+    "H5: a grant from before the server's clock was set back is void",
+    grant,
+    "  if (after < 0) return undefined\n",
+    "",
+    grantTests
+  ),
+  mutex(
+    "H5: the age of a grant counts from the request before it",
+    grant,
+    "Math.min(sent.monotonic + after, now.monotonic)",
+    "now.monotonic",
+    grantTests
+  ),
+  mutex(
+    "H5: margin of a grant",
+    grant,
+    "grant.millis - marginMillis(after + grant.millis)",
+    "grant.millis",
+    grantTests
+  ),
+  mutex(
+    "H5: half of the period must be left",
+    grant,
+    "lease.left(now) < grant.millis / 2 ? undefined : lease",
+    "lease",
+    grantTests
+  ),
+  mutex(
+    "H5: a grant that comes after a gap is a hint",
+    `${core}/mutex/placePlan.ts`,
+    "if (place.heard === undefined || (place.heard._tag === \"YourTurn\" && wakeUp._tag === \"YourTurn\")) place.heard = wakeUp",
+    "place.heard = wakeUp",
+    unit("mutex", "placePlan", "fleetQueueEntry")
+  ),
+  mutex(
+    "H5: a grant of a confirm period is confirmed before its work",
+    `${core}/mutex/localQueue.ts`,
+    "if (lease.isUnconfirmed) this.layer.leases.confirm(lease)",
+    "",
+    unit("mutex", "grantByMessage", "freshLease")
+  ),
+  mutex(
+    "H5: only a waiter that queued within a confirm period is fresh",
+    `${mutexLua}/handOver.lua`,
+    "return age >= 0 and age <= confirm * 1000",
+    "return true",
+    memory("mutexScripts", "mutexStore")
+  ),
+  mutex(
+    "L1: margin of the local deadline",
+    `${core}/optionChecks.ts`,
+    "Math.max(100, leaseMillis * 0.05)",
+    "0",
+    unit("mutex", "withLock", "heldLease", "leaseOptions")
+  ),
+  mutex(
+    "L1: a renewal counts from before its request",
+    `${core}/lease/leaseRenewer.ts`,
+    "lease.extend(sent)",
+    "lease.extend(now)",
+    [...unit("lease", "leaseRenewer"), ...unit("mutex", "heldLease", "withLock")]
+  ),
+  mutex(
+    "L1: the wall clock counts too",
+    `${core}/lease/trackedLease.ts`,
+    "const wall = this.wallDeadline - now.wall",
+    "const wall = monotonic",
+    [...unit("lease", "leaseRenewer", "endedLease"), ...unit("mutex", "heldLease", "withLock", "release")]
+  ),
+  mutex(
+    "L2: a failed renewal is tried again",
+    `${core}/lease/leaseRenewer.ts`,
+    "if (lease.isOpen()) retryAfter(lease, now, delays[i]!)",
+    "",
+    [...unit("lease", "leaseRenewer"), ...unit("mutex", "heldLease", "withLock")]
+  ),
+  mutex(
+    "L3: a loss interrupts protected work",
+    `${core}/mutex/heldLease.ts`,
+    "this.works?.forEach((work) => isolate(work, () => work.interruptUnsafe()))",
+    "",
+    unit("mutex", "heldLease", "withLock")
+  ),
+  mutex(
+    "L4: a release waits for the end of the work",
+    `${core}/mutex/heldLeases.ts`,
+    "return works === undefined ? giveBack(lease) : Effect.andThen(works, giveBack(lease))",
+    "return giveBack(lease)",
+    unit("mutex", "release", "withLock", "heldLease")
+  ),
+  mutex(
+    "L5: the guard decides when a lease is renewed",
+    `${core}/lease/trackedLease.ts`,
+    "this.nextRenewal = Math.ceil(this.renewed.monotonic + Math.min(this.terms.renewAfter, pace))",
+    "",
+    [...unit("lease", "leaseRenewer"), ...unit("mutex", "mutexSchedule", "heldLease")]
+  ),
+  mutex(
+    "L6: leases that are due share a request",
+    `${core}/mutex/heldLeases.ts`,
+    "batchSize: 500",
+    "batchSize: 1",
+    [...unit("lease", "leaseRenewer"), ...unit("mutex", "heldLease", "withLock")]
+  ),
+  streams("an ended data stream is marked", "markDone.lua", "if committed and endedBy ~= entry then", "if false then", [
+    "streamStore",
+    "streamForeignWrites"
+  ]),
+  streams(
+    "a data stream is not buried before its failures are too many",
+    "takeLeases.lua",
+    "if not again and count >= tonumber(maxFailures) and age >= tonumber(period) then",
+    "if not again and count > 0 then",
+    ["streamStore", "streamForeignWrites"]
+  ),
+  streams(
+    "a data stream is buried when its failures are too many",
+    "takeLeases.lua",
+    "if not again and count >= tonumber(maxFailures) and age >= tonumber(period) then",
+    "if false then",
+    ["streamStore", "streamForeignWrites"]
+  ),
+  streams("a lease that ran out counts as a failure", "takeLeases.lua", "    count = count + 1\n", "", [
+    "streamStore",
+    "streamForeignWrites"
+  ]),
+  streams(
+    "take: another's data stream lease",
+    "takeLeases.lua",
+    "  if streamOwner and not token then\n    return occupied(streamLease, streamOwner)\n  elseif",
+    "  if",
+    ["streamStore", "streamForeignWrites"]
+  ),
+  streams(
+    "take: another's entry lease",
+    "takeLeases.lua",
+    "  elseif entryOwner and entryOwner ~= value and\n    (streamOwner or not isLapsing(entryLease, entryOwner)) then\n    return occupied(entryLease, entryOwner)\n",
+    "",
+    ["streamStore", "streamForeignWrites"]
+  ),
+  ...["markDone", "yieldLeases", "handOverLeases", "recordFailures", "deadLetterAnnouncements"].map((script) =>
+    streams(
+      `${script}: a stale owner is refused`,
+      `${script}.lua`,
+      "--- @include include/heldLeases.lua",
+      {
+        inline: "include/heldLeases.lua",
+        from:
+          "if redis.call('GET', entryLease) == value and redis.call('GET', streamLease) == value .. '@@' .. token then",
+        to: "if true then"
+      },
+      ["streamStore", "streamForeignWrites"]
+    )
+  ),
+  streams(
+    "commitCheckpoints: a stale owner is refused",
+    "include/moveCheckpoint.lua",
+    "  if redis.call('GET', streamLease) ~= held then\n    return 'NotOwner'\n  end\n",
+    "",
+    ["streamStore", "streamForeignWrites", "streamMessages"]
+  ),
+  streams(
+    "deadLetterMessage: a stale owner is refused",
+    "deadLetterMessage.lua",
+    "if redis.call('GET', streamLease) ~= held then",
+    "if false then",
+    ["streamStore", "streamForeignWrites"]
+  ),
+  streams(
+    "renewLeases: a stale owner is refused",
+    "renewLeases.lua",
+    "if entryIsMine and streamIsMine then",
+    "if entryOwner or streamOwner then",
+    ["streamStore", "streamForeignWrites"]
+  )
+]
