@@ -12,11 +12,15 @@ const text = (file: string) => readFileSync(new URL(file, docs), "utf8")
 
 type AnyMetric = Metric.Metric<number, unknown>
 
-const metrics = [MutexMetrics, StreamMetrics, IoRedis.connectionsDown].flatMap((module) =>
-  Object.values(module).flatMap((value): ReadonlyArray<AnyMetric> =>
-    Metric.isMetric(value) ? [value as AnyMetric] : Object.values(value as Record<string, AnyMetric>)
-  )
-)
+/** Exports are metrics, or records of them. */
+const metricsIn = (value: unknown): ReadonlyArray<AnyMetric> =>
+  Metric.isMetric(value)
+    ? [value as AnyMetric]
+    : typeof value === "object" && value !== null
+    ? Object.values(value).flatMap(metricsIn)
+    : []
+
+const metrics = metricsIn([{ ...MutexMetrics }, { ...StreamMetrics }, IoRedis.connectionsDown])
 
 /** All series that can be exported: names, and the values of each label. */
 const exported = Effect.gen(function*() {
