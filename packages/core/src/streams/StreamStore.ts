@@ -227,13 +227,18 @@ export interface Service {
   /**
    * Moves the checkpoint to any message, also back: by the owner, or by an operator while nobody owns the data stream.
    * With `force` the operator ends the lease of an owner, whose requests are refused from then on. An end
-   * is forgotten; where the owner seeks, one under an earlier announcement stays.
+   * is forgotten; where the owner seeks, one under an earlier announcement stays. The owner moves the checkpoint `from`, or
+   * sets the first one: a request that is carried out late moves none that was committed since.
    */
   readonly seek: (
     stream: StreamName,
     to: Checkpoint,
-    options?: { readonly owner?: Ownership | undefined; readonly force?: boolean | undefined }
-  ) => Effect.Effect<"Moved" | "NotOwner" | "Owned", StoreError>
+    options?: {
+      readonly owner?: Ownership | undefined
+      readonly from?: EntryId | undefined
+      readonly force?: boolean | undefined
+    }
+  ) => Effect.Effect<"Moved" | "Changed" | "NotOwner" | "Owned", StoreError>
   /** Whether the data stream ended at its checkpoint. */
   readonly end: (ownership: Pick<Ownership, "entry" | "stream">) => Effect.Effect<StreamEnd, StoreError>
   /** How many messages follow the checkpoint. All of them without one. Those that were deleted are not counted. */

@@ -82,7 +82,7 @@ const forcedBy = (streams: ReadonlyMap<string, unknown>): NonNullable<Simulation
   const byLease = new Map([...streams.keys()].map((stream) => [StreamKeys.streamLease(name(stream)), stream]))
   return (args, reply) => {
     const stream = byLease.get(args[3] ?? "")
-    if (stream === undefined || !isScript(args, 11) || !isMoved(reply) || reply[1] === "") return undefined
+    if (stream === undefined || !isScript(args, 12) || !isMoved(reply) || reply[1] === "") return undefined
     return { resource: stream, id: identify(stream, String(reply[1])) }
   }
 }
@@ -114,9 +114,9 @@ export const modelOf = ({ service: called, stock, streams }: Settings): StreamCh
     paused: StreamKeys.paused(service),
     isDraft,
     keyOf,
-    // KEYS streamLease, checkpoint; ARGV held and six more. An operator has no lease
+    // KEYS streamLease, checkpoint; ARGV leaseValue and six more. An operator has no lease
     sought: (args, reply) =>
-      isScript(args, 11) && args[5] === "" && isMoved(reply) ? byCheckpoint.get(args[4]!) : undefined,
+      isScript(args, 12) && args[5] === "" && isMoved(reply) ? byCheckpoint.get(args[4]!) : undefined,
     // KEYS stream, checkpoint; ARGV keep
     trimmed: (args) => isScript(args, 6) && byCheckpoint.get(args[4]!) === args[3] ? args[3] : undefined,
     isUndecodable: (fields) => fieldOf(fields, "n") === undefined
@@ -226,14 +226,16 @@ const usesIn = (seed: number | string, { losses, settings }: ReturnType<typeof p
   const has = (name: string) => draw(name) < 0.3
   const after = has("after")
   const drafts = !after && has("drafts")
+  const seeks = !after && !drafts && capacity * consumers > streams.size && has("seeks")
   return {
     handling: after ? "one" : (["one", "several", "batches"] as const)[Math.floor(draw("handling") * 3)]!,
     attempts: has("attempts") ? 3 : Infinity,
     after,
     // An announcement that came too often takes up room until the data stream is deleted
-    seeks: !after && !drafts && capacity * consumers > streams.size && has("seeks"),
+    seeks,
     pauses: has("pauses"),
-    trims: has("trims"),
+    // A seek forgets the end of a data stream, and whoever begins before messages that were trimmed waits for others
+    trims: !seeks && has("trims"),
     deletes: has("deletes") ? 0.1 : 0,
     drafts
   }
@@ -302,7 +304,8 @@ export const planOf = (
       })
     ],
     duration: "16 seconds",
-    calm: "3 seconds",
+    // Operators resume what is paused three seconds after the faults
+    calm: "6 seconds",
     liveness: "200 seconds",
     closing: "20 seconds",
     ...overrides

@@ -3,6 +3,7 @@ import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
 import { Handle, timeLeft } from "../../internal/handle.ts"
 import { remains, settle } from "../../internal/lease/protectedWork.ts"
 import type { LeaseLost, StoreError } from "../../SimbaError.ts"
@@ -153,7 +154,13 @@ export class LeaseImpl extends Handle implements StreamLease {
     this.committing(() => this.client.store.commit(this.owned, id, options?.isLast, options?.offset))
 
   readonly seek: StreamLease["seek"] = (to) =>
-    this.committing(() => this.client.store.seek(this.owned.stream, to, { owner: this.owned }))
+    this.committing(() =>
+      Effect.flatMap(
+        this.checkpoint,
+        (from) =>
+          this.client.store.seek(this.owned.stream, to, { owner: this.owned, from: Option.getOrUndefined(from)?.id })
+      ).pipe(Effect.repeat({ until: (answer) => answer !== "Changed" }))
+    )
 
   readonly deadLetter: StreamLease["deadLetter"] = (message, reason) =>
     this.committing(() => this.client.store.deadLetterMessage(this.owned, message, reason))

@@ -88,7 +88,7 @@ export const make = (context: ServiceContext): Part => {
         last: isLast === true ? "1" : "",
         offset: offset ?? ""
       }),
-    seek: (stream, { id, offset }, { force, owner } = {}) =>
+    seek: (stream, { id, offset }, { force, from, owner } = {}) =>
       Effect.andThen(
         context.admit("seek", stream),
         Effect.map(
@@ -98,6 +98,7 @@ export const make = (context: ServiceContext): Part => {
             leaseValue: owner === undefined ? "" : keys.streamValue(owner),
             entry: owner?.entry ?? "",
             force: force === true ? "1" : "",
+            from: from ?? "",
             id,
             offset: offset ?? "",
             retention

@@ -5,19 +5,24 @@
 --- An operator who forces it ends the lease of the owner, whose requests are refused from then on. An end is forgotten,
 --- but for the owner one under an earlier announcement: without further messages there is nothing to do.
 ---
+--- The owner names the checkpoint that it moves. So a request of a broken connection that the server carries out late,
+--- after the same one was sent again and messages were committed since, moves nothing.
+---
 --- KEYS[1] streamLease
 --- KEYS[2] checkpoint
 --- ARGV[1] leaseValue  value of the stream lease, or '' of an operator
 --- ARGV[2] entry  of the owner, or ''
 --- ARGV[3] force: '1' | ''  whether to end the lease of an owner
---- ARGV[4] id  of the message
---- ARGV[5] offset: number | ''  how many messages were added up to it
---- ARGV[6] retention: ms  for which a checkpoint is kept
---- Reply: { 'Moved', text } | 'NotOwner' | 'Owned'. The value of the lease that was ended, or ''. 'Owned' where an
----   operator does not force it.
+--- ARGV[4] from  id of the checkpoint that the owner moves, or '' where there is none; of an operator ''
+--- ARGV[5] id  of the message
+--- ARGV[6] offset: number | ''  how many messages were added up to it
+--- ARGV[7] retention: ms  for which a checkpoint is kept
+--- Reply: { 'Moved', text } | 'Changed' | 'NotOwner' | 'Owned'. The value of the lease that was ended, or ''. 'Changed'
+---   where the checkpoint is another one. 'Owned' where an operator does not force it.
 
 local streamLease, checkpoint = KEYS[1], KEYS[2]
-local leaseValue, entry, force, id, offset, retention = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local leaseValue, entry, force, from = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local id, offset, retention = ARGV[5], ARGV[6], ARGV[7]
 
 --- @include include/entryStates.lua
 --- @include include/checkpoint.lua
@@ -34,6 +39,9 @@ elseif leaseValue == '' and owner then
   end
   disownEntry(streamLease)
 end
-local _, endedBy = checkpointOf(checkpoint)
+local before, endedBy = checkpointOf(checkpoint)
+if leaseValue ~= '' and (before or '') ~= from then
+  return 'Changed'
+end
 writeCheckpoint(checkpoint, id, entry ~= '' and endedBy and endedBy ~= entry and endedBy or '', offset, retention)
 return { 'Moved', leaseValue == '' and owner or '' }

@@ -89,11 +89,17 @@ export const gapsAreReported = (model: StreamModel): Checker =>
           for (const stream of model.streams) if (touches(event, stream)) check(stream)
           const sought = soughtBy(model, event)
           const to = sought === undefined ? undefined : checkpointOf(view, model, sought)
-          if (sought !== undefined && to !== undefined) drop(sought, (message) => compareIds(message, to) <= 0)
+          if (sought !== undefined && to !== undefined) {
+            // What was deleted before the first message that is left is not missing to a reader that begins there
+            const first = view.stream(sought)?.entries[0]?.[0]
+            drop(sought, (message) =>
+              compareIds(message, to) <= 0 || first === undefined || compareIds(message, first) < 0)
+          }
           const trimmed = model.trimmed?.(event.command.args)
           // Another checker judges it
           if (trimmed !== undefined) {
-            drop(trimmed, (message) => compareIds(message, position.of(trimmed) ?? beginning) <= 0)
+            drop(trimmed, (message) =>
+              compareIds(message, position.of(trimmed) ?? beginning) <= 0)
           }
         }
         const note = named(event, "gap", "processed")

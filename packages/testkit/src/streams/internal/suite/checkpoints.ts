@@ -114,11 +114,17 @@ export const committing = ({ append, bench, it }: Cases): void => {
       const a = party()
       const first = yield* a.own("one")
       yield* service.commit(first, id("5-0"), true)
-      assert.strictEqual(yield* service.seek(first.stream, { id: id("3-0"), offset: 3 }, { owner: first }), "Moved")
+      assert.strictEqual(
+        yield* service.seek(first.stream, { id: id("3-0"), offset: 3 }, { owner: first, from: id("5-0") }),
+        "Moved"
+      )
       assert.strictEqual(yield* service.end(first), "Open")
       yield* service.done(first)
       const next = yield* a.own("one")
-      assert.strictEqual(yield* service.seek(next.stream, { id: id("0-0"), offset: 0 }, { owner: next }), "Moved")
+      assert.strictEqual(
+        yield* service.seek(next.stream, { id: id("0-0"), offset: 0 }, { owner: next, from: id("3-0") }),
+        "Moved"
+      )
       // There are no messages
       assert.strictEqual(yield* service.end(next), "Ended")
       assert.deepStrictEqual(yield* service.checkpoint(next.stream), Option.some({ id: id("0-0"), offset: 0 }))

@@ -14,15 +14,37 @@ export const seeking = ({ bench, it }: Cases): void => {
       const ownership = yield* party().own("one")
       yield* service.commit(ownership, EntryId.make("5-0"), true, 5)
       assert.strictEqual(yield* service.end(ownership), "Ended")
-      assert.strictEqual(yield* service.seek(ownership.stream, at("3-0", 3), { owner: ownership }), "Moved")
+      assert.strictEqual(
+        yield* service.seek(ownership.stream, at("3-0", 3), { owner: ownership, from: EntryId.make("5-0") }),
+        "Moved"
+      )
       assert.deepStrictEqual(yield* service.checkpoint(ownership.stream), Option.some(at("3-0", 3)))
       assert.strictEqual(yield* service.end(ownership), "Open")
       yield* lapse(ownership)
       assert.strictEqual(yield* service.seek(ownership.stream, at("9-0"), { owner: ownership }), "NotOwner")
       const next = yield* party().take(ownership.stream, ownership.entry)
       assert.strictEqual(yield* service.seek(ownership.stream, at("9-0"), { owner: ownership }), "NotOwner")
-      assert.strictEqual(yield* service.seek(ownership.stream, at("0-0", 0), { owner: next }), "Moved")
+      assert.strictEqual(
+        yield* service.seek(ownership.stream, at("0-0", 0), { owner: next, from: EntryId.make("3-0") }),
+        "Moved"
+      )
       assert.deepStrictEqual(yield* committed(service, ownership.stream), Option.some(EntryId.make("0-0")))
+    }))
+
+  it.effect("a seek of the owner that is carried out late moves no checkpoint that was committed since", () =>
+    Effect.gen(function*() {
+      const { party, service } = yield* bench("late seek")
+      const ownership = yield* party().own("one")
+      const { stream } = ownership
+      const seek = (to: string, from: string | undefined) =>
+        service.seek(stream, at(to), { owner: ownership, from: from === undefined ? from : EntryId.make(from) })
+      assert.strictEqual(yield* seek("0-0", undefined), "Moved")
+      yield* service.commit(ownership, EntryId.make("7-0"))
+      assert.strictEqual(yield* seek("0-0", undefined), "Changed")
+      assert.strictEqual(yield* seek("9-0", "0-0"), "Changed")
+      assert.deepStrictEqual(yield* committed(service, stream), Option.some(EntryId.make("7-0")))
+      assert.strictEqual(yield* seek("3-0", "7-0"), "Moved")
+      assert.deepStrictEqual(yield* committed(service, stream), Option.some(EntryId.make("3-0")))
     }))
 
   it.effect("an operator moves it while nobody owns the data stream, and is refused while somebody does", () =>
