@@ -21,7 +21,7 @@ import { simulate } from "./pack-check/simulations.mjs"
 import { checkSizes } from "./pack-check/sizes.mjs"
 import { lint } from "./pack-check/tarballs.mjs"
 import { runTests, writeTests } from "./pack-check/tests.mjs"
-import { checkTypeCounts, checkTypes } from "./pack-check/types.mjs"
+import { checkTypeCounts, checkTypes, checkWrongOptions } from "./pack-check/types.mjs"
 
 const long = process.argv.includes("--long")
 const temporary = temporaryFolder()
@@ -36,6 +36,7 @@ const usePackages = () =>
     }),
     (async () => {
       await step("types", () => checkTypes(consumer, packed, long ? ["typescript", "typescript-5"] : ["typescript"]))
+      await step("wrong options", () => checkWrongOptions(consumer))
       await step("what locks add to a type check", () => checkTypeCounts(consumer))
       await step("bundles", () => checkSizes(consumer))
       await step("imports on the system's Node", () => checkImports(consumer, packed))

@@ -82,3 +82,30 @@ export const checkTypeCounts = async (folder) => {
   })
   return `${said.join(", ")}`
 }
+
+/** A mistake in the options of an operation is one error, on its own line, which names what is wrong, in its message or where it stands. */
+export const checkWrongOptions = async (folder) => {
+  const file = "wrong-options.ts"
+  cpSync(join(root, "scripts/pack-check/consumer", file), join(folder, file))
+  const config = "tsconfig.wrong-options.json"
+  const compilerOptions = { ...strict, module: "nodenext", noEmit: true, skipLibCheck: true }
+  writeFileSync(join(folder, config), JSON.stringify({ compilerOptions, files: [file] }))
+  const args = [binOf(folder, "typescript", "tsc"), "-p", config, "--pretty", "false"]
+  const { text } = await run(process.execPath, args, { cwd: folder })
+  const mistakes = readFileSync(join(folder, file), "utf8").split("\n").flatMap((line, at) => {
+    const named = / \/\/ (.+)$/.exec(line)?.[1]
+    return named === undefined ? [] : [{ at: at + 1, named }]
+  })
+  const errors = text.split(/^(?=\S+\.ts\(\d+,\d+\): )/m).filter((error) => error.includes(": error TS"))
+  for (const { at, named } of mistakes) {
+    const found = errors.filter((error) => error.startsWith(`${file}(${at},`))
+    // Or it stands where the error points, and the message has the types only
+    const line = readFileSync(join(folder, file), "utf8").split("\n")[at - 1]
+    const pointsAt = found.some((error) => line.slice(Number(/,(\d+)\)/.exec(error)[1]) - 1).startsWith(named))
+    if (found.length !== 1 || !(pointsAt || found[0].includes(named))) {
+      problem(`${file}:${at} must have one error that names "${named}", and has:\n${found.join("\n") || "none"}`)
+    }
+  }
+  if (errors.length !== mistakes.length) problem(`${errors.length} errors instead of ${mistakes.length}:\n${text}`)
+  return `${mistakes.length} mistakes`
+}

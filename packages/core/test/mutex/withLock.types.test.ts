@@ -3,7 +3,7 @@ import { Contender, Leadership, type Lease, Mutex, type SimbaError } from "@effe
 import type * as MutexStore from "@effect-simba/core/MutexStore"
 import { StreamClient, type StreamLease, StreamMessages } from "@effect-simba/core/streams"
 import { describe, expectTypeOf, it } from "@effect/vitest"
-import { Context, Data, Effect, Layer, type Option, Schedule, Schema, type Scope, Stream } from "effect"
+import { Config, Context, Data, Effect, Layer, type Option, Schedule, Schema, type Scope, Stream } from "effect"
 
 class Db extends Context.Service<Db, { readonly query: Effect.Effect<number, "sql"> }>()("test/Db") {}
 class Broken extends Data.TaggedError("Broken")<{ readonly part: string }> {}
@@ -99,6 +99,61 @@ describe("withLock infers", () => {
   types("that one lock within another adds no error", () => {
     const program = Effect.succeed(1).pipe(Mutex.withLock("a"), Mutex.withLock("b"))
     expectTypeOf(program).toEqualTypeOf<Effect.Effect<number, Locked, Mutex.Mutex>>()
+  })
+
+  types("a function of the application, with its arguments", () => {
+    const close = Effect.fn("close")(
+      function*(month: string) {
+        const { query } = yield* Db
+        return `${month}: ${yield* query}`
+      },
+      (effect, month) => effect.pipe(Mutex.withLock(`close:${month}`))
+    )
+    expectTypeOf(close).parameters.toEqualTypeOf<[month: string]>()
+    expectTypeOf(close("2026-11")).toEqualTypeOf<Effect.Effect<string, Locked | "sql", Db | Mutex.Mutex>>()
+  })
+
+  types("a stream whose elements have a mutex each", () => {
+    const saved = Stream.make("a", "b").pipe(
+      Stream.mapEffect((row) => Effect.succeed(row.length).pipe(Mutex.withLock(`row:${row}`)), { concurrency: 4 })
+    )
+    expectTypeOf(saved).toEqualTypeOf<Stream.Stream<number, Locked, Mutex.Mutex>>()
+  })
+
+  types("many at once", () => {
+    const all = Effect.forEach(["a", "b"], (name) => Effect.succeed(1).pipe(Mutex.withLock(name)), { concurrency: 2 })
+    expectTypeOf(all).toEqualTypeOf<Effect.Effect<Array<number>, Locked, Mutex.Mutex>>()
+  })
+
+  types("a mutex whose name is configured", () => {
+    const program = Effect.flatMap(Config.String("REPORT_MUTEX"), (name) => Effect.void.pipe(Mutex.withLock(name)))
+    expectTypeOf(program).toEqualTypeOf<Effect.Effect<void, Locked | Config.ConfigError, Mutex.Mutex>>()
+  })
+
+  types("work in the background of a layer", () => {
+    const Refresh = Layer.effectDiscard(
+      Effect.void.pipe(
+        Mutex.withLock("refresh", { timeout: "1 second" }),
+        Effect.ignore({ log: true }),
+        Effect.repeat(Schedule.spaced("1 minute")),
+        Effect.forkScoped
+      )
+    ).pipe(Layer.provide(live))
+    expectTypeOf(Refresh).toEqualTypeOf<Layer.Layer<never, SimbaError.InvalidConfig | SimbaError.BackendError>>()
+  })
+
+  types("what a named mutex cannot fail with", () => {
+    const Invoices = Mutex.named("invoices", { ttl: "5 seconds" })
+    const program = Invoices.withLock(Effect.fail(new Broken({ part: "x" })))
+    expectTypeOf<Effect.Error<typeof program>>().toEqualTypeOf<
+      SimbaError.StoreError | SimbaError.AlreadyHeld | SimbaError.InvalidConfig | SimbaError.LeaseLost | Broken
+    >()
+  })
+
+  types("the services of a hook", () => {
+    const isAlive = Effect.map(Db, ({ query }) => query !== undefined)
+    const program = Effect.succeed(1).pipe(Mutex.withLock("m", { isAlive }))
+    expectTypeOf(program).toEqualTypeOf<Effect.Effect<number, Locked, Db | Mutex.Mutex>>()
   })
 
   types("a service that closes over it", () => {
