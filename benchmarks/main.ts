@@ -3,12 +3,14 @@
  *
  *     pnpm bench --compare <commit> <commit> [--quick] [--only id,id] [--repetitions n]
  *     pnpm bench --profile id,id
+ *     pnpm bench --bounds [--repetitions n] [--save]
  *     pnpm bench [--quick] [--json] [--only id,id] [--repetitions n] [--no-charts] [--save]
  */
 import { Cause, Effect, Exit, type Scope } from "effect"
 import { mkdir, readFile, writeFile } from "node:fs/promises"
 import { parseArgs } from "node:util"
 import * as Bench from "./lib/bench.ts"
+import * as Bounds from "./lib/bounds.ts"
 import { format } from "./lib/format.ts"
 import { circumstances } from "./lib/machine.ts"
 import { parse, type Results, textOf } from "./lib/results.ts"
@@ -30,6 +32,8 @@ const { positionals, values: options } = parseArgs({
     compare: { type: "boolean", default: false },
     /** Measures the parts of the time of these rows, instead of the rows; `all` stands for all of them. */
     profile: { type: "string" },
+    /** The rows that have a bound, each beside it, in less than four minutes; `--save` keeps them for the page. */
+    bounds: { type: "boolean", default: false },
     /** Three minutes at most, no peers but one; compared with the committed run. */
     quick: { type: "boolean", default: false },
     /** Ends with one line of JSON, and prints nothing else to the standard output. */
@@ -46,8 +50,8 @@ const { positionals, values: options } = parseArgs({
 })
 
 const pace: Bench.Pace = {
-  isQuick: options.quick,
-  repetitions: Number(options.repetitions ?? (options.quick ? 3 : 5)),
+  isQuick: options.quick || options.bounds,
+  repetitions: Number(options.repetitions ?? (options.quick || options.bounds ? 3 : 5)),
   millis: 400
 }
 
@@ -66,7 +70,7 @@ const write = async (file: string, text: string) => {
 const chartsOf = (earlier: Results | undefined): Partial<Results> =>
   earlier?.charts === undefined ? {} : { charts: earlier.charts, chartsAt: earlier.chartsAt ?? earlier.at }
 
-const wanted = options.only?.split(",")
+const wanted = options.bounds ? Bounds.rowIds : options.only?.split(",")
 const isWanted = (id: string) => wanted === undefined || wanted.includes(id)
 
 const commits = options.compare ? positionals : undefined
@@ -119,7 +123,8 @@ const program = Effect.fnUntraced(function*(): Effect.fn.Return<Results, unknown
     ...(yield* Effect.promise(() => circumstances(bench.admin))),
     rows,
     ...(isWhole || wanted?.includes("size") === true ? { sizes: yield* sizes } : {}),
-    ...(isWhole ? { profiles: yield* profiles(bench, "all") } : {})
+    ...(isWhole ? { profiles: yield* profiles(bench, "all") } : {}),
+    ...(options.bounds ? { profiles: yield* profiles(bench, Bounds.profileIds.join(",")) } : {})
   }
   // What comes after must not take along what has been measured
   if (hasCharts) yield* Effect.promise(() => write("latest.json", textOf(tables)))
@@ -143,7 +148,10 @@ const results = exit.value
 if (results.rows.length > 0) say(readable(results.rows))
 if (results.sizes !== undefined) say(`\n${JSON.stringify(results.sizes, null, 2)}`)
 for (const profile of results.profiles ?? []) say(`\n${markdownOfProfile(profile)}`)
-if (options.profile !== undefined) {
+if (options.bounds) say(`\n${Bounds.readable(results)}`)
+if (options.bounds) {
+  if (options.save) await write("bounds.json", textOf(results))
+} else if (options.profile !== undefined) {
   const taken = results.profiles ?? []
   const kept = earlier?.profiles?.filter(({ id }) => !taken.some((one) => one.id === id)) ?? []
   if (earlier !== undefined) await write("latest.json", textOf({ ...earlier, profiles: [...kept, ...taken] }))

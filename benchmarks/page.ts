@@ -6,6 +6,7 @@
  */
 import { readdir, readFile, rm, writeFile } from "node:fs/promises"
 import type { LatenessRow } from "./lateness.ts"
+import * as Bounds from "./lib/bounds.ts"
 import { svg } from "./lib/chart.ts"
 import { format } from "./lib/format.ts"
 import { parse } from "./lib/results.ts"
@@ -225,6 +226,14 @@ const quick = async () => {
   return `Run of ${at.slice(0, 10)} on ${machine.cores} cores of ${machine.cpu}.\n\n${summary(rows)}`
 }
 
+/** The last run of those rows that have a bound. */
+const bounds = async () => {
+  const text = await read("bounds.json").catch(() => undefined)
+  if (text === undefined) return "Not run yet: `pnpm bench --bounds --save`."
+  const run = parse(text)
+  return `Run of ${run.at.slice(0, 10)} on ${run.machine.cores} cores of ${run.machine.cpu}.\n\n${Bounds.markdown(run)}`
+}
+
 /** Draws the charts of a run, and removes those of earlier runs. */
 const draw = async () => {
   const ofRows = rowCharts.flatMap((chart) => drawn(chart, results.rows) ?? [])
@@ -247,6 +256,7 @@ const ofStreams = await streams()
 const ofSoak = await soak()
 const ofLateness = await lateness()
 const ofQuick = await quick()
+const ofBounds = await bounds()
 const generated: Record<string, () => string> = {
   circumstances,
   tables,
@@ -255,6 +265,7 @@ const generated: Record<string, () => string> = {
   sizes,
   charts: () => ofCharts,
   quick: () => ofQuick,
+  bounds: () => ofBounds,
   streams: () => ofStreams,
   soak: () => ofSoak,
   lateness: () => ofLateness

@@ -83,6 +83,15 @@ export const works: ReadonlyArray<Work> = [
     processes: 2,
     entrants: "closest"
   }),
+  throughput({
+    id: "shared-2-processes",
+    title: `${contended}, two processes with 8 fibers and one layer each`,
+    contenders: 8,
+    processes: 2,
+    isShared: true,
+    entrants: "closest"
+  }),
+  { id: "shared-turns-link-1", run: Handoff.sharedTurns },
   ...[1, 4].map((processes) =>
     forCharts(throughput({
       id: `throughput-${processes}-processes`,

@@ -23,6 +23,8 @@ export interface Contention {
   readonly name: string
   /** In each process. */
   readonly contenders: number
+  /** Places in the queue of the fleet for each process; one for each contender unless told. */
+  readonly places?: number
   readonly holdMillis: number
   /** Waits for longer than it takes all of them to be in the queue. */
   readonly calmMillis?: number
@@ -43,7 +45,7 @@ export type Watch = (
 /** Lets agents contend for one mutex together until the scope closes. */
 export const contention = Effect.fnUntraced(function*(
   agents: ReadonlyArray<Agent>,
-  { calmMillis = 0, contenders, holdMillis, name }: Contention
+  { calmMillis = 0, contenders, holdMillis, name, places = contenders }: Contention
 ): Effect.fn.Return<Watch, AgentError, Scope.Scope> {
   const each = <A>(ask: (agent: Agent) => Effect.Effect<A, AgentError>) => Effect.forEach(agents, ask)
   yield* Effect.addFinalizer(() =>
@@ -51,7 +53,7 @@ export const contention = Effect.fnUntraced(function*(
   )
   const announces = agents.length > 1
   for (const agent of agents) agent.tell(agents.filter((other) => other !== agent))
-  const request = { name, contenders, places: contenders, mutexes: 1, holdMillis, announces }
+  const request = { name, contenders, places, mutexes: 1, holdMillis, announces }
   yield* each((agent) => agent.ask("contend", request))
   yield* Effect.andThen(settling(contenders), Effect.sleep(calmMillis))
   return (millis, during = (wait) => wait) =>
@@ -122,24 +124,29 @@ const confirming = variantOf(raw, "raw, confirmed by a reply", { protocol: "conf
 /** Its distance to raw is the cost of our protocol, and the distance of effect-simba to it the cost of the library and Effect. */
 const byOurScripts = variantOf(raw, "raw, by our scripts and messages", { protocol: "ours" })
 
+/** Each turn serves one owner. */
+const inStrictOrder = variantOf(ours, "ours, strict order", { localTurn: 0 })
+
 export interface Setup {
   readonly id: string
   readonly title: string
   /** In each process. */
   readonly contenders: number
   readonly processes?: number
+  /** One layer for each process, as an application has it; else each contender has a layer of its own. */
+  readonly isShared?: true
   /** Added to each round trip by a proxy. */
   readonly linkMillis?: number
   readonly entrants: "everybody" | "closest"
 }
 
 const watched = Effect.fnUntraced(function*(bench: Bench, setup: Setup, holdMillis: number) {
-  const { contenders, linkMillis = 0, processes = 1 } = setup
+  const { contenders, isShared = false, linkMillis = 0, processes = 1 } = setup
   const connect = linkMillis === 0 ? {} : { url: (yield* Proxy.start(bench.server.port, linkMillis)).url }
   if (linkMillis > 0) yield* Effect.addFinalizer(() => Effect.ignore(bench.disconnectAll))
   // Over a link each has its turn several times, too
   const millis = bench.pace.millis + 20 * linkMillis
-  const entrants = [...bench[setup.entrants], confirming, byOurScripts]
+  const entrants = [...bench[setup.entrants], ...(isShared ? [inStrictOrder] : [confirming, byOurScripts])]
   if (contenders >= crowd) {
     const outcomes = yield* bench.rounds(
       entrants,
@@ -154,7 +161,8 @@ const watched = Effect.fnUntraced(function*(bench: Bench, setup: Setup, holdMill
   const measure = Effect.fnUntraced(function*(entrant: Entrant) {
     const agents: Array<Agent> = []
     for (let i = 1; i <= processes; i++) agents.push(yield* bench.agent(entrant, connect, i))
-    const watch = yield* contention(agents, { contenders, holdMillis, name: freshName(setup.id) })
+    const places = isShared ? 1 : contenders
+    const watch = yield* contention(agents, { contenders, places, holdMillis, name: freshName(setup.id) })
     return yield* watch(millis)
   })
   return yield* bench.rounds(entrants, bench.pace.repetitions, measure)
@@ -173,6 +181,26 @@ export const throughput = (setup: Setup) =>
     const rate = ({ held, seconds }: Contended) => held / seconds
     return Row.make(bench, head, outcomes, rate, details(outcomes), median, [cpu(outcomes)])
   })
+
+/** What shared turns are for: work of a millisecond, and a server a millisecond away. Beside strict order. */
+export const sharedTurns = Effect.fnUntraced(function*(bench: Bench) {
+  const { url } = yield* Proxy.start(bench.server.port, 1)
+  yield* Effect.addFinalizer(() => Effect.ignore(bench.disconnectAll))
+  const measure = Effect.fnUntraced(function*(entrant: Entrant) {
+    const agents = [yield* bench.agent(entrant, { url }), yield* bench.agent(entrant, { url }, 2)]
+    const watch = yield* contention(agents, { contenders: 8, places: 1, holdMillis: 1, name: freshName("turns") })
+    return yield* watch(bench.pace.millis + 600)
+  })
+  const strict: Entrant = { ...inStrictOrder, role: "raw" }
+  const outcomes = yield* bench.rounds([ours, strict], bench.pace.repetitions, measure)
+  const head = {
+    id: "shared-turns-link-1",
+    title: "two processes with 8 fibers each, work of 1 ms, link with 1 ms round trip",
+    unit: "holders/s",
+    better: "more"
+  } as const
+  return Row.make(bench, head, outcomes, ({ held, seconds }) => held / seconds, details(outcomes))
+})
 
 /** What a Cluster adds: effect-simba there against effect-simba on one server. The names are spread over the primaries. */
 export const handoffOnCluster = Effect.fnUntraced(function*(bench: Bench) {
