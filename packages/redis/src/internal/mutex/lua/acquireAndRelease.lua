@@ -1,8 +1,8 @@
 --- Acquires, confirms, releases and inspects, any number in the order given. One that fails leaves the others alone.
---- Permissions that lack a command of the fast path fail the whole call.
 ---
---- Of `include`, `acquire.lua`, `confirm.lua` and `release.lua` decide, `inspect.lua` reads. `fastPath.lua` and
---- `fastPathQueue.lua` decide the usual cases sooner, and alike.
+--- What is free and awaited by nobody is decided here. Else `acquire.lua`, `confirm.lua` and `release.lua` of `include`
+--- decide, and `inspect.lua` reads. Their functions are defined where they are first needed: to define them costs as
+--- much as an acquire and its release.
 ---
 --- An operation on the same mutex as the one before it has no keys of its own.
 ---
@@ -31,55 +31,64 @@
 local codes, skipDead, plainLease, plainConfirm = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 skipDead = skipDead ~= '0' and skipDead
 local owner, queue, fence, reserved
+
+--- @include include/own.lua
+
 local operate
-
---- @include include/clock.lua
---- @include include/retention.lua
---- @include include/contenderIds.lua
-
 local replies, key, at = {}, 1, 5
 for i = 1, #codes do
   local letter = string.sub(codes, i, i)
-  local code, done, reply = string.lower(letter), true, nil
+  local code = string.lower(letter)
   if code == letter then
     owner, queue, fence, reserved = KEYS[key], KEYS[key + 1], KEYS[key + 2], KEYS[key + 3]
     key = key + 4
   end
-
-  --- @include include/fastPath.lua
-  --- @include include/fastPathQueue.lua
-
-  if not reply then
+  local id = ARGV[at]
+  local current = redis.pcall('GET', owner)
+  local done, reply = true, nil
+  if code == 'r' and current == id and redis.call('EXISTS', queue) == 0 then
+    redis.call('DEL', owner)
+    reply = '@@'
+  elseif (code == 't' or code == 'w') and not current and redis.call('EXISTS', queue, reserved) == 0 then
+    done, reply = pcall(own, id, plainLease)
+  else
     if not operate then
 
       --- @include include/acquire.lua
-      --- @include include/confirm.lua
       --- @include include/release.lua
-      --- @include include/inspect.lua
 
-      operate = function(code, at)
-        local id = ARGV[at]
+      operate = function(code, id, current, at)
         if code == 't' then
-          return acquire(id, 'try', plainLease, plainConfirm, nil, false)
+          return acquire(id, current, 'try', plainLease, plainConfirm)
         elseif code == 'w' then
-          return acquire(id, 'wait', plainLease, plainConfirm, nil, false)
+          return acquire(id, current, 'wait', plainLease, plainConfirm)
         elseif code == 'a' then
           local mode, lease, confirm, ticket = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], tonumber(ARGV[at + 4])
-          return acquire(id, mode, lease, confirm, ticket, ARGV[at + 5] == '1')
+          return acquire(id, current, mode, lease, confirm, ticket, ARGV[at + 5] == '1')
         elseif code == 'c' then
-          return confirmGrant(id, ARGV[at + 1], ARGV[at + 2])
+
+          --- @include include/confirm.lua
+
+          return confirmGrant(id, current, ARGV[at + 1], ARGV[at + 2])
         elseif code == 'r' then
-          return release(id, plainConfirm, plainLease, false, '')
+          return release(id, current, plainConfirm, plainLease, false, '')
         elseif code == 'q' then
-          return release(id, plainConfirm, plainLease, false, ARGV[at + 1], plainLease)
+          return release(id, current, plainConfirm, plainLease, false, ARGV[at + 1], plainLease)
         elseif code == 'i' then
-          return inspect(tonumber(id))
+
+          --- @include include/inspect.lua
+
+          return inspect(current, tonumber(id))
         end
         local confirm, lease, unfair, nextId = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3] == '1', ARGV[at + 4]
-        return release(id, confirm, lease, unfair, nextId, ARGV[at + 5])
+        return release(id, current, confirm, lease, unfair, nextId, ARGV[at + 5])
       end
     end
-    done, reply = pcall(operate, code, at)
+    if type(current) == 'table' then
+      done, reply = false, current
+    else
+      done, reply = pcall(operate, code, id, current, at)
+    end
   end
   if not done then
     local text = type(reply) == 'table' and reply.err or tostring(reply)

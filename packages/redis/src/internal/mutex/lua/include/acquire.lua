@@ -16,13 +16,13 @@
 
 -- How many of ours are known to be ahead, and whether Simba contenders take part
 local function positionOf(id, current)
-  local foreign = current and not inboxOf(current)
+  local foreign = current and not layerOf(current)
   local ahead, found = 0, false
   -- Without scores, which the server is slow to write
-  for _, waiter in ipairs(redis.call('ZRANGE', queue, 0, 15)) do
+  for _, waiter in ipairs(redis.call('ZRANGE', queue, '0', '15')) do
     if waiter == id then
       found = true
-    elseif not inboxOf(waiter) then
+    elseif not layerOf(waiter) then
       foreign = true
     elseif not found then
       ahead = ahead + 1
@@ -31,19 +31,15 @@ local function positionOf(id, current)
   if not found then
     ahead = redis.call('ZRANK', queue, id) or ahead
   end
-  return string.format('%.0f', ahead), foreign
+  return tostring(ahead), foreign
 end
 
-local function acquire(id, mode, lease, confirm, ticket, unfair)
-  local current = redis.call('GET', owner)
+local function acquire(id, current, mode, lease, confirm, ticket, unfair)
   if current == id or (unfair and not current) then
     return grant(id, lease, current)
   end
   local heldBack = false
   if not current then
-    if redis.call('EXISTS', queue, reserved) == 0 then
-      return take(id, lease)
-    end
     local score = redis.call('ZSCORE', queue, id)
     local awaited = redis.call('GET', reserved)
     -- A ticket without a place: a Simba release took this waiter out of the queue, so it is its turn
@@ -57,7 +53,7 @@ local function acquire(id, mode, lease, confirm, ticket, unfair)
     if not current and not heldBack then
       return grant(id, lease)
     end
-  elseif not inboxOf(current) and redis.call('GET', reserved) == current then
+  elseif not layerOf(current) and redis.call('GET', reserved) == current then
     -- The Simba waiter that was told to come has come
     redis.call('DEL', reserved)
   end

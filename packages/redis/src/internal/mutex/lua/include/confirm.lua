@@ -5,8 +5,7 @@
 --- Needs owner, fence.
 --- @include ownership.lua
 
-local function confirmGrant(id, token, lease)
-  local current = redis.call('GET', owner)
+local function confirmGrant(id, current, token, lease)
   if current ~= id or redis.call('GET', fence) ~= token then
     return { ownershipOf(current), '', '0', '0' }
   end

@@ -1,7 +1,13 @@
 --- Tells the ids of effect-simba from those of Simba, which lack the counter and the random text of the layer.
 
+-- The random text of the layer; nil for a Simba id
+local function layerOf(id)
+  local layer = string.match(id, '^%d+%-(%w+):')
+  return layer and #layer == 12 and layer or nil
+end
+
 -- The channel of the layer; nil for a Simba id
 local function inboxOf(id)
-  local layer = string.match(id, '^%d+%-(%w%w%w%w%w%w%w%w%w%w%w%w):')
+  local layer = layerOf(id)
   return layer and 'simba:inbox:' .. layer
 end

@@ -7,23 +7,15 @@
 --- @include clock.lua
 --- @include retention.lua
 
-local function writeFence(token)
-  return redis.call('SET', fence, string.format('%.0f', token), 'PX', fenceMillis, 'GET')
-end
-
 local function mint()
-  local token = math.floor(micros() / 100) * 100 + 100
-  local last = tonumber(writeFence(token) or '') or 0
-  local least = last % 100 == 0 and last + 100 or last + 1
-  if least > token then
-    -- The last grant was a moment ago, or the clock is behind
-    token = least % 100 == 0 and least + 1 or least
-    writeFence(token)
+  local at = micros()
+  local token = at - at % 100 + 100
+  local text = string.format('%.0f', token)
+  local last = tonumber(redis.call('SET', fence, text, 'PX', fenceMillis, 'GET') or '') or 0
+  if last >= token then
+    -- The last grant was a moment ago, or the clock is behind: alone, after that grant's stride if it has one
+    text = string.format('%.0f', last + (last % 100 == 0 and 101 or last % 100 == 99 and 2 or 1))
+    redis.call('SET', fence, text, 'PX', fenceMillis)
   end
-  return string.format('%.0f', token)
-end
-
--- The time, and the token of the last grant: a later one has a larger token, whatever the clock does
-local function stampNow()
-  return string.format('%.0f', micros()), string.match(redis.call('GET', fence) or '', '^%d+') or '0'
+  return text
 end

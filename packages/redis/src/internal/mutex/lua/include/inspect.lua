@@ -6,9 +6,8 @@
 --- @include ownership.lua
 --- @include contenderIds.lua
 
-local function inspect(limit)
-  local current = redis.call('GET', owner)
-  local token = current and inboxOf(current) and string.match(redis.call('GET', fence) or '', '^%d*') or ''
+local function inspect(current, limit)
+  local token = current and layerOf(current) and string.match(redis.call('GET', fence) or '', '^%d*') or ''
   local waiters = {}
   if limit > 0 then
     local head = redis.call('ZRANGE', queue, 0, limit - 1, 'WITHSCORES')

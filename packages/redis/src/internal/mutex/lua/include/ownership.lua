@@ -2,5 +2,5 @@
 --- Needs owner.
 
 local function ownershipOf(current, millis)
-  return current and current .. '@@' .. string.format('%.0f', millis or redis.call('PTTL', owner)) or '@@'
+  return current and current .. '@@' .. (millis or redis.call('PTTL', owner)) or '@@'
 end

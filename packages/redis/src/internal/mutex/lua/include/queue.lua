@@ -1,30 +1,38 @@
 --- Puts a waiter into the queue, and keeps the queue from expiring under it.
 ---
 --- It keeps its place, or goes to the place of its ticket, or behind all that wait.
---- Needs queue.
+--- Needs queue, fence.
 --- @include clock.lua
 
+-- Never a whole second, which is a Simba ticket
+local function ticketAt(at)
+  return string.format('%.6f', (at % 1000000 == 0 and at + 1 or at) / 1000000)
+end
+
 local function enter(id, ticket)
-  local at = micros()
-  if ticket and ticket * 1000000 < at + 1 then
-    at = math.floor(ticket * 1000000 + 0.5)
-  else
-    local last = redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2]
-    if last then
-      at = math.max(at, math.floor(tonumber(last) * 1000000 + 0.5) + 1)
-    end
+  local isOld = ticket and ticket * 1000000 < micros() + 1
+  local text = ticketAt(isOld and math.floor(ticket * 1000000 + 0.5) or micros())
+  if redis.call('ZADD', queue, 'NX', text, id) == 0 then
+    return string.format('%.6f', redis.call('ZSCORE', queue, id))
   end
-  local text = ticketAt(at)
-  if redis.call('ZADD', queue, 'NX', text, id) == 1 then
-    return text
+  if not isOld and redis.call('ZRANK', queue, id) < redis.call('ZCARD', queue) - 1 then
+    -- The clock is behind, or another one queued in this microsecond
+    local last = redis.call('ZRANGE', queue, '-1', '-1', 'WITHSCORES')[2]
+    text = ticketAt(math.floor(last * 1000000 + 0.5) + 1)
+    redis.call('ZADD', queue, text, id)
   end
-  return string.format('%.6f', tonumber(redis.call('ZSCORE', queue, id)))
+  return text
 end
 
 -- Every waiter touches the queue before it sleeps, for longer than it will sleep
 local function keepQueue(ownerMillis, lease, confirm)
-  local keep = math.max(ownerMillis, 0) + tonumber(lease) + tonumber(confirm)
+  local keep = math.max(ownerMillis, 0) + lease + confirm
   if redis.call('PTTL', queue) < keep then
     redis.call('PEXPIRE', queue, string.format('%.0f', keep))
   end
+end
+
+-- The time, and the token of the last grant: a later one has a larger token, whatever the clock does
+local function stampNow()
+  return string.format('%.0f', micros()), string.match(redis.call('GET', fence) or '', '^%d+') or '0'
 end

@@ -1,4 +1,4 @@
---- Decides a release: hands the mutex over or frees it, and takes the caller out of the queue.
+--- Decides a release.
 ---
 --- - The caller owns it: the first live waiter is granted the mutex, else it is free. Unfair: it is free, and the first
 ---   waiter is told.
@@ -15,34 +15,27 @@
 --- @include ownership.lua
 --- @include queue.lua
 
-local function release(id, confirm, lease, unfair, nextId, nextLease)
-  local current = redis.call('GET', owner)
+local function release(id, current, confirm, lease, unfair, nextId, nextLease)
   local wasOwner = current == id
   if wasOwner then
     redis.call('DEL', owner)
     current = nil
-    if nextId ~= '' and redis.call('EXISTS', queue) == 0 then
-      return { nextId .. '@@' .. nextLease, ticketAt(micros()), take(nextId, nextLease) }
-    end
   end
   -- An owner does not wait
   local rank = not wasOwner and redis.call('ZRANK', queue, id)
   if rank then
     redis.call('ZREM', queue, id)
   end
-  local ticket
-  if nextId ~= '' then
-    ticket = enter(nextId)
-  end
+  local ticket = nextId ~= '' and enter(nextId)
   local isFree, period = false, nil
-  if wasOwner or (not current and (rank or nextId ~= '') and redis.call('EXISTS', reserved) == 0) then
+  if wasOwner or (not current and (rank or ticket) and redis.call('EXISTS', reserved) == 0) then
     local told
     told, current, period = handOver(id, confirm, lease, nextId, nil, wasOwner and unfair)
     isFree = not told
   elseif rank == 0 then
-    tellFirst(math.max(redis.call('PTTL', owner), 0))
+    lookBehind(nil, nil, math.max(redis.call('PTTL', owner), 0))
   end
-  if nextId == '' then
+  if not ticket then
     return ownershipOf(current, period)
   end
   if isFree or current == nextId then
@@ -52,6 +45,5 @@ local function release(id, confirm, lease, unfair, nextId, nextLease)
   end
   local left = redis.call('PTTL', owner)
   keepQueue(left, nextLease, confirm)
-  local position = string.format('%.0f', redis.call('ZRANK', queue, nextId))
-  return { ownershipOf(current, left), ticket, position, stampNow() }
+  return { ownershipOf(current, left), ticket, tostring(redis.call('ZRANK', queue, nextId)), stampNow() }
 end

@@ -1,0 +1,27 @@
+--- Has a waiter of ours look again later, in case that the one before it is silent.
+---
+--- Where nobody can be seen to be dead, the next eight look: one of several is alive more likely than the first.
+--- Needs owner, queue, skipDead.
+--- @include liveWaiters.lua
+--- @include wakeUp.lua
+
+-- Behind the waiter `id`, if it is still in the queue. Waiters of one layer fall silent together, so the one that is to
+-- look is of another layer than `inbox` where one is near
+local function lookBehind(id, inbox, millis)
+  local page, message, passed = live('15'), 'look@@' .. millis, 0
+  local chosen, chosenInbox
+  for i = 1, #page, 2 do
+    local other = page[i] ~= id and passed < 8 and inboxOf(page[i])
+    if other then
+      passed = passed + 1
+      if not skipDead then
+        tell(page[i], other, message)
+      elseif not chosen or (chosenInbox == inbox and other ~= inbox) then
+        chosen, chosenInbox = page[i], other
+      end
+    end
+  end
+  if chosen then
+    tell(chosen, chosenInbox, message)
+  end
+end
