@@ -1,7 +1,17 @@
 /** The checkers of failures, dead letters and consumers. */
 import { all } from "../../../internal/simulation/ownershipTracker.ts"
 import type { Checker } from "../../../internal/simulation/setup.ts"
-import { checker, checkpointOf, fallen, field, named, type StreamModel, streamsOf, touches } from "./model.ts"
+import {
+  checker,
+  checkpointOf,
+  compareIds,
+  fallen,
+  field,
+  named,
+  type StreamModel,
+  streamsOf,
+  touches
+} from "./model.ts"
 
 export const deadLettersAreEarned = (model: StreamModel, maxFailures: number): Checker =>
   checker("dead letters are earned", (view) => {
@@ -44,12 +54,13 @@ export const deadLettersAreEarned = (model: StreamModel, maxFailures: number): C
     }
     const committed = streamsOf(model, model.checkpoint)
     const checkpoints = new Map<string, string | undefined>()
-    /** A commit that moves the checkpoint resets the count of failures. */
+    /** A commit resets the count of failures. Only a seek moves the checkpoint back. */
     const judgeCommit = (stream: string, args: ReadonlyArray<string>) => {
       const id = checkpointOf(view, model, stream)
-      if (id === undefined || id === checkpoints.get(stream)) return
+      if (id === undefined) return
+      const isForward = compareIds(id, checkpoints.get(stream) ?? "0-0") > 0
       checkpoints.set(stream, id)
-      if (view.lossAt() >= 0) return
+      if (!isForward || view.lossAt() >= 0) return
       for (const entry of args) {
         const count = streams.get(entry) === stream ? view.field(model.failures, entry) : undefined
         if (count !== undefined) view.violated(`${entry} (${stream}) has ${count} failures after a commit of ${id}`)
