@@ -235,7 +235,7 @@ export type Change = { readonly _tag: "Acquired"; readonly owner: string } | { r
 /**
  * Stores who owns each mutex and who waits for it.
  *
- * **Example** (A store that logs its answers)
+ * **Example** (A store that logs its replies)
  *
  * ```ts
  * import * as MutexStore from "@effect-simba/core/MutexStore"

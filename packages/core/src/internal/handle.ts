@@ -1,9 +1,9 @@
-/** What all handles share: `pipe`, and an inspection of the few fields that tell one from another. */
+/** What all handles share: `pipe`, and an inspection of their distinguishing fields. */
 import * as Duration from "effect/Duration"
 import { BaseProto, type Inspectable } from "effect/Inspectable"
 import { type Pipeable, Prototype } from "effect/Pipeable"
 
-/** A base class, made by a call that bundlers may drop. Subclasses define `toJSON`. */
+/** A base class, created by a call that bundlers can drop. Subclasses define `toJSON`. */
 export const Handle: new() => Pipeable & Inspectable = /* @__PURE__ */ (() => {
   class Base {}
   Object.assign(Base.prototype, BaseProto, Prototype)

@@ -27,7 +27,7 @@ export const mutexProblem: Problem = (name) =>
       : undefined
   )
 
-/** Of names that stand beside separators on the wire. */
+/** Rules of names that are followed by separators on the wire. */
 const wireProblem: Problem = (name) =>
   anyProblem(name) ?? (name.includes("@@") ? "it contains \"@@\", which separates fields on the wire" : undefined)
 
@@ -38,14 +38,14 @@ export const contenderProblem: Problem = (name) =>
       : undefined
   )
 
-/** Stands between a data stream and an entry in the key of an entry lease. */
+/** Separates a data stream and an entry in the key of an entry lease. */
 export const leaseSeparator = "<MUTEX_KEY_SEP>"
 
 export const streamProblem: Problem = (name) =>
   anyProblem(name) ??
     (name.includes(leaseSeparator) ? `it contains "${leaseSeparator}", which separates fields of a key` : undefined)
 
-/** Consumers of redis-stream-client-go begin with `redis-consumer-`, so none of the two is taken for the other. */
+/** Go consumers begin with `redis-consumer-`, so that the two kinds can be distinguished. */
 export const consumerPrefix = "simba-consumer-"
 
 export const consumerProblem: Problem = (name) =>
@@ -55,7 +55,7 @@ export const entryPattern = /^\d+-\d+$/
 
 export const entryProblem: Problem = (id) => entryPattern.test(id) ? undefined : "it is not <milliseconds>-<sequence>"
 
-/** Checks a name where it enters. */
+/** Validates a name at the boundary. */
 export const checked =
   <A extends string>(kind: InvalidName["kind"], problem: Problem) => (name: string): Effect.Effect<A, InvalidName> => {
     const found = problem(name)

@@ -1,4 +1,4 @@
-/** The operations of stores in words for people. A store of somebody else may name others. */
+/** The operations of stores in words for people. Other stores may have other operations. */
 
 const phrases: Readonly<Record<string, string>> = {
   // Mutexes

@@ -1,4 +1,4 @@
-/** Checks of options that several modules share, where they enter. */
+/** Shared validation of options. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { InvalidConfig } from "../SimbaError.ts"
@@ -16,7 +16,7 @@ export const marginMillis = (leaseMillis: number): number => Math.max(100, lease
 export const margin = (lease: Duration.Duration): Duration.Duration =>
   Duration.millis(marginMillis(Duration.toMillis(lease)))
 
-/** A program without types may give anything. */
+/** A program without types may pass anything. */
 export const checkOptions = (options: unknown): Effect.Effect<void, InvalidConfig> =>
   typeof options === "object" && options !== null ? Effect.void : refuse("options", `${excerpt(options)} are none`)
 
@@ -41,7 +41,7 @@ export const checkPeriods = Effect.fnUntraced(function*(options: {
   readonly ttl: Duration.Input
   readonly transition: Duration.Input
   readonly commandTimeout: Duration.Duration
-  /** Whether a liveness probe is asked, for as long as `commandTimeout`, before a renewal is sent. */
+  /** Whether a liveness probe runs, for up to `commandTimeout`, before a renewal is sent. */
   readonly probed?: boolean
 }) {
   const ttl = yield* positive("ttl", options.ttl)

@@ -1,4 +1,4 @@
-/** Who and where this process is, without importing a runtime; and ids that no other process draws. */
+/** The identity of this process, without importing a runtime, and ids that no other process generates. */
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 
@@ -11,7 +11,7 @@ interface ProcessLike {
 /** Node, Bun and Deno have it. */
 const processLike = (): ProcessLike => (globalThis as { readonly process?: ProcessLike }).process ?? {}
 
-/** `<pid>@<host>`, which tells an operator where to look. */
+/** `<pid>@<host>`, so that an operator can find the process. */
 export const processName = (): string => {
   const self = processLike()
   const host = self.getBuiltinModule?.("node:os")?.hostname?.() ?? self.env?.["HOSTNAME"] ?? ""
@@ -24,5 +24,5 @@ const sixChars: Effect.Effect<string> = Effect.map(
   (n) => n.toString(36).padStart(6, "0")
 )
 
-/** Twelve random characters. Each layer draws its own once, so that an id costs a counter step. */
+/** Twelve random characters. Each layer generates its own once, so that an id costs only a counter. */
 export const randomKey: Effect.Effect<string> = Effect.map(Effect.all([sixChars, sixChars]), ([a, b]) => a + b)

@@ -1,9 +1,9 @@
 /**
- * Spans only where somebody listens. A span costs more than an uncontended lock does without one.
+ * Creates spans only if they are exported, because a span costs more than an uncontended lock.
  *
- * Somebody listens if tracing is enabled and a tracer was provided (as every exporter's layer does). The native tracer,
- * which Effect falls back to, keeps its spans in memory and shows them to nobody. A fiber keeps both facts at hand, so
- * asking costs two property reads.
+ * Spans are exported if tracing is enabled and a tracer was provided, as every exporter's layer does. Effect's native
+ * tracer, the fallback, only keeps its spans in memory. A fiber has both facts at hand, so the check costs two property
+ * reads.
  */
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -18,7 +18,7 @@ export const isTracing = (fiber: Fiber.Fiber<unknown, unknown>): boolean => {
   return tracer !== undefined && tracerEnabled && tracer !== Tracer.nativeTracer
 }
 
-/** What tells one lease from all others. */
+/** The attributes that identify a lease. */
 export const attributes = (subject: { readonly mutex: string; readonly id?: string; readonly token?: number }) => ({
   "simba.mutex": subject.mutex,
   ...(subject.id === undefined ? {} : { "simba.lease": subject.id }),
@@ -29,7 +29,7 @@ type Options = () => { readonly attributes: Record<string, unknown>; readonly ro
 
 const failed = (cause: Cause.Cause<unknown>) => log.debug("The tracer failed; the work goes on without it", cause)
 
-/** A tracer that throws must not decide about leases: the effect runs without its span. */
+/** A tracer that throws must not affect leases: the effect runs without its span. */
 const withSpan = <A, E, R>(self: Effect.Effect<A, E, R>, name: string, options: Options): Effect.Effect<A, E, R> =>
   Effect.uninterruptibleMask((restore) => {
     const scope = Scope.makeUnsafe()

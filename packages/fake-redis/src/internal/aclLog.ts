@@ -21,8 +21,8 @@ export interface AclLogEntry extends Failure {
   client: string
 }
 
-/** Within this time a failure that is like an earlier one counts for the same. Milliseconds. */
-const grouping = 60_000
+/** Within this time a failure that is like an earlier one counts for the same. */
+const groupingMillis = 60_000
 
 export class AclLog {
   entries: Array<AclLogEntry> = []
@@ -31,7 +31,7 @@ export class AclLog {
     const name = username ?? client.user?.name ?? "default"
     const same = this.entries.slice(0, 10).find((entry) =>
       entry.reason === reason && entry.context === context && entry.object === object && entry.username === name &&
-      server.now - entry.at <= grouping
+      server.now - entry.at <= groupingMillis
     )
     const text = describeClient(server.now, client)
     if (same !== undefined) {

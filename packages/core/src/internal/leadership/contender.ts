@@ -27,19 +27,19 @@ import * as ownerWatch from "../mutex/ownerWatch.ts"
 import { holds, isLossOf, isSame, observe, stateOf, unobserved } from "./contenderState.ts"
 import { register } from "./jobHost.ts"
 
-/** The contenders whose work the running fiber is part of. Child fibers inherit it. */
+/** The contenders whose work contains the running fiber. Child fibers inherit it. */
 const Inside = Context.Reference<ReadonlySet<object>>("@effect-simba/core/internal/Inside", {
   defaultValue: () => new Set()
 })
 
-/** A reader of states that is further behind loses the oldest. */
+/** A reader of states that falls behind further loses the oldest ones. */
 const capacity = 16
 
-/** Milliseconds: the pause after the first failure in a row, and the longest one. */
-const pauses = { first: 100, longest: 10_000 }
+/** The pause after the first of consecutive failures, and the longest pause. */
+const pauseMillis = { first: 100, longest: 10_000 }
 
-/** A leadership of at least so many milliseconds ends a row of failures. */
-const lasting = 60_000
+/** A leadership that lasts this long resets the count of failures. */
+const lastingMillis = 60_000
 
 /** One leadership, its job runs, and its end. */
 interface Leadership {
@@ -111,7 +111,7 @@ export const make = Effect.fnUntraced(function*(options: {
 
   const annotate = Effect.annotateLogs({ mutex })
 
-  /** A node that leaves does not queue: it leads where nobody else wants to. */
+  /** A node that leaves does not queue: it leads only if nobody else wants to. */
   const acquire: typeof options.acquire = Effect.suspend(() =>
     isLeaving
       ? Effect.flatMap(
@@ -139,8 +139,8 @@ export const make = Effect.fnUntraced(function*(options: {
       () =>
         Effect.suspend(() => {
           present = undefined
-          if (instant(clock).monotonic - leadership.since >= lasting) failures = 0
-          // A leadership that has ended is not waited for
+          if (instant(clock).monotonic - leadership.since >= lastingMillis) failures = 0
+          // Nobody needs to wait for a leadership that has ended
           if (Deferred.isDoneUnsafe(upcoming)) upcoming = Deferred.makeUnsafe()
           Deferred.doneUnsafe(leadership.over, Exit.void)
           recorder.update(MutexMetrics.leadership.ended[holds(lease) ? "released" : "lost"], 1, mutex)
@@ -157,7 +157,10 @@ export const make = Effect.fnUntraced(function*(options: {
     yield* lease.lost
   }))
 
-  /** The last attempt ended in an outage: one cheap request comes first, since an acquire repeats its own each second. */
+  /**
+   * The last attempt ended in an outage: probe with one cheap request first, since an acquire repeats its request every
+   * second.
+   */
   let isOut = false
   const reached = Effect.suspend(() => isOut ? Effect.map(store.owner(mutex), () => void (isOut = false)) : Effect.void)
 
@@ -183,7 +186,7 @@ export const make = Effect.fnUntraced(function*(options: {
     return millis === 0 ? Effect.yieldNow : Effect.sleep(millis)
   })
 
-  /** Runs in the context that made the contender. It queues again after each end but `stop`. */
+  /** Runs in the context that created the contender. It queues again after each end except `stop`. */
   const go = () => {
     if (!isWanted || loop !== undefined) return
     loop = run(Effect.andThen(pausing, contend))
@@ -202,13 +205,15 @@ export const make = Effect.fnUntraced(function*(options: {
 
   const leave = (asking: Fiber.Fiber<unknown, unknown>) => {
     if (loop === undefined) return Effect.void
-    // Not at once: work that asks as its first act is registered with its lease, and awaited, only after that
+    // Not synchronously: work that calls this as its first step is registered with its lease only afterwards
     run(Effect.andThen(Effect.yieldNow, Fiber.interrupt(loop)))
-    // Work that asks for its own end must not wait for it: it yields to its interruption
+    // Work that requests its own end must not wait for it: it yields, so that its interruption arrives
     return asking.getRef(Inside).has(identity) ? Effect.yieldNow : Effect.asVoid(Fiber.await(loop))
   }
 
-  /** A backend runs the requests of a process in order: with this reply the release before it has run. */
+  /**
+   * A backend executes the requests of a process in order: this reply proves that the release before it was executed.
+   */
   const released = Effect.ignore(Effect.timeoutOption(store.owner(mutex), "2 seconds"))
 
   const stop = Effect.withFiber<void>((asking) => {
@@ -227,7 +232,7 @@ export const make = Effect.fnUntraced(function*(options: {
       Effect.timeoutOption(Deferred.await(idle), options.drainTimeout),
       Effect.suspend(() => {
         if (present !== leadership || loop === undefined) return Effect.void
-        pause = Math.min(pauses.first * 2 ** failures++, pauses.longest)
+        pause = Math.min(pauseMillis.first * 2 ** failures++, pauseMillis.longest)
         return Fiber.interrupt(loop)
       })
     )
@@ -245,7 +250,7 @@ export const make = Effect.fnUntraced(function*(options: {
         annotate(log.warning("Cannot see who owns the mutex, and looks again", cause)),
         Effect.forEach(eventReaders, (reader) => Queue.failCause(reader, cause), { discard: true })
       ),
-    // Owners of this library are announced; whether one has renewed shows after its ttl
+    // Owners of this library publish their grants; whether one has renewed can be seen after its ttl
     nextLook: ({ end, owner }, now) => {
       const inTtl = owner !== undefined && inboxOf(owner) !== "" && end !== Infinity ? end - transition : 0
       return Math.max(now, inTtl) + every
@@ -308,7 +313,7 @@ export const make = Effect.fnUntraced(function*(options: {
           const exit = yield* Effect.exit(restore(lease.protect(Effect.asVoid(body))))
           if (Exit.isFailure(exit) && !isLossOf(lease, exit.cause)) {
             if (onError === "fail") return yield* Effect.failCause(exit.cause as Cause.Cause<never>)
-            // Ends here where the caller is interrupted; otherwise the work has interrupted itself
+            // Ends here if the caller was interrupted; otherwise the work has interrupted itself
             if (Cause.hasInterruptsOnly(exit.cause)) yield* restore(Effect.void)
             yield* annotate(log.error("The leader's work failed, so the leadership ends", exit.cause)).pipe(
               Effect.annotateLogs({ token: lease.token })
@@ -327,7 +332,7 @@ export const make = Effect.fnUntraced(function*(options: {
     start: begin,
     toJSON: () => ({ mutex, ...present?.lease.toJSON() as object | undefined })
   })
-  /** Judged by the clock: the leadership of this lease, unless it is over or about to end. */
+  /** The leadership of this lease by the clock, unless it is over or about to end. */
   const leadingUnder = ({ id }: Lease) =>
     present?.lease.id === id && present.resigning === undefined && holds(present.lease) ? present : undefined
   register(contender, {

@@ -1,4 +1,4 @@
-/** What a contender knows of its mutex: what the last look showed, and what its own lease says at this moment. */
+/** What a contender knows about its mutex: the result of the last poll, and what its own lease says now. */
 import * as Cause from "effect/Cause"
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
@@ -9,7 +9,7 @@ import type { Lease } from "../../Lease.ts"
 import { LeaseLost } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
 
-/** What the last look showed. */
+/** The result of the last poll. */
 interface Observation extends Pick<State, "before" | "after" | "isInTtl" | "isInTransition"> {
   /** The end of the owner's lease by the wall clock, in milliseconds. */
   readonly until: number | undefined
@@ -46,10 +46,10 @@ export const isLossOf = (lease: Lease, cause: Cause.Cause<unknown>) => {
   return error instanceof LeaseLost && error.id === lease.id
 }
 
-/** Judged by the clock, without a yield. */
+/** Reads the clock, without a yield. */
 export const holds = (lease: Lease): boolean => Effect.runSync(lease.isHeld)
 
-/** Ownership by this contender is judged by its own lease. Any other owner is the one that the server named last. */
+/** Its own lease decides whether this contender is the owner. Any other owner is the one that the server named last. */
 export const stateOf = (
   { until, ...observed }: Observation,
   lease: Lease | undefined,

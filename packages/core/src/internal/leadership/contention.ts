@@ -16,7 +16,7 @@ export const contend = (
 ): Effect.Effect<Contender, InvalidName | InvalidConfig, Scope.Scope> =>
   Effect.gen(function*() {
     const { mutex, terms: { isAlive, lease, ttl } } = yield* parts.attempt(name, options)
-    // Of these terms, with the services of this moment
+    // For these options, with the current services
     const own = { ...options, isAlive }
     const pollInterval = yield* positive("pollInterval", options.pollInterval ?? "1 second")
     const drainTimeout = yield* notNegative("drainTimeout", options.drainTimeout ?? "1 minute")

@@ -1,9 +1,9 @@
 /**
  * The instants of a cron expression in a time zone.
  *
- * An hour field that begins with `*` means every hour that passes: both hours where clocks are set back, none that clocks
- * skip. Any other hour field names times of the day: the first of two equal times counts, and a time that is skipped comes
- * later by as much as the clocks moved.
+ * An hour field that begins with `*` means every hour that passes: both hours when clocks are set back, none that
+ * clocks skip. Any other hour field names times of the day: the first of two equal times counts, and a skipped time
+ * comes later by the size of the change.
  */
 import * as Cron from "effect/Cron"
 import * as DateTime from "effect/DateTime"
@@ -13,15 +13,15 @@ const second = 1000
 const hour = 60 * 60 * second
 const week = 7 * 24 * hour
 
-/** No zone has moved its clocks by more than a day. */
+/** No time zone has ever moved its clocks by more than a day. */
 const longestChange = 25 * hour
 
 /** The first instant after the argument. Both in milliseconds. */
 export type Next = (after: number) => number
 
-/** Throws where the expression never comes. */
+/** Throws if the expression never matches. */
 export const make = (cron: Cron.Cron, zone: DateTime.TimeZone, isEveryHour: boolean): Next => {
-  // Reads the clock on the wall as UTC, where no clock changes
+  // Treats the local time as UTC, which has no clock changes
   const onWall: Cron.Cron = Object.assign(Object.create(Object.getPrototypeOf(cron)), cron, {
     tz: Option.some(DateTime.zoneMakeNamedUnsafe("UTC"))
   })
@@ -48,7 +48,7 @@ export const make = (cron: Cron.Cron, zone: DateTime.TimeZone, isEveryHour: bool
     return Infinity
   }
 
-  /** The offsets at which the wall shows scheduled times, and until when. */
+  /** The offsets at which the local clock shows scheduled times, and until when. */
   const regimeAt = (instant: number, offset: number): readonly [offsets: ReadonlyArray<number>, until: number] => {
     const before = offsetAt(instant - longestChange)
     if (before === offset) return [[offset], Infinity]

@@ -1,4 +1,4 @@
-/** What scheduled jobs need of their contender, and what nobody else may use. */
+/** What scheduled jobs need from their contender; for no other use. */
 import type { Lease } from "../../Lease.ts"
 import type { MutexStore } from "../../MutexStore.ts"
 
@@ -7,8 +7,8 @@ export interface JobHost {
   /** Whether a run may start now. */
   readonly mayStart: (lease: Lease) => boolean
   /**
-   * Counts a run under this lease, until the returned function is called. Undefined where no run may start: the lease is
-   * over, or its leadership is about to end. A run starts in the same step.
+   * Counts a run under this lease, until the returned function is called. Undefined if no run may start: the lease is
+   * over, or its leadership is about to end. The caller starts the run in the same step.
    */
   readonly startRun: (lease: Lease) => (() => void) | undefined
   /** Ends the leadership of this lease once its runs have ended, and contends again after a pause. */

@@ -1,4 +1,4 @@
-/** What metrics say of each job. */
+/** The metrics of each job. */
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import type { JobRecord } from "../../JobStore.ts"
@@ -7,7 +7,7 @@ import * as MutexMetrics from "../../MutexMetrics.ts"
 const of = <Input, State>(metric: Metric.Metric<Input, State>, mutex: string, job: string) =>
   Metric.withAttributes(metric, { mutex, job_name: job })
 
-/** What the fleet knows, also of runs on other nodes. */
+/** The state of the fleet, including runs on other nodes. */
 export const note = (mutex: string, job: string, record: JobRecord | undefined): Effect.Effect<void> =>
   Effect.gen(function*() {
     if (record?.run !== undefined) yield* Metric.update(of(MutexMetrics.jobs.lastStart, mutex, job), record.run.start)

@@ -1,15 +1,15 @@
 /**
- * What a leader does about one job now: a decision about what the fleet knows of the job.
+ * Decides what a leader does with one job now. Called by `jobRunner` with the state of the job in the fleet.
  *
- * Every instant after `record.at` is undecided. An instant that came while this leader could run the job is on time, however
- * late the reply of the backend; of several only the last is. Any other is late: `misfire` says which late ones run, and
- * `catchUp` how old they may be. All that do not run are missed, each with a cause.
+ * Every instant after `record.at` is unsettled. An instant that came while this leader could run the job is on time, no
+ * matter how late the backend replies; of several, only the last one is. All others are late: `misfire` says which late
+ * ones run, and `catchUp` how old they may be. Those that do not run are missed, each with a cause.
  */
 import type { JobRecord } from "../../JobStore.ts"
 import { last, type Next } from "./cronInstants.ts"
 import type { JobSpec } from "./jobSpec.ts"
 
-/** Why nobody ran an instant: no leader then, the job was running, the job was paused, or the backend did not reply. */
+/** The cause of a missed instant: no leader, the job was running, the job was paused, or the backend did not reply. */
 export type Cause = "noLeader" | "running" | "paused" | "outage"
 
 /** Instants are in milliseconds since 1970 by the backend's time. */
@@ -33,13 +33,13 @@ export interface Leader {
   readonly token: number
 }
 
-/** Nobody needs the count of more. */
+/** Missed instants beyond this number are not counted. */
 const mostCounted = 1000
 
-/** The first pause before an instant is tried again; doubled by each attempt. */
-const pause = 1000
+/** The pause before the second attempt for an instant; doubled by each attempt. */
+const pauseMillis = 1000
 
-/** The former schedule up to its change, and the present one from there on. */
+/** The former schedule up to its change, and the current one after that. */
 export const inForce = (present: Next, former: Next | undefined, changed: number | undefined): Next =>
   former === undefined || changed === undefined ? present : (after) => {
     const before = after < changed ? former(after) : Infinity
@@ -115,7 +115,7 @@ const choose = (
   return Math.min(next(Math.max(at, oldest - 1)), latest)
 }
 
-/** When the last run is tried again, if it is: it did not succeed, and is neither too old nor tried too often. */
+/** When to retry the last run, if at all: it did not succeed, is not too old, and has attempts left. */
 const retryAt = (
   { attempts, catchUp }: Pick<JobSpec, "attempts" | "catchUp">,
   { at, run }: JobRecord,
@@ -127,5 +127,7 @@ const retryAt = (
   }
   if (run.end === undefined && run.token >= leader.token) return undefined
   if (now - at > Math.max(catchUp, run.outcome === "unstarted" ? now - leader.gained : 0)) return undefined
-  return run.attempt === 0 ? now : (run.end ?? leader.gained) + Math.min(pause * 2 ** (run.attempt - 1), 60 * pause)
+  return run.attempt === 0
+    ? now
+    : (run.end ?? leader.gained) + Math.min(pauseMillis * 2 ** (run.attempt - 1), 60 * pauseMillis)
 }

@@ -1,4 +1,4 @@
-/** One run of a job, from its beginning under the lease to the note of how it ended. */
+/** One run of a job, from its start under the lease to the record of its end. Called by `jobRunner` after a claim. */
 import * as Cause from "effect/Cause"
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
@@ -15,8 +15,8 @@ import type { JobHost } from "./jobHost.ts"
 import * as jobMetrics from "./jobMetrics.ts"
 import type { JobSpec } from "./jobSpec.ts"
 
-/** How long the end of a leadership waits for the note of a run's end, in milliseconds. */
-const noteTimeout = 1000
+/** How long the end of a leadership waits until the end of a run is recorded. */
+const noteTimeoutMillis = 1000
 
 interface Claimed<R> {
   readonly host: JobHost
@@ -25,7 +25,7 @@ interface Claimed<R> {
   readonly run: Job<unknown, R>["run"]
   readonly mutex: MutexName
   readonly note: (outcome: RunOutcome) => Effect.Effect<void>
-  /** From here on this run is noted by itself. */
+  /** From here on this run records its own end. */
   readonly taken: () => void
   /** Milliseconds since 1970 by the backend's time, as `start`. */
   readonly scheduledAt: number
@@ -45,10 +45,10 @@ const outcomeOf = (exit: Exit.Exit<unknown, unknown>): Exclude<RunOutcome, "unst
     ? "defect"
     : "interrupted"
 
-/** The leader notes it again where the backend does not know it. */
+/** The leader records it again if the backend has lost it. */
 export const noteEnd = (host: JobHost, request: EndRequest): Effect.Effect<void> =>
   host.store.jobs.end(request).pipe(
-    Effect.timeout(noteTimeout),
+    Effect.timeout(noteTimeoutMillis),
     Effect.asVoid,
     Effect.catchCause((cause) => log.warning(`Cannot note how a run of "${request.job}" ended`, cause))
   )
@@ -59,7 +59,7 @@ export const execute = <R>(claimed: Claimed<R>): Effect.Effect<void, never, R> =
       const { attempt, host, isCatchUp, lease, mutex, note, scheduledAt, spec } = claimed
       const { name } = spec
       claimed.taken()
-      // The check and the beginning are one step: a lease that is over by now begins nothing
+      // Check and start in one step: a lease that is over by now starts nothing
       let ended: (() => void) | undefined
       const begin = Effect.suspend(() => {
         ended = host.startRun(lease)
@@ -84,7 +84,7 @@ export const execute = <R>(claimed: Claimed<R>): Effect.Effect<void, never, R> =
     })
   )
 
-/** Says when it outlasts its period, and ends it at `maxRun`. */
+/** Logs when it outlasts its period, and ends it at `maxRun`. */
 const watched = <R>(work: Effect.Effect<unknown, unknown, R>, { mutex, period, spec, start }: Claimed<R>) =>
   Effect.scoped(Effect.gen(function*() {
     yield* jobMetrics.noteRunning(mutex, spec.name, start)

@@ -1,8 +1,8 @@
 /**
- * Runs the jobs of a fleet where its contender leads.
+ * Runs the jobs of a fleet while its contender leads.
  *
- * One loop for all jobs of a contender: it looks at what the fleet knows, decides about each job (`jobPlan`), and sleeps
- * until the next instant. All instants are by the backend's time, so that the clocks of nodes do not count.
+ * One loop for all jobs of a contender: it reads the state of the fleet, decides what to do with each job (`jobPlan`),
+ * and sleeps until the next instant. All instants are by the backend's time, so the clocks of nodes do not matter.
  */
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
@@ -25,16 +25,16 @@ import * as jobRun from "./jobRun.ts"
 import * as jobSchedule from "./jobSchedule.ts"
 import { type JobSpec, keepOf } from "./jobSpec.ts"
 
-/** How often a leader looks for what operators ask, in milliseconds. */
-const lookInterval = 5000
+/** How often a leader reads the requests of operators. */
+const lookIntervalMillis = 5000
 
-/** A node whose clock is wrong makes room for another this often at most, in milliseconds. */
-const clockPatience = 60 * 60 * 1000
+/** The minimum time between two resignations of a node with a wrong clock. */
+const clockPatienceMillis = 60 * 60 * 1000
 
-/** A clock that differs by less is never called wrong, in milliseconds. */
-const tolerance = 10_000
+/** A clock that differs by less is never considered wrong. */
+const toleranceMillis = 10_000
 
-/** Of more claims that are over a leader forgets how they ended. */
+/** The number of ended claims whose outcome a leader remembers. */
 const mostRemembered = 1000
 
 export interface Prepared<R> {
@@ -48,14 +48,14 @@ type Claiming = Exclude<Decision, { _tag: "Wait" }>
 interface Tracked<R> extends Prepared<R> {
   record: JobRecord | undefined
   isBusy: boolean
-  /** Looks up to this one began before the end of its last run, and may not know of it. */
+  /** Reads up to this one started before the end of its last run, and may not include it. */
   outdated: number
   /** Since when this leadership could run it, by the backend's time. */
   free: number
-  /** Failed requests in a row, and when the next may be sent. */
+  /** Consecutive failed requests, and when the next one may be sent. */
   failures: number
   notBefore: number
-  /** Of the run that was asked for, until a reply says what became of it. */
+  /** The requested claim, until a reply settles it. */
   claim: { readonly of: string; readonly id: string; readonly decision: Claiming } | undefined
 }
 
@@ -76,7 +76,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
         (now) => host.store.jobs.look({ mutex: contender.mutex, id: lease?.id, jobs: named(now) })
       )
 
-    /** Also where this node does not lead: a new job counts its instants from here on. */
+    /** Even if this node does not lead: a new job counts its instants from here on. */
     const introduce = Effect.retry(
       Effect.tapError(look(), (error) => log.warning(`Cannot make the jobs known: ${error.message}`)),
       endlessRetry
@@ -96,7 +96,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
         let isStale = false
         let looks = 1
         let lookFailures = 0
-        /** The backend's time, never ahead of it unless clocks run at different rates. */
+        /** An estimate of the backend's time, never ahead of it unless clocks run at different rates. */
         const backendTime = () => Math.floor(view.now + instant(clock).monotonic - lookedAt)
         const gained = view.now
         const tracked = jobs.map((job): Tracked<R> => ({
@@ -109,7 +109,9 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
           notBefore: 0,
           claim: undefined
         }))
-        /** Claims of this leadership that do not run. The backend may not know their end: a fail-over loses notes too. */
+        /**
+         * Claims of this leadership that have ended. The backend may not know that: a fail-over can lose the record.
+         */
         const over = new Map<string, RunOutcome>()
         const setOver = (claim: string, outcome: RunOutcome) => {
           over.delete(claim)
@@ -117,7 +119,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
           if (over.size > mostRemembered) over.delete(over.keys().next().value!)
         }
         let claims = 0
-        // A reply may have been lost with the leadership: what it gave out never began
+        // The reply to a claim may have been lost with the leadership: its run never started
         yield* Effect.addFinalizer(() =>
           Effect.forEach(
             tracked,
@@ -125,7 +127,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
             { concurrency: "unbounded", discard: true }
           )
         )
-        // Closed first: interrupts the runs, and awaits them
+        // Closed first: interrupts the runs and waits for them
         const fibers = yield* FiberSet.make()
 
         const adopt = Effect.fnUntraced(function*(seen: JobsRecord, number: number) {
@@ -138,7 +140,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
           }
         })
 
-        /** Schedules that operators changed are read once. */
+        /** Schedules that operators changed are parsed once. */
         const texts = new Map<string, jobSchedule.Instants | undefined>()
         const read = Effect.fnUntraced(function*(text: string | undefined) {
           if (text === undefined || texts.has(text)) return
@@ -164,7 +166,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
           return job.claim.id
         }
 
-        /** The next look, and the next decision, come after the effect. */
+        /** The next read, and the next decision, follow after the effect. */
         const busy = (job: Tracked<R>) => <A, E, RE>(effect: Effect.Effect<A, E, RE>) => {
           job.isBusy = true
           return Effect.ensuring(
@@ -210,7 +212,8 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
             job.failures = 0
             if (_tag !== "Claimed") {
               job.claim = undefined
-              job.notBefore = now + (_tag === "Early" ? Math.min(wait, lookInterval) : _tag === "Taken" ? 1 : 1000)
+              job.notBefore = now +
+                (_tag === "Early" ? Math.min(wait, lookIntervalMillis) : _tag === "Taken" ? 1 : 1000)
               return
             }
             if (decision.missed > 0) yield* reportMissed(spec.name, decision)
@@ -248,7 +251,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
         const checkClock = Effect.fnUntraced(function*() {
           const now = instant(clock)
           const off = Math.abs(now.wall - view.now)
-          if (off <= tolerance || now.monotonic - steppedDownAt < clockPatience) return
+          if (off <= toleranceMillis || now.monotonic - steppedDownAt < clockPatienceMillis) return
           const shortest = Math.min(...tracked.map((job) => periodAt(job.spec.instants.next, view.now)))
           if (off <= shortest / 2) return
           steppedDownAt = now.monotonic
@@ -270,7 +273,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
         }
         while (true) {
           if (Deferred.isDoneUnsafe(wake)) wake = Deferred.makeUnsafe()
-          if (isStale || instant(clock).monotonic - lookedAt >= lookInterval) {
+          if (isStale || instant(clock).monotonic - lookedAt >= lookIntervalMillis) {
             isStale = false
             const number = ++looks
             const seen = yield* Effect.exit(look(lease))
@@ -296,9 +299,9 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
             }
             const isPaused = view.isPaused || job.record.isPaused
             const leader = { gained, free: job.free, token: lease.token }
-            // The reply was lost: the same request has the same reply
+            // The reply was lost: repeating the request returns the same reply
             const isGiven = job.claim !== undefined && job.record.run?.claim === job.claim.id
-            // A note was lost, or a request arrived after another had been sent
+            // A record was lost, or a request was overtaken by a later one
             const { run } = job.record
             if (!isGiven && run?.id === lease.id && run.end === undefined) {
               yield* FiberSet.run(fibers, busy(job)(note(job, run.claim, over.get(run.claim) ?? "interrupted")))
@@ -322,8 +325,9 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
     )
   }).pipe(Effect.annotateLogs({ mutex: contender.mutex }))
 
-/** Without a failure in a row, until the next look. */
-const pauseAfter = (failures: number) => failures === 0 ? lookInterval : Math.min(50 * 2 ** failures, lookInterval)
+/** After a success, until the next read. */
+const pauseAfter = (failures: number) =>
+  failures === 0 ? lookIntervalMillis : Math.min(50 * 2 ** failures, lookIntervalMillis)
 
 const periodAt = (next: (after: number) => number, at: number) => {
   const first = next(at)

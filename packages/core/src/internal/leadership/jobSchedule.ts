@@ -1,4 +1,6 @@
-/** When a job runs: instants that every node of a fleet computes alike, and a text of them that the backend keeps. */
+/**
+ * When a job runs: instants that every node of a fleet computes in the same way, and their text form in the backend.
+ */
 import * as Cron from "effect/Cron"
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
@@ -44,7 +46,7 @@ const nicknames = new Map(Object.entries({
   "@hourly": "0 * * * *"
 }))
 
-/** What other crons know and this one does not, with the cure. */
+/** Syntax of other cron implementations that is not supported, with the alternative. */
 const dialect: ReadonlyArray<readonly [RegExp, string]> = [
   [/^\?$/, "? is not known: write *"],
   [/^(L|L-\d+|LW)$/i, "L is not known: take the first day of the next month, or days 28-31 and let the run decide"],
@@ -74,7 +76,7 @@ const compile = Effect.fnUntraced(function*(shown: string, timeZone: string | Da
   const parsed = Cron.parse(expression, zone.value)
   if (Result.isFailure(parsed)) return yield* refusal(shown, parsed.failure.message)
   const next = cronInstants.make(parsed.success, zone.value, expression.split(" ").at(-4)!.startsWith("*"))
-  // The search for an instant throws where there is none
+  // The search for an instant throws if there is none
   if (Result.isFailure(Result.try(() => next(0)))) return yield* refusal(shown, "it never comes")
   return { text: `cron ${DateTime.zoneToString(zone.value)} ${expression}`, next, every: undefined } satisfies Instants
 })
@@ -84,7 +86,7 @@ export const cron = (
   options: { readonly timeZone?: string | DateTime.TimeZone | undefined } = {}
 ): JobSchedule => ({ [TypeId]: compile(expression, options.timeZone ?? "UTC") })
 
-/** Reads a text that the backend keeps. */
+/** Parses the text form in the backend. */
 export const parse = (text: string): Effect.Effect<Instants, InvalidConfig> => {
   const [kind, zone = "", ...expression] = text.split(" ")
   if (kind === "every") return every(Number(zone))[TypeId]

@@ -1,4 +1,4 @@
-/** The checked options of one job. */
+/** The validated options of one job. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { Job } from "../../Leadership.ts"
@@ -49,7 +49,7 @@ export const make = Effect.fnUntraced(function*(job: Job): Effect.fn.Return<JobS
   }
 })
 
-/** Several periods beyond what is made up for, and at least a month. */
+/** `catchUp` plus several periods, and at least a month. */
 export const keepOf = ({ catchUp, instants }: JobSpec, now: number): Duration.Duration => {
   const first = instants.next(now)
   const period = instants.next(first) - first

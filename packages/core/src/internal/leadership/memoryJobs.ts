@@ -124,7 +124,7 @@ export class MemoryJobs {
     return entry
   }
 
-  /** What came while the job was paused is not made up for. */
+  /** Instants that passed during a pause are not caught up on. */
   private resume(entry: Entry, now: number): void {
     entry.isPaused = false
     entry.at = Math.max(entry.at, now)

@@ -1,11 +1,11 @@
 /**
- * A binary heap whose items know their positions, so that each can leave or change. Items placed one after another with
- * the same key form a row, of which only the first is in the heap: thousands due at one instant cost a step each.
+ * A binary heap whose items know their positions, so that each can be removed or moved. Consecutive items with the same
+ * key form a chain, of which only the first is in the heap: thousands due at one instant cost O(1) each.
  */
 export interface Item {
-  /** The least comes first. While the item is in a heap, only `place` changes it. */
+  /** The smallest comes first. While the item is in a heap, only `place` changes it. */
   key: number
-  /** Its index, -1 outside, or -2 behind another in a row. */
+  /** Its index, -1 outside of a heap, or -2 behind another item of a chain. */
   position: number
   before: Item | undefined
   behind: Item | undefined
@@ -16,7 +16,7 @@ const inRow = -2
 
 export class IndexedHeap<I extends Item> {
   private readonly items: Array<I> = []
-  /** The last item that was placed, if it is still here: the last of its row. */
+  /** The last item that was placed, if it is still here: the end of its chain. */
   private newest: Item | undefined
 
   get first(): I | undefined {

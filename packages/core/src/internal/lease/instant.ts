@@ -2,7 +2,7 @@
 import type * as Clock from "effect/Clock"
 
 export interface Instant {
-  /** Stands still while a machine is suspended. */
+  /** Stops while the machine is suspended. */
   readonly monotonic: number
   readonly wall: number
 }
@@ -12,8 +12,8 @@ export const instant = (clock: Clock.Clock): Instant => ({
   wall: clock.currentTimeMillisUnsafe()
 })
 
-/** A suspension stops monotonic timers, so the clocks are compared this often. Milliseconds. */
-export const comparePeriod = 1000
+/** A suspension stops monotonic timers, so the clocks are compared this often. */
+export const comparePeriodMillis = 1000
 
-/** How far the clocks may drift apart before it counts as a suspension: little of the smallest margin. Milliseconds. */
-export const drift = 10
+/** How far the clocks may drift apart before it counts as a suspension: a small part of the smallest margin. */
+export const driftMillis = 10

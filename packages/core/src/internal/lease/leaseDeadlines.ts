@@ -1,46 +1,49 @@
-/** The leases of one layer, ordered by when each is to be renewed or ends. */
+/**
+ * The open leases of one layer, ordered by their next renewal or end. Its loop renews and ends them. Used by
+ * `leaseRenewer`; the deadline of a single lease is computed in `trackedLease`.
+ */
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Scheduler from "effect/Scheduler"
 import { IndexedHeap } from "./indexedHeap.ts"
-import { comparePeriod, drift, type Instant, instant } from "./instant.ts"
+import { comparePeriodMillis, driftMillis, type Instant, instant } from "./instant.ts"
 import { Slice } from "./slices.ts"
 import { sleepUntil } from "./supervise.ts"
 import type { Periods, TrackedLease } from "./trackedLease.ts"
 
-/** A lease of a mutex may label its figures with it. */
+/** A lease of a mutex may label its metrics with it. */
 export type AnyLease = TrackedLease<Periods> & { readonly mutex?: string }
 
-/** Timers that are less late say nothing of the turns. Milliseconds. */
-const punctual = 50
+/** Timers that are late by less do not indicate long turns. */
+const punctualMillis = 50
 
-/** What a turn of the past counts for after each wake-up. A longer one is a pause. Milliseconds. */
+/** The decay of the longest turn with each wake-up. A turn longer than `longestTurnMillis` is a pause. */
 const memory = 0.9
-const longestTurn = 10_000
+const longestTurnMillis = 10_000
 
-/** When leases are ended again after a crash. Milliseconds. */
-const retryEnd = 10
+/** The pause before the leases of a crashed `end` are ended again. */
+const retryEndMillis = 10
 
 interface Attendant {
   /** Renews some of the leases that are due. Returns whether more are due. */
   readonly renew: (from: number, slice: Slice) => boolean
-  /** The loop woke so many milliseconds late. */
+  /** Called when the loop woke late. */
   readonly late: (millis: number) => void
 }
 
 export class LeaseDeadlines<L extends AnyLease> {
   private readonly heap = new IndexedHeap<L>()
-  /** Due for renewal, of which so many were taken. The heap has them until they end. */
+  /** Due for renewal; the first `taken` are in progress. They stay in the heap until they end. */
   private due: Array<L> = []
   private taken = 0
   private readonly changed = Latch.makeUnsafe(false)
   private readonly clock: Clock.Clock
   /** Ends leases whose deadlines have passed. */
   private readonly end: (leases: ReadonlyArray<L>, now: Instant) => void
-  /** The wall clock less the monotonic clock, when all deadlines were last computed. */
+  /** The wall clock minus the monotonic clock, when all deadlines were last computed. */
   private offset: number
-  /** The longest turns of the last time, as far as timers came late. Milliseconds. */
+  /** The longest recent turn of the event loop in milliseconds, as seen by late timers. */
   private turn = 0
   /** When the loop wakes, in monotonic milliseconds; undefined while it runs. */
   private wakesAt: number | undefined
@@ -68,9 +71,9 @@ export class LeaseDeadlines<L extends AnyLease> {
     return this.heap.all()
   }
 
-  /** Adds an open lease, or moves it after its next renewal or its end has changed. */
+  /** Adds an open lease, or moves it when its next renewal or its end has changed. */
   place(lease: L): void {
-    // Nothing would remove it again
+    // It would never be removed
     if (!lease.isOpen()) throw new Error("a lease that has ended cannot be renewed")
     const key = Math.min(lease.nextRenewal - lease.lead(this.turn), lease.endsAt())
     this.heap.place(lease, key)
@@ -83,15 +86,16 @@ export class LeaseDeadlines<L extends AnyLease> {
 
   private noteTurn(late: number): void {
     const before = this.turn
-    const turn = Math.max(Math.min(late, longestTurn), before * memory)
-    this.turn = turn < punctual ? 0 : turn
-    // Leases that were placed before wait for their renewal
+    const turn = Math.max(Math.min(late, longestTurnMillis), before * memory)
+    this.turn = turn < punctualMillis ? 0 : turn
+    // Earlier leases were placed with the shorter turn
     if (this.turn > before) { for (const lease of this.all()) if (lease.isOpen()) this.place(lease) }
   }
 
   /**
-   * Ends all leases whose deadlines have passed, before anything else runs: their work may be what keeps the process busy.
-   * Each round removes the first lease. What returns to the heap ends after `now`, and is renewed by nobody but the loop.
+   * Ends all leases whose deadlines have passed, before anything else runs, because their work may keep the process
+   * busy. Each round removes the first lease. A lease that returns to the heap ends after `now`, and only the loop
+   * renews it.
    */
   sweep(now: Instant): void {
     const over: Array<L> = []
@@ -112,7 +116,7 @@ export class LeaseDeadlines<L extends AnyLease> {
       if (over.length > 0) this.end(over, now)
     } finally {
       // `end` has thrown
-      for (const lease of over) if (lease.isOpen()) this.heap.place(lease, now.monotonic + retryEnd)
+      for (const lease of over) if (lease.isOpen()) this.heap.place(lease, now.monotonic + retryEndMillis)
     }
     if (this.hasDue && this.wakesAt !== undefined) this.changed.openUnsafe()
   }
@@ -121,7 +125,7 @@ export class LeaseDeadlines<L extends AnyLease> {
     return this.taken < this.due.length
   }
 
-  /** A lease to renew, if one is due. */
+  /** Returns a lease to renew, if one is due. */
   takeDue(): L | undefined {
     while (this.hasDue) {
       const lease = this.due[this.taken++]!
@@ -133,7 +137,7 @@ export class LeaseDeadlines<L extends AnyLease> {
     return undefined
   }
 
-  /** Each turn sweeps, and renews a part of what is due. It sleeps when nothing is due before a later instant. */
+  /** Each turn ends overdue leases and renews some of those that are due, then sleeps until the next is due. */
   readonly loop = ({ late, renew }: Attendant): Effect.Effect<never> => {
     let previous: Slice | undefined
     const turns = Effect.forever(
@@ -152,7 +156,7 @@ export class LeaseDeadlines<L extends AnyLease> {
         if (renew(now.monotonic, slice)) return Effect.yieldNow
         previous = undefined
         const { first } = this.heap
-        this.wakesAt = first === undefined ? Infinity : Math.min(first.key, now.monotonic + comparePeriod)
+        this.wakesAt = first === undefined ? Infinity : Math.min(first.key, now.monotonic + comparePeriodMillis)
         return sleepUntil(this.wakesAt, this.changed)
       }),
       { disableYield: true }
@@ -161,10 +165,10 @@ export class LeaseDeadlines<L extends AnyLease> {
     return Effect.provideService(turns, Scheduler.PreventSchedulerYield, true)
   }
 
-  /** A suspension, or a clock that was set, moves deadlines and renewals without moving their order. */
+  /** A suspension, or a clock that was set, shifts all deadlines and renewals, but not their order. */
   private compareClocks({ monotonic, wall }: Instant): void {
     const offset = wall - monotonic
-    if (Math.abs(offset - this.offset) <= drift) return
+    if (Math.abs(offset - this.offset) <= driftMillis) return
     this.offset = offset
     for (const lease of this.all()) {
       lease.left({ monotonic, wall })

@@ -1,4 +1,7 @@
-/** Renews the leases of a layer in batches, before they end. */
+/**
+ * Renews the leases of a layer in batches, with retries, before their deadlines. Used by the mutex and by the stream
+ * client, which pass how to send a batch and what to do with each reply.
+ */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -20,7 +23,7 @@ import type { Slice } from "./slices.ts"
 import { toFailure } from "./storeFailure.ts"
 import { supervise } from "./supervise.ts"
 
-/** What the backend says of one lease. */
+/** The reply for one lease. */
 type Answer = { readonly _tag: "Renewed" } | { readonly _tag: "Lost" } | {
   readonly _tag: "Failed"
   readonly error: StoreError
@@ -35,11 +38,11 @@ interface Renewal<L extends AnyLease, A extends Answer> {
   /** The noun for the log, in the singular. */
   readonly what: string
   readonly timeout: Duration.Duration
-  /** Leases of one request at most: enough to share the round trip, few enough not to hold up the server. */
+  /** The most leases per request: enough to share the round trip, few enough not to block the server. */
   readonly batchSize: number
   /** The delays between failed attempts. */
   readonly schedule: MutexSchedule
-  /** Whether the schedule has the delays between renewals too, and their ttl. */
+  /** The ttl, if the schedule also decides the delays between renewals. */
   readonly pace?: ((lease: L) => Duration.Duration) | undefined
   readonly metrics: {
     readonly renewed: Metric.Counter<number>
@@ -47,28 +50,28 @@ interface Renewal<L extends AnyLease, A extends Answer> {
     readonly lost: Metric.Counter<number>
     readonly timeLeft: Metric.Histogram<number>
   }
-  /** Returns an answer for each lease. One that it passes to `onAnswer` before counts even if the request fails. */
+  /** Returns a reply for each lease. A reply that was passed to `onAnswer` before counts even if the request fails. */
   readonly send: (
     batch: ReadonlyArray<L>,
     onAnswer: (index: number, answer: A) => void
   ) => Effect.Effect<ReadonlyArray<A>, StoreError>
   readonly attributes: (lease: L) => Record<string, unknown>
   readonly lost: (lease: L, answer: Extract<A, { readonly _tag: "Lost" }>) => void
-  /** Asked before a renewal, if it is there: answers whether the lease is to be renewed. */
+  /** Runs before a renewal, if set: returns whether the lease should be renewed. */
   readonly probe?: (lease: L) => Effect.Effect<boolean> | undefined
 }
 
-/** When a crashed renewal is tried again. Milliseconds. */
-const pause = 1000
+/** The pause before a crashed renewal is retried. */
+const pauseMillis = 1000
 
-/** A margin is at least so long. Milliseconds. */
-const leastMargin = 100
+/** The smallest margin of any lease. */
+const leastMarginMillis = 100
 
-/** The least time between two warnings of late timers. Milliseconds. */
-const warnEvery = 60_000
+/** The minimum time between two warnings about late timers. */
+const warnEveryMillis = 60_000
 
-/** How much too early a renewal that follows a failed one may go out. Milliseconds. */
-const earlyRetry = 50
+/** How early a retry may be sent together with others. */
+const earlyRetryMillis = 50
 
 /** Runs for as long as the scope is open. */
 export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends Answer>(
@@ -88,12 +91,12 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
   })
 
   const nextDelay = (lease: L, now: Instant) =>
-    Effect.map(nextStep(lease, now, { _tag: "Failed" }), (delay) => Number.isFinite(delay) ? delay : pause)
+    Effect.map(nextStep(lease, now, { _tag: "Failed" }), (delay) => Number.isFinite(delay) ? delay : pauseMillis)
 
   /** After a renewal, or the grant. */
   const setPace = Effect.fnUntraced(function*(lease: L, ttl: Duration.Duration) {
     const pace = yield* nextStep(lease, deadlines.now(), { _tag: "Renewed", ttl })
-    // A renewal that is under way decides when the next one is due
+    // A renewal in flight decides when the next one is due
     if (!lease.isOpen() || lease.renewing) return
     lease.paceAt(pace)
     deadlines.place(lease)
@@ -108,7 +111,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
   }
 
   const retryAfter = (lease: L, now: Instant, delay: number) => {
-    // Timers know whole milliseconds only
+    // Timers have a resolution of a millisecond
     lease.nextRenewal = Math.min(lease.nextRenewal, Math.ceil(now.monotonic + delay))
     deadlines.place(lease)
   }
@@ -116,7 +119,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
   /** A crash of `attempt` must not leave its leases without a next renewal. */
   const attend = (leases: ReadonlyArray<L>, renewing: boolean, attempt: Effect.Effect<void>) =>
     fork(Effect.catchCause(attempt, (cause) => {
-      const soon = deadlines.now().monotonic + pause
+      const soon = deadlines.now().monotonic + pauseMillis
       for (const lease of leases) {
         // Another attempt has taken over
         if (!lease.isOpen() || lease.renewing !== renewing) continue
@@ -145,7 +148,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
     let error: StoreError | undefined
     for (let i = 0; i < batch.length; i++) {
       const lease = batch[i]!
-      // An answer about a lease that ended meanwhile says nothing any more
+      // The lease ended meanwhile, so the reply no longer matters
       if (!lease.isOpen()) continue
       const answer: Answer = answers[i] ?? (Exit.isSuccess(exit) ? exit.value[i]! : { _tag: "Failed", error: failure! })
       if (answer._tag === "Failed") {
@@ -175,7 +178,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
     for (const lease of renewed) paced(lease)
     recorder.count(metrics.renewed, renewed)
     recorder.least(metrics.timeLeft, timesLeft, renewed)
-    // Renewing until all delays are known: a yield lets leases end, so their state is tested after it
+    // Marked as renewing until all delays are known: leases may end during a yield, so their state is tested after it
     const delays = yield* Effect.forEach(failed, (lease) => nextDelay(lease, now))
     failed.forEach((lease, i) => {
       lease.renewing = false
@@ -204,11 +207,11 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
 
   const ask = Effect.fnUntraced(function*(lease: L, probe: Effect.Effect<boolean>) {
     const delay = (yield* probe) ? 0 : yield* nextDelay(lease, deadlines.now())
-    // A renewal that did not wait for the answer decides when the next one is due
+    // A renewal that did not wait for the reply decides when the next one is due
     if (lease.isOpen() && !lease.renewing) retryAfter(lease, deadlines.now(), delay)
   })
 
-  /** Leases due soon join a batch to save wake-ups. Those that fail keep a pace of their own. */
+  /** Leases due soon join a batch to save wake-ups. Failing ones keep their own pace. */
   const renewSome = (from: number, slice: Slice) => {
     const healthy: Array<L> = []
     const failing: Array<L> = []
@@ -228,17 +231,17 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
     for (let next = deadlines.first; next !== undefined && hasRoom(); next = deadlines.first) {
       const [own, other] = next.isFailing ? [failing, healthy] : [healthy, failing]
       const isJoined = own.length > 0 || (other.length === 0 && probes.length > 0)
-      if (!isJoined || next.nextRenewal > from + (next.isFailing ? earlyRetry : next.options.early)) break
-      // Its end is its key from now on
+      if (!isJoined || next.nextRenewal > from + (next.isFailing ? earlyRetryMillis : next.options.early)) break
+      // From now on it is ordered by its end
       take(next)
       deadlines.place(next)
     }
     for (const batch of [healthy, failing]) if (batch.length > 0) attend(batch, true, renew(batch))
-    // A probe is the user's effect, and may end any lease
+    // A probe is a user's effect, and may end any lease
     for (const [lease, probe] of probes) if (lease.isOpen()) attend([lease], false, ask(lease, probe))
   }
 
-  /** One request at least: where turns are long, those that wait for the next turn may end before it. */
+  /** Sends at least one request per turn: if turns are long, the remaining leases may end before the next one. */
   const renewDue = (from: number, slice: Slice): boolean => {
     do renewSome(from, slice)
     while (deadlines.hasDue && slice.hasRoom())
@@ -246,12 +249,12 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
   }
 
   let warnedAt = -Infinity
-  /** Overdue work is interrupted a turn late at most, so long turns use up the margin. */
+  /** Warns about late timers: overdue work is interrupted up to one turn late, so long turns use up the margin. */
   const late = (millis: number) => {
-    if (millis < leastMargin / 2) return
+    if (millis < leastMarginMillis / 2) return
     const margin = Math.min(...deadlines.all().map(({ options }) => options.margin))
     const { monotonic } = deadlines.now()
-    if (millis < margin / 2 || monotonic < warnedAt + warnEvery) return
+    if (millis < margin / 2 || monotonic < warnedAt + warnEveryMillis) return
     warnedAt = monotonic
     recorder.run(log.warning(
       `This process is so busy that timers come ${Math.round(millis)} ms late. Leases have a margin of ` +

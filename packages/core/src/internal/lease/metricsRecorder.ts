@@ -1,41 +1,44 @@
-/** Updates the metrics of one layer in place: an uncontended lock updates five, and an effect for each costs too much. */
+/**
+ * Updates the metrics of one layer synchronously: an uncontended lock updates five, and an effect for each would cost
+ * too much.
+ */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 
-/** `mutex` labels the figure where the layer was told to. */
+/** `mutex` labels the metric if the layer has `metricsByMutex`. */
 type Update = <Input, State>(metric: Metric.Metric<Input, State>, input: Input, mutex?: string) => void
 
 export interface Recorder {
   readonly update: Update
   /** For gauges: relative. */
   readonly modify: Update
-  /** Adds one to a counter for each subject: a single update, unless mutexes label the figures. */
+  /** Adds one to a counter for each subject: a single update, unless mutexes label the metrics. */
   readonly count: (
     counter: Metric.Metric<number, unknown>,
     subjects: ReadonlyArray<{ readonly mutex?: string }>
   ) => void
-  /** Records the least of the subjects' values: a single update, unless mutexes label the figures. */
+  /** Records the smallest of the subjects' values: a single update, unless mutexes label the metrics. */
   readonly least: (
     metric: Metric.Metric<number, unknown>,
     values: ReadonlyArray<number>,
     subjects: ReadonlyArray<{ readonly mutex?: string }>
   ) => void
-  /** Logs and the like, from where no effect can run. */
+  /** Runs effects such as logging from synchronous code. */
   readonly run: (effect: Effect.Effect<void>) => void
 }
 
-/** Figures go to the registry and carry the attributes of the layer, whichever fiber updates them. */
+/** Uses the registry and the attributes of the layer, no matter which fiber updates them. */
 export const make = (
   layer: Context.Context<never>,
   byMutex: boolean,
   alarms: ReadonlyArray<Metric.Counter<number>>
 ): Recorder => {
   const attributes = Context.get(layer, Metric.CurrentMetricAttributes)
-  // Each update looks up these two: the layer's whole context takes longer to search
+  // Each update reads these two; searching the layer's whole context takes longer
   const context: Context.Context<never> = Context.make(Metric.MetricRegistry, Context.get(layer, Metric.MetricRegistry))
     .pipe(Context.add(Metric.CurrentMetricAttributes, attributes))
-  // An alarm sees a counter grow from zero, and not one that begins with a loss
+  // Starts the counters at zero, so that an alarm sees the first loss
   for (const alarm of alarms) alarm.updateUnsafe(0, context)
   const contexts = new Map<string, Context.Context<never>>()
   const contextOf = (mutex: string | undefined) => {

@@ -1,4 +1,4 @@
-/** Notifies the observers of an event one after the other: an exception of one does not affect the others. */
+/** Notifies the observers of an event one by one: an exception in one does not affect the others. */
 import * as Effect from "effect/Effect"
 import type * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
@@ -18,7 +18,7 @@ export const isolate = ({ currentDispatcher }: Fiber.Fiber<unknown, unknown>, ac
   }
 }
 
-/** `Fiber.await` for a fiber with other observers. The fiber `waiting` runs this; `run` may let it continue later. */
+/** `Fiber.await` for a fiber with other observers. Runs in the fiber `waiting`; `run` may delay its continuation. */
 export const awaitExit = <A, E>(
   fiber: Fiber.Fiber<A, E>,
   waiting: Fiber.Fiber<unknown, unknown>,
@@ -32,14 +32,14 @@ export const awaitExit = <A, E>(
 export class Listeners<A> {
   private listeners: Set<(value: A) => void> | undefined
 
-  /** Returns what removes the listener. */
+  /** Returns a function that removes the listener. */
   add(listener: (value: A) => void): () => void {
     const listeners = this.listeners ??= new Set()
     listeners.add(listener)
     return () => listeners.delete(listener)
   }
 
-  /** Waits for the event. `past` looks in the same step whether it was: between two steps a fiber may be set aside. */
+  /** Waits for the event. `past` checks in the same step whether it has happened: a yield in between could miss it. */
   next(past: () => Effect.Effect<A> | undefined): Effect.Effect<A> {
     return Effect.callback((resume) => {
       const found = past()

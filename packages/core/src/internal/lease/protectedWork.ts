@@ -1,11 +1,14 @@
-/** What the result of protected work is when its lease was lost, or when it was interrupted from outside. */
+/**
+ * The result of protected work after a loss or an interruption. `protect`, `withLock` and handlers interrupt the work
+ * themselves and call this with its exit.
+ */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { LeaseLost } from "../../SimbaError.ts"
 import * as log from "../log.ts"
 
-/** The loss wins over a success and over the interruption that it caused; a failure of the work stays its own. */
+/** The loss replaces a success and the interruption that it caused; a failure of the work is kept. */
 export const settle = <A, E>(exit: Exit.Exit<A, E>, loss: LeaseLost | undefined): Effect.Effect<A, E | LeaseLost> => {
   if (loss === undefined || (Exit.isFailure(exit) && (Cause.hasFails(exit.cause) || !Exit.hasInterrupts(exit)))) {
     return exit
@@ -20,7 +23,7 @@ export const settle = <A, E>(exit: Exit.Exit<A, E>, loss: LeaseLost | undefined)
   )
 }
 
-/** Failures of finalizers of work that was interrupted from outside must not be swallowed. */
+/** Keeps the failures of finalizers of work that was interrupted from outside. */
 export const remains = <E>(exit: Exit.Exit<unknown, E>): Effect.Effect<void, E> => {
   if (Exit.isSuccess(exit)) return Effect.void
   const reasons = exit.cause.reasons.filter((reason) => !Cause.isInterruptReason(reason))

@@ -1,16 +1,16 @@
-/** Time limits of requests, also in a process whose turns of the event loop are longer than the limit. */
+/** Timeouts of requests that are fair in a busy process, whose event loop turns may be longer than the timeout. */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { BackendError } from "../../SimbaError.ts"
 import { noAnswer } from "./storeFailure.ts"
 
 /**
- * Node runs due timers before it reads sockets, so a late timer may find an unread reply. Each yield runs behind a read of
- * the sockets, unless that read has begun: then the second does.
+ * Node runs due timers before it reads sockets, so when a late timer fires, the reply may not be read yet. A yield
+ * continues after the next read of the sockets; the second yield covers a read that has already started.
  */
 const socketsRead = Effect.andThen(Effect.yieldNow, Effect.yieldNow)
 
-/** Fails a request without a reply within `limit`. A reply that has arrived counts, however late the timer is. */
+/** Fails a request without a reply within `limit`. A reply that has arrived counts, no matter how late the timer is. */
 export const replyTimeout = <A, E, R>(
   request: Effect.Effect<A, E, R>,
   operation: string,

@@ -1,17 +1,19 @@
-/** Work on thousands of subjects at once goes in slices, so that the event loop has its turns in between. */
+/** Divides work on thousands of subjects into slices, so that the event loop can run other work in between. */
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Scheduler from "effect/Scheduler"
 import { instant } from "./instant.ts"
 import { throwUncaught } from "./observers.ts"
 
-/** Subjects of one slice, and its milliseconds, in a process with short turns. */
+/** The subjects and the duration of one slice in a process with short turns. */
 const maxSubjects = 32
 const maxMillis = 5
 
-/** Of the time between two slices, which the process spends on other work, the next one has a share. It may be a pause. */
+/**
+ * The next slice may take this share of the time since the last one, up to a limit, because that time may be a pause.
+ */
 const share = 0.1
-const longest = 100
+const longestMillis = 100
 
 export class Slice {
   private readonly clock: Clock.Clock
@@ -20,16 +22,16 @@ export class Slice {
   private subjects = 0
   private endedAt: number | undefined
 
-  /** Where all that runs in between takes long, slices of a few milliseconds would fall behind without end. */
+  /** If the work in between takes long, slices of a few milliseconds would fall behind forever. */
   constructor(clock: Clock.Clock, previous?: Slice) {
     this.clock = clock
     const now = instant(clock).monotonic
-    const millis = Math.min(longest, Math.max(maxMillis, share * (now - (previous?.endedAt ?? now))))
+    const millis = Math.min(longestMillis, Math.max(maxMillis, share * (now - (previous?.endedAt ?? now))))
     this.end = now + millis
     this.size = maxSubjects * millis / maxMillis
   }
 
-  /** Whether one subject more belongs to the slice; the first always does. */
+  /** Whether one more subject fits into the slice; the first one always does. */
   hasRoom(): boolean {
     const count = this.subjects++
     if (count === 0) return true
@@ -41,12 +43,12 @@ export class Slice {
 }
 
 /**
- * Tasks that run in their order: at once while the slice of this turn has room, else in further
- * turns. One never runs inside the other: a stack would not hold a long line.
+ * Tasks that run in order: at once while the slice of this turn has room, otherwise in later turns. They are never
+ * nested, because a long line would overflow the stack.
  */
 export class SlicedTasks {
   private readonly clock: Clock.Clock
-  /** Of the layer: the fiber of a task may have a scheduler that never runs again. */
+  /** The scheduler of the layer, because that of a task's fiber may have stopped. */
   private readonly dispatcher: Scheduler.SchedulerDispatcher
   private slice: Slice | undefined
   private tasks: Array<() => void> = []
@@ -64,7 +66,7 @@ export class SlicedTasks {
     else if (!this.isRunning) this.run(this.slice)
   }
 
-  /** Lets the fiber go on when its slice has come. */
+  /** Lets the fiber continue when its slice has come. */
   readonly pass: Effect.Effect<void> = Effect.callback((resume) => this.add(() => resume(Effect.void)))
 
   private begin(previous?: Slice): void {
@@ -76,7 +78,7 @@ export class SlicedTasks {
     this.run(slice)
   }
 
-  /** A task that throws holds up no other. */
+  /** A task that throws does not affect the others. */
   private run(slice: Slice): void {
     this.isRunning = true
     while (this.done < this.tasks.length && slice.hasRoom()) {

@@ -1,4 +1,4 @@
-/** What a failed request to a store means, and when it is sent again. */
+/** Classifies failed requests to a store, and decides when to retry them. */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -26,11 +26,11 @@ export const noAnswer = (operation: string, within: Duration.Duration): BackendE
     cause: new Error(`no reply within ${Duration.format(within)}`)
   })
 
-/** Milliseconds before the next try: doubles from `first` up to `longest`, varied by a fifth. */
+/** Milliseconds before the next attempt: doubles from `first` up to `longest`, with a jitter of 20 %. */
 const backoff = (first: number, longest: number) => (failures: number): Effect.Effect<number> =>
   Effect.map(Random.nextBetween(0.8, 1.2), (factor) => Math.min(first * 2 ** failures, longest) * factor)
 
-/** `backoff` as a schedule. One step: in an outage each of thousands of leases takes it. */
+/** `backoff` as a schedule, in one step, because in an outage each of thousands of leases runs it. */
 export const retrySchedule = (first: Duration.Input, longest: Duration.Input): Schedule.Schedule<Duration.Duration> => {
   const pauseAfter = backoff(Duration.toMillis(first), Duration.toMillis(longest))
   return Schedule.fromStep(Effect.sync(() => {
@@ -43,16 +43,18 @@ export const retrySchedule = (first: Duration.Input, longest: Duration.Input): S
   }))
 }
 
-/** Milliseconds that a waiter pauses after so many failures in a row. */
+/** The pause of a waiter after that many consecutive failures, in milliseconds. */
 export const outagePause = backoff(50, 1000)
 
 /** For loops that never give up. */
 export const endlessRetry = retrySchedule("100 millis", "10 seconds")
 
-/** A loop outlasts an answer that cannot be read: it has other work, and an operator may mend what was read. */
+/** A loop survives an unreadable reply: it has other work, and an operator may fix the data. */
 const isOutlasted = (error: StoreError) => isTransient(error) || error._tag === "ProtocolError"
 
-/** Tries until the request succeeds; only a refusal ends it. Logs the first of several failures. Pauses 5 s at most. */
+/**
+ * Retries until the request succeeds; only a refusal ends it. Logs the first of consecutive failures. Pauses up to 5 s.
+ */
 export const persist = <A, R>(
   what: string,
   request: Effect.Effect<A, StoreError, R>,

@@ -1,4 +1,4 @@
-/** Loops that a layer runs for as long as it lives: what they sleep on, and what happens when one crashes. */
+/** Background loops of a layer: how they sleep, and how they restart after a crash. */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"

@@ -5,16 +5,16 @@ import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import { IndexedHeap, type Item } from "./indexedHeap.ts"
-import { comparePeriod, drift, type Instant, instant } from "./instant.ts"
+import { comparePeriodMillis, driftMillis, type Instant, instant } from "./instant.ts"
 import { Slice } from "./slices.ts"
 import { sleepUntil, supervise } from "./supervise.ts"
 
 export interface TimerQueue {
   /** Calls `ring` once, at an instant in monotonic milliseconds, unless the returned function is called before. */
   readonly at: (monotonic: number, ring: () => void) => () => void
-  /** The same for a poll: the time of a suspension counts too, once the machine has been awake for up to a second. */
+  /** The same for a poll: the time of a suspension counts, too, within a second of waking up. */
   readonly pollAt: (monotonic: number, ring: () => void) => () => void
-  /** Closing calls every `ring` that is left, and later ones are called at once. */
+  /** Closing calls every remaining `ring`, and later ones are called at once. */
   readonly isClosed: () => boolean
 }
 
@@ -28,7 +28,7 @@ export const make: Effect.Effect<TimerQueue, never, Scope.Scope> = Effect.gen(fu
   const polls = new IndexedHeap<Timer>()
   const changed = Latch.makeUnsafe(false)
   const offsetOf = ({ monotonic, wall }: Instant) => wall - monotonic
-  /** The wall clock less the monotonic clock, when the clocks were last compared. */
+  /** The wall clock minus the monotonic clock, when the clocks were last compared. */
   let offset = 0
   let next = Infinity
   let isClosed = false
@@ -46,7 +46,7 @@ export const make: Effect.Effect<TimerQueue, never, Scope.Scope> = Effect.gen(fu
   /** A clock that is set back delays no poll. */
   const compareClocks = (now: Instant) => {
     const suspended = offsetOf(now) - offset
-    if (Math.abs(suspended) <= drift) return
+    if (Math.abs(suspended) <= driftMillis) return
     offset += suspended
     if (suspended > 0) { for (const poll of polls.all()) polls.place(poll, poll.key - suspended) }
   }
@@ -58,7 +58,7 @@ export const make: Effect.Effect<TimerQueue, never, Scope.Scope> = Effect.gen(fu
     const slice = new Slice(clock, previous)
     compareClocks(now)
     ring(now.monotonic, slice)
-    const poll = polls.first === undefined ? Infinity : Math.min(polls.first.key, now.monotonic + comparePeriod)
+    const poll = polls.first === undefined ? Infinity : Math.min(polls.first.key, now.monotonic + comparePeriodMillis)
     next = Math.min(exact.first?.key ?? Infinity, poll)
     previous = next <= now.monotonic ? slice : undefined
     return sleepUntil(next, changed)
@@ -96,8 +96,8 @@ export const make: Effect.Effect<TimerQueue, never, Scope.Scope> = Effect.gen(fu
 })
 
 /**
- * Runs an effect until `at`, then interrupts it and continues with `late`, without awaiting the interruption. There may
- * be one of these for each of thousands of waiters, so none has a sleep or a race.
+ * Runs an effect until `at`, then interrupts it and continues with `late`, without waiting for the interruption.
+ * Thousands of waiters may use it, so it needs neither a sleep nor a race.
  */
 export const limit = <A, E, R, B, E2>(
   timers: TimerQueue,
@@ -111,14 +111,14 @@ export const limit = <A, E, R, B, E2>(
       const exit = fiber.pollUnsafe()
       if (exit !== undefined) return resume(exit)
       const end = () => {
-        // First, so that the interruption is not the answer
+        // First, so that the interruption is not the result
         resume(late())
         fiber.interruptUnsafe(parent.id)
       }
       let alone: Fiber.Fiber<void> | undefined
       const unset = timers.at(at, () => {
         if (!timers.isClosed()) return end()
-        // The effect outlives the queue, and has its time all the same
+        // The queue is closed; the effect keeps its timeout
         alone = Effect.runForkWith(parent.context)(
           Effect.andThen(sleepUntil(at, Latch.makeUnsafe(false)), Effect.sync(end))
         )

@@ -1,4 +1,7 @@
-/** One lease of a mutex or a stream: its deadline by two clocks, and when it is renewed next. No fiber, no timer. */
+/**
+ * One lease of a mutex or a stream: computes its local deadline, by two clocks, and its next renewal. `leaseDeadlines`
+ * orders the leases and has the timer.
+ */
 import type * as Duration from "effect/Duration"
 import type * as Pull from "effect/Pull"
 import type { Renewal } from "../../MutexSchedule.ts"
@@ -6,13 +9,13 @@ import type { LossReason, StoreError } from "../../SimbaError.ts"
 import type { Item } from "./indexedHeap.ts"
 import type { Instant } from "./instant.ts"
 
-/** They follow from the options of a lease. Milliseconds. */
+/** The periods of a lease in milliseconds, derived from its options. */
 export interface Periods {
-  /** The server's lease less the safety margin. */
+  /** The server's lease minus the safety margin. */
   readonly usable: number
   readonly margin: number
   readonly renewAfter: number
-  /** How much too early a renewal may go out together with one that is due. */
+  /** How early a renewal may be sent together with one that is due. */
   readonly early: number
   /** From the granting request to the end, renewed or not. */
   readonly maxHold: number
@@ -24,11 +27,14 @@ export abstract class TrackedLease<P extends Periods> implements Item {
   readonly options: P
   /** Just before the granting request was sent. */
   readonly since: Instant
-  /** Just before the last granting or renewing request was sent. For a lease that was handed on, `adjustedRenewal`. */
+  /**
+   * Just before the last granting or renewing request was sent. Of a lease that was handed to another fiber,
+   * `adjustedRenewal`.
+   */
   protected renewed: Instant
   private monotonicDeadline = 0
   private wallDeadline = 0
-  /** Monotonic milliseconds; infinite while a renewal is under way. */
+  /** Monotonic milliseconds; infinite while a renewal is in flight. */
   nextRenewal = 0
   key = 0
   position = -1
@@ -39,9 +45,9 @@ export abstract class TrackedLease<P extends Periods> implements Item {
   renewing = false
   /** Why the last attempt to renew it failed. */
   failure: StoreError | undefined = undefined
-  /** The delays since the first of the last failures in a row; of a guard of the user, since the grant. */
+  /** The schedule of delays since the first of consecutive failures; of a user's guard, since the grant. */
   step: Step | undefined = undefined
-  /** The time between two renewals by a guard of the user, where that is shorter. Milliseconds. */
+  /** The time between two renewals of a user's guard in milliseconds, if that is shorter. */
   private pace = Infinity
 
   constructor(options: P, sent: Instant) {
@@ -57,7 +63,7 @@ export abstract class TrackedLease<P extends Periods> implements Item {
   abstract isOpen(): boolean
   abstract get annotations(): Record<string, unknown>
 
-  /** Counts from the instant before the request was sent, never from its reply. */
+  /** Sets the deadline. It counts from the instant before the request was sent, never from its reply. */
   extend(sent: Instant): void {
     const { maxHold, renewAfter, usable } = this.options
     this.renewed = sent
@@ -68,7 +74,7 @@ export abstract class TrackedLease<P extends Periods> implements Item {
     this.nextRenewal = this.monotonicDeadline >= longest ? Infinity : sent.monotonic + Math.min(renewAfter, this.pace)
   }
 
-  /** Renews it so long after the last renewal. */
+  /** Renews it this long after the last renewal. */
   paceAt(pace: number): void {
     this.pace = pace
     if (this.nextRenewal === Infinity) return
@@ -76,14 +82,14 @@ export abstract class TrackedLease<P extends Periods> implements Item {
   }
 
   /**
-   * How much earlier a renewal begins in a process with turns of so many milliseconds: one until it is sent, and one until
-   * its reply is read.
+   * How much earlier a renewal starts in a process with turns of that many milliseconds: it takes one turn until it is
+   * sent, and one until its reply is read.
    */
   lead(turn: number): number {
     return this.isFailing ? 0 : Math.max(0, Math.min(2 * turn, (this.nextRenewal - this.renewed.monotonic) / 2))
   }
 
-  /** Ends it sooner, after so many milliseconds, unless a request extends it. A renewal goes out after `renewAfter`. */
+  /** Ends it sooner, after `usable` milliseconds, unless a request extends it. A renewal is sent after `renewAfter`. */
   protected shorten(usable: number, renewAfter: number): void {
     const { monotonic, wall } = this.renewed
     this.monotonicDeadline = Math.min(this.monotonicDeadline, monotonic + usable)
@@ -91,12 +97,12 @@ export abstract class TrackedLease<P extends Periods> implements Item {
     this.nextRenewal = Math.min(this.nextRenewal, monotonic + renewAfter)
   }
 
-  /** Milliseconds until the deadline, by the clock that says less. A clock that is set back prolongs nothing. */
+  /** Milliseconds until the deadline, by the clock that says less. Setting a clock back does not extend it. */
   left(now: Instant): number {
     const monotonic = this.monotonicDeadline - now.monotonic
     const wall = this.wallDeadline - now.wall
     if (wall > monotonic) this.wallDeadline = now.wall + monotonic
-    // By more than a rounding error: a suspension, or a clock that was set
+    // More than a rounding error: a suspension, or a clock that was set
     else if (wall < monotonic - 1) {
       this.monotonicDeadline = now.monotonic + wall
       this.nextRenewal -= monotonic - wall
@@ -104,7 +110,7 @@ export abstract class TrackedLease<P extends Periods> implements Item {
     return Math.min(monotonic, wall)
   }
 
-  /** `renewed`, earlier by what suspensions and clocks that were set have taken from the lease. */
+  /** `renewed`, earlier by what suspensions and clock changes have taken from the lease. */
   protected get adjustedRenewal(): Instant {
     const { renewed: { monotonic, wall }, since, options: { maxHold, usable } } = this
     return {
@@ -118,7 +124,7 @@ export abstract class TrackedLease<P extends Periods> implements Item {
     return this.monotonicDeadline
   }
 
-  /** What a loss says besides its reason: only a refusal needs more words than an outage. */
+  /** Details of a loss besides its reason: the message, if the backend refused the last renewal. */
   protected problemOf(reason: LossReason["_tag"]): { readonly problem?: string } {
     const { failure } = this
     return reason === "BackendGone" && failure?.isRetryable === false ? { problem: failure.message } : {}

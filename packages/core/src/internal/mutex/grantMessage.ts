@@ -6,8 +6,8 @@ import type { AttemptContext, Refused } from "./attempt.ts"
 import { HeldLease, type LeaseOwner } from "./heldLease.ts"
 import type { LocalWaiter } from "./localWaiter.ts"
 
-/** How far the two clocks may be apart without one having been set. Milliseconds. */
-const rounding = 10
+/** How far the two clocks may be apart without one having been set. */
+const roundingMillis = 10
 
 export interface GrantOwner extends LeaseOwner {
   readonly mutex: MutexName
@@ -31,7 +31,7 @@ export const leaseOfGrant = (
   const { terms } = waiter.attempt
   const now = queue.context.now()
   // Only the wall clock shows a suspension, unless it was set back since
-  if (now.wall - sent.wall < now.monotonic - sent.monotonic - rounding) return undefined
+  if (now.wall - sent.wall < now.monotonic - sent.monotonic - roundingMillis) return undefined
   const lease = new HeldLease(queue.mutex, id, grant.token, terms, {
     monotonic: Math.min(sent.monotonic + after, now.monotonic),
     wall: Math.min(sent.wall + after, now.wall)

@@ -6,12 +6,12 @@
 import * as Duration from "effect/Duration"
 import type { Refused } from "./attempt.ts"
 
-/** A step between waiters near the head of the queue, so that they do not all look at once. Milliseconds. */
-const stagger = 30
+/** A step between waiters near the head of the queue, so that they do not all look at once. */
+const staggerMillis = 30
 const staggered = 8
 
-/** Owners of another implementation wake one waiter only, so the others look this often. Milliseconds. */
-const foreignLook = 2000
+/** Owners of another implementation wake one waiter only, so the others look this often. */
+const foreignLookMillis = 2000
 
 /** Milliseconds. */
 export const lookDelay = (
@@ -33,7 +33,7 @@ export const lookDelay = (
     // A key is gone one millisecond after its remaining time has reached zero
     : Math.min(Duration.toMillis(ownership.timeLeft), Duration.toMillis(options.lease)) + 1
   const apart = position < staggered
-    ? position * stagger
-    : staggered * stagger + options.random * Math.max(0, confirm - staggered * stagger)
-  return Math.min(remaining + apart, !foreign ? Infinity : position === 0 ? confirm : foreignLook)
+    ? position * staggerMillis
+    : staggered * staggerMillis + options.random * Math.max(0, confirm - staggered * staggerMillis)
+  return Math.min(remaining + apart, !foreign ? Infinity : position === 0 ? confirm : foreignLookMillis)
 }

@@ -39,8 +39,8 @@ interface Follower {
 
 const nobody: Look = { owner: undefined, token: undefined, end: Infinity }
 
-/** A renewal moves the end by more than round trips vary. Milliseconds. */
-const jitter = 50
+/** A renewal moves the end by more than round trips vary. */
+const jitterMillis = 50
 
 /** The events between two looks. An owner that left before the end of its lease has released. */
 export const between = (
@@ -55,7 +55,7 @@ export const between = (
     return after.owner === undefined ? [] : [{ _tag: "Acquired", mutex, owner: after.owner, ...token }]
   }
   if (before.owner === after.owner) {
-    return renewals && after.end > before.end + jitter
+    return renewals && after.end > before.end + jitterMillis
       ? [{ _tag: "Renewed", mutex, owner: before.owner, ...token }]
       : []
   }
@@ -71,14 +71,14 @@ export const between = (
     : [{ _tag: "HandedOver", mutex, owner: before.owner, successor: after.owner }]
 }
 
-/** Looks that are due within so many milliseconds are due together. */
-const together = 250
+/** Looks that are due within this time are due together. */
+const togetherMillis = 250
 
 /**
- * The last look before the end of a lease, in milliseconds: who saw the owner long before that cannot tell an expiry from
+ * The last look before the end of a lease: who saw the owner long before that cannot tell an expiry from
  * a renewal and a release in between.
  */
-const beforeEnd = 100
+const beforeEndMillis = 100
 
 interface Watch {
   readonly mutex: MutexName
@@ -161,8 +161,8 @@ export const make = Effect.fnUntraced(function*(
       next = Math.min(next, follower.nextLook(look, monotonic))
       end = Math.min(end, look.end + 1)
     }
-    const shared = Math.floor(next / together) * together
-    const last = end - beforeEnd
+    const shared = Math.floor(next / togetherMillis) * togetherMillis
+    const last = end - beforeEndMillis
     const at = Math.min(shared > monotonic ? shared : next, monotonic < last ? last : Math.max(end, monotonic + 1))
     watch.cancel = at === Infinity ? undefined : timers.pollAt(at, () => look(watch, ownLook(watch.mutex)))
   }

@@ -27,8 +27,8 @@ interface ReleaseSender {
   readonly later: (request: Request) => Effect.Effect<void>
 }
 
-/** Between tries, in milliseconds: doubling. */
-const pause = 50
+/** Between tries: doubling. */
+const pauseMillis = 50
 
 export const make = Effect.fnUntraced(function*(
   store: MutexStore["Service"],
@@ -76,7 +76,7 @@ export const make = Effect.fnUntraced(function*(
 
   /** Until it comes through or the time is over; when the layer closes, once more and no longer. */
   const tryAgain = Effect.fnUntraced(function*(request: Request, until: number, held: boolean) {
-    for (let delay = pause;; delay *= 2) {
+    for (let delay = pauseMillis;; delay *= 2) {
       yield* Effect.raceFirst(Effect.sleep(Duration.millis(delay)), closing.await)
       const left = until - instant(clock).monotonic
       const exit = yield* attempt(request, Duration.millis(Math.max(left, Duration.toMillis(config.commandTimeout))))

@@ -8,7 +8,7 @@ import type { HeldLease } from "./heldLease.ts"
 import type { RecentNames } from "./recentNames.ts"
 
 /** Longer than most work, and short enough for somebody who tries the library. */
-const patience = 5000
+const patienceMillis = 5000
 
 const report = ({ annotations, mutex, since, token }: HeldLease, now: number) =>
   Effect.annotateLogs(
@@ -49,7 +49,7 @@ export class SelfWaitWarning {
     if (this.isWatching || reports.has(queue.mutex)) return
     const { held, context: { fork, now, timers } } = queue
     this.isWatching = true
-    this.unset = timers.at(now().monotonic + patience, () => {
+    this.unset = timers.at(now().monotonic + patienceMillis, () => {
       this.isWatching = false
       const lease = queue.held
       if (timers.isClosed() || lease === undefined || queue.first() === undefined) return

@@ -51,7 +51,7 @@ export const logDeadLettered = (subject: Parameters<typeof annotations>[0], fail
 const maxUnderWay = 400
 
 /** Between tries, in milliseconds, doubling. */
-const [minPause, maxPause] = [50, 1000]
+const [minPauseMillis, maxPauseMillis] = [50, 1000]
 
 export const make = (table: StreamTable, store: Service, config: StreamConfig): LeaseEnds => {
   const underWay = Semaphore.makeUnsafe(maxUnderWay)
@@ -115,7 +115,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
   const retry: LeaseEnds["retry"] = (owned, what, attempt) =>
     Effect.gen(function*() {
       let isLogged = false
-      for (let delay = minPause;; delay = Math.min(delay * 2, maxPause)) {
+      for (let delay = minPauseMillis;; delay = Math.min(delay * 2, maxPauseMillis)) {
         const wasStopped = owned.isStopped
         const exit = yield* Effect.exit(attempt)
         if (Exit.isSuccess(exit)) return Option.some(exit.value)

@@ -43,8 +43,8 @@ export interface LeaseTaker {
   readonly skipFor: (entry: EntryId, period: Duration.Duration) => void
 }
 
-/** Between two lines about refusals, in milliseconds: a full server refuses thousands again and again. */
-const logInterval = 10_000
+/** Between two lines about refusals: a full server refuses thousands again and again. */
+const logIntervalMillis = 10_000
 
 /** Streams of one call. */
 export const batchSize = 200
@@ -165,7 +165,7 @@ export const make = (client: ClientContext): LeaseTaker => {
           refusal = result.error
       }
     }
-    if (refusal !== undefined && table.now().monotonic - loggedAt >= logInterval) {
+    if (refusal !== undefined && table.now().monotonic - loggedAt >= logIntervalMillis) {
       loggedAt = table.now().monotonic
       yield* log.warning(`Cannot take ${refusals} data stream(s); trying again later: ${refusal.message}`)
       refusals = 0

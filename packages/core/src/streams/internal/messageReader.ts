@@ -34,8 +34,8 @@ const decoderOf = <A, RD>(schema: Schema.Codec<A, unknown, RD, unknown>, field: 
   }
 }
 
-/** The extent is read once a second at most while messages come, and after so long without one. Milliseconds. */
-const checkAfter = 1000
+/** The extent is read once a second at most while messages come, and after so long without one. */
+const checkAfterMillis = 1000
 
 /** How often the extent is read while no message comes: nothing else shows that the data stream was written again. */
 const idleCheck = Duration.seconds(30)
@@ -155,7 +155,7 @@ export class MessageReader<A, R> {
     return Effect.gen({ self: this }, function*() {
       if (this.position === undefined) yield* this.begin
       if (this.isOver) return undefined
-      if (this.isUnchecked && (yield* Clock.currentTimeMillis) - this.checkedAt >= checkAfter) {
+      if (this.isUnchecked && (yield* Clock.currentTimeMillis) - this.checkedAt >= checkAfterMillis) {
         const turn = yield* this.check
         if (turn !== undefined) return turn
       }
@@ -280,7 +280,7 @@ export class MessageReader<A, R> {
   private get watch(): Effect.Effect<ReadonlyArray<RawMessage>, LeaseError, R> {
     return Effect.gen({ self: this }, function*() {
       for (;;) {
-        yield* Effect.sleep(this.isUnchecked ? Duration.millis(checkAfter) : idleCheck)
+        yield* Effect.sleep(this.isUnchecked ? Duration.millis(checkAfterMillis) : idleCheck)
         const extent = Option.getOrUndefined(yield* retryOutages(this.lease.extent))
         if (extent === undefined) continue
         const order = compareEntryIds(extent.last, this.position!.after)

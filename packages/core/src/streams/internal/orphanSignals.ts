@@ -42,8 +42,8 @@ interface Due {
   readonly step: Step
 }
 
-/** Between two members that try to take the same stream. Milliseconds. */
-const stagger = 30
+/** Between two members that try to take the same stream. */
+const staggerMillis = 30
 
 /** Beyond this a sweep is cheaper. */
 const maxDue = 10_000
@@ -68,11 +68,11 @@ export const make = (
 
   const note = (entry: EntryId, stream: StreamName, source: Source) =>
     Effect.gen(function*() {
-      const drawn = yield* Random.nextBetween(0, 4 * stagger)
+      const drawn = yield* Random.nextBetween(0, 4 * staggerMillis)
       if (due.has(entry) || !taking.mayTake({ entry, stream })) return
       if (due.size >= maxDue) return sweep.wake()
       const rank = members.rank(client.members, session, entry)
-      const delay = rank === undefined ? drawn : rank * stagger
+      const delay = rank === undefined ? drawn : rank * staggerMillis
       const at = table.now().monotonic + Math.min(delay, Duration.toMillis(config.sweepInterval))
       due.set(entry, { at, source, step: "Signaled" })
       changed.openUnsafe()
@@ -80,7 +80,7 @@ export const make = (
 
   const recheck = (entry: EntryId, step: Step, delay: Duration.Duration) => {
     if (due.has(entry)) return
-    due.set(entry, { at: table.now().monotonic + Duration.toMillis(delay) + stagger, source: "expiry", step })
+    due.set(entry, { at: table.now().monotonic + Duration.toMillis(delay) + staggerMillis, source: "expiry", step })
   }
 
   /** Takes noted entries that are pending and not renewed, the oldest first. Returns those that it did not find. */

@@ -27,8 +27,8 @@ export interface OrphanSweep {
 
 type Source = "start" | "sweep"
 
-/** The least distance of two sweeps in milliseconds. Quick handlers would make room for one after the other. */
-const minDistance = 50
+/** The least distance of two sweeps. Quick handlers would make room for one after the other. */
+const minDistanceMillis = 50
 
 export const make = (
   client: ClientContext,
@@ -112,7 +112,7 @@ export const make = (
 
   return {
     own: permit.withPermit(look("start")),
-    isRequested: () => requested && table.now().monotonic - lastWithRoom >= minDistance,
+    isRequested: () => requested && table.now().monotonic - lastWithRoom >= minDistanceMillis,
     request: () => {
       requested = true
     },
@@ -122,7 +122,7 @@ export const make = (
       const factor = yield* Random.nextBetween(0.8, 1.2)
       yield* sleepUntil(table.now().monotonic + Duration.toMillis(config.sweepInterval) * factor, woken)
       woken.closeUnsafe()
-      yield* Effect.sleep(Math.max(0, last + minDistance - table.now().monotonic))
+      yield* Effect.sleep(Math.max(0, last + minDistanceMillis - table.now().monotonic))
       // After an outage orphans wait no longer than for a sweep
       yield* persist("Sweeping", once, config.sweepInterval)
     }))

@@ -6,8 +6,8 @@ import { EntryId } from "../StreamName.ts"
 import type { Extent, RawMessage } from "../StreamState.ts"
 import { compareEntryIds } from "../StreamStore.ts"
 
-/** A replica is not further behind. Milliseconds. */
-const period = 10_000
+/** A replica is not further behind. */
+const periodMillis = 10_000
 
 /** Of each data stream at least the first number is kept, and never more than the second. */
 const [least, most] = [10, 1000]
@@ -29,7 +29,7 @@ export class RecentIds {
   add(messages: ReadonlyArray<RawMessage>): void {
     const all = [...this.ids, ...messages.map(({ id }) => id)]
     const newest = timeOf(all.at(-1)!)
-    const from = all.findIndex((id, i) => all.length - i <= least || newest - timeOf(id) <= period)
+    const from = all.findIndex((id, i) => all.length - i <= least || newest - timeOf(id) <= periodMillis)
     this.ids = all.slice(Math.max(from, all.length - most))
   }
 

@@ -53,8 +53,8 @@ export const readSize = 128
 /** Messages of one data stream in one read, and of all: so many do not hold up the event loop. */
 const [maxCount, maxMessages] = [100, 2000]
 
-/** How long a data stream is read on without a waiter. Milliseconds. */
-const patience = 5000
+/** How long a data stream is read on without a waiter. */
+const patienceMillis = 5000
 
 const readMessages = decoder("a read of data streams", StreamWire.ReadReply)
 
@@ -92,7 +92,7 @@ export const make = Effect.fnUntraced(function*(
     let count = 1
     for (const [stream, watched] of streams) {
       if (watched.waiters.size === 0) {
-        if (watched.asked === undefined || now - watched.leftAt > patience) streams.delete(stream)
+        if (watched.asked === undefined || now - watched.leftAt > patienceMillis) streams.delete(stream)
         continue
       }
       watched.asked = undefined

@@ -7,8 +7,8 @@ import { field } from "./fields.ts"
 /** A process that resumes first finishes its turn; without a processor, its current step. */
 const step = 1
 
-/** A suspended machine stopped its timers too: the process notices when it next compares its clocks. Milliseconds. */
-const comparison = 1100
+/** A suspended machine stopped its timers too: the process notices when it next compares its clocks. */
+const comparisonMillis = 1100
 
 interface Grant {
   /** The first request: it may measure the age of its grant from there. */
@@ -59,7 +59,7 @@ export const beliefs = (view: View) => {
         // Its wall clock was set after it asked, and it slept: neither of its clocks measured the sleep
         (view.sleptUntil(client) >= at && view.clockStepAt(client) >= askedAt) ||
         view.now() - view.resumedAt(client) <=
-          Math.max(step, view.lateness(client)) + (timers && view.wasSuspended(client) ? comparison : 0)
+          Math.max(step, view.lateness(client)) + (timers && view.wasSuspended(client) ? comparisonMillis : 0)
     }
   }
 }

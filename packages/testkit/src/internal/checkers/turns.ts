@@ -5,8 +5,8 @@ import { all } from "../simulation/ownershipTracker.ts"
 import type { Checker, View } from "../simulation/setup.ts"
 import { field, seconds } from "./fields.ts"
 
-/** Commands of a dead process may arrive this much later, and look like those of its successor. Milliseconds. */
-const straggling = 4000
+/** Commands of a dead process may arrive this much later, and look like those of its successor. */
+const stragglingMillis = 4000
 
 /** The running process behind each id. */
 const owners = (view: View) => {
@@ -18,7 +18,7 @@ const owners = (view: View) => {
         const { args, client, reply } = event.command
         for (const { id } of all(view.lock.asked?.(args, reply))) {
           if (clients.has(id)) continue
-          clients.set(id, event.at - (born.get(client) ?? -Infinity) < straggling ? undefined : client)
+          clients.set(id, event.at - (born.get(client) ?? -Infinity) < stragglingMillis ? undefined : client)
         }
       }
       const gone = event._tag === "Note" && event.kind === "crashed"

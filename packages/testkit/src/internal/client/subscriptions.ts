@@ -13,7 +13,7 @@ const capacity = 256
 const page = 500
 
 /** A heartbeat is sent every three seconds, and fails after one second. */
-const heartbeat = 3000
+const heartbeatMillis = 3000
 
 type Listener = (message: string | undefined) => void
 
@@ -88,7 +88,7 @@ export const make = Effect.fnUntraced(function*(settings: Settings) {
   /** A heartbeat that gets no reply reveals that the connection is dead. */
   const unwatch = link.onHold(() => {
     if (!opened) return
-    host.timers.at(host.timers.now() + host.random() * heartbeat + settings.commandTimeout, () => {
+    host.timers.at(host.timers.now() + host.random() * heartbeatMillis + settings.commandTimeout, () => {
       const held = link.isHeld("requests") || link.isHeld("replies")
       if (held && connection.state === "ready") connection.replace()
     })

@@ -14,8 +14,8 @@ import { drawPace, free } from "./processor.ts"
 import { never, type RunState } from "./runState.ts"
 import type { Client, Outside } from "./setup.ts"
 
-/** A turn of the event loop that is late for waiters and their bounds. Milliseconds. */
-const longTurn = 20
+/** A turn of the event loop that is late for waiters and their bounds. */
+const longTurnMillis = 20
 
 export class Processes {
   private readonly state: RunState
@@ -115,7 +115,7 @@ export class Processes {
     if (process.processor !== undefined) {
       process.processor.onTurn = (millis) => {
         const slot = this.state.slotOf(name)
-        if (millis >= longTurn && slot !== undefined) slot.disturbedAt = world.now()
+        if (millis >= longTurnMillis && slot !== undefined) slot.disturbedAt = world.now()
       }
     }
     return process

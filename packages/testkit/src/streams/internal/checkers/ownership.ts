@@ -6,8 +6,8 @@ import { all } from "../../../internal/simulation/ownershipTracker.ts"
 import type { Checker, View } from "../../../internal/simulation/setup.ts"
 import { checker, fallen, field, isFinished, isPaused, named, type StreamModel, touches } from "./model.ts"
 
-/** How often the checker searches for orphans, in milliseconds. */
-const interval = 100
+/** How often the checker searches for orphans. */
+const intervalMillis = 100
 
 interface Lease {
   /** The consumer that its value names. */
@@ -112,7 +112,7 @@ export const noOrphans = (model: StreamModel, bounds: { own: number; go: number 
       joined.delete(client)
       able.delete(client)
     }
-    view.every(interval, check)
+    view.every(intervalMillis, check)
     return {
       onEvent: (event) => {
         const gone = fallen(event)
@@ -224,8 +224,8 @@ export const liveGoConsumersAreLeftAlone = (model: StreamModel): Checker =>
  */
 const [goLease, timeToLock, timeToFinish, lockTries] = [2000, 40_000, 200, 32]
 
-/** The time in which a client processes late messages. Milliseconds. */
-const lateness = 2000
+/** The time in which a client processes late messages. */
+const latenessMillis = 2000
 
 /** An entry, and what its consumer did since it was given it. */
 interface Delivery {
@@ -260,7 +260,7 @@ export const goConsumersHaveTime = (model: StreamModel): Checker =>
       const idle = view.serverNow() - deliveredAt
       const took = `${client} took ${entry} (${stream}) from ${consumer}`
       if (view.lossAt() >= since || view.serverStepAt() >= since) return
-      const wasLate = at - Math.max(view.disturbedAt(client), view.resumedAt(client)) < lateness
+      const wasLate = at - Math.max(view.disturbedAt(client), view.resumedAt(client)) < latenessMillis
       // It claimed an entry whose lease expired, and had a lease's time to lock it
       if (!hasLocked && wasLocked && idle >= goLease) return
       if (!hasLocked && (wasLocked && wasLate || before.refusals >= lockTries)) return
