@@ -1,9 +1,9 @@
 /**
- * Effect's `Redis` service, and our `Subscriber`, on ioredis.
+ * Effect's `Redis` service, and `Subscriber`, on ioredis.
  *
- * It opens one connection for commands, and with the first subscription one for all subscriptions. Each
- * `Redis.reserve` has a connection of its own, and so has each Sentinel that is named, to learn of fail-overs.
- * Effect's own users of `Redis`, such as `RateLimiter` and `PersistedQueue`, run on it too.
+ * It opens one connection for commands, and with the first subscription one for all subscriptions. Each `Redis.reserve`
+ * has its own connection, and so has each Sentinel, to detect fail-overs. Effect's own users of `Redis`, such as
+ * `RateLimiter` and `PersistedQueue`, run on it, too.
  *
  * @since 0.1.0
  */
@@ -53,13 +53,13 @@ export interface Options {
   /** `redis://`, or `rediss://` for TLS, with user, password and database. Default: `redis://localhost:6379`. */
   readonly url?: string | Redacted.Redacted | undefined
   /**
-   * Further ioredis options (TLS, Sentinel, names). This layer sets those that decide about commands during an outage, and
-   * refuses `keyPrefix`.
+   * Further ioredis options (TLS, Sentinel, names). This layer overrides those that affect commands during an outage,
+   * and refuses `keyPrefix`.
    */
   readonly client?: connection.ClientOptions | undefined
   /**
-   * How long a command may take before it has failed. A connection that is silent for twice as long is replaced. Keep it well
-   * below the transition of your mutexes. Default: 1 second.
+   * How long a command may take before it fails. A connection that is silent for twice as long is replaced. Keep it
+   * well below the transition of your mutexes. Default: 1 second.
    */
   readonly commandTimeout?: Duration.Input | undefined
   /** How long one attempt to connect may take. Default: 2 seconds. */
@@ -70,9 +70,9 @@ export interface Options {
    */
   readonly pool?: Redis.PoolOptions | undefined
   /**
-   * Look at the server when the layer is built: refuse one that cannot work, log a warning for each setting that may break
-   * a lease, and an Info line without an append-only file. A client of data streams warns of missing keyspace events.
-   * Default: `true`.
+   * Check the server when the layer is built: refuse one that cannot work, log a warning for each setting that may
+   * break a lease, and an Info line without an append-only file. A client of data streams warns of missing keyspace
+   * events. Default: `true`.
    */
   readonly serverChecks?: boolean | undefined
 }
@@ -120,16 +120,17 @@ export interface ClusterOptions extends Omit<Options, "url"> {
  */
 export class IoRedis extends Context.Service<IoRedis, {
   readonly client: Client | Cluster
-  /** Fails while commands are not answered, or messages not received. */
+  /** Fails while commands get no reply, or messages are not received. */
   readonly health: Effect.Effect<void, BackendError>
 }>()("@effect-simba/redis/IoRedis") {}
 
 /**
- * Asks every server for an answer, and fails while one does not, or while the subscriber is disconnected.
+ * Pings every server, and fails if one does not reply, or if the subscriber is disconnected.
  *
  * **When to use**
  *
- * Use it in readiness probes. A process that is deaf still takes its turns, but each may cost others a whole lease.
+ * Use it in readiness probes. A process without a subscriber still takes its turns, but each may cost others a whole
+ * lease.
  *
  * **Example** (A readiness probe)
  *
@@ -157,7 +158,7 @@ export const health: Effect.Effect<void, BackendError, IoRedis> = Effect.flatMap
 export const connectionsDown: { readonly [Role in "commands" | "subscriber"]: Metric.Gauge<number> } =
   down.connectionsDown
 
-/** What a URL that is given in code says, and what the environment says besides. A password belongs to its user. */
+/** The parts of a URL in code, and the missing ones from the environment. A password belongs to its user. */
 const besides = (environment: connection.ClientOptions, { db, password, username }: url.Parts) => {
   const { password: _, username: __, ...rest } = environment
   return { ...(password === undefined ? environment : rest), ...given({ db, password, username }) }
@@ -209,7 +210,7 @@ const loading = <D>(load: () => Promise<D>) =>
       new InvalidConfig({ option: "ioredis", problem: `it cannot be loaded, install ioredis 6: ${String(cause)}` })
   })
 
-/** Timers of the connections keep real time, also where a test moves the clock. */
+/** Timers of the connections use real time, even if a test moves the clock. */
 const layerOf = <D, E>(
   load: () => Promise<D>,
   open: (driver: D) => Effect.Effect<Driver, E, Scope.Scope>
@@ -222,7 +223,7 @@ const loadDriver = () => import("./internal/client/ioredis/driver.ts")
  *
  * **Details**
  *
- * By `CommandSink` the stores of this package send commands without a fiber for each, which `Redis` cannot.
+ * Through `CommandSink`, the stores of this package send commands without a fiber for each, which `Redis` cannot.
  *
  * @category models
  * @since 0.1.0
@@ -260,9 +261,9 @@ export const layer = (
  *
  * **Details**
  *
- * Commands follow MOVED and ASK, and fail when the connection is lost before the answer. Scripts are loaded on every
- * primary in reach. `KEYS` and `DBSIZE` ask every primary. Each primary has one connection for subscriptions, opened with
- * the first: scripts count it there, and messages have the shortest way. These connections follow the topology.
+ * Commands follow MOVED and ASK, and fail if the connection is lost before the reply. Scripts are loaded on every
+ * reachable primary. `KEYS` and `DBSIZE` query every primary. Each primary has one connection for subscriptions, opened
+ * with the first one, so that scripts can count subscribers there. These connections follow the topology.
  *
  * **Gotchas**
  *
@@ -297,7 +298,7 @@ export const layerCluster = (
  * (`lazyConnect`) is connected. Behind Sentinel the client reconnects at each fail-over, as those of `layer` do.
  *
  * `commandTimeout` counts for the commands of this layer. During an outage they fail at once and are not sent later,
- * whatever the client does with its own.
+ * regardless of how the client handles its own commands.
  *
  * **Gotchas**
  *

@@ -1,5 +1,5 @@
 /**
- * Looks at a Redis server as an experienced operator would, and says what to change.
+ * Examines a Redis server as an experienced operator would, and says what to change.
  *
  * @since 0.1.0
  */
@@ -20,27 +20,27 @@ import { RedisTopology } from "./RedisTopology.ts"
 import * as keys from "./streams/internal/keys.ts"
 
 /**
- * All findings, those of each primary of a Cluster one after the other.
+ * All findings, grouped by primary on a Cluster.
  *
  * @category models
  * @since 0.1.0
  */
 export interface Report {
-  /** Nothing has the status `error`. */
+  /** No finding has the status `error`. */
   readonly isUsable: boolean
-  /** Nothing has the status `error` or `warning`. */
+  /** No finding has the status `error` or `warning`. */
   readonly isHealthy: boolean
   readonly findings: ReadonlyArray<{
     /**
-     * What was looked at: `version`, `mode`, `role`, `eviction`, `connections`, `persistence`, `coverage` (of a Cluster),
-     * `keyspaceEvents`, `clock`, `latency`, `permissions`, `writes`, `pauses`, `messages`. `connection` stands for all of a server that does
-     * not answer.
+     * What was examined: `version`, `mode`, `role`, `eviction`, `connections`, `persistence`, `coverage` (of a
+     * Cluster), `keyspaceEvents`, `clock`, `latency`, `permissions`, `writes`, `pauses`, `messages`. `connection`
+     * stands for all of them if a server does not reply.
      */
     readonly check: string
     /** `info`: good to know. `warning`: it works, and may break a promise of this library. `error`: it cannot work. */
     readonly status: "ok" | "info" | "warning" | "error"
     readonly message: string
-    /** What to do about it, where there is something to do. */
+    /** What to do about it, if anything. */
     readonly advice?: string | undefined
   }>
 }
@@ -49,11 +49,11 @@ type Finding = Report["findings"][number]
 
 type Options = {
   /**
-   * Also look at what data streams need: keyspace events, and the permissions for their commands. And at the services that are
-   * paused. Default: `false`.
+   * Also examine what data streams need (keyspace events, and the permissions for their commands), and list paused
+   * services. Default: `false`.
    */
   readonly streams?: boolean | undefined
-  /** Pings whose slowest gives the latency. Default: 20. */
+  /** How many pings to send; the slowest one is the latency. Default: 20. */
   readonly pings?: number | undefined
 }
 
@@ -77,7 +77,7 @@ const latency = Effect.fnUntraced(function*(send: Send, pings: number) {
   return finding("latency", "warning", text, advice)
 })
 
-/** Half of the round trip is the least error of this comparison. */
+/** The error of this comparison is at least half of the round trip. */
 const clock = Effect.fnUntraced(function*(send: Send) {
   const before = yield* Clock.currentTimeMillis
   const [seconds, micros] = yield* send<readonly [string, string]>("TIME")
@@ -124,7 +124,7 @@ const pausedJobs = (send: Send) =>
 
 type Command = readonly [name: string, ...args: ReadonlyArray<string>]
 
-/** Each key that is written expires, since a later command may be refused. */
+/** Every key that it writes expires, because a later command may be refused. */
 const mutexCommands = (key: string, inbox: string): ReadonlyArray<Command> => [
   ["SET", key, "doctor", "PX", "5000"],
   ["GET", key],
@@ -224,7 +224,7 @@ const writes = (replies: ReadonlyArray<string>): Finding => {
   return finding("writes", "ok", "the server accepts writes")
 }
 
-/** What a layer hears: the messages to its own waiters, and those that observers read. */
+/** The messages of a layer: those to its own waiters, and those that observers read. */
 const messages = (send: Send, subscriber: Subscriber["Service"], channels: ReadonlyArray<string>) =>
   Effect.flatMap(
     Effect.forEach(channels, (channel) => Effect.map(subscriber.subscribe(channel), (queue) => ({ channel, queue }))),
@@ -264,12 +264,12 @@ const examineServer = Effect.fnUntraced(function*(send: Send, isCluster: boolean
   return [
     ...told,
     ...(isCluster ? [coverage(yield* checks.setting(send, "cluster-require-full-coverage"))] : []),
-    // A node of a Cluster publishes the events of its own keys only, so consumers do not listen there
+    // A node of a Cluster publishes events of its own keys only, so consumers do not subscribe there
     ...(streams === true && !isCluster
       ? [checks.keyspaceEvents(yield* checks.setting(send, checks.eventsSetting))]
       : []),
     ...(isUsable ? [yield* pausedJobs(send)] : []),
-    // A Sentinel refuses TIME, and that it is one says enough
+    // A Sentinel refuses TIME; that it is a Sentinel is reported already
     ...yield* Effect.all([clock(send), latency(send, pings ?? 20)]).pipe(
       Effect.catch((error) => isUsable ? Effect.fail(error) : Effect.succeed([]))
     )
@@ -278,7 +278,7 @@ const examineServer = Effect.fnUntraced(function*(send: Send, isCluster: boolean
 
 const pausedKeys = keys.paused("" as ServiceName).slice(0, -keys.input("" as ServiceName).length)
 
-/** Services whose data streams wait because an operator said so. */
+/** Services that an operator has paused. */
 const pauses = (redis: Redis.Redis["Service"], topology: RedisTopology) =>
   Stream.runCollect(scan("look for pauses", redis, topology, "MATCH", `${pausedKeys}*-input`)).pipe(
     Effect.flatMap((found) =>
@@ -307,8 +307,8 @@ const pauses = (redis: Redis.Redis["Service"], topology: RedisTopology) =>
  *
  * **Details**
  *
- * Writes to keys of its own that begin with `simba:{doctor-`, and leaves none. Where a `Subscriber` is provided too, it
- * also receives a message. Never fails: a server that does not answer is a finding.
+ * Writes only to keys that begin with `simba:{doctor-`, and removes them. If a `Subscriber` is provided, too, it also
+ * receives a message. Never fails: a server that does not reply is a finding.
  *
  * **Example** (A program that says what to change)
  *

@@ -1,10 +1,10 @@
 /**
- * Redis as a resource that refuses stale holders of a mutex.
+ * Redis as a resource that refuses former owners of a mutex.
  *
- * A holder that was paused past its deadline (a stopped process, a long garbage collection, a suspended machine) may
+ * An owner that was paused past its deadline (a stopped process, a long garbage collection, a suspended machine) may
  * wake up and write although somebody else owns the mutex by now. Nothing on its side can prevent that, but the
- * resource can: each grant has a larger token than the last. A resource that remembers the largest token, and refuses
- * smaller ones, takes no write of a former holder after the first write of its successor.
+ * resource can: each grant has a larger token than the last. A resource that remembers the largest token and refuses
+ * smaller ones accepts no write of a former owner after the first write of its successor.
  *
  * The token is remembered in a key beside the resource, in the same slot of a Cluster, for seven days after its last
  * use. Fence all data that belongs together by one resource and one mutex: tokens of different mutexes cannot be
@@ -35,7 +35,7 @@ import { fromRedis } from "./internal/client/errors.ts"
 import { evaluate } from "./internal/client/script.ts"
 import * as RedisKeys from "./internal/mutex/keys.ts"
 
-/** How long a token is remembered after its last use. Milliseconds. */
+/** How long a token is remembered after its last use. */
 const keepMillis = 7 * 24 * 60 * 60 * 1000
 
 /**
@@ -70,7 +70,7 @@ return { 'done', result }
  *
  * **Gotchas**
  *
- * Make it once, at the top of a module: Redis keeps every text that it has seen.
+ * Create it once, at the top of a module: Redis caches every script text.
  *
  * @see {@link script}
  * @category models
@@ -89,7 +89,7 @@ export interface Script<Params extends ReadonlyArray<unknown>> {
  * **Details**
  *
  * `params` turns the parameters of a call into KEYS, as many as `numberOfKeys` says, followed by ARGV, as in
- * `Redis.script` of Effect. The snippet sees those alone, from 1, and returns the result.
+ * `Redis.script` of Effect. The snippet sees only those, numbered from 1, and returns the result.
  *
  * **Gotchas**
  *
@@ -137,8 +137,8 @@ const isToken = Schema.is(FencingToken)
  *
  * **Details**
  *
- * The token is remembered first, so a snippet that fails shuts out former holders too. The result is the unchecked
- * answer of Redis: decode it.
+ * The token is remembered first, so even a snippet that fails locks out former owners. The result is the raw reply of
+ * Redis: decode it.
  *
  * **Example** (A list that only the holder of a mutex extends)
  *
@@ -186,7 +186,7 @@ const nothing = script(() => [], { numberOfKeys: 0, lua: "return nil" })
  *
  * **When to use**
  *
- * Use it first with a new lease where you read before you write: no former holder can change the data that you read.
+ * Use it first with a new lease if you read before you write: then no former owner can change the data that you read.
  *
  * **Details**
  *
@@ -231,7 +231,7 @@ end`
  *
  * **Details**
  *
- * The same token may write again and again.
+ * The same token may write repeatedly.
  *
  * **Gotchas**
  *

@@ -1,5 +1,5 @@
 /**
- * Mutexes on Redis: with a connection of their own, or on the `Redis` service of the application.
+ * Mutexes on Redis: with their own connection, or on the `Redis` service of the application.
  *
  * @since 0.1.0
  */
@@ -21,7 +21,7 @@ import * as IoRedis from "./IoRedis.ts"
  *
  * **Details**
  *
- * `commandTimeout` is for both, unless `redis` has its own.
+ * `commandTimeout` applies to both, unless `redis` has its own.
  *
  * **Example** (Mutexes and their connection)
  *
@@ -53,8 +53,8 @@ type HookServices<R> = [R] extends [infer Services] ? Services : never
  *
  * **Details**
  *
- * The connection is there for all else too: `Redis` for Effect's own users of it, and `IoRedis` for its health. Data streams
- * share it with `RedisStreams.layerRedis`.
+ * The connection can be used for anything else: `Redis` for commands and for Effect's own users of it, `IoRedis` for
+ * its health. Data streams share it through `RedisStreams.layerRedis`.
  *
  * **Example** (An application)
  *
@@ -75,7 +75,7 @@ type HookServices<R> = [R] extends [infer Services] ? Services : never
 export const layer = <R = never>(
   options?: Options<R>
 ): Layer.Layer<Mutex.Mutex | IoRedis.Provided, BackendError | InvalidConfig, HookServices<R>> =>
-  // First: a mistake in the options is not hidden by a server that is down
+  // First, so that a mistake in the options is reported even if the server is down
   Layer.unwrap(Effect.as(
     MutexConfig.make(options),
     layerRedis(options).pipe(Layer.provideMerge(within(options, IoRedis.layer)))
@@ -86,13 +86,13 @@ export const layer = <R = never>(
  *
  * **When to use**
  *
- * Use it where the application has a connection already, such as `IoRedis.layerClient`, `IoRedis.layerCluster`, or another
+ * Use it if the application already has a connection, such as `IoRedis.layerClient`, `IoRedis.layerCluster`, or another
  * provider of Effect's `Redis` service.
  *
  * **Gotchas**
  *
- * Other providers than `IoRedis` have no subscriber of their own. Each channel then takes a subscription of the provider,
- * and waiters poll every two seconds, because reconnects that the provider hides cannot be seen.
+ * Providers other than `IoRedis` have no subscriber. Each channel then takes a subscription of the provider, and
+ * waiters poll every two seconds, because the provider hides reconnects.
  *
  * **Example** (Mutexes and data streams on one connection)
  *
@@ -119,7 +119,7 @@ export const layerRedis = <R = never>(
  *
  * **Details**
  *
- * Fails to build with `BackendError` when Redis is out of reach, or does not reply for 30 seconds. Needs Redis 6.2 or
+ * Fails to build with `BackendError` if Redis is unreachable, or does not reply for 30 seconds. Needs Redis 6.2 or
  * newer.
  *
  * **Example** (The contract of stores, on a provider of your own)

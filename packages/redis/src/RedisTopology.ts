@@ -14,11 +14,11 @@ import type { Redis } from "./internal/client/effectRedis.ts"
  *
  * - `Single`: one primary has all keys (also behind Sentinel).
  * - `Cluster`: keys are spread over slots, so a script may name keys of one mutex only. `primaries` are the nodes with
- *   keys, each with its own way to send. A `Subscriber` that says to be `countable` listens at each of them.
+ *   keys, each with its own way to send. A `Subscriber` that is `countable` subscribes at each of them.
  *
- * `maxReserved` is how many connections `Redis.reserve` gives at once (default: 8). Consumers of data streams wait for
- * messages on at most half of them. `serverChecks: false` keeps layers on this `Redis` from warnings about the server's
- * settings.
+ * `maxReserved` is how many connections `Redis.reserve` provides at once (default: 8). Consumers of data streams wait
+ * for messages on at most half of them. `serverChecks: false` keeps layers on this `Redis` from warnings about the
+ * server's settings.
  *
  * **Example** (A provider of `Redis` that reaches a Cluster)
  *

@@ -1,4 +1,4 @@
-/** How long a store waits for the server while it is built. Not every provider of `Redis` has timeouts. */
+/** The timeout for building a store, because not every provider of `Redis` has timeouts. */
 import type { BackendError } from "@effect-simba/core/SimbaError"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

@@ -14,9 +14,9 @@ export interface Failure {
 
 /** Of a provider of `Redis` that can do it. */
 export class CommandSink extends Context.Service<CommandSink, {
-  /** Whether the connection is in order: commands are written at once, and later ones come behind them. */
+  /** Whether the connection is ready: commands are written at once, and later ones cannot overtake them. */
   readonly isReady: () => boolean
-  /** Runs `task` when the fibers that run now have yielded. */
+  /** Runs `task` after the current task of the event loop. */
   readonly afterCurrentTask: (task: () => void) => void
   /** Calls `done` once. Returns a function that cancels a command that is not written yet. */
   readonly send: (
@@ -32,8 +32,8 @@ const causeOf = (cause: Cause.Cause<RedisError>): unknown => {
 }
 
 /**
- * A sink over Effect's service, with a fiber for each command. A command is sent at once, since `TestClock` does not
- * wait for another pass of the scheduler. Commands that were never answered end with the scope.
+ * A sink over Effect's service, with a fiber for each command. A command is sent at once, because `TestClock` does not
+ * wait for another pass of the scheduler. Commands without a reply end with the scope.
  */
 export const overRedis = (redis: Redis["Service"]): Effect.Effect<CommandSink["Service"], never, Scope.Scope> =>
   Effect.map(FiberSet.makeRuntime<never, unknown, RedisError>(), (run) => ({

@@ -1,4 +1,7 @@
-/** Decodes every text of Redis, once and where it enters; a text that cannot be decoded is a `ProtocolError`. */
+/**
+ * Decodes replies and messages of Redis at the boundary, and reports malformed ones: a reply as a `ProtocolError`, a
+ * message in the log and in a metric.
+ */
 import * as MutexMetrics from "@effect-simba/core/MutexMetrics"
 import { type BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
 import type { Subscriber } from "@effect-simba/core/Subscriber"

@@ -1,7 +1,10 @@
-/** A failure of the connection, in words that name its cure. It has no stack: its origin is outside of this program. */
+/**
+ * A failure of the connection whose message says how to fix it. It has no stack trace, because its origin is outside of
+ * this program.
+ */
 export class DriverError extends Error {
   override readonly name = "DriverError"
-  /** An outage, which ends by itself. Otherwise a mistake. */
+  /** True for an outage, false for a mistake. */
   readonly isRetryable: boolean
 
   constructor(message: string, isRetryable: boolean) {

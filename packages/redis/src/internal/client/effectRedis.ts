@@ -1,4 +1,7 @@
-/** What this package uses of Effect's Redis service. Effect marks that module as unstable; its changes are met here. */
+/**
+ * The only import of Effect's Redis service in this package. Effect marks that module as unstable, so its changes are
+ * handled here.
+ */
 import { RedisError } from "effect/persistence/Redis"
 
 /** Effect's error has no message of its own: a log line of it would say nothing. */

@@ -3,7 +3,7 @@ import { BackendError } from "@effect-simba/core/SimbaError"
 import { DriverError } from "./driverError.ts"
 import type { RedisError } from "./effectRedis.ts"
 
-/** Codes of a server that cannot serve now. The error of a script contains them. */
+/** Error codes of a server that is temporarily unavailable. The error of a script contains them. */
 const transientCode =
   /\b(LOADING|BUSY|READONLY|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|NOREPLICAS|OOM|NOSCRIPT|ASK|UNBLOCKED|MISCONF)\b/
 
@@ -20,7 +20,10 @@ export const isForgotten = (cause: unknown): boolean => String(cause).includes("
 /** Drivers of a Cluster follow this reply themselves. */
 const moved = new DriverError("the server is a node of a Redis Cluster (MOVED): use IoRedis.layerCluster", false)
 
-/** Replies whose cure is known, for a reader who does not know Redis. The code stays: others search for it. */
+/**
+ * Replies with a known remedy, for readers who do not know Redis. The error code is kept, because readers search for
+ * it.
+ */
 const cures: ReadonlyArray<readonly [code: RegExp, text: (keys: string) => string]> = [
   [/\bOOM\b/, () => "the server is full and refuses writes (OOM): raise its maxmemory, or delete keys"],
   [
@@ -29,7 +32,7 @@ const cures: ReadonlyArray<readonly [code: RegExp, text: (keys: string) => strin
   ]
 ]
 
-/** More would make no message that somebody reads. */
+/** More keys would make the message unreadable. */
 const mostKeys = 4
 
 const named = (keys: ReadonlyArray<string>): string =>

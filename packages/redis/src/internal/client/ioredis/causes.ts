@@ -6,7 +6,7 @@ import { isReply, isTransient, withoutArguments } from "../errors.ts"
 export interface Target {
   readonly address: string
   readonly tls: boolean
-  /** The name of the primary, where Sentinels are asked for it. */
+  /** The name of the primary, if Sentinels are used. */
   readonly primary?: string | undefined
 }
 
@@ -65,7 +65,7 @@ export const ofConnecting = (cause: unknown, target: Target): DriverError => {
   return outage(`${text} (${address})`)
 }
 
-/** Nothing arrived within the limit. */
+/** Nothing arrived within the timeout. */
 export const ofSilence = (limit: string, { address, tls }: Target): DriverError =>
   outage(`no connection to ${address} within ${limit}${tls ? ": if it speaks no TLS, use redis://" : ""}`)
 

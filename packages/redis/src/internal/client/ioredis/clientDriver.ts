@@ -1,4 +1,4 @@
-/** The driver of a client that the application made, of one server or of a Cluster. */
+/** The driver for an existing client of the application, for one server or a Cluster. */
 import * as Effect from "effect/Effect"
 import { type Cluster, Redis as Client } from "ioredis"
 import { fromRedis } from "../errors.ts"
@@ -9,7 +9,7 @@ import * as switches from "./failover.ts"
 import { type Common, timeouts } from "./options.ts"
 import * as ownClient from "./ownClient.ts"
 
-/** The connection is the caller's: it is not closed, and its options stay. */
+/** The caller owns the connection: it is not closed, and its options do not change. */
 export const ofClient = Effect.fnUntraced(function*(client: Client | Cluster, options: Common) {
   const problem = ownClient.problemWith(client)
   if (problem !== undefined) return yield* problem

@@ -1,4 +1,4 @@
-/** A Cluster client that reads the topology again at growing distances, where ioredis does for each refused command. */
+/** A Cluster client that refreshes the topology at growing intervals, where ioredis would for each refused command. */
 import { Cluster } from "ioredis"
 import { monotonicMillis } from "./wallClock.ts"
 

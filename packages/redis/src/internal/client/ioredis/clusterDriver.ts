@@ -26,7 +26,7 @@ export const ofCluster = Effect.fnUntraced(function*(
   const subscriberAt = (node: Client) => connection.duplicate(node, "subscriber", named)
   if (options.serverChecks !== false) {
     for (const node of client.nodes("master")) {
-      // A node that is down now is no reason to do without the others
+      // Check the other nodes even if this one is down
       yield* Effect.catchTag(
         check(commands.node(node, limit), connection.addressOf(node), true),
         "BackendError",

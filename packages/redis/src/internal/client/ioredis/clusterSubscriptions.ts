@@ -1,8 +1,8 @@
 /**
  * Subscriptions on a Cluster, on one connection to each primary, where scripts count them.
  *
- * A channel with a hash tag is heard at the primary of its slot, where its messages are published. Any other channel is
- * heard at every primary; the copies that the nodes send to each other are dropped.
+ * A channel with a hash tag is subscribed at the primary of its slot, where its messages are published. Any other
+ * channel is subscribed at every primary, and the copies that the nodes send to each other are dropped.
  */
 import type { BackendError } from "@effect-simba/core/SimbaError"
 import type * as Duration from "effect/Duration"
@@ -36,9 +36,9 @@ interface Home {
   readonly subscriptions: channels.Subscriptions
   /** Open since its first subscription. Later losses are restored by `subscriptions`. */
   readonly reached: Latch.Latch
-  /** Why it could not be reached so far. */
+  /** Why it has not been reachable so far. */
   problem: BackendError | undefined
-  /** The last beat that arrived. */
+  /** The last heartbeat that arrived. */
   beat: string
   missed: number
 }
@@ -90,7 +90,7 @@ export const make = Effect.fnUntraced(function*(
       })
     )
 
-  /** Attaches once the home is reached, after which messages may have been missed. */
+  /** Attaches once the home is reachable; messages may have been missed before that. */
   const attachLater = (entry: Entry, home: Home) =>
     Effect.suspend(() => {
       if (entry.awaited.has(home)) return Effect.void
@@ -109,7 +109,10 @@ export const make = Effect.fnUntraced(function*(
       )
     })
 
-  /** The beat is the first subscription of a home: it tries until the home is reached, and all others wait for it. */
+  /**
+   * The heartbeat is the first subscription of a home: it retries until the home is reachable, and all others wait for
+   * it.
+   */
   const listenToBeats = (home: Home) =>
     home.subscriptions.listen(beatChannel, (text) => {
       home.beat = text ?? home.beat
@@ -155,7 +158,7 @@ export const make = Effect.fnUntraced(function*(
       return Scope.close(home.scope, Exit.void)
     })
 
-  /** Where a channel is to be heard. */
+  /** The homes at which a channel is subscribed. */
   const primariesOf = (channel: string): ReadonlyArray<Client> => {
     const primaries = cluster.nodes("master")
     if (hashTag(channel) === undefined) return primaries
@@ -171,7 +174,7 @@ export const make = Effect.fnUntraced(function*(
         Effect.flatMap(homeOf(node), (home) =>
           entry.attached.has(home) ? Effect.void : attachLater(entry, home)), { discard: true })
 
-  /** Leaves the nodes that are no primaries any more, and listens to new ones. */
+  /** Leaves nodes that are no longer primaries, and subscribes at new ones. */
   const follow = Effect.suspend(() => {
     const current = new Set(cluster.nodes("master").map(addressOf))
     if (cluster.status !== "ready" || current.size === 0) return Effect.void
@@ -184,7 +187,10 @@ export const make = Effect.fnUntraced(function*(
 
   yield* listeners.listen(cluster, { refresh: () => void run(Effect.forkIn(follow, layerScope)) })
 
-  /** A node that left the Cluster answers pings, and hears nothing: only a message through the Cluster tells. */
+  /**
+   * A node that has left the Cluster still replies to pings, but receives no messages: only a heartbeat through the
+   * Cluster reveals that.
+   */
   const beat = Effect.gen(function*() {
     if (entries.size === 0) return
     cluster.refreshSlotsCache()
@@ -225,7 +231,7 @@ export const make = Effect.fnUntraced(function*(
         })
     )
     const wanted = yield* Effect.forEach(primariesOf(channel), homeOf)
-    // A primary that could not be reached before keeps nobody waiting
+    // Nobody waits for a primary that has been unreachable before
     const [attached, missing] = yield* Effect.partition(
       wanted,
       (home) =>

@@ -1,4 +1,4 @@
-/** Times out the commands of a connection with one timer, where ioredis sets two timers for each command. */
+/** Times out the commands of a connection with one timer; ioredis would set two timers per command. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
@@ -14,7 +14,9 @@ import { monotonicMillis } from "./wallClock.ts"
 const heads = Array.from({ length: 256 }, (_, length) => `\r\n$${length}\r\n`)
 const headOf = (text: string) => heads[text.length] ?? `\r\n$${text.length}\r\n`
 
-/** A command without timers of ioredis. An ASCII text has as many bytes as characters, so none is measured. */
+/**
+ * A command without the timers of ioredis. It skips measuring ASCII strings, which have as many bytes as characters.
+ */
 class UntimedCommand extends Command {
   /** Monotonic milliseconds, as all instants here. */
   readonly sent = monotonicMillis()
@@ -44,7 +46,7 @@ class UntimedCommand extends Command {
   }
 }
 
-/** Destroys a connection on which nothing arrives for twice the limit, also if it was only just opened. */
+/** Destroys a connection on which nothing arrives for twice the timeout, even if it was only just opened. */
 const watchSilence = Effect.fnUntraced(function*(client: Client, limit: number, wake: () => void) {
   let since = Infinity
   const onData = () => {
@@ -74,8 +76,8 @@ const watchSilence = Effect.fnUntraced(function*(client: Client, limit: number, 
 })
 
 /**
- * Fails a command without a reply within `commandTimeout`, and one whose connection is lost. A command that comes while
- * there is no connection fails at once. It never reaches the server later: its text is gone by then.
+ * Fails a command without a reply within `commandTimeout`, and one whose connection is lost. A command without a
+ * connection fails at once, and never reaches the server later, because its text is dropped.
  */
 export const withTimeouts = (
   client: Client | Cluster,
@@ -84,11 +86,11 @@ export const withTimeouts = (
   Effect.gen(function*() {
     const limit = Duration.toMillis(commandTimeout)
     const busy = Latch.makeUnsafe(false)
-    // A list, since with thousands of commands a set costs a quarter more
+    // A linked list: with thousands of commands a Set costs a quarter more
     let oldest: UntimedCommand | undefined
     let newest: UntimedCommand | undefined
     const wake = () => busy.openUnsafe()
-    // ioredis watches the silence of a node of a Cluster
+    // For a node of a Cluster, ioredis itself detects silence
     const silence = client instanceof Client ? yield* watchSilence(client, limit, wake) : undefined
 
     const forget = (command: UntimedCommand) => {
@@ -97,7 +99,7 @@ export const withTimeouts = (
       command.args = []
       while (oldest?.isDone === true) {
         const { next }: UntimedCommand = oldest
-        // An old command would keep all later ones from being collected while young
+        // An old command would keep all later ones from early garbage collection
         oldest.next = undefined
         oldest = next
       }
@@ -111,7 +113,7 @@ export const withTimeouts = (
 
     if (client instanceof Client) {
       yield* listen(client, {
-        // A client of the user's may be set to send these again
+        // A client of the user may be configured to resend these
         close: () => {
           const cause = causes.lost(addressOf(client))
           while (oldest !== undefined) reject(oldest, cause)
@@ -119,7 +121,7 @@ export const withTimeouts = (
       })
     }
 
-    /** Only what was overdue before the sockets were read: what is sent meanwhile has its reply ahead. */
+    /** Only commands that were overdue before the sockets were read. */
     const endOverdue = (at: number) => {
       while (oldest !== undefined && at >= oldest.sent + limit) {
         silence?.noteSilence(oldest.sent)

@@ -1,4 +1,4 @@
-/** How `Redis.send` reaches one server or the nodes of a Cluster, and the commands that it refuses. */
+/** Sends the commands of `Redis.send` to one server or to the nodes of a Cluster, and refuses some of them. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -71,7 +71,7 @@ export const shared = (send: CommandSink["Service"]["send"]): Send =>
     })
   })
 
-/** On a connection of the caller's own. ioredis keeps a count of subscriptions that these would confuse. */
+/** On a reserved connection. These commands would confuse the subscription count of ioredis. */
 export const reserved = (client: Client | Cluster): Send =>
   sending((command, args, name) =>
     subscribing.has(name) ? fail(refused(name, "use Redis.subscribe, or Subscriber")) : call(client, command, args)
@@ -103,7 +103,7 @@ const onPrimaries = <A>(cluster: Cluster, run: (primary: Client) => Effect.Effec
       : Effect.forEach(primaries, run, { concurrency: "unbounded" })
   })
 
-/** Asks the primary of each slot. ioredis forgets a node whose connection is lost, but not its slots. */
+/** Queries the primary of each slot. ioredis forgets a node whose connection is lost, but not its slots. */
 export const pingAll = (cluster: Cluster, limit: Duration.Duration): Effect.Effect<void, Redis.RedisError> =>
   Effect.suspend(() => {
     const primaries = new Map(cluster.nodes("master").map((primary) => [addressOf(primary), primary] as const))
@@ -120,7 +120,7 @@ export const onCluster = (cluster: Cluster, limit: Duration.Duration, send: Send
     const replies = onPrimaries(cluster, ask)
     switch (name) {
       case "SCRIPT":
-        // A primary that is down gets the text with the first call that misses it
+        // A primary that is down gets the script with the first call that needs it
         return String(args[0]).toUpperCase() === "LOAD"
           ? Effect.flatMap(
             onPrimaries(cluster, (primary) => Effect.result(ask(primary))),

@@ -1,4 +1,7 @@
-/** An ioredis client as a scoped resource. Its settings suit leases: commands fail at once, reconnects never end. */
+/**
+ * An ioredis client as a scoped resource, and the ioredis settings that this library forces: commands fail at once,
+ * reconnecting never ends, and nothing is resent.
+ */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
@@ -59,7 +62,7 @@ export const targetOf = (options: ClientOptions): causes.Target => ({
   primary: options.sentinels ? options.name : undefined
 })
 
-/** 50 ms, doubling up to a second: soon enough for a lease. Varied by a fifth, against a herd after a restart. */
+/** 50 ms, doubling up to a second: fast enough for a lease. With jitter, to avoid a stampede after a restart. */
 const reconnectDelay = (random: () => number) => (attempt: number): number =>
   Math.min(50 * 2 ** Math.min(attempt - 1, 5), 1000) * (0.8 + 0.4 * random())
 
@@ -68,9 +71,9 @@ const optionsFor = (role: Role, settings: Settings): ClientOptions & { readonly 
   const connectTimeout = Duration.toMillis(settings.connectTimeout)
   return {
     connectionName: `simba:${role}`,
-    // A loading server estimates its end in whole seconds, which is too late for a lease
+    // A loading server estimates its remaining time in whole seconds, which is too coarse for a lease
     maxLoadingRetryTime: 200,
-    // A hanging Sentinel leaves time to ask the others
+    // Leaves time for the other Sentinels if one hangs
     sentinelCommandTimeout: Math.min(commandTimeout, connectTimeout / (1 + (settings.client.sentinels?.length ?? 0))),
     ...settings.client,
     connectTimeout,
@@ -82,8 +85,8 @@ const optionsFor = (role: Role, settings: Settings): ClientOptions & { readonly 
     autoResubscribe: false,
     maxRetriesPerRequest: 0,
     retryStrategy: () => null,
-    // Subscribers are pinged, and a blocking read has its own limit. Not `commandTimeout`: it would end the greeting of a
-    // slow server long before `connectTimeout`
+    // Subscribers are pinged, and a blocking read has its own timeout. Not `commandTimeout`: it would abort the
+    // handshake of a slow server long before `connectTimeout`
     ...(role === "commands" ? { socketTimeout: Math.max(2 * commandTimeout, connectTimeout) } : {})
   }
 }
@@ -146,7 +149,7 @@ const opened = <C extends Client | Cluster>(
     return client
   })
 
-/** Connects to one server, or through Sentinel. Only the command connection reconnects by itself. */
+/** Connects to one server, or through Sentinel. Only the command connection reconnects on its own. */
 export const open = (role: Role, settings: SingleSettings): Effect.Effect<Client, Redis.RedisError, Scope.Scope> =>
   opened(role, settings, targetOf({ ...settings.server, ...settings.client }), (random) => {
     const options = optionsFor(role, settings)
@@ -155,7 +158,7 @@ export const open = (role: Role, settings: SingleSettings): Effect.Effect<Client
       // `withTimeouts` watches the silence of this connection
       delete options.socketTimeout
     }
-    // After a fail-over the old primary is a replica. Many refused commands are one reason to leave it
+    // After a fail-over the old primary is a replica. Many refused commands disconnect it only once
     options.reconnectOnError = (error) => {
       if (!error.message.includes("READONLY")) return false
       settings.onReplica()
@@ -172,7 +175,7 @@ const clusterTarget = ({ client, nodes }: ClusterSettings): causes.Target => ({
   tls: Boolean(client.tls)
 })
 
-/** A connection beside a client of the application's own, or of a node. */
+/** A further connection with the options of an application's client, or of a node. */
 export const duplicate = (
   client: Client,
   role: "subscriber" | "reserved",
@@ -193,7 +196,7 @@ export const openCluster = (
       ...settings.cluster,
       lazyConnect: true,
       enableOfflineQueue: false,
-      // Before the first `ready` only the node that was asked is known to be down: another one is drawn
+      // Before the first `ready`, only this node is known to be down: try another one
       clusterRetryStrategy: (attempt) => !wasReady ? delay(1) : role === "reserved" ? null : delay(attempt),
       redisOptions
     })
@@ -203,7 +206,7 @@ export const openCluster = (
     return cluster.on("+node", rejectUnanswered)
   })
 
-/** ioredis awaits no reply to the ASKING before a redirected command. What fails it fails that command, too. */
+/** ioredis does not wait for the reply to ASKING before a redirected command. If it fails, so does that command. */
 const observeAsking = (node: Client) => {
   const asking = node.asking.bind(node)
   node.asking = (...args: ReadonlyArray<never>) => {
@@ -215,7 +218,7 @@ const observeAsking = (node: Client) => {
 
 /**
  * A Cluster client of ioredis resends the unanswered commands of a lost node, which that node may have executed. It
- * recognises them by their error, so they are rejected with another one.
+ * recognises them by their error, so they are rejected with a different error.
  */
 export const rejectUnanswered = (node: Client) => {
   observeAsking(node)

@@ -1,4 +1,4 @@
-/** How many connections are lost and not restored yet. Beside the log of outages, which needs ioredis. */
+/** Counts the connections that are lost and not restored yet. Separate from `outageLog`, which imports ioredis. */
 import * as Metric from "effect/Metric"
 
 export type Kind = "commands" | "subscriber"

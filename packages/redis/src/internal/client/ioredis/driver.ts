@@ -1,6 +1,6 @@
 /**
- * What a layer on ioredis consists of: how to send, where to subscribe, how to open a connection for blocking commands. Here
- * for one server; `clusterDriver` and `clientDriver` are files of their own, so that bundles have only what they use.
+ * The parts of a layer on ioredis for one server: sending, subscribing, and connections for blocking commands.
+ * `clusterDriver` and `clientDriver` are separate files, so that bundles contain only what they use.
  */
 import { type BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
 import type * as Duration from "effect/Duration"
@@ -44,7 +44,10 @@ const isFirst = (server: string, text: string) => {
   return true
 }
 
-/** Checks a server, and logs each finding once per server and process. ioredis sends `INFO` too, so each user may. */
+/**
+ * Checks a server, and logs each finding once per server and process. ioredis sends `INFO`, too, so every user has the
+ * permission.
+ */
 export const check = Effect.fnUntraced(function*(send: commands.Send, address: string, isCluster: boolean) {
   const info = serverChecks.fieldsOf(String(yield* Effect.mapError(send("INFO"), fromRedis("check the server"))))
   for (const finding of serverChecks.ofInfo(info, isCluster)) {

@@ -1,10 +1,10 @@
-/** Recognises the copies of a message that come from several nodes of a Cluster. */
+/** Detects copies of a message from several nodes of a Cluster. */
 
-/** Texts that are remembered at once. Beyond that all are forgotten, and a copy may pass as a message. */
+/** The number of remembered texts. Beyond that all are forgotten, and a copy may be delivered as a message. */
 const capacity = 1024
 
 export class Copies {
-  /** How often each node has sent a text. The most of these is how often it was published. */
+  /** How often each node has sent a text. The maximum is how often it was published. */
   private readonly counts = new Map<string, Map<string, number>>()
 
   /** Whether this is the first copy. `nodes`: how many will send one. */

@@ -1,7 +1,7 @@
 /**
- * Watches for fail-overs: by Sentinels' messages, and by a primary that became a replica. A live primary learns only
- * after some ten seconds that Sentinels replaced it, and serves its clients until then. A replica keeps its subscribers,
- * which the new primary does not see.
+ * Detects fail-overs through messages of the Sentinels, and through a primary that became a replica, and drops the
+ * connections. ioredis reconnects only when a connection closes; but a primary that was replaced while alive serves its
+ * clients for some ten seconds more, and a replica keeps its subscribers, which the new primary cannot count.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

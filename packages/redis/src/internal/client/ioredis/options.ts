@@ -1,4 +1,7 @@
-/** The options of a connection: where they come from, and whether they can work. */
+/**
+ * The user's options of a connection: from code, URL and environment, with validation. `connection` has the settings
+ * that are forced.
+ */
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as Config from "effect/Config"
 import * as Duration from "effect/Duration"
@@ -23,15 +26,15 @@ export interface SingleOptions extends Common {
   readonly client?: ClientOptions | undefined
 }
 
-/** An option that is there, and undefined, counts as not given: it hides neither the environment nor the URL. */
+/** An option that is `undefined` counts as not set: it hides neither the environment nor the URL. */
 export const given = <A extends object>(options: A | undefined): Partial<A> =>
   Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => value !== undefined)) as Partial<A>
 
 const ofConnection: ReadonlyArray<keyof SingleOptions> = ["url", "client", "connectTimeout", "pool", "serverChecks"]
 
 /**
- * A layer with connections of its own, whose options are inside `redis`. JavaScript would take one that stands outside for
- * no option, and connect to the default server.
+ * For layers whose connection options are inside `redis`. Refuses connection options outside of it, which would be
+ * ignored, so that the layer would connect to the default server.
  */
 export const within = <A, E, R>(
   options: {
@@ -45,7 +48,7 @@ export const within = <A, E, R>(
     const problem = "it is an option of the connection: give it inside redis"
     return Layer.effectContext(Effect.fail(new InvalidConfig({ option: misplaced, problem })))
   }
-  // One time limit for both, unless the connection has its own
+  // One timeout for both, unless the connection has its own
   return layer({ ...options.redis, commandTimeout: options.redis?.commandTimeout ?? options.commandTimeout })
 }
 
@@ -71,7 +74,7 @@ export const prefixed = new InvalidConfig({
 const isClient = (input: unknown) =>
   typeof (input as { readonly duplicate?: unknown } | undefined)?.duplicate === "function"
 
-/** Scripts name their channels themselves, and look for keys by pattern: ioredis would prefix neither. */
+/** Scripts name their channels, and SCAN uses patterns: ioredis would prefix neither. */
 export const driverOptions = <A extends object>(input: A | undefined): Effect.Effect<Partial<A>, InvalidConfig> => {
   if (isClient(input)) {
     return Effect.fail(
@@ -85,11 +88,11 @@ export const driverOptions = <A extends object>(input: A | undefined): Effect.Ef
 export const partsOf = (text: SingleOptions["url"]): Effect.Effect<url.Parts, InvalidConfig> =>
   text === undefined ? Effect.succeed({}) : url.read(Redacted.isRedacted(text) ? Redacted.value(text) : text)
 
-/** Reads no variable of an option that is given in code: it may be unreadable. */
+/** Does not read the variable of an option that is set in code, because it may be invalid. */
 const unless = <A>(given: unknown, variable: Config.Config<A>): Config.Config<A | undefined> =>
   given === undefined ? Config.withDefault(variable, undefined) : Config.succeed(undefined)
 
-/** The options that the environment gives beside those in code. */
+/** The options of the environment that complete those in code. */
 export const environmentBeside = ({ client, commandTimeout, connectTimeout, url }: SingleOptions) =>
   Config.all({
     url: unless(url, Config.Redacted("REDIS_URL")),

@@ -1,4 +1,4 @@
-/** Tells of an outage once when it begins and once when it ends, and counts the connections that are down. */
+/** Logs the beginning and the end of an outage once, and counts the connections that are down. */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -11,7 +11,7 @@ import { connectionsDown, type Kind } from "./connectionsDown.ts"
 import { listen } from "./listeners.ts"
 
 export interface OutageLog {
-  /** Tells of the first loss, and of the first reason why the connection cannot be restored. */
+  /** Logs the first loss, and the first reason why the connection cannot be restored. */
   readonly lost: (reason?: { readonly message: string }) => void
   readonly back: () => void
 }
@@ -21,7 +21,7 @@ const consequence: { readonly [Role in Kind]: string } = {
   subscriber: "until it is back, each hand-off to this process may take as long as a lease"
 }
 
-/** Ends with its scope, so that a connection that is closed on purpose is no outage. */
+/** Ends with its scope, so that closing a connection on purpose is not an outage. */
 export const make = Effect.fnUntraced(function*(
   role: Kind,
   address: () => string
@@ -70,7 +70,7 @@ export const make = Effect.fnUntraced(function*(
 export const watch = (client: Client, { back, lost }: OutageLog): Effect.Effect<void, never, Scope.Scope> =>
   listen(client, { close: () => lost(), ready: back })
 
-/** A node is down from its loss until it is ready again, or the Cluster does without it. */
+/** A node is down from its loss until it is ready again or has left the Cluster. */
 export const watchCluster = (cluster: Cluster, outages: OutageLog): Effect.Effect<void, never, Scope.Scope> =>
   Effect.suspend(() => {
     const lost = new Set<string>()

@@ -1,4 +1,4 @@
-/** A client that the application made: whether it can be shared, and how the layer joins it. */
+/** Validates and connects an existing client of the application. */
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

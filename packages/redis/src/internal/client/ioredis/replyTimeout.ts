@@ -1,15 +1,18 @@
-/** Time limits of replies, also in a process whose turns of the event loop are longer than the limit. */
+/** Timeouts of replies that are fair in a busy process, whose event loop turns may be longer than the timeout. */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { onWallClock } from "./wallClock.ts"
 
 /**
- * Node runs due timers before it reads sockets, so a late timer may find unread replies. Each yield runs behind a read of
- * the sockets, unless that read has begun: then the second does.
+ * Node runs due timers before it reads sockets, so when a late timer fires, replies may not be read yet. A yield
+ * continues after the next read of the sockets; the second yield covers a read that has already started.
  */
 export const socketsRead = Effect.andThen(Effect.yieldNow, Effect.yieldNow)
 
-/** Continues with `late` if there is no reply within `limit`. A reply that has arrived counts, however late the timer is. */
+/**
+ * Continues with `late` if there is no reply within `limit`. A reply that has arrived counts, no matter how late the
+ * timer is.
+ */
 export const replyTimeout = <A, E, R, B, E2>(
   request: Effect.Effect<A, E, R>,
   limit: Duration.Duration,

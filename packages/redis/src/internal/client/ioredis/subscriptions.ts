@@ -20,7 +20,7 @@ import { node } from "./commands.ts"
 import type { OutageLog } from "./outageLog.ts"
 import { onWallClock } from "./wallClock.ts"
 
-/** Unread notices of a slow reader. Beyond that the oldest are dropped, and a gap replaces them. */
+/** Buffered notices of a slow reader. Beyond that the oldest are dropped, and a gap replaces them. */
 const capacity = 256
 
 /** Channels of one SUBSCRIBE after a reconnect. */
@@ -31,7 +31,7 @@ const heartbeatInterval = Duration.seconds(3)
 type Listener = (message: string | undefined) => void
 
 export interface Subscriptions {
-  /** Why nothing can be heard now; undefined where all is well, or nobody listens. */
+  /** Why no messages arrive; undefined if all is well, or if nobody is subscribed. */
   readonly problem: () => BackendError | undefined
   readonly listen: (channel: string, listener: Listener) => Effect.Effect<void, BackendError, Scope.Scope>
   readonly subscribe: (channel: string) => Effect.Effect<Queue.Dequeue<Notice>, BackendError, Scope.Scope>
@@ -65,7 +65,7 @@ export const make = Effect.fnUntraced(function*(
 ) {
   const layerScope = yield* Effect.scope
   const listeners = new Map<string, Set<Listener>>()
-  /** Completes with the first connection or its failure. Nobody listened before it, or all that did have failed. */
+  /** Completes with the first connection or its failure. */
   let first: Deferred.Deferred<void, BackendError> | undefined
   let connected: Client | undefined
   let problem: BackendError | undefined
@@ -144,7 +144,7 @@ export const make = Effect.fnUntraced(function*(
       }
     }).pipe(onWallClock)
 
-  /** The first connection belongs to the layer: a listener that leaves while it opens ends it for no other. */
+  /** The first connection belongs to the layer: a listener that leaves while it opens does not close it for others. */
   const start = Effect.suspend(() => {
     const opened = first = Deferred.makeUnsafe<void, BackendError>()
     return Effect.map(Effect.forkIn(supervise(opened), layerScope), (fiber) => {
