@@ -11,7 +11,7 @@ import { NodeRuntime } from "@effect/platform-node"
 import { Effect, Layer, Option } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { HttpServerLive } from "./shared/httpServer.ts"
-import { redisUrl } from "./shared/redisUrl.ts"
+import { RedisEnv } from "./shared/redisEnv.ts"
 
 const Reports = HttpRouter.add(
   "POST",
@@ -39,8 +39,8 @@ const Reports = HttpRouter.add(
   )
 )
 
-const MutexLive = Layer.unwrap(Effect.map(redisUrl, (url) => RedisMutex.layer({ redis: { url } })))
+const MutexLive = Layer.provide(RedisMutex.layerFromEnv(), RedisEnv)
 
-const Live = HttpRouter.serve(Reports).pipe(Layer.provide(HttpServerLive), Layer.provide(MutexLive))
+const Live = HttpRouter.serve(Reports).pipe(Layer.provide([HttpServerLive, MutexLive]))
 
 NodeRuntime.runMain(Layer.launch(Live))

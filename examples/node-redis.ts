@@ -8,11 +8,12 @@ import { Mutex } from "@effect-simba/core"
 import { RedisMutex } from "@effect-simba/redis"
 import { NodeRuntime } from "@effect/platform-node"
 import * as NodeRedis from "@effect/platform-node/NodeRedis"
-import { Effect, Layer } from "effect"
-import { redisUrl } from "./shared/redisUrl.ts"
+import { Config, Effect, Layer } from "effect"
+import { RedisEnv } from "./shared/redisEnv.ts"
 
 const MutexLive = RedisMutex.layerRedis().pipe(
-  Layer.provide(Layer.unwrap(Effect.map(redisUrl, (url) => NodeRedis.layer({ url }))))
+  Layer.provide(NodeRedis.layerConfig({ url: Config.String("REDIS_URL") })),
+  Layer.provide(RedisEnv)
 )
 
 const program = Mutex.withLock("visits")((lease) => Effect.log(`only one process is here, with token ${lease.token}`))

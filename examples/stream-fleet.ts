@@ -18,14 +18,10 @@ const regions = ["eu", "us", "asia", "africa"]
 const service = `fleet-${process.pid}`
 const streamOf = (region: string) => `${service}:${region}`
 
-const consumer = (name: string) =>
-  StreamClient.run(handler).pipe(
-    Effect.provide(
-      StreamClient.layer({ service, enableEvents: true, processName: name }).pipe(
-        Layer.provide(RedisStreams.layerStore)
-      )
-    )
-  )
+/** A client for each name, all on one connection. */
+const clientOf = (processName: string) => RedisStreams.layerRedis({ service, enableEvents: true, processName })
+
+const consumer = (name: string) => Effect.provide(StreamClient.run(handler), clientOf(name))
 
 const order = (region: string, amount: number, ...last: ReadonlyArray<string>) =>
   Redis.use((redis) => redis.send("XADD", streamOf(region), "*", "amount", String(amount), ...last))
@@ -33,11 +29,7 @@ const order = (region: string, amount: number, ...last: ReadonlyArray<string>) =
 const program = Effect.gen(function*() {
   const fleet = yield* Effect.forEach(["ada", "ben", "cleo"], (name) => Effect.forkChild(consumer(name)))
   yield* StreamClient.announceAll(regions.map((region) => ({ stream: streamOf(region) }))).pipe(
-    Effect.provide(
-      StreamClient.layer({ service, enableEvents: true, processName: "producer" }).pipe(
-        Layer.provide(RedisStreams.layerStore)
-      )
-    )
+    Effect.provide(clientOf("producer"))
   )
   for (const amount of [40, 1, 1]) {
     yield* Effect.forEach(regions, (region) => order(region, amount))
