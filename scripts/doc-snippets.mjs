@@ -1,6 +1,7 @@
 // The TypeScript in the documentation has to compile: each ```ts block of README.md, docs/ and packages/*/README.md, and
 // each one in a comment of packages/*/src. A block is a module of its own; one that leans on another is a mistake.
 // Each exported name is described, and what a program calls or reads has an example (see lib/documented.mjs). docs/README.md names each module.
+// A name in prose, such as `Mutex.withLock`, exists.
 //
 //   node scripts/doc-snippets.mjs
 import { spawnSync } from "node:child_process"
@@ -8,6 +9,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import { docBlocks, pages } from "./lib/doc-blocks.mjs"
 import { undocumented } from "./lib/documented.mjs"
+import { unknownNames } from "./lib/prose-names.mjs"
 import { outsideBarrels, packageFolders, ports, publicModules, root, shown, unstable } from "./lib/workspace.mjs"
 
 // Below a folder whose packages are those of an application that uses effect-simba
@@ -72,6 +74,7 @@ const indexed = undocumented(
   packageFolders.filter((folder) => /^(?:core|redis|testkit)$/.test(basename(folder))),
   onIndex
 )
+problems.push(...unknownNames(pages))
 // A page that installs our packages says why that cannot work yet, as long as it cannot
 const isUnpublished = /^## Not on npm yet$/m.test(readFileSync(join(root, "docs/requirements.md"), "utf8"))
 for (const path of pages) {
