@@ -90,7 +90,7 @@ const sizes = () => {
         "",
         `Sizes of ${
           sizes.at!.slice(0, 10)
-        }, without effect and ioredis unless the row says so. In parts, a program that only locks ` +
+        }, without effect and ioredis unless the row says so; the import times are of the run above. In parts, a program that only locks ` +
         "has these bytes. Each part is compressed alone, so the sum is larger than the bundle.",
         "",
         "| part | minified | brotli |",

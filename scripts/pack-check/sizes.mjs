@@ -1,4 +1,4 @@
-// What bundles of the packed packages weigh, and what they leave out. The limits are what was measured, and a hundredth more:
+// What bundles of the packed packages weigh, and what they leave out. The limits are what was measured, and one or two hundredths more:
 // they go down with the code, and up on purpose only. `pnpm bench:size` says whose bytes they are.
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -31,7 +31,7 @@ const bundles = [
   {
     name: "one in memory",
     code: `export { acquire, layerMemory, withLock } from "@effect-simba/core/Mutex"`,
-    most: 20_800,
+    most: 21_000,
     without: [...leadership, ...streams]
   },
   {
