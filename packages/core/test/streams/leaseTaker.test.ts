@@ -2,11 +2,12 @@
 import { SimbaError } from "@effect-simba/core"
 import { StreamName } from "@effect-simba/core/streams"
 import { assert, it } from "@effect/vitest"
-import { Clock, Duration, Effect, Logger } from "effect"
+import { Clock, Duration, Effect, Fiber, Logger } from "effect"
 import { TestClock } from "effect/testing"
 import * as metricsRecorder from "../../src/internal/lease/metricsRecorder.ts"
 import { check } from "../../src/streams/internal/config.ts"
 import type { ClientContext } from "../../src/streams/internal/context.ts"
+import * as leaseEnds from "../../src/streams/internal/leaseEnds.ts"
 import * as leaseTakers from "../../src/streams/internal/leaseTaker.ts"
 import { StreamTable } from "../../src/streams/internal/streamTable.ts"
 
@@ -40,4 +41,44 @@ it.effect("thousands of refusals have one line in ten seconds, with their count"
       "Cannot take 200 data stream(s); trying again later",
       "Cannot take 4000 data stream(s); trying again later"
     ])
+  }))
+
+it.effect("a lease that came too late is given back once: nobody waits for it, and nothing tries for ever", () =>
+  Effect.gen(function*() {
+    const config = yield* check({ service: "svc", processName: "a" })
+    const metrics = metricsRecorder.make(yield* Effect.context<never>(), false, [])
+    const table = new StreamTable(yield* Clock.Clock, config, metrics)
+    let releases = 0
+    const store = {
+      release: () =>
+        Effect.suspend(() => {
+          releases++
+          return Effect.fail(
+            new SimbaError.BackendError({ operation: "release", isRetryable: true, cause: new Error("no connection") })
+          )
+        })
+    }
+    const context = { config, metrics, table, store, session: "s00000000000" } as unknown as ClientContext
+    const ends = leaseEnds.make(table, store as never, config)
+    const taker = leaseTakers.make({ ...context, ends })
+    const since = table.now()
+    yield* TestClock.adjust("3 seconds")
+    const acquisition = {
+      stream: StreamName.StreamName.make("s1"),
+      entry: StreamName.EntryId.make("1-0"),
+      consumer: "simba-consumer-a",
+      epoch: "s00000000000.1",
+      token: 1,
+      info: {},
+      failures: 0,
+      source: "sweep",
+      since,
+      arrival: undefined
+    } as never
+    const adding = yield* Effect.forkChild(taker.add(acquisition, () => assert.fail("it is over")), {
+      startImmediately: true
+    })
+    yield* TestClock.adjust("1 minute")
+    yield* Fiber.join(adding)
+    assert.strictEqual(releases, 1)
   }))

@@ -1,6 +1,6 @@
 /** Notifications and claims: for those who run handlers themselves. */
 import { type StreamClient, StreamMetrics, type StreamNotification } from "@effect-simba/core/streams"
-import { StreamName } from "@effect-simba/core/streams/StreamName"
+import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Metric, Option, Stream } from "effect"
 import { TestClock } from "effect/testing"
@@ -127,6 +127,42 @@ describe("notifications", () => {
       yield* lease.ensure
       assert.strictEqual(lease.failures, 1)
       yield* Fiber.interrupt(expiring)
+    })))
+
+  it.effect("no StreamExpired comes of what may not be taken: without room, paused, or owned here", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      backend.publishesExpiries = true
+      const other = yield* open("other")
+      const a = yield* open("a", { sweepInterval: "1 hour", capacity: 2 })
+      const expire = (stream: string, entry: string) =>
+        Effect.andThen(
+          Effect.sync(() =>
+            backend.expiry({ _tag: "Expired", stream: StreamName.make(stream), entry: EntryId.make(entry) })
+          ),
+          TestClock.adjust("10 millis")
+        )
+      const { tags } = yield* collecting(a)
+      yield* a.client.announceAll(fleet.names(1))
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(tags(), ["StreamAdded"])
+      yield* expire("s1", backend.rows[0]!.entry)
+      assert.lengthOf(tags(), 1)
+      yield* expire("s8", "8-0")
+      assert.deepStrictEqual(tags(), ["StreamAdded", "StreamExpired"])
+      backend.isPaused = true
+      yield* TestClock.adjust("2 seconds")
+      const before = tags().length
+      yield* expire("s9", "9-0")
+      assert.lengthOf(tags(), before)
+      backend.isPaused = false
+      yield* TestClock.adjust("2 seconds")
+      yield* other.client.announceAll([{ stream: "s2" }, { stream: "s3" }])
+      yield* TestClock.adjust("2 seconds")
+      assert.lengthOf(yield* a.client.owned, 2)
+      const full = tags().length
+      yield* expire("s10", "10-0")
+      assert.lengthOf(tags(), full)
     })))
 
   it.effect("StreamExpired comes once until it is read, however often the event is repeated", () =>

@@ -93,6 +93,30 @@ describe("running handlers", () => {
       assert.isUndefined(second.pollUnsafe())
     })))
 
+  it.effect("what is paused when a consumer joins is not taken, and each sweep counts once", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a")
+      yield* a.client.announceAll(fleet.names(2))
+      backend.isPaused = true
+      const sweeps = Effect.map(Metric.value(StreamMetrics.stream.sweeps), ({ count }) => count)
+      const before = yield* sweeps
+      const reads = () => a.link.calls.filter((name) => name === "pending").length
+      const readsBefore = reads()
+      yield* a.start(a.client.run(Effect.never))
+      yield* TestClock.adjust("900 millis")
+      assert.lengthOf(yield* a.client.owned, 0)
+      yield* TestClock.adjust("20 seconds")
+      assert.lengthOf(yield* a.client.owned, 0)
+      const count = (yield* sweeps) - before
+      assert.isAtLeast(count, 8)
+      // The first look at the pending entries is no sweep
+      assert.strictEqual(reads() - readsBefore, count + 1)
+      backend.isPaused = false
+      yield* TestClock.adjust("5 seconds")
+      assert.lengthOf(yield* a.client.owned, 2)
+    })))
+
   it.effect("a live owner is left alone, for however long it takes", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend, open } = yield* fleet.ofOne

@@ -68,6 +68,7 @@ export class Backend {
   private count = 0
   private token = 0
   private given = 0
+  isPaused = false
   publishesExpiries = false
 
   constructor(clock: Clock.Clock) {
@@ -387,7 +388,7 @@ export class Backend {
         this.publishesExpiries ? Effect.asSome(subscribe(this.expiryQueues)) : Effect.succeedNone
       ),
       setPaused: () => Effect.die("unused"),
-      paused: Effect.succeed({ service: false, streams: [] }),
+      paused: Effect.suspend(() => through("paused", () => ({ service: this.isPaused, streams: [] }))),
       inspect: Effect.die("unused"),
       deadLetters: () => through("deadLetters", () => this.dead),
       redrive: () => through("redrive", () => false),

@@ -99,6 +99,19 @@ describe("lag", () => {
       yield* TestClock.adjust("2 minutes")
       assert.deepStrictEqual((yield* gauges).map(({ value }) => value), [0, 0])
     }).pipe(Effect.provide(Live)))
+
+  it.effect("is zero in the metrics of a consumer that has closed", () =>
+    Effect.gen(function*() {
+      yield* Effect.gen(function*() {
+        yield* StreamClient.announce("orders:eu")
+        yield* add(1, 2, 3)
+        yield* consumer(() => Effect.sleep("1 hour"))
+        yield* TestClock.adjust("40 seconds")
+      }).pipe(Effect.scoped, Effect.provide(Live))
+      for (const gauge of [StreamMetrics.stream.lag, StreamMetrics.stream.lagAge]) {
+        assert.strictEqual((yield* Metric.value(Metric.withAttributes(gauge, { service: "orders" }))).value, 0)
+      }
+    }))
 })
 
 describe("trim", () => {

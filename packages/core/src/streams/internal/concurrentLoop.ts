@@ -103,15 +103,13 @@ export const concurrently = <A, RD, E, R>(
       commits.settle
     )
 
-    const stop = Effect.andThen(until(() => running === 0), lease.yield)
-
     const loop = Effect.gen(function*() {
       for (;;) {
         yield* until(() => slots.length < windowOf(concurrency) || stopping.isOpen())
-        const delivery = yield* stopping.isOpen() ? stop : reading.next(stopping.await)
+        const delivery = yield* stopping.isOpen() ? lease.yield : reading.next(stopping.await)
         if (delivery === undefined) {
           yield* until(() => slots.length === 0 || stopping.isOpen())
-          return yield* stopping.isOpen() ? stop : retryOutages(commits.flush)
+          return yield* stopping.isOpen() ? lease.yield : retryOutages(commits.flush)
         }
         if (delivery._tag === "Waited") continue
         if (delivery._tag === "Rewritten" || delivery._tag === "LostEnd") yield* turnBack({ commits, lease }, delivery)

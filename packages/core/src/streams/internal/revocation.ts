@@ -23,7 +23,7 @@ const inSlices = Effect.fnUntraced(function*(
       yield* Effect.yieldNow
       slice = table.slice(slice)
     }
-    if (owned.isOpen()) act(owned)
+    act(owned)
   }
 })
 

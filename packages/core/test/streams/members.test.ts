@@ -1,0 +1,44 @@
+import { EntryId } from "@effect-simba/core/streams/StreamName"
+import { ConsumerName, type Member } from "@effect-simba/core/streams/StreamStore"
+import { assert, it } from "@effect/vitest"
+import { isFirst, rank } from "../../src/streams/internal/members.ts"
+
+const member = (name: string, owned = 0, capacity = 10): Member => ({
+  consumer: ConsumerName.make(`simba-consumer-${name}`),
+  session: `session-${name}`,
+  capacity,
+  owned
+})
+
+const entries = Array.from({ length: 300 }, (_, i) => EntryId.make(`${i + 1}-0`))
+
+it("each entry has an order of its own, which all members agree on", () => {
+  const members = ["a", "b", "c", "d"].map((name) => member(name))
+  const firsts = new Map<number, number>()
+  for (const entry of entries) {
+    const ranks = members.map(({ session }) => rank(members, session, entry)!)
+    assert.deepStrictEqual([...ranks].sort(), [0, 1, 2, 3])
+    const first = ranks.indexOf(0)
+    firsts.set(first, (firsts.get(first) ?? 0) + 1)
+  }
+  for (const count of firsts.values()) assert.isAbove(count, entries.length / 8)
+  assert.strictEqual(firsts.size, 4)
+})
+
+it("nobody waits for a member without room, and whoever is no member yet has no rank", () => {
+  const [a, b, full, over] = [member("a"), member("b", 9), member("c", 10), member("d", 11)]
+  for (const entry of entries) {
+    const ranks = [a, b].map(({ session }) => rank([a, b, full, over], session, entry))
+    assert.deepStrictEqual([...ranks].sort(), [0, 1])
+    // Its own room is its own affair
+    assert.isAtMost(rank([a, b, full, over], full.session, entry)!, 2)
+    assert.isUndefined(rank([a, b], full.session, entry))
+  }
+  assert.isTrue(entries.some((entry) => rank([a, b, full, over], full.session, entry) === 2))
+})
+
+it("one member works for all, however many sessions have its name", () => {
+  const members = [member("b"), member("a"), { ...member("a"), session: "other" }]
+  assert.isTrue(isFirst(members, members[1]!.consumer))
+  assert.isFalse(isFirst(members, members[0]!.consumer))
+})

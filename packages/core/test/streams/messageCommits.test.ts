@@ -1,0 +1,81 @@
+import { EntryId } from "@effect-simba/core/streams/StreamName"
+import { assert, it } from "@effect/vitest"
+import { Clock, Duration, Effect, Fiber, Latch } from "effect"
+import { TestClock } from "effect/testing"
+import { MessageCommits } from "../../src/streams/internal/messageCommits.ts"
+import type { StreamLease } from "../../src/streams/StreamLease.ts"
+
+const processed = (n: number) => ({ id: EntryId.make(`${n}-0`), offset: n, isLast: false })
+
+/** A lease whose commits wait for the latch. */
+const setup = Effect.fnUntraced(function*(options: ConstructorParameters<typeof MessageCommits>[2]) {
+  const calls: Array<string> = []
+  const latch = Latch.makeUnsafe(true)
+  const lease = {
+    commit: (id: EntryId) => Effect.andThen(Effect.sync(() => calls.push(id)), latch.await),
+    progress: Effect.sync(() => calls.push("progress")),
+    timeLeft: Effect.succeed(Duration.seconds(1))
+  } as unknown as StreamLease
+  return { calls, latch, commits: new MessageCommits(lease, yield* Clock.Clock, options) }
+})
+
+it.effect("what is processed during a commit is committed by the next one, and counts for it", () =>
+  Effect.gen(function*() {
+    const { calls, commits, latch } = yield* setup({ commitEvery: 2 })
+    assert.isTrue(commits.add(processed(1)))
+    assert.isFalse(commits.add(processed(2)))
+    latch.closeUnsafe()
+    const fiber = yield* Effect.forkChild(commits.afterMessage, { startImmediately: true })
+    assert.isFalse(commits.add(processed(3)))
+    latch.openUnsafe()
+    yield* Fiber.join(fiber)
+    // One is left
+    yield* commits.afterMessage
+    assert.deepStrictEqual(calls, ["2-0", "progress"])
+    commits.add(processed(4))
+    yield* commits.afterMessage
+    assert.deepStrictEqual(calls, ["2-0", "progress", "4-0"])
+    yield* commits.flush
+    yield* commits.due
+    assert.lengthOf(calls, 3)
+  }))
+
+it.effect("commits are due so long after the first uncommitted message", () =>
+  Effect.gen(function*() {
+    const { calls, commits } = yield* setup({ commitEvery: 100, commitWithin: "1 second" })
+    assert.isTrue(commits.isTimed)
+    commits.add(processed(1))
+    yield* TestClock.adjust("600 millis")
+    commits.add(processed(2))
+    yield* commits.afterMessage
+    assert.deepStrictEqual(calls, ["progress"])
+    const fiber = yield* Effect.forkChild(commits.due, { startImmediately: true })
+    yield* TestClock.adjust("399 millis")
+    assert.deepStrictEqual(calls, ["progress"])
+    yield* TestClock.adjust("1 millis")
+    yield* Fiber.join(fiber)
+    assert.deepStrictEqual(calls, ["progress", "2-0"])
+    commits.add(processed(3))
+    yield* TestClock.adjust("1 second")
+    yield* commits.afterMessage
+    assert.deepStrictEqual(calls, ["progress", "2-0", "3-0"])
+    assert.isFalse((yield* setup({ commitEvery: 2 })).commits.isTimed)
+  }))
+
+it.effect("what was forgotten is not committed, and settling awaits the commit that is under way", () =>
+  Effect.gen(function*() {
+    const { calls, commits, latch } = yield* setup({ commitEvery: 1 })
+    commits.add(processed(1))
+    latch.closeUnsafe()
+    const flush = yield* Effect.forkChild(commits.flush, { startImmediately: true })
+    const settled = yield* Effect.forkChild(commits.settle, { startImmediately: true })
+    yield* TestClock.adjust("1 second")
+    assert.isUndefined(settled.pollUnsafe())
+    latch.openUnsafe()
+    yield* Fiber.joinAll([flush, settled])
+    commits.add(processed(2))
+    commits.forget()
+    yield* commits.flush
+    yield* commits.atLast
+    assert.deepStrictEqual(calls, ["1-0"])
+  }))

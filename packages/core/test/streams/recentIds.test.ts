@@ -1,0 +1,62 @@
+import { EntryId } from "@effect-simba/core/streams/StreamName"
+import { assert, it } from "@effect/vitest"
+import { RecentIds } from "../../src/streams/internal/recentIds.ts"
+
+const start = 1_750_000_000_000
+const id = (n: number) => EntryId.make(`${start + n}-0`)
+const messages = (...ns: ReadonlyArray<number>) => ns.map((n) => ({ id: id(n), fields: [] }))
+const extent = (first: number, last: number, lastDeleted = -1) => ({
+  length: 1,
+  first: id(first),
+  last: id(last),
+  added: 1,
+  lastDeleted: id(lastDeleted)
+})
+const before = (n: number) => EntryId.make(`${start + n - 1}-18446744073709551615`)
+
+const recent = (...ns: ReadonlyArray<number>) => {
+  const recent = new RecentIds()
+  recent.add(messages(...ns))
+  return recent
+}
+
+it("those that are kept are the oldest", () => {
+  const ids = recent(1, 2, 3)
+  assert.deepStrictEqual(ids.range(extent(1, 3)), { after: before(1), count: 6 })
+  ids.keep(2)
+  assert.deepStrictEqual(ids.range(extent(1, 3)), { after: before(1), count: 4 })
+  assert.strictEqual(ids.countRead(messages(1, 2, 3)), 2)
+  ids.keep(0)
+  assert.isUndefined(ids.range(extent(1, 3)))
+})
+
+it("there is a range only where the oldest must be there, and was no id of a user", () => {
+  const ids = recent(5, 6)
+  assert.isDefined(ids.range(extent(5, 5)))
+  assert.isUndefined(ids.range(extent(6, 9)))
+  assert.isUndefined(ids.range(extent(1, 4)))
+  assert.isUndefined(ids.range(extent(1, 9, 5)))
+  assert.isDefined(ids.range(extent(1, 9, 4)))
+  assert.isUndefined(ids.range({ ...extent(1, 9), first: undefined }))
+  assert.isUndefined(ids.range({ ...extent(1, 9), lastDeleted: undefined }))
+  const own = new RecentIds()
+  own.add([{ id: EntryId.make("5-0"), fields: [] }])
+  const small = { ...extent(1, 9), first: EntryId.make("1-0"), lastDeleted: EntryId.make("0-0") }
+  assert.isUndefined(own.range({ ...small, last: EntryId.make("9-0") }))
+})
+
+it("what was read ends at the first other message", () => {
+  assert.strictEqual(recent(1, 2, 3).countRead(messages(1, 2, 4)), 2)
+  assert.strictEqual(recent(1, 2, 3).countRead(messages(2, 3)), 0)
+  assert.strictEqual(recent(1, 2, 3).countRead([]), 0)
+})
+
+it("ten are known however old, more for ten seconds, and never more than a thousand", () => {
+  const countOf = (ids: RecentIds, first: number) => ids.range(extent(first, 1e6))!.count / 2
+  const slow = Array.from({ length: 30 }, (_, i) => i * 20_000)
+  assert.strictEqual(countOf(recent(...slow), 0 + slow[20]!), 10)
+  const steady = Array.from({ length: 30 }, (_, i) => i * 1000)
+  assert.strictEqual(countOf(recent(...steady), steady[19]!), 11)
+  const fast = Array.from({ length: 1500 }, (_, i) => i)
+  assert.strictEqual(countOf(recent(...fast), 500), 1000)
+})
