@@ -62,13 +62,13 @@ const fileOf = (test) => test.slice(0, test.indexOf(": "))
 const rank = ({ file, what }) => hash(`${values.seed} ${file} ${what}`)
 
 /** A worker until it ends: it is done, a mutant never ended, or the time is up. */
-const run = (worker, workers) =>
+const run = (folder, worker, workers) =>
   new Promise((resolve) => {
     const vitest = join(root, "node_modules/vitest/vitest.mjs")
     const config = join(root, "scripts/mutants/vitest.config.mjs")
     const child = spawn(process.execPath, [vitest, "run", "--config", config], {
       cwd: root,
-      env: { ...process.env, MUTANTS_WORK: join(values.out, "work.json"), MUTANTS_WORKER: `${worker}/${workers}` },
+      env: { ...process.env, MUTANTS_WORK: join(folder, "work.json"), MUTANTS_WORKER: `${worker}/${workers}` },
       stdio: ["ignore", "pipe", "pipe"],
       detached: true
     })
@@ -85,7 +85,8 @@ const run = (worker, workers) =>
   })
 
 const investigate = async (area) => {
-  const { mutants, programs, tests: allTests } = area.make()
+  const { mutants: listed, programs, tests: allTests } = area.make()
+  const mutants = listed.map((mutant, id) => ({ ...mutant, id }))
   const equivalents = JSON.parse(readFileSync(join(root, "scripts/mutants/equivalent.json"), "utf8"))
   const isEquivalent = ({ file, what }) => equivalents[file]?.[what] !== undefined
   const wanted = sampled(mutants.filter(({ file }) => values.file === undefined || file.endsWith(values.file)))
@@ -102,8 +103,10 @@ const investigate = async (area) => {
     return { covering, killed: killed && isValid(killed) ? killed : undefined, survived: survived.filter(isValid) }
   })
 
-  const found = join(values.out, "found.jsonl")
-  const coverage = join(values.out, "coverage.jsonl")
+  const folder = join(values.out, area.name)
+  mkdirSync(folder, { recursive: true })
+  const found = join(folder, "found.jsonl")
+  const coverage = join(folder, "coverage.jsonl")
   /** The files whose tests have been seen, with their versions. */
   const loaded = saved.sources === sources ? { ...saved.loaded } : {}
   const save = () => {
@@ -128,8 +131,7 @@ const investigate = async (area) => {
   )
   writeFileSync(coverage, toLines(covered))
   writeFileSync(found, "")
-  const ids = new Map(mutants.map((mutant, id) => [mutant, id]))
-  const open = wanted.filter((mutant) => !isEquivalent(mutant)).map((mutant) => ids.get(mutant))
+  const open = wanted.filter((mutant) => !isEquivalent(mutant)).map(({ id }) => id)
   const alive = () => open.filter((id) => results[id].killed === undefined)
   const workers = Math.min(Number(values.workers), alive().length)
   const work = {
@@ -137,11 +139,11 @@ const investigate = async (area) => {
     open: alive(),
     programs,
     tests,
-    out: values.out,
+    out: folder,
     limit: 1000,
     longest: Number(values.longest)
   }
-  writeFileSync(join(values.out, "work.json"), JSON.stringify(work))
+  writeFileSync(join(folder, "work.json"), JSON.stringify(work))
   writeFileSync(
     found,
     toLines(work.open.flatMap((id) => results[id].survived.map(([test]) => ({ how: "survived", id, test }))))
@@ -191,9 +193,9 @@ const investigate = async (area) => {
     let idle = 0
     for (;;) {
       const before = readLines(found).length
-      const output = await run(worker, workers)
+      const output = await run(folder, worker, workers)
       conclude(worker)
-      writeFileSync(join(values.out, `${area.name}-${worker}.log`), output)
+      writeFileSync(join(folder, `${worker}.log`), output)
       if (readLines(found).some((line) => line.how === "finished" && line.worker === worker)) return
       if (Date.now() > endsAt) return
       idle = readLines(found).length === before ? idle + 1 : 0

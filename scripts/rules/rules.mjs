@@ -40,8 +40,8 @@ export const rules = [
   mutex(
     "H5: the age of a grant counts from the request before it",
     grant,
-    "Math.min(sent.monotonic + after, now.monotonic)",
-    "now.monotonic",
+    "    monotonic: Math.min(sent.monotonic + after, now.monotonic),\n    wall: Math.min(sent.wall + after, now.wall)\n",
+    "    ...now\n",
     grantTests
   ),
   mutex(
@@ -124,7 +124,7 @@ export const rules = [
   mutex(
     "L5: the guard decides when a lease is renewed",
     `${core}/lease/trackedLease.ts`,
-    "this.nextRenewal = Math.ceil(this.renewed.monotonic + Math.min(this.terms.renewAfter, pace))",
+    "this.nextRenewal = Math.ceil(this.renewed.monotonic + Math.min(this.options.renewAfter, pace))",
     "",
     [...unit("lease", "leaseRenewer"), ...unit("mutex", "mutexSchedule", "heldLease")]
   ),
@@ -175,27 +175,27 @@ export const rules = [
     streams(
       `${script}: a stale owner is refused`,
       `${script}.lua`,
-      "--- @include include/heldLeases.lua",
+      "--- @include include/ownedLeases.lua",
       {
-        inline: "include/heldLeases.lua",
+        inline: "include/ownedLeases.lua",
         from:
-          "if redis.call('GET', entryLease) == value and redis.call('GET', streamLease) == value .. '@@' .. token then",
-        to: "if true then"
+          "if redis.call('GET', entryLease) ~= value or redis.call('GET', streamLease) ~= value .. '@@' .. token then",
+        to: "if false then"
       },
       ["streamStore", "streamForeignWrites"]
     )
   ),
   streams(
     "commitCheckpoints: a stale owner is refused",
-    "include/moveCheckpoint.lua",
-    "  if redis.call('GET', streamLease) ~= held then\n    return 'NotOwner'\n  end\n",
-    "",
+    "commitCheckpoints.lua",
+    "if redis.call('GET', streamLease) ~= leaseValue then",
+    "if false then",
     ["streamStore", "streamForeignWrites", "streamMessages"]
   ),
   streams(
     "deadLetterMessage: a stale owner is refused",
     "deadLetterMessage.lua",
-    "if redis.call('GET', streamLease) ~= held then",
+    "if redis.call('GET', streamLease) ~= leaseValue then",
     "if false then",
     ["streamStore", "streamForeignWrites"]
   ),

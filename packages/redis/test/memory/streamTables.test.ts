@@ -1,0 +1,202 @@
+/** What the tables of a service forget, and when; and what their pages and limits are. */
+import { EntryId } from "@effect-simba/core/streams/StreamName"
+import type { Member, Service } from "@effect-simba/core/streams/StreamStore"
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect, Option } from "effect"
+import { TestClock } from "effect/testing"
+import * as StreamKeys from "../../src/streams/internal/keys.ts"
+import { a, b, name, onFake, setup } from "../support/streamScriptSetup.ts"
+
+const day = 86_400_000
+
+const message = (id: string, fields: ReadonlyArray<readonly [string, string]> = [["n", "1"]]) => ({
+  id: EntryId.make(id),
+  fields
+})
+
+const member: Member = { consumer: a, session: "s1", capacity: 8, owned: 0 }
+
+const secondsOf = (millis: number) => Math.round(millis / 1000)
+
+describe("the table of dead messages", () => {
+  it.effect("begins again after 20,000 messages", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one")
+      const key = StreamKeys.deadIds(held.stream)
+      const fields = Array.from({ length: 19_998 }, (_, i) => [`9-${i}`, "1-0"]).flat()
+      for (let i = 0; i < fields.length; i += 4000) yield* send("HSET", key, ...fields.slice(i, i + 4000))
+      const bury = (id: string) =>
+        Effect.andThen(service.deadLetterMessage(held, message(id), "poison"), send<number>("HLEN", key))
+      assert.strictEqual(yield* bury("1-0"), 19_999)
+      assert.strictEqual(yield* bury("2-0"), 20_000)
+      assert.strictEqual(yield* bury("3-0"), 1)
+    })))
+
+  it.effect("is kept as long as the letters, and forgets a message that goes back to its data stream", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one")
+      const ids = StreamKeys.deadIds(held.stream)
+      const letters = StreamKeys.deadMessages(held.stream)
+      for (const id of ["1-0", "2-0"]) yield* service.deadLetterMessage(held, message(id), "poison")
+      for (const key of [ids, letters]) assert.strictEqual(yield* send("PTTL", key), 30 * day)
+      const [first] = yield* service.deadMessages(held.stream, undefined, 1)
+      assert.isTrue(yield* service.redriveMessage(held.stream, first!.id))
+      assert.deepStrictEqual(yield* send("HKEYS", ids), ["2-0"])
+    })))
+
+  it.effect("a message with 3,500 fields has a letter as it is, one with more is packed", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one")
+      const fields = Array.from({ length: 3501 }, (_, i) => [`n${i}`, ""] as const)
+      yield* service.deadLetterMessage(held, message("1-0", fields.slice(1)), "poison")
+      yield* service.deadLetterMessage(held, message("2-0", fields), "poison")
+      const letters = yield* send<ReadonlyArray<readonly [string, ReadonlyArray<string>]>>(
+        "XRANGE",
+        StreamKeys.deadMessages(held.stream),
+        "-",
+        "+"
+      )
+      assert.deepStrictEqual(letters.map(([, fields]) => fields.length), [7000 + 6, 2 + 6])
+    })))
+
+  it.effect("two messages of one id have two letters if they differ, in number of fields too", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one")
+      const bury = (...fields: ReadonlyArray<readonly [string, string]>) =>
+        Effect.andThen(
+          service.deadLetterMessage(held, message("1-0", fields), "poison"),
+          send<number>("XLEN", StreamKeys.deadMessages(held.stream))
+        )
+      assert.strictEqual(yield* bury(["n", "1"], ["m", "2"]), 1)
+      assert.strictEqual(yield* bury(["n", "1"]), 2)
+      assert.strictEqual(yield* bury(["n", "1"]), 2)
+      assert.strictEqual(yield* bury(["n", "2"]), 3)
+    })))
+})
+
+describe("the table of hand-overs", () => {
+  const to = { consumer: b, session: "s00000000001" }
+
+  it.effect("lasts as long as the longest of them", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const handOver = (label: string, confirm: Duration.Input) =>
+        Effect.andThen(
+          Effect.flatMap(own(label), (held) => service.handOver(held, to, Duration.fromInputUnsafe(confirm))),
+          Effect.map(send<number>("PTTL", StreamKeys.handOvers(name)), secondsOf)
+        )
+      assert.strictEqual(yield* handOver("one", "10 seconds"), 10)
+      assert.strictEqual(yield* handOver("two", "1 second"), 10)
+      assert.strictEqual(yield* handOver("three", "20 seconds"), 20)
+    })))
+
+  it.effect("forgets one whose time is over, and none sooner", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const count = send<number>("ZCARD", StreamKeys.handOvers(name))
+      const held = yield* Effect.forEach(["one", "two", "three", "four"], (label) => own(label))
+      yield* service.handOver(held[0]!, to, Duration.seconds(1))
+      yield* service.handOver(held[1]!, to, Duration.seconds(60))
+      yield* TestClock.adjust("1 second")
+      yield* service.handOver(held[2]!, to, Duration.seconds(60))
+      assert.strictEqual(yield* count, 3)
+      yield* TestClock.adjust("1 millis")
+      yield* service.handOver(held[3]!, to, Duration.seconds(60))
+      assert.strictEqual(yield* count, 3)
+    })))
+})
+
+describe("the table of members", () => {
+  const beat = (service: Service, session: string, expiry: Duration.Input) =>
+    service.heartbeat({ ...member, session }, Duration.fromInputUnsafe(expiry))
+
+  it.effect("lasts as long as the longest of them", () =>
+    onFake(Effect.gen(function*() {
+      const { send, service } = yield* setup()
+      const left = Effect.map(send<number>("PTTL", StreamKeys.members(name)), secondsOf)
+      yield* beat(service, "s1", "10 seconds")
+      assert.strictEqual(yield* left, 10)
+      yield* beat(service, "s2", "1 second")
+      assert.strictEqual(yield* left, 10)
+      yield* beat(service, "s3", "20 seconds")
+      assert.strictEqual(yield* left, 20)
+    })))
+
+  it.effect("forgets a silent one at its expiry", () =>
+    onFake(Effect.gen(function*() {
+      const { send, service } = yield* setup()
+      const known = Effect.map(
+        send<ReadonlyArray<string>>("HKEYS", StreamKeys.members(name)),
+        (all) => all.map((text) => text.split("@@")[1]).sort()
+      )
+      yield* beat(service, "s1", "1 second")
+      yield* TestClock.adjust("999 millis")
+      yield* beat(service, "s2", "1 minute")
+      assert.deepStrictEqual(yield* known, ["s1", "s2"])
+      yield* TestClock.adjust("1 millis")
+      yield* beat(service, "s2", "1 minute")
+      assert.deepStrictEqual(yield* known, ["s2"])
+    })))
+})
+
+describe("the state of a service", () => {
+  it.effect("counts what is pending over all pages", () =>
+    onFake(Effect.gen(function*() {
+      const { announceMany, service } = yield* setup()
+      assert.deepInclude(yield* service.inspect, { announced: 0, pending: 0, oldest: Duration.zero, deadLetters: 0 })
+      yield* announceMany(2003)
+      yield* TestClock.adjust("5 seconds")
+      const { consumers, oldest, pending } = yield* service.inspect
+      assert.deepStrictEqual([pending, secondsOf(Duration.toMillis(oldest))], [2003, 5])
+      assert.deepStrictEqual(consumers.map(({ name, pending }) => [name, pending]), [[a, 2003]])
+    })))
+})
+
+describe("the table of failures", () => {
+  it.effect("counts a streak from its first failure, and ends it after a pause", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one")
+      const fail = Effect.map(service.fail(held, { streakEndsAfter: Duration.seconds(5) }), (failed) => {
+        assert.isTrue(failed !== "NotOwner")
+        return failed === "NotOwner" ? [] : [failed.count, Duration.toMillis(failed.period)]
+      })
+      const after = (pause: Duration.Input) =>
+        Effect.gen(function*() {
+          // The lease is no matter of this test
+          for (const key of [StreamKeys.entryLease(held.stream, held.entry), StreamKeys.streamLease(held.stream)]) {
+            yield* send("PERSIST", key)
+          }
+          yield* TestClock.adjust(pause)
+          return yield* fail
+        })
+      assert.deepStrictEqual(yield* fail, [1, 0])
+      assert.deepStrictEqual(yield* after("2 seconds"), [2, 2000])
+      assert.deepStrictEqual(yield* after("4999 millis"), [3, 6999])
+      assert.deepStrictEqual(yield* after("5 seconds"), [1, 0])
+      assert.strictEqual(yield* send("PTTL", StreamKeys.failures(name)), 7 * day)
+    })))
+})
+
+describe("a redriven announcement", () => {
+  it.effect("is the announcement of its data stream, and ends nothing that had not ended", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one")
+      yield* service.commit(held, EntryId.make("5-0"))
+      yield* service.deadLetter(held, "it does not work")
+      const before = yield* send("GET", StreamKeys.checkpoint(held.stream))
+      const [letter] = yield* service.deadLetters(undefined, 10)
+      assert.isTrue(yield* service.redrive(letter!.id))
+      assert.isFalse(yield* service.redrive(letter!.id))
+      assert.strictEqual(yield* send("GET", StreamKeys.checkpoint(held.stream)), before)
+      const [again] = yield* service.announce([{ stream: held.stream, info: {} }])
+      assert.isFalse(again!.isNew)
+      const found = yield* service.find(held.stream)
+      assert.strictEqual(Option.getOrThrow(found).entry, again!.entry)
+    })))
+})
