@@ -107,8 +107,6 @@ const investigate = async (area) => {
   mkdirSync(folder, { recursive: true })
   const found = join(folder, "found.jsonl")
   const coverage = join(folder, "coverage.jsonl")
-  /** The files whose tests have been seen, with their versions. */
-  const loaded = saved.sources === sources ? { ...saved.loaded } : {}
   const save = () => {
     mutants.forEach((mutant, id) => known.set(keyOf(mutant), results[id]))
     const lines = readLines(coverage).map((line) => ({ ...line, version: versionOf(line.test) }))
@@ -119,13 +117,15 @@ const investigate = async (area) => {
       versionOf(test) === version && (millis < 60_000 || Number(values.longest) < 60_000)
     )
     : []
+  /** The files whose tests have been seen, with their versions. */
+  const loaded = saved.sources === sources ? { ...saved.loaded } : {}
   const useful = new Set(
     covered.flatMap(({ millis, places, test }) =>
       places.length > 0 && millis <= Number(values.longest) ? [fileOf(test)] : []
     )
   )
   /** Files whose tests are known to reach nothing need not be loaded. */
-  const idle = (path) => !useful.has(path) && saved.loaded?.[path] === versions[path]
+  const idle = (path) => !useful.has(path) && loaded[path] === versions[path]
   const tests = allTests.filter((path) =>
     (values.tests === undefined || values.tests.split(",").some((name) => path.includes(`/${name}.`))) && !idle(path)
   )

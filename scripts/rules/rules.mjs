@@ -75,8 +75,8 @@ export const rules = [
   mutex(
     "H5: only a waiter that queued within a confirm period is fresh",
     `${mutexLua}/handOver.lua`,
-    "return age >= 0 and age <= confirm * 1000",
-    "return true",
+    " and age >= 0 and age <= confirm * 1000",
+    "",
     memory("mutexScripts", "mutexStore")
   ),
   mutex(

@@ -14,7 +14,7 @@ const message = (id: string, fields: ReadonlyArray<readonly [string, string]> = 
   fields
 })
 
-const member: Member = { consumer: a, session: "s1", capacity: 8, owned: 0 }
+const member: Member = { consumer: a, session: "s00000000001", capacity: 8, owned: 0 }
 
 const secondsOf = (millis: number) => Math.round(millis / 1000)
 
@@ -118,11 +118,11 @@ describe("the table of members", () => {
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       const left = Effect.map(send<number>("PTTL", StreamKeys.members(name)), secondsOf)
-      yield* beat(service, "s1", "10 seconds")
+      yield* beat(service, "s00000000001", "10 seconds")
       assert.strictEqual(yield* left, 10)
-      yield* beat(service, "s2", "1 second")
+      yield* beat(service, "s00000000002", "1 second")
       assert.strictEqual(yield* left, 10)
-      yield* beat(service, "s3", "20 seconds")
+      yield* beat(service, "s00000000003", "20 seconds")
       assert.strictEqual(yield* left, 20)
     })))
 
@@ -133,13 +133,13 @@ describe("the table of members", () => {
         send<ReadonlyArray<string>>("HKEYS", StreamKeys.members(name)),
         (all) => all.map((text) => text.split("@@")[1]).sort()
       )
-      yield* beat(service, "s1", "1 second")
+      yield* beat(service, "s00000000001", "1 second")
       yield* TestClock.adjust("999 millis")
-      yield* beat(service, "s2", "1 minute")
-      assert.deepStrictEqual(yield* known, ["s1", "s2"])
+      yield* beat(service, "s00000000002", "1 minute")
+      assert.deepStrictEqual(yield* known, ["s00000000001", "s00000000002"])
       yield* TestClock.adjust("1 millis")
-      yield* beat(service, "s2", "1 minute")
-      assert.deepStrictEqual(yield* known, ["s2"])
+      yield* beat(service, "s00000000002", "1 minute")
+      assert.deepStrictEqual(yield* known, ["s00000000002"])
     })))
 })
 
