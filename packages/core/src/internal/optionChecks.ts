@@ -1,6 +1,7 @@
 /** Shared validation of options. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import { InvalidConfig } from "../SimbaError.ts"
 import { excerpt } from "./excerpt.ts"
 
@@ -20,8 +21,14 @@ export const margin = (lease: Duration.Duration): Duration.Duration =>
 export const checkOptions = (options: unknown): Effect.Effect<void, InvalidConfig> =>
   typeof options === "object" && options !== null ? Effect.void : refuse("options", `${excerpt(options)} are none`)
 
+/** Nothing also for `NaN` and objects with one, which `Duration.fromInput` reads as zero. */
+export const durationOf = (input: Duration.Input): Option.Option<Duration.Duration> => {
+  const numbers: ReadonlyArray<unknown> = typeof input === "object" && input !== null ? Object.values(input) : [input]
+  return numbers.some(Number.isNaN) ? Option.none() : Duration.fromInput(input)
+}
+
 const finite = (option: string, input: Duration.Input, least: number, tooLow: string) => {
-  const duration = Duration.fromInput(input)
+  const duration = durationOf(input)
   if (duration._tag === "None") return refuse(option, `${excerpt(input)} is not a duration`)
   if (!Duration.isFinite(duration.value)) return refuse(option, "it must be finite")
   const millis = Duration.toMillis(duration.value)

@@ -215,6 +215,18 @@ describe("acquire", () => {
         assert.strictEqual(yield* refused(Mutex.withLock("m", { timeout })(Effect.void)), "InvalidConfig")
         assert.strictEqual(yield* refused(Mutex.acquireAll(["m"], { timeout })), "InvalidConfig")
       }
+      // Effect reads each as zero, or leaves it out
+      for (const none of [NaN, [NaN, 0], { minutes: 1, seconds: NaN }] as const) {
+        for (const option of ["timeout", "localTurn", "ttl", "transition", "maxHold"]) {
+          const error = yield* Effect.flip(Mutex.acquire("m", { [option]: none }))
+          assert.deepInclude(error, { _tag: "InvalidConfig", option })
+          assert.include(error.message, "is not a duration")
+        }
+        for (const option of ["localTurn", "releaseTimeout", "confirmTimeout"]) {
+          const error = yield* Effect.flip(MutexConfig.make({ [option]: none }))
+          assert.deepInclude(error, { _tag: "InvalidConfig", option })
+        }
+      }
     }).pipe(Effect.provide(MemoryLive)))
 
   it.effect("a timeout of zero is one request, and its reply is awaited", () =>

@@ -8,7 +8,7 @@ import type { InvalidConfig } from "../../SimbaError.ts"
 import { excerpt } from "../excerpt.ts"
 import type { Periods } from "../lease/trackedLease.ts"
 import { checked, mutexProblem } from "../nameRules.ts"
-import { checkOptions, checkPeriods, marginMillis, notNegative, positive, refuse } from "../optionChecks.ts"
+import { checkOptions, checkPeriods, durationOf, marginMillis, notNegative, positive, refuse } from "../optionChecks.ts"
 
 /** The options of a lease, checked, and what follows from them. */
 export interface Terms extends Periods {
@@ -65,11 +65,8 @@ export const checkTimeout = (
   input: Duration.Input | undefined
 ): Effect.Effect<Duration.Duration | undefined, InvalidConfig> => {
   if (input === undefined) return Effect.undefined
-  const timeout = Duration.fromInput(input)
-  // Not a number would be zero
-  if (Option.isNone(timeout) || Number.isNaN(input)) {
-    return refuse("timeout", `${excerpt(input)} is not a duration`)
-  }
+  const timeout = durationOf(input)
+  if (Option.isNone(timeout)) return refuse("timeout", `${excerpt(input)} is not a duration`)
   if (Duration.isNegative(timeout.value)) return refuse("timeout", "it must not be negative")
   return Effect.succeed(Duration.isFinite(timeout.value) ? timeout.value : undefined)
 }
