@@ -172,6 +172,14 @@ describe("predicates", () => {
     assert.isFalse(holds("inOrder", historyOf(first, late, holding("c", 3, [4, 20, 30], [4, 5]))))
     assert.isTrue(holds("inOrder", historyOf(first, late, holding("c", 3, [5, 20, 30], [4, 5]))))
   })
+
+  it("inOrder: a turn may go on past a waiter of another process, in the order of its own", () => {
+    const waiter = holding("b", 300, [1, 30, 40], [6, 7])
+    const turn = [holding("a", 200, [0, 0, 10], [0, 1]), holding("a", 201, [6, 10, 20], [2, 3])]
+    assert.isTrue(holds("inOrder", historyOf(...turn, holding("a", 202, [7, 20, 30], [4, 5]), waiter)))
+    assert.isFalse(holds("inOrder", historyOf(...turn, holding("a", 202, [5, 20, 30], [4, 5]), waiter)))
+    assert.isFalse(holds("inOrder", historyOf(turn[0]!, holding("a", 300, [6, 10, 20], [2, 3]), waiter)))
+  })
 })
 
 it.effect("a property that does not hold is shrunk to a script that shows it", () =>
