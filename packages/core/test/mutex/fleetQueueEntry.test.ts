@@ -48,6 +48,7 @@ const entryOf = Effect.fnUntraced(function*(queue: Partial<QueueContext>, after 
   let asked = 0
   const context: QueueContext = {
     mutex: MutexName.make("m"),
+    key: MutexName.make("m"),
     context: {
       store,
       confirmTimeout: Duration.seconds(1),
@@ -59,8 +60,8 @@ const entryOf = Effect.fnUntraced(function*(queue: Partial<QueueContext>, after 
       fork: Effect.runForkWith(services),
       random: () => 0
     },
-    ...{ asked: nothing, crashed: nothing, failed: nothing, lost: nothing, outage: nothing },
-    ...{ reached: nothing, refused: nothing, released: nothing, won: nothing },
+    ...{ asked: nothing, crashed: nothing, failed: nothing, outage: nothing },
+    ...{ reached: nothing, refused: nothing, won: nothing },
     ...queue,
     first: () => ++asked > after && queue.first !== undefined ? queue.first() : { attempt } as LocalWaiter
   }

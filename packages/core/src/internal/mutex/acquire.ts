@@ -85,7 +85,7 @@ const obtain = (
       own.ask(asked)
       isAsking = true
       const until = asked + attempt.terms.leaseMillis
-      const request = withAnswer(context, attempt.terms, until, send(context, attempt, own, { mode: "try" }))
+      const request = withAnswer(context, attempt.terms, until, send(context, attempt, own.key, { mode: "try" }))
       const asking = mode === "try" ? request : retryOutages(
         Effect.suspend(() => queues.isClosed() ? Effect.fail(closed()) : request),
         (outage) => {

@@ -11,7 +11,7 @@ import type { Recorder } from "../lease/metricsRecorder.ts"
 import type { SlicedTasks } from "../lease/slices.ts"
 import { isTransient, noAnswer, outagePause } from "../lease/storeFailure.ts"
 import { limit, type TimerQueue } from "../lease/timerQueue.ts"
-import { HeldLease, type LeaseOwner } from "./heldLease.ts"
+import { HeldLease, type LineKey } from "./heldLease.ts"
 import type { Terms } from "./leaseOptions.ts"
 
 /** What one caller wants, under an id that is used for this alone. */
@@ -57,7 +57,7 @@ export const closed = () =>
 export const send = (
   context: AttemptContext,
   { id, mutex, terms }: Attempt,
-  owner: LeaseOwner,
+  line: LineKey,
   request: Pick<AcquireRequest, "mode" | "ticket">
 ): Effect.Effect<HeldLease | Refused, StoreError> =>
   Effect.suspend(() => {
@@ -72,10 +72,10 @@ export const send = (
         if (result._tag === "Refused") return Effect.succeed({ ...result, sent })
         // Nobody would renew it or watch its deadline
         if (timers.isClosed()) return Effect.fail(closed())
-        const granted = new HeldLease(mutex, id, result.token, terms, sent, owner)
+        const granted = new HeldLease(mutex, id, result.token, terms, sent, line)
         return granted.serverLeft(answered) > terms.margin
           ? Effect.succeed(granted)
-          : send(context, { id, mutex, terms }, owner, request)
+          : send(context, { id, mutex, terms }, line, request)
       }
     )
   })

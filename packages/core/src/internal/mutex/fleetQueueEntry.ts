@@ -4,20 +4,23 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
-import type { LeaseId } from "../../MutexName.ts"
+import type { LeaseId, MutexName } from "../../MutexName.ts"
 import type { Ownership } from "../../MutexState.ts"
 import { inboxOf, type Released, type WakeUp } from "../../MutexStore.ts"
 import type { BackendError, StoreError } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
-import { isRefused, type Refused, retryOutages, send, withAnswer } from "./attempt.ts"
-import { type GrantOwner, leaseOfGrant } from "./grantMessage.ts"
-import { HeldLease, type Parting } from "./heldLease.ts"
+import { type AttemptContext, isRefused, type Refused, retryOutages, send, withAnswer } from "./attempt.ts"
+import { leaseOfGrant } from "./grantMessage.ts"
+import { HeldLease, type LineKey, type Parting } from "./heldLease.ts"
 import type { LocalWaiter } from "./localWaiter.ts"
 import { lookDelay } from "./lookDelay.ts"
 import * as placePlan from "./placePlan.ts"
 
 /** The queue that the entry stands for. */
-export interface QueueContext extends GrantOwner {
+export interface QueueContext {
+  readonly mutex: MutexName
+  readonly key: LineKey
+  readonly context: AttemptContext
   /** Others may become the first while a request is under way. */
   readonly first: () => LocalWaiter | undefined
   readonly refused: (refused: Refused) => void
@@ -148,7 +151,7 @@ export class FleetQueueEntry {
     const { queue } = this
     const requeued = released?.requeued
     if (requeued?.token !== undefined && waiter === queue.first()) {
-      const lease = new HeldLease(queue.mutex, this.id, requeued.token, waiter.attempt.terms, sent, queue)
+      const lease = new HeldLease(queue.mutex, this.id, requeued.token, waiter.attempt.terms, sent, queue.key)
       if (lease.left(queue.context.now()) > 0) return queue.won(this, lease, true)
     }
     const refused = requeued === undefined ? undefined : refusedBy(released!.ownership, requeued, sent)
@@ -198,7 +201,7 @@ export class FleetQueueEntry {
     const request = this.persist(Effect.suspend(() => {
       waiter = queue.first()!
       const { mutex, terms } = waiter.attempt
-      return send(queue.context, { mutex, terms, id: this.id }, queue, { mode: "wait", ticket: this.place.ticket })
+      return send(queue.context, { mutex, terms, id: this.id }, queue.key, { mode: "wait", ticket: this.place.ticket })
     }))
     this.fork(
       Effect.map(Effect.andThen(before, request), (result) => {
@@ -248,7 +251,8 @@ export class FleetQueueEntry {
   private judge(): void {
     const { id, place: { grant, refused }, queue } = this
     const first = queue.first()
-    const lease = grant && first && leaseOfGrant(grant, refused!, first, { id, queue })
+    const lease = grant && first &&
+      leaseOfGrant(grant, refused!, first, { id, line: queue.key, now: queue.context.now() })
     if (lease === undefined) this.ask(true)
     else queue.won(this, lease, true)
   }

@@ -1,18 +1,14 @@
 /** When a message that tells of a grant is believed: its lease begins at once. */
-import type { LeaseId, MutexName } from "../../MutexName.ts"
+import type { LeaseId } from "../../MutexName.ts"
 import type { Grant } from "../../MutexStore.ts"
+import type { Instant } from "../lease/instant.ts"
 import { marginMillis } from "../optionChecks.ts"
-import type { AttemptContext, Refused } from "./attempt.ts"
-import { HeldLease, type LeaseOwner } from "./heldLease.ts"
+import type { Refused } from "./attempt.ts"
+import { HeldLease, type LineKey } from "./heldLease.ts"
 import type { LocalWaiter } from "./localWaiter.ts"
 
 /** How far the two clocks may be apart without one having been set. */
 const roundingMillis = 10
-
-export interface GrantOwner extends LeaseOwner {
-  readonly mutex: MutexName
-  readonly context: AttemptContext
-}
 
 /**
  * The lease of a grant that is younger than `refused`: its token is larger. The backend's own clock says by how much, so
@@ -22,20 +18,19 @@ export const leaseOfGrant = (
   grant: Grant,
   { sent, stamp }: Refused,
   waiter: LocalWaiter,
-  { id, queue }: { readonly id: LeaseId; readonly queue: GrantOwner }
+  { id, line, now }: { readonly id: LeaseId; readonly line: LineKey; readonly now: Instant }
 ): HeldLease | undefined => {
   if (stamp === undefined || grant.token <= stamp.token) return undefined
   // Below zero the backend's clock was set back
   const after = (grant.micros - stamp.micros) / 1000
   if (after < 0) return undefined
-  const { terms } = waiter.attempt
-  const now = queue.context.now()
+  const { mutex, terms } = waiter.attempt
   // Only the wall clock shows a suspension, unless it was set back since
   if (now.wall - sent.wall < now.monotonic - sent.monotonic - roundingMillis) return undefined
-  const lease = new HeldLease(queue.mutex, id, grant.token, terms, {
+  const lease = new HeldLease(mutex, id, grant.token, terms, {
     monotonic: Math.min(sent.monotonic + after, now.monotonic),
     wall: Math.min(sent.wall + after, now.wall)
-  }, queue)
+  }, line)
   // The rates of the clocks may differ for as long as it waited
   lease.grantedFor(grant.millis, grant.millis - marginMillis(after + grant.millis))
   return lease.left(now) < grant.millis / 2 ? undefined : lease

@@ -19,18 +19,15 @@ export interface Parting {
   readonly settled?: ((released: Released | undefined) => void) | undefined
 }
 
-/** Hears of the end of a lease. */
-export interface LeaseOwner {
-  readonly lost: (lease: HeldLease) => void
-  /** Returns nothing where the lease stays in this process. */
-  readonly released: (lease: HeldLease, now: Instant) => Parting | undefined
-}
+/** Names a line of fibers that wait: that of a mutex, or of an unfair attempt, which waits alone. */
+export type LineKey = MutexName | object
 
 export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
   readonly mutex: MutexName
   readonly id: LeaseId
   readonly token: FencingToken
-  readonly owner: LeaseOwner | undefined
+  /** The line whose first fiber it was granted to. */
+  readonly line: LineKey
   /** `ending`: its scope is closing, and protected work has not ended yet. Still renewed, no longer handed out. */
   state: "held" | "ending" | "lost" | "released" = "held"
   loss: LeaseLost | undefined
@@ -55,13 +52,13 @@ export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
     token: FencingToken,
     options: Terms,
     sent: Instant,
-    owner?: LeaseOwner
+    line: LineKey = mutex
   ) {
     super(options, sent)
     this.mutex = mutex
     this.id = id
     this.token = token
-    this.owner = owner
+    this.line = line
     this.spare = spareTokens(token)
   }
 

@@ -22,12 +22,21 @@ import { SlicedTasks } from "../lease/slices.ts"
 import * as timerQueue from "../lease/timerQueue.ts"
 import * as log from "../log.ts"
 import * as tracing from "../tracing.ts"
-import type { HeldLease } from "./heldLease.ts"
+import type { HeldLease, Parting } from "./heldLease.ts"
 import * as overrunMonitor from "./overrunMonitor.ts"
 import { RecentNames } from "./recentNames.ts"
 import * as releaseSender from "./releaseSender.ts"
 
+/** Hears of the ends of leases, for the fibers that wait for the same mutexes. */
+export interface Lines {
+  readonly lost: (lease: HeldLease) => void
+  /** Returns nothing where the lease stays in this process. */
+  readonly released: (lease: HeldLease, now: Instant) => Parting | undefined
+}
+
 export interface HeldLeases {
+  /** Who hears of the ends of leases from now on. */
+  readonly follow: (lines: Lines) => void
   readonly now: () => Instant
   readonly recorder: metricsRecorder.Recorder
   readonly timers: timerQueue.TimerQueue
@@ -55,6 +64,7 @@ export const make = Effect.fnUntraced(function*(
   config: MutexConfig,
   onOverrun?: overrunMonitor.OnOverrun
 ): Effect.fn.Return<HeldLeases, never, Scope.Scope> {
+  let lines: Lines | undefined
   const releases = yield* releaseSender.make(store, config)
   const context = yield* Effect.context<never>()
   const clock = yield* Clock.Clock
@@ -103,7 +113,7 @@ export const make = Effect.fnUntraced(function*(
       watchOverrun(lease, loss, now)
       recorder.run(Effect.annotateLogs(log.warning(loss.message), lease.annotations))
     } finally {
-      lease.owner?.lost(lease)
+      lines?.lost(lease)
     }
   }
 
@@ -194,8 +204,8 @@ export const make = Effect.fnUntraced(function*(
     report(lease, now)
     if (lease.isOpen()) drop(lease, now)
     lease.state = "released"
-    const { id, mutex, owner, options: { unfair } } = lease
-    const parting = owner === undefined ? {} : owner.released(lease, now)
+    const { id, mutex, options: { unfair } } = lease
+    const parting = lines === undefined ? {} : lines.released(lease, now)
     return parting === undefined ? undefined : { mutex, id, unfair, ...parting }
   }
 
@@ -231,6 +241,9 @@ export const make = Effect.fnUntraced(function*(
   }
 
   return {
+    follow: (followers) => {
+      lines = followers
+    },
     now: () => deadlines.now(),
     recorder,
     timers,

@@ -1,6 +1,5 @@
 /** The fibers of one layer that want the same mutex share one entry in the fleet's queue; they wait in line behind it. */
 import type * as Cause from "effect/Cause"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
@@ -10,11 +9,11 @@ import * as MutexMetrics from "../../MutexMetrics.ts"
 import type { LeaseId, MutexName } from "../../MutexName.ts"
 import type { BackendError, StoreError } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
-import { noAnswer } from "../lease/storeFailure.ts"
 import { type Attempt, type AttemptContext, closed, type Refused } from "./attempt.ts"
 import { FleetQueueEntry, type QueueContext } from "./fleetQueueEntry.ts"
-import { HeldLease, type Parting } from "./heldLease.ts"
+import { HeldLease, type LineKey, type Parting } from "./heldLease.ts"
 import type { HeldLeases } from "./heldLeases.ts"
+import * as linePlan from "./linePlan.ts"
 import { LocalWaiter, LocalWaiterList } from "./localWaiter.ts"
 import { RecentNames } from "./recentNames.ts"
 import { SelfWaitWarning } from "./selfWaitWarning.ts"
@@ -26,7 +25,7 @@ interface Layer {
   readonly leases: HeldLeases
   readonly nextId: () => LeaseId
   /** By mutex; an unfair attempt has a queue of its own. */
-  readonly queues: Map<MutexName | Attempt, LocalQueue>
+  readonly queues: Map<LineKey, LocalQueue>
   /** Mutexes that were not free when last asked for: the next attempt queues at once. */
   readonly contended: RecentNames
   /** Mutexes of which a warning was logged that their process waits for itself. */
@@ -36,26 +35,23 @@ interface Layer {
 
 export class LocalQueue implements QueueContext {
   readonly mutex: MutexName
-  private readonly key: MutexName | Attempt
+  readonly key: LineKey
   private readonly layer: Layer
-  private readonly line = new LocalWaiterList()
-  /** Requests of fibers that ask by themselves. */
-  private asking = 0
+  private readonly line = linePlan.make()
+  private readonly waiters = new LocalWaiterList()
   /** The lease that one fiber of this layer holds while the others wait for it. */
   held: HeldLease | undefined
   /** When the backend granted it to this process. Monotonic milliseconds. */
   private turnBegan = 0
+  /** The place of the waiters in the queue of the fleet. */
   private entry: FleetQueueEntry | undefined
-  readonly silence = new Silence()
+  readonly silence: Silence = new Silence(this)
   /** The least lease of those that joined since the line was empty. */
   private shortest = Infinity
-  /** When the first waiter gives up an unanswered request, which may have the longer limit of another waiter. */
-  private patienceEnds = Infinity
-  private stopPatience: (() => void) | undefined
   private lastOwner: string | undefined
   private selfWait: SelfWaitWarning | undefined
 
-  constructor(layer: Layer, mutex: MutexName, key: MutexName | Attempt) {
+  constructor(layer: Layer, mutex: MutexName, key: LineKey) {
     this.layer = layer
     this.mutex = mutex
     this.key = key
@@ -72,7 +68,7 @@ export class LocalQueue implements QueueContext {
   }
 
   first(): LocalWaiter | undefined {
-    return this.line.first
+    return this.waiters.first
   }
 
   /** Notices that its lease is over before any timer does. */
@@ -82,27 +78,26 @@ export class LocalQueue implements QueueContext {
 
   /** Whether nobody of this layer holds the mutex or waits for it. */
   isOpen(): boolean {
-    return this.held === undefined && this.line.first === undefined
+    return !linePlan.isHeld(this.line) && this.line.waiting === 0
   }
 
   /** Whether the caller is to ask by itself: it is alone, and the mutex may well be free. */
   comesFirst({ terms: { unfair } }: Attempt): boolean {
     const { contended, context: { store } } = this.layer
-    return this.asking === 0 && this.isOpen() &&
+    return this.line.phase === "idle" &&
       (unfair || !(contended.has(this.mutex) && store.isListening === true))
   }
 
   /** The caller asks, and reports how that ended by one of `granted`, `join` and `gaveUp`. */
   ask(now: number): void {
-    this.asking++
+    this.happens("Asked")
     this.asked(now)
   }
 
   granted(lease: HeldLease): void {
-    this.asking--
     this.reached()
     this.layer.contended.delete(this.mutex)
-    this.hold(lease, this.context.now().monotonic)
+    this.hold("Granted", lease, this.context.now().monotonic)
   }
 
   refused({ ownership }: Refused): void {
@@ -112,24 +107,24 @@ export class LocalQueue implements QueueContext {
   }
 
   gaveUp(): void {
-    this.asking--
-    this.advance()
+    this.happens("Refused")
   }
 
   /** Joins the line: at its head if the caller has asked by itself and was refused. */
   join(attempt: Attempt, fiber: Fiber.Fiber<unknown, unknown>, hasAsked: boolean): LocalWaiter {
     const now = this.context.now().monotonic
     const { leaseMillis } = attempt.terms
-    this.shortest = this.line.first === undefined ? leaseMillis : Math.min(this.shortest, leaseMillis)
-    if (this.silence.since !== undefined) this.giveUpAt(now + leaseMillis)
+    this.shortest = this.waiters.first === undefined ? leaseMillis : Math.min(this.shortest, leaseMillis)
+    if (this.silence.since !== undefined) this.silence.giveUpAt(now + leaseMillis)
     const waiter = new LocalWaiter(attempt, now, this.context.tasks, fiber.currentDispatcher)
     this.context.recorder.modify(MutexMetrics.mutex.waiters, 1, this.mutex)
-    if (hasAsked) {
-      this.asking--
-      this.line.unshift(waiter)
-    } else this.line.push(waiter)
-    if (this.layer.isClosed) this.conclude(waiter, Exit.fail(closed()))
-    this.advance()
+    if (hasAsked) this.waiters.unshift(waiter)
+    else this.waiters.push(waiter)
+    if (this.layer.isClosed) {
+      this.take(waiter)
+      if (hasAsked) this.happens("Refused")
+      waiter.conclude(Exit.fail(closed()))
+    } else this.happens(hasAsked ? "JoinedFirst" : "Joined")
     return waiter
   }
 
@@ -138,7 +133,7 @@ export class LocalQueue implements QueueContext {
     if (waiter.granted !== undefined) return this.layer.leases.giveUp(waiter.granted)
     if (waiter.isInLine) {
       this.take(waiter)
-      this.advance()
+      this.happens("Left")
     }
     return Effect.void
   }
@@ -146,20 +141,16 @@ export class LocalQueue implements QueueContext {
   lost(lease: HeldLease): void {
     if (this.held !== lease) return
     this.held = undefined
-    this.advance()
+    this.happens("Lost")
   }
 
   released(lease: HeldLease, now: Instant): Parting | undefined {
     if (this.held !== lease) return {}
-    const waiter = this.line.first
+    const waiter = this.waiters.first
     if (waiter !== undefined && this.handOn(lease, waiter, now)) return undefined
     this.held = undefined
-    if (waiter === undefined) {
-      this.advance()
-      return {}
-    }
-    const entry = this.entry ?? this.begin(false)
-    return entry.isOver ? {} : entry.requeue(waiter, now)
+    const isQueued = this.happens("Released") === "requeue"
+    return isQueued && waiter !== undefined ? this.place().requeue(waiter, now) : {}
   }
 
   /** Serves the next in line without the backend, in the same turn. The work of the last holder has ended. */
@@ -169,10 +160,10 @@ export class LocalQueue implements QueueContext {
     if (age >= Math.min(lease.options.localTurn, terms.localTurn) || !lease.isFresh(now) || !lease.fits(terms)) {
       return false
     }
-    const heir = new HeldLease(this.mutex, lease.id, lease.token + 1 as FencingToken, terms, now, this)
+    const heir = new HeldLease(this.mutex, lease.id, lease.token + 1 as FencingToken, terms, now, this.key)
     heir.inherit(lease)
     this.context.recorder.update(MutexMetrics.mutex.localHandOffs, 1, this.mutex)
-    this.serve(waiter, heir, this.turnBegan)
+    this.serve("HandedOn", waiter, heir, this.turnBegan)
     return true
   }
 
@@ -181,19 +172,19 @@ export class LocalQueue implements QueueContext {
     this.reached()
     if (entry.place.wasFree) this.layer.contended.delete(this.mutex)
     if (isHandOff) this.context.recorder.update(MutexMetrics.mutex.handOffs, 1, this.mutex)
-    this.serve(this.line.first!, lease, this.context.now().monotonic)
+    const waiter = this.waiters.first
+    if (waiter === undefined) throw new Error("a place was granted the mutex for nobody")
+    this.serve("Won", waiter, lease, this.context.now().monotonic)
   }
 
   asked(now: number): void {
     if (this.silence.since !== undefined) return
     this.silence.begin(now)
-    if (this.line.first !== undefined) this.giveUpAt(now + this.shortest)
+    if (this.waiters.first !== undefined) this.silence.giveUpAt(now + this.shortest)
   }
 
   reached(): void {
     this.silence.end()
-    this.patienceEnds = Infinity
-    this.stopPatience?.()
   }
 
   /** A waiter fails once it has seen nothing but the outage for as long as its lease would last. */
@@ -202,55 +193,40 @@ export class LocalQueue implements QueueContext {
     const began = this.silence.since ?? now
     this.silence.failed(error)
     let next = Infinity
-    for (let waiter = this.line.first; waiter !== undefined;) {
+    for (let waiter = this.waiters.first; waiter !== undefined;) {
       const { attempt, next: behind, since } = waiter
       const end = Math.max(began, since) + attempt.terms.leaseMillis
       if (now >= end) this.conclude(waiter, Exit.fail(error))
       else next = Math.min(next, end)
       waiter = behind
     }
-    this.giveUpAt(next)
-    if (this.line.first === undefined) this.advance()
-  }
-
-  private giveUpAt(end: number): void {
-    if (end >= this.patienceEnds) return
-    const { timers } = this.context
-    this.stopPatience?.()
-    this.patienceEnds = end
-    this.stopPatience = timers.at(end, () => {
-      this.patienceEnds = Infinity
-      if (timers.isClosed() || this.silence.since === undefined) return
-      this.outage(noAnswer("acquire", Duration.millis(end - this.silence.since)))
-    })
+    this.silence.giveUpAt(next)
   }
 
   failed(error: StoreError): void {
     this.reached()
-    if (this.line.first !== undefined) this.conclude(this.line.first, Exit.fail(error))
-    if (this.line.first === undefined) this.advance()
+    if (this.waiters.first !== undefined) this.conclude(this.waiters.first, Exit.fail(error))
   }
 
   /** Returns the fibers that may still contend. */
   close(): ReadonlyArray<Fiber.Fiber<unknown, unknown>> {
-    while (this.line.first !== undefined) this.conclude(this.line.first, Exit.fail(closed()))
     const fibers = [...this.entry?.fibers ?? []]
-    this.held = undefined
-    this.advance()
+    while (this.waiters.first !== undefined) this.conclude(this.waiters.first, Exit.fail(closed()))
+    if (this.held !== undefined) this.lost(this.held)
     return fibers
   }
 
-  private hold(lease: HeldLease, turnBegan: number): void {
+  private hold(event: "Granted" | "Won" | "HandedOn", lease: HeldLease, turnBegan: number): void {
     this.held = lease
     this.turnBegan = turnBegan
+    this.happens(event)
     this.layer.leases.add(lease)
-    this.advance()
   }
 
-  private serve(waiter: LocalWaiter, lease: HeldLease, turnBegan: number): void {
+  private serve(event: "Won" | "HandedOn", waiter: LocalWaiter, lease: HeldLease, turnBegan: number): void {
     waiter.granted = lease
     this.take(waiter)
-    this.hold(lease, turnBegan)
+    this.hold(event, lease, turnBegan)
     // Work that blocks the event loop is to have its whole lease
     if (lease.isUnconfirmed) this.layer.leases.confirm(lease)
     waiter.conclude(Exit.succeed(lease))
@@ -258,31 +234,34 @@ export class LocalQueue implements QueueContext {
 
   private conclude(waiter: LocalWaiter, exit: Parameters<LocalWaiter["conclude"]>[0]): void {
     this.take(waiter)
+    this.happens("Left")
     waiter.conclude(exit)
   }
 
   private take(waiter: LocalWaiter): void {
     const { recorder } = this.context
-    this.line.remove(waiter)
+    this.waiters.remove(waiter)
     recorder.modify(MutexMetrics.mutex.waiters, -1, this.mutex)
     recorder.update(MutexMetrics.mutex.waitTime, this.context.now().monotonic - waiter.since, this.mutex)
   }
 
-  /** Does what the line needs, unless it is being done already. */
-  private advance(): void {
-    const waiter = this.line.first
-    const { entry, layer: { queues } } = this
-    if (this.held !== undefined) {
-      if (waiter !== undefined) (this.selfWait ??= new SelfWaitWarning(this, this.layer.selfWaits)).watch()
-      // H4: when the turn is over, a release queues the next waiter, which must listen by then
-      if (waiter !== undefined && entry === undefined) this.begin(false)
-    } else if (waiter === undefined) {
-      if (entry !== undefined) this.abandon(entry)
-      if (this.asking === 0 && queues.get(this.key) === this) {
-        queues.delete(this.key)
-        this.selfWait?.stop()
-      }
-    } else if (this.asking === 0) (entry ?? this.begin(true)).contend()
+  private happens(event: linePlan.Event): linePlan.Command {
+    const command = linePlan.next(this.line, event)
+    if (command === "listen") this.begin(false)
+    else if (command === "contend") (this.entry ?? this.begin(true)).contend()
+    else if (command === "abandon") this.abandon(this.place())
+    const { layer: { queues, selfWaits }, line: { phase } } = this
+    if (phase === "awaited") (this.selfWait ??= new SelfWaitWarning(this, selfWaits)).watch()
+    else if (phase === "idle" && queues.get(this.key) === this) {
+      queues.delete(this.key)
+      this.selfWait?.stop()
+    }
+    return command
+  }
+
+  private place(): FleetQueueEntry {
+    if (this.entry === undefined) throw new Error(`a line that is ${this.line.phase} lacks its place`)
+    return this.entry
   }
 
   private begin(isToContend: boolean): FleetQueueEntry {
@@ -308,9 +287,10 @@ export class LocalQueue implements QueueContext {
   crashed(entry: FleetQueueEntry, cause: Cause.Cause<StoreError>): void {
     if (entry.isOver) return
     this.abandon(entry)
-    const waiter = this.line.first
-    if (waiter !== undefined) this.conclude(waiter, Exit.failCause(cause))
-    this.advance()
+    const waiter = this.waiters.first
+    if (waiter !== undefined) this.take(waiter)
+    this.happens("Crashed")
+    waiter?.conclude(Exit.failCause(cause))
   }
 }
 
@@ -329,7 +309,7 @@ export const make = Effect.fnUntraced(function*(
   leases: HeldLeases,
   nextId: () => LeaseId
 ): Effect.fn.Return<LocalQueues, never, Scope.Scope> {
-  const queues = new Map<MutexName | Attempt, LocalQueue>()
+  const queues = new Map<LineKey, LocalQueue>()
   const layer: Layer = {
     context,
     leases,
@@ -339,6 +319,13 @@ export const make = Effect.fnUntraced(function*(
     selfWaits: new RecentNames(),
     isClosed: false
   }
+  leases.follow({
+    lost: (lease) => queues.get(lease.line)?.lost(lease),
+    released: (lease, now) => {
+      const queue = queues.get(lease.line)
+      return queue === undefined ? {} : queue.released(lease, now)
+    }
+  })
   yield* Effect.addFinalizer(() =>
     Effect.suspend(() => {
       layer.isClosed = true

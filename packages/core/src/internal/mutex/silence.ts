@@ -2,6 +2,13 @@
 import * as Duration from "effect/Duration"
 import type { BackendError } from "../../SimbaError.ts"
 import { noAnswer } from "../lease/storeFailure.ts"
+import type { TimerQueue } from "../lease/timerQueue.ts"
+
+/** The queue whose requests have no reply. */
+interface Silenced {
+  readonly context: { readonly timers: TimerQueue }
+  readonly outage: (error: BackendError) => void
+}
 
 export class Silence {
   /** The first request without a reply: it may be the beginning of an outage. Monotonic milliseconds. */
@@ -9,6 +16,14 @@ export class Silence {
   /** The last request failed with it. */
   private outage: BackendError | undefined
   private hasReplied = false
+  private readonly queue: Silenced
+  /** When a waiter gives up an unanswered request, which may have the longer limit of another waiter. */
+  private patienceEnds = Infinity
+  private stopTimer: (() => void) | undefined
+
+  constructor(queue: Silenced) {
+    this.queue = queue
+  }
 
   begin(now: number): void {
     this.since = now
@@ -22,6 +37,21 @@ export class Silence {
     this.since = undefined
     this.outage = undefined
     this.hasReplied = true
+    this.patienceEnds = Infinity
+    this.stopTimer?.()
+  }
+
+  /** Reports an outage at that instant, unless a reply or an earlier one comes first. Monotonic milliseconds. */
+  giveUpAt(end: number): void {
+    if (end >= this.patienceEnds) return
+    const { timers } = this.queue.context
+    this.stopTimer?.()
+    this.patienceEnds = end
+    this.stopTimer = timers.at(end, () => {
+      this.patienceEnds = Infinity
+      if (timers.isClosed() || this.since === undefined) return
+      this.queue.outage(noAnswer("acquire", Duration.millis(end - this.since)))
+    })
   }
 
   /** Why a waiter that gives up now, after `timeout`, does not know whether the mutex is taken, if it does not. */
