@@ -154,6 +154,22 @@ describe("followers of owners", () => {
       assert.deepInclude(yield* jobs.state, { _tag: "Leading", before: owner.id })
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
+  it.effect.each([3, 4, 5, 6, 7])(
+    "the first followers of a layer share one watch even if they begin at once, with %i steps a turn",
+    (steps) =>
+      Effect.gen(function*() {
+        const { asked, us } = yield* counted
+        yield* Effect.gen(function*() {
+          for (let i = 0; i < 3; i++) {
+            yield* Effect.forkScoped(Stream.runDrain(Mutex.events("m")))
+            yield* Effect.forkScoped(Mutex.contend("m"))
+          }
+        }).pipe(Effect.provide(us))
+        for (let i = 0; i < 300; i++) yield* Effect.yieldNow
+        assert.strictEqual(asked.subscriptions, 1)
+      }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(References.MaxOpsBeforeYield, steps))
+  )
+
   it.effect("a follower that leaves while another one hears is gone, and so is the watch with the last", () =>
     Effect.gen(function*() {
       const { context, asked } = yield* watching
