@@ -11,9 +11,10 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type * as Exit from "effect/Exit"
+import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Queue from "effect/Queue"
+import * as Scheduler from "effect/Scheduler"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
@@ -271,44 +272,38 @@ export class MutexStore extends Context.Service<MutexStore, {
     requests: ReadonlyArray<GuardRequest>,
     told?: (index: number, result: GuardResult) => void
   ) => Effect.Effect<ReadonlyArray<GuardResult>, StoreError>
+  /** Sends a confirmation before it returns. `done` gets the reply, once. */
+  readonly confirm: (request: ConfirmRequest, done: (exit: Exit.Exit<AcquireResult, StoreError>) => void) => void
   /**
-   * Sends a confirmation before it returns. `done` gets the reply later, once. A store without it publishes no grants.
+   * Sends a release before it returns. `done` gets the reply, once. Safe to repeat, and safe if nothing is held.
+   *
+   * @see {@link release} for an Effect
    */
-  readonly confirm?: (request: ConfirmRequest, done: (exit: Exit.Exit<AcquireResult, StoreError>) => void) => void
-  /** Safe to repeat, and safe if nothing is held. */
-  readonly release: (request: ReleaseRequest) => Effect.Effect<Released, StoreError>
-  /**
-   * Sends a release without waiting for the reply, which `done` gets later, once. Returns false without sending if the
-   * backend seems unreachable, or if later requests could overtake the release.
-   */
-  readonly sendRelease?: (request: ReleaseRequest, done: (exit: Exit.Exit<Released, StoreError>) => void) => boolean
+  readonly release: (request: ReleaseRequest, done: (exit: Exit.Exit<Released, StoreError>) => void) => void
+  /** Whether the backend seems reachable, and no later request can overtake what this store has sent. */
+  readonly isReady: () => boolean
   readonly owner: (mutex: MutexName) => Effect.Effect<Ownership, StoreError>
-  /** Subscribes a waiter. After success, it misses no wake-up without a `Gap`. */
-  readonly wakeUps: (
-    mutex: MutexName,
-    id: LeaseId
-  ) => Effect.Effect<Subscription<WakeUp>, BackendError, Scope.Scope>
-  /**
-   * The same without a fiber: calls the listener synchronously, until the returned function is called. Undefined if
-   * that is not possible: then `wakeUps` is used. The listener neither throws nor waits. A store that wraps another and
-   * changes `wakeUps` must change this too, or omit it.
-   */
-  readonly listen?: (
-    mutex: MutexName,
-    id: LeaseId,
-    listener: (wakeUp: WakeUp) => void
-  ) => (() => void) | undefined
-  /**
-   * Whether a layer with an `inbox` is subscribed for all of its waiters, so that `wakeUps` neither waits nor fails.
-   * Such a layer queues at once if a mutex was not free before. Default: false, and the layer tries first.
-   */
-  readonly isListening?: boolean
   /** Subscribes an observer. After success, it misses no change without a `Gap`. */
   readonly changes: (mutex: MutexName) => Effect.Effect<Subscription<Change>, BackendError, Scope.Scope>
-  /** Subscribes a layer, by the random part of its ids, to forced releases of its leases. */
-  readonly inbox: (
-    key: string
-  ) => Effect.Effect<Pick<Subscription<{ readonly id: string }>, "next">, BackendError, Scope.Scope>
+  /**
+   * Subscribes a layer, by the random part of its ids, before any of its waiters queues. After success, its waiters miss
+   * no wake-up without a `Gap`. `onForced` gets the ids of leases that a forced release ended.
+   *
+   * @see {@link wakeUps} for a subscription of one waiter
+   */
+  readonly inbox: (key: string, onForced: (id: string) => void) => Effect.Effect<
+    {
+      /**
+       * Calls the listener with the wake-ups of a waiter of this layer, until the returned function is called. The
+       * listener neither throws nor waits.
+       */
+      readonly listen: (mutex: MutexName, id: LeaseId, listener: (wakeUp: WakeUp) => void) => () => void
+      /** The longest sleep of a waiter, if gaps cannot be detected. */
+      readonly bound: Duration.Duration | undefined
+    },
+    BackendError,
+    Scope.Scope
+  >
   /** With the first `limit` waiters. */
   readonly inspect: (mutex: MutexName, limit: number) => Effect.Effect<MutexState, StoreError>
   /**
@@ -392,81 +387,161 @@ export const tokenStride: number = stride.tokenStride
  */
 export const spareTokens: (token: number) => number = stride.spareTokens
 
+/**
+ * Releases, and waits for the reply.
+ *
+ * **Example** (Undoes an attempt)
+ *
+ * ```ts
+ * import * as MutexStore from "@effect-simba/core/MutexStore"
+ * import { Duration, Effect } from "effect"
+ *
+ * const undo = (attempt: Pick<MutexStore.AcquireRequest, "id" | "mutex">) =>
+ *   Effect.flatMap(MutexStore.MutexStore, (store) =>
+ *     MutexStore.release(store, {
+ *       ...attempt,
+ *       confirm: Duration.millis(1500),
+ *       lease: Duration.seconds(16)
+ *     }))
+ * ```
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const release = (
+  store: MutexStore["Service"],
+  request: ReleaseRequest
+): Effect.Effect<Released, StoreError> => Effect.callback((resume) => store.release(request, resume))
+
+/**
+ * Subscribes one waiter, in the inbox of its layer.
+ *
+ * **Example** (Waits until its turn may have come)
+ *
+ * ```ts
+ * import type { LeaseId, MutexName } from "@effect-simba/core/MutexName"
+ * import * as MutexStore from "@effect-simba/core/MutexStore"
+ * import { Effect } from "effect"
+ *
+ * const turn = Effect.fn(function*(mutex: MutexName, id: LeaseId) {
+ *   const store = yield* MutexStore.MutexStore
+ *   const { next } = yield* MutexStore.wakeUps(store, mutex, id)
+ *   return yield* next
+ * })
+ * ```
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const wakeUps = Effect.fnUntraced(function*(
+  store: MutexStore["Service"],
+  mutex: MutexName,
+  id: LeaseId
+): Effect.fn.Return<Subscription<WakeUp>, BackendError, Scope.Scope> {
+  const { bound, listen } = yield* store.inbox(inboxOf(id), () => undefined)
+  return {
+    ...yield* subscription<WakeUp>((offer) => listen(mutex, id, offer)),
+    bound
+  }
+})
+
 /** An unbounded queue that a subscription fills from outside until its scope closes. */
 const subscription = <A>(
-  subscribe: (offer: (value: A) => void) => Effect.Effect<Effect.Effect<void>>
+  subscribe: (offer: (value: A) => void) => () => void
 ): Effect.Effect<Subscription<A>, never, Scope.Scope> =>
   Effect.gen(function*() {
     const queue = yield* Queue.unbounded<A>()
-    const subscribing = subscribe((value) => Queue.offerUnsafe(queue, value))
-    yield* Effect.asVoid(Effect.acquireRelease(subscribing, (unsubscribe) => unsubscribe))
+    yield* Effect.acquireRelease(
+      Effect.sync(() => subscribe((value) => Queue.offerUnsafe(queue, value))),
+      (unsubscribe) => Effect.sync(unsubscribe)
+    )
     return { next: Queue.take(queue), bound: undefined }
   })
 
-const make = Effect.sync((): MutexStore["Service"] => {
+const make = Effect.gen(function*() {
+  const clock = yield* Clock.Clock
+  const dispatcher = (yield* Scheduler.Scheduler).makeDispatcher()
   const mutexes = new Map<MutexName, MemoryMutex>()
   let last: Last = { token: 0, ticket: 0 }
-  const inboxes = new Map<string, (forced: { readonly id: string }) => void>()
+  const inboxes = new Set<{ readonly key: string; readonly onForced: (id: string) => void }>()
 
-  const withMutex = <A>(name: MutexName, f: (mutex: MemoryMutex) => A): Effect.Effect<A> =>
-    Clock.clockWith((clock) =>
-      Effect.sync(() => {
-        let mutex = mutexes.get(name)
-        if (mutex === undefined) mutexes.set(name, mutex = new MemoryMutex(last))
-        mutex.advance(instant(clock))
-        const result = f(mutex)
-        if (mutex.isIdle()) {
-          mutexes.delete(name)
-          last = mutex.lastOf(last)
-        }
-        return result
-      })
-    )
+  const withMutex = <A>(name: MutexName, f: (mutex: MemoryMutex) => A): A => {
+    let mutex = mutexes.get(name)
+    if (mutex === undefined) mutexes.set(name, mutex = new MemoryMutex(last))
+    mutex.advance(instant(clock))
+    const result = f(mutex)
+    if (mutex.isIdle()) {
+      mutexes.delete(name)
+      last = mutex.lastOf(last)
+    }
+    return result
+  }
 
-  const listening = <A>(name: MutexName, listen: (mutex: MemoryMutex, offer: (value: A) => void) => () => void) =>
-    subscription<A>((offer) =>
-      Effect.map(withMutex(name, (mutex) => listen(mutex, offer)), (unlisten) => withMutex(name, unlisten))
-    )
+  const using = <A>(name: MutexName, f: (mutex: MemoryMutex) => A) => Effect.sync(() => withMutex(name, f))
 
-  return {
-    acquire: (request) => withMutex(request.mutex, (mutex) => mutex.acquire(request)),
+  const attach = (name: MutexName, listen: (mutex: MemoryMutex) => () => void) => {
+    const unlisten = withMutex(name, listen)
+    return () => withMutex(name, unlisten)
+  }
+
+  return MutexStore.of({
+    acquire: (request) => using(request.mutex, (mutex) => mutex.acquire(request)),
     guard: (requests) =>
       Effect.forEach(
         requests,
-        (request) => withMutex(request.mutex, (mutex) => mutex.guard(request.id, Duration.toMillis(request.lease)))
+        (request) => using(request.mutex, (mutex) => mutex.guard(request.id, Duration.toMillis(request.lease)))
       ),
-    release: (request) => withMutex(request.mutex, (mutex) => mutex.release(request)),
-    owner: (name) => withMutex(name, (mutex) => mutex.ownership()),
-    isListening: true,
-    wakeUps: (name, id) => listening<WakeUp>(name, (mutex, offer) => mutex.listen(id, offer)),
+    confirm: (request, done) => done(Exit.succeed(withMutex(request.mutex, (mutex) => mutex.confirm(request)))),
+    release: (request, done) => done(Exit.succeed(withMutex(request.mutex, (mutex) => mutex.release(request)))),
+    isReady: () => true,
+    owner: (name) => using(name, (mutex) => mutex.ownership()),
     changes: (name) =>
-      listening<Change>(name, (mutex, offer) => mutex.observe((owner) => offer({ _tag: "Acquired", owner }))),
-    inbox: (key) =>
-      subscription<{ readonly id: string }>((offer) =>
-        Effect.sync(() => {
-          inboxes.set(key, offer)
-          return Effect.sync(() => void inboxes.delete(key))
-        })
+      subscription<Change>((offer) =>
+        attach(name, (mutex) => mutex.observe((owner) => offer({ _tag: "Acquired", owner })))
       ),
-    inspect: (name, limit) => withMutex(name, (mutex) => mutex.inspect(limit)),
+    inbox: (key, onForced) =>
+      Effect.as(
+        Effect.acquireRelease(
+          Effect.sync(() => {
+            const inbox = { key, onForced }
+            inboxes.add(inbox)
+            return inbox
+          }),
+          (inbox) => Effect.sync(() => inboxes.delete(inbox))
+        ),
+        {
+          listen: (name, id, listener) => {
+            let isOpen = true
+            // Behind what runs now: who frees a mutex may ask for it again before those who wait
+            const later = (wakeUp: WakeUp) => dispatcher.scheduleTask(() => isOpen ? listener(wakeUp) : undefined, 0)
+            const leave = attach(name, (mutex) => mutex.listen(id, later))
+            return () => {
+              isOpen = false
+              leave()
+            }
+          },
+          bound: undefined
+        }
+      ),
+    inspect: (name, limit) => using(name, (mutex) => mutex.inspect(limit)),
     list: Stream.suspend(() => Stream.fromIterable([...mutexes.keys()])).pipe(
-      Stream.filterEffect((name) => withMutex(name, (mutex) => mutex.isWanted()))
+      Stream.filterEffect((name) => using(name, (mutex) => mutex.isWanted()))
     ),
     forceRelease: (name, confirm) =>
-      Effect.tap(
-        withMutex(name, (mutex) => mutex.force(confirm)),
-        (before) =>
-          Effect.sync(() => {
-            if (before._tag === "Held") inboxes.get(inboxOf(before.owner))?.({ id: before.owner })
-          })
-      ),
+      Effect.sync(() => {
+        const before = withMutex(name, (mutex) => mutex.force(confirm))
+        if (before._tag === "Free") return before
+        const { owner } = before
+        for (const { key, onForced } of inboxes) if (key === inboxOf(owner)) onForced(owner)
+        return before
+      }),
     jobs: {
-      look: (request) => withMutex(request.mutex, (mutex) => mutex.lookAtJobs(request)),
-      claim: (request) => withMutex(request.mutex, (mutex) => mutex.claimRun(request)),
-      end: (request) => withMutex(request.mutex, (mutex) => mutex.endRun(request)),
-      steer: (name, order) => withMutex(name, (mutex) => mutex.steerJobs(order))
+      look: (request) => using(request.mutex, (mutex) => mutex.lookAtJobs(request)),
+      claim: (request) => using(request.mutex, (mutex) => mutex.claimRun(request)),
+      end: (request) => using(request.mutex, (mutex) => mutex.endRun(request)),
+      steer: (name, order) => using(name, (mutex) => mutex.steerJobs(order))
     }
-  }
+  })
 })
 
 /**

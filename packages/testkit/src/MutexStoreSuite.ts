@@ -20,6 +20,7 @@ import { Command, runHistory } from "./internal/suite/history.ts"
 import { scheduling } from "./internal/suite/jobs.ts"
 import { naming } from "./internal/suite/names.ts"
 import { guarding } from "./internal/suite/renewals.ts"
+import { ordering } from "./internal/suite/requestOrder.ts"
 import { requeueing } from "./internal/suite/requeue.ts"
 import { uncounted } from "./internal/suite/silentWaiters.ts"
 import { striding } from "./internal/suite/strides.ts"
@@ -84,6 +85,7 @@ export const suite = <E>(name: string, layer: Layer.Layer<MutexStore, E>, option
     unfairness(cases)
     striding(cases)
     requeueing(cases)
+    ordering(cases)
     if (countsSubscribers) counting(cases)
     else uncounted(cases)
 

@@ -269,15 +269,15 @@ describe("renewing many leases", () => {
   it.effect("drops a hint of a forced release that a renewal refutes", () => {
     let isVanished = false
     let guarded = 0
-    let hints = 0
     const store = Layer.effect(
       MutexStore.MutexStore,
       Effect.map(MutexStore.MutexStore, (store) => ({
         ...store,
-        inbox: () =>
-          Effect.succeed({
-            next: Effect.delay(Effect.suspend(() => hints++ === 0 ? Effect.succeed(forced!) : Effect.never), 500)
-          }),
+        inbox: (key, onForced) =>
+          Effect.tap(
+            store.inbox(key, onForced),
+            Effect.forkScoped(Effect.delay(Effect.sync(() => onForced(forced)), 500))
+          ),
         guard: (requests) => {
           guarded++
           return isVanished
@@ -286,10 +286,10 @@ describe("renewing many leases", () => {
         }
       }))
     )
-    let forced: { readonly id: string } | undefined
+    let forced = ""
     return Effect.gen(function*() {
       const lease = yield* Mutex.acquire("m")
-      forced = { id: lease.id }
+      forced = lease.id
       yield* TestClock.adjust("1 second")
       assert.isTrue(yield* lease.isHeld)
       assert.strictEqual(guarded, 1)

@@ -51,6 +51,7 @@ const entryOf = Effect.fnUntraced(function*(queue: Partial<QueueContext>, after 
     key: MutexName.make("m"),
     context: {
       store,
+      inbox: yield* store.inbox("aaaaaaaaaaaa", nothing),
       confirmTimeout: Duration.seconds(1),
       lease: Duration.seconds(10),
       now: () => ({ monotonic: 0, wall: 0 }),
@@ -66,7 +67,6 @@ const entryOf = Effect.fnUntraced(function*(queue: Partial<QueueContext>, after 
     first: () => ++asked > after && queue.first !== undefined ? queue.first() : { attempt } as LocalWaiter
   }
   const entry = new FleetQueueEntry(context, "1-aaaaaaaaaaaa:us" as LeaseId)
-  entry.contend()
   return {
     entry,
     open: () => open,
@@ -184,12 +184,29 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(yield* waits, 2)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("looks at least as often as its subscription says, where gaps cannot be seen", () =>
+  it.effect("listens before it asks", () =>
     Effect.gen(function*() {
-      const { listen: _, ...store } = yield* MutexStore
-      const wakeUps = () => Effect.succeed({ next: Effect.never, bound: Duration.seconds(2) })
+      const store = yield* MutexStore
+      const { listeners } = yield* Backend
+      const listening: Array<number> = []
+      const acquire: typeof store.acquire = (request) => {
+        listening.push(listeners.size)
+        return store.acquire(request)
+      }
       const context = yield* Layer.build(
-        Layer.fresh(Mutex.layer()).pipe(Layer.provide(Layer.succeed(MutexStore, { ...store, wakeUps })))
+        Layer.fresh(Mutex.layer()).pipe(Layer.provide(Layer.succeed(MutexStore, { ...store, acquire })))
+      )
+      yield* Effect.provide(waiting, context)
+      assert.deepStrictEqual(listening, [0, 1], "of the try, and of the request that queues")
+    }).pipe(Effect.scoped, Effect.provide(GrantingLive)), { tags: ["H4"] })
+
+  it.effect("looks at least as often as its inbox says, where gaps cannot be seen", () =>
+    Effect.gen(function*() {
+      const store = yield* MutexStore
+      const inbox: typeof store.inbox = (key, onForced) =>
+        Effect.map(store.inbox(key, onForced), (inbox) => ({ ...inbox, bound: Duration.seconds(2) }))
+      const context = yield* Layer.build(
+        Layer.fresh(Mutex.layer()).pipe(Layer.provide(Layer.succeed(MutexStore, { ...store, inbox })))
       )
       yield* Effect.provide(waiting, context)
       yield* TestClock.adjust(1999)
@@ -200,23 +217,15 @@ describe("a waiter that sleeps", () => {
 
   it.effect("ends its subscription also where the store answers at once", () =>
     Effect.gen(function*() {
-      const { listen: _, ...store } = yield* MutexStore
-      let open = 0
-      const wakeUps = () =>
-        Effect.acquireRelease(
-          Effect.sync(() => {
-            open++
-            return { next: Effect.never, bound: undefined }
-          }),
-          () => Effect.sync(() => open--)
-        )
+      const store = yield* MutexStore
+      const { listeners } = yield* Backend
       const granted = Effect.succeed({ _tag: "Granted", token: FencingToken.make(8) } as const)
       const acquire: typeof store.acquire = (request) => request.mode === "try" ? store.acquire(request) : granted
       const context = yield* Layer.build(
-        Layer.fresh(Mutex.layer()).pipe(Layer.provide(Layer.succeed(MutexStore, { ...store, acquire, wakeUps })))
+        Layer.fresh(Mutex.layer()).pipe(Layer.provide(Layer.succeed(MutexStore, { ...store, acquire })))
       )
       yield* Effect.provide(Mutex.acquire("m"), context)
-      assert.strictEqual(open, 0)
+      assert.strictEqual(listeners.size, 0)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
   it.effect("fails with a request that crashes, and those behind it wait on", () =>
@@ -259,7 +268,7 @@ describe("a waiter that sleeps", () => {
       const { answer, tell } = yield* Backend
       const { entry, open } = yield* entryOf({})
       const refuse = Effect.andThen(answer(Exit.succeed(refusal(undefined))), settle)
-      entry.start()
+      entry.contend()
       assert.strictEqual(open(), 1, "the limit of the request")
       yield* refuse
       assert.strictEqual(open(), 1, "the sleep")
@@ -277,7 +286,7 @@ describe("a waiter that sleeps", () => {
     Effect.gen(function*() {
       const { answer } = yield* Backend
       const { close, entry } = yield* entryOf({})
-      entry.start()
+      entry.contend()
       close()
       yield* answer(Exit.succeed(refusal(undefined)))
       yield* settle
@@ -294,7 +303,7 @@ describe("a waiter that sleeps", () => {
         },
         crashed: (_entry, cause) => void crashes.push(Cause.squash(cause))
       }, 2)
-      entry.start()
+      entry.contend()
       yield* answer(Exit.succeed(refusal({ token: FencingToken.make(7), micros: micros(0) })))
       yield* settle
       tell(turn({ token: FencingToken.make(8), micros: micros(1) }))

@@ -17,7 +17,7 @@ const stranger = Effect.gen(function*() {
   return {
     id,
     take: store.acquire({ mutex, id, mode: "try", ...period }),
-    release: (victim: MutexName.LeaseId) => store.release({ mutex, id: victim, ...period })
+    release: (victim: MutexName.LeaseId) => MutexStore.release(store, { mutex, id: victim, ...period })
   }
 })
 

@@ -72,6 +72,6 @@ describe("late and lost messages", () => {
       yield* TestClock.adjust("1 minute")
       assert.isUndefined(waiter.pollUnsafe())
       assert.isAtLeast(yield* calls("acquire wait"), 41)
-      assert.strictEqual(yield* calls("subscribe"), 1)
+      assert.strictEqual(yield* calls("listen"), 1)
     }).pipe(Effect.provide(HandsLive)), { tags: ["B9"] })
 })

@@ -1,6 +1,6 @@
 /** Each lease has an id of its own, and only that is renewed. */
 import * as Mutex from "@effect-simba/core/Mutex"
-import { MutexStore } from "@effect-simba/core/MutexStore"
+import { MutexStore, release } from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { TestClock } from "effect/testing"
@@ -37,7 +37,7 @@ describe("leases of one name", () => {
         const scope = yield* Scope.make()
         const old = yield* Scope.provide(Mutex.acquire("m"), scope)
         // Gone at the server, which the renewal is told, and tells late
-        yield* store.release({
+        yield* release(store, {
           mutex: old.mutex,
           id: old.id,
           confirm: Duration.seconds(1),

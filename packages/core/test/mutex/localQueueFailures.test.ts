@@ -246,7 +246,7 @@ describe("waiters of one place when things go wrong", () => {
       assert.deepStrictEqual(line.failed, [["short", "BackendError"]])
       yield* TestClock.adjust("1500 millis")
       assert.deepStrictEqual(line.failed, [["short", "BackendError"], ["usual", "BackendError"]])
-      assert.notInclude(faults.calls, "subscribe")
+      assert.notInclude(faults.calls, "listen")
       faults.acquire = "work"
       yield* TestClock.adjust("2 seconds")
       assert.deepStrictEqual(line.served, ["asks"])

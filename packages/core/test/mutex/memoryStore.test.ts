@@ -38,7 +38,7 @@ it.effect("a mutex that nobody uses takes no memory, however many names there we
       for (let counter = from; counter < from + count; counter++) {
         const subject = { mutex: MutexName.MutexName.make(`m ${counter}`), id: id(counter) }
         yield* store.acquire({ ...subject, mode: "try", ...times })
-        yield* store.release({ ...subject, ...times })
+        yield* MutexStore.release(store, { ...subject, ...times })
       }
       collect()
       return process.memoryUsage().heapUsed

@@ -75,7 +75,7 @@ describe("onOverrun", { tags: ["B26"] }, () => {
       const mutex = MutexName.MutexName.make("m")
       const body = (id: MutexName.LeaseId) =>
         Effect.andThen(
-          store.release({ mutex, id, confirm: Duration.seconds(1), lease: Duration.seconds(16) }),
+          MutexStore.release(store, { mutex, id, confirm: Duration.seconds(1), lease: Duration.seconds(16) }),
           stubborn("1 minute")
         )
       yield* start(Effect.flip(Mutex.withLock("m")((lease) => body(lease.id))))

@@ -197,7 +197,11 @@ describe("MutexAdmin", { tags: ["B59"] }, () => {
         MutexStore.MutexStore,
         Effect.succeed({
           ...store,
-          inbox: () => Effect.succeed({ next: Effect.delay(Effect.succeed({ id: lease.id }), 100) })
+          inbox: (key, onForced) =>
+            Effect.tap(
+              store.inbox(key, onForced),
+              Effect.forkScoped(Effect.forever(Effect.delay(Effect.sync(() => onForced(lease.id)), 100)))
+            )
         })
       )
       yield* Effect.gen(function*() {

@@ -17,7 +17,6 @@ const refused: Refused = {
 const grant = { token: 500 as FencingToken, micros: 1, millis: 16_000 }
 
 const events = {
-  Subscribed: { _tag: "Subscribed" },
   Contend: { _tag: "Contend" },
   Requeue: { _tag: "Requeue" },
   "Settled, refused": { _tag: "Settled", ticket: refused.ticket, refused },
@@ -33,15 +32,11 @@ type Name = keyof typeof events
 
 /** What can happen to an interpreter that does as it is told. */
 const possible: Record<placePlan.Phase, ReadonlyArray<Name>> = {
-  listening: ["Subscribed", "Contend", "Requeue", "AskBy", "End"],
   prepared: ["Contend", "Requeue", "Turn", "Gap", "AskBy", "End"],
   requeueing: ["Settled, refused", "Settled, unknown", "Turn", "Gap", "AskBy", "End"],
-  requeueingDeaf: ["Subscribed", "Settled, refused", "Settled, unknown", "End"],
-  requeueingLate: ["Settled, refused", "Settled, unknown", "Turn", "Gap", "AskBy", "End"],
-  subscribing: ["Subscribed", "End"],
   asking: ["Refused", "Turn", "Gap", "AskBy", "End"],
   asleep: ["Turn", "Gap", "AskBy", "Rang", "End"],
-  over: ["Turn", "Gap", "AskBy", "Subscribed", "End"]
+  over: ["Turn", "Gap", "AskBy", "End"]
 }
 
 interface Step {
@@ -88,12 +83,6 @@ const hears = (name: Name) => name === "Turn" || name === "Gap"
 describe("a place in the queue of the fleet", () => {
   const length = 7
 
-  it("H4: asks only when it listens", () =>
-    explore(length, (steps) => {
-      const listens = steps.some(({ name }) => name === "Subscribed")
-      if (steps.at(-1)!.commands.some(isRequest)) holds(listens, steps)
-    }))
-
   it("has one request under way at most, and ends each by a reply", () =>
     explore(length, (steps) => {
       const last = steps.at(-1)!
@@ -134,14 +123,6 @@ describe("a place in the queue of the fleet", () => {
       holds(first === undefined || first === "Turn", steps)
     }))
 
-  it("H4: one that its release queued before it listened asks, whatever the reply says", () =>
-    explore(length, (steps) => {
-      const last = steps.at(-1)!
-      if (!last.name.startsWith("Settled")) return
-      if (last.from === "requeueingLate") assert.deepStrictEqual(last.commands, ["ask"])
-      if (last.from === "requeueingDeaf") assert.strictEqual(last.to, "subscribing")
-    }))
-
   it("H7: does nothing more once it is over", () =>
     explore(length, (steps) => {
       const last = steps.at(-1)!
@@ -174,6 +155,6 @@ describe("a place in the queue of the fleet", () => {
         arrows.add(`${from} --> ${to}: ${name.startsWith("Settled") ? "Settled" : hears(name) ? "Heard" : name}`)
       }
     })
-    assert.deepStrictEqual(shown, ["[*] --> listening", ...arrows].sort())
+    assert.deepStrictEqual(shown, ["[*] --> prepared", ...arrows].sort())
   })
 })

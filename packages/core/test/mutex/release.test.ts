@@ -23,10 +23,8 @@ const sending = Effect.gen(function*() {
     Layer.fresh(Mutex.layer({ processName: "sender" })).pipe(
       Layer.provide(Layer.succeed(MutexStore.MutexStore, {
         ...store,
-        sendRelease: (request, done) => {
-          if (state.isReady) sent.push({ request, done })
-          return state.isReady
-        }
+        release: (request, done) => state.isReady ? void sent.push({ request, done }) : store.release(request, done),
+        isReady: () => state.isReady
       }))
     ),
     scope

@@ -12,7 +12,7 @@ const silentWaiter = Effect.gen(function*() {
   const store = yield* MutexStore.MutexStore
   const mutex = MutexName.MutexName.make("m")
   const id = "1-aaaaaaaaaaaa:silent" as MutexName.LeaseId
-  yield* store.wakeUps(mutex, id)
+  yield* MutexStore.wakeUps(store, mutex, id)
   const result = yield* store.acquire({
     mutex,
     id,
@@ -80,7 +80,7 @@ describe("unfair", () => {
         const lease = yield* Mutex.acquire("m", unfair)
         const waiter = yield* start(Mutex.withLock("m")(Effect.sync(() => order.push("waiter"))))
         // Without a turn for the waiter between the two
-        const { ownership: owner } = yield* store.release({
+        const { ownership: owner } = yield* MutexStore.release(store, {
           mutex,
           id: lease.id,
           confirm: Duration.seconds(1),
@@ -159,11 +159,11 @@ describe("unfair", () => {
       yield* Scope.provide(Mutex.acquire("m", unfair), scope)
       const id = "1-cccccccccccc:leaving" as MutexName.LeaseId
       const confirm = Duration.minutes(1)
-      yield* store.wakeUps(mutex, id)
+      yield* MutexStore.wakeUps(store, mutex, id)
       yield* store.acquire({ mutex, id, mode: "wait", lease: Duration.seconds(16), confirm })
       const behind = yield* start(Effect.scoped(Mutex.acquire("m")))
       yield* Scope.close(scope, Exit.void)
-      yield* store.release({ mutex, id, confirm, lease: Duration.seconds(16) })
+      yield* MutexStore.release(store, { mutex, id, confirm, lease: Duration.seconds(16) })
       yield* TestClock.adjust("1 millis")
       yield* Fiber.join(behind)
     }).pipe(Effect.provide(MemoryLive)), { tags: ["H4"] })

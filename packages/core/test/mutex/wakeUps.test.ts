@@ -98,16 +98,6 @@ describe("waking waiters", () => {
       assert.deepStrictEqual(third.pollUnsafe(), Exit.void)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("a store that may fail to listen is tried first", () =>
-    Effect.gen(function*() {
-      const faults = yield* FaultyStore.Faults
-      const letGo = yield* Effect.provide(hold("m"), yield* another("them"))
-      assert.deepStrictEqual(yield* Effect.scoped(Mutex.acquireIfAvailable("m")), Option.none())
-      yield* letGo
-      faults.subscribe = "fail"
-      yield* Effect.scoped(Mutex.acquire("m"))
-    }).pipe(Effect.scoped, Effect.provide(TestLive)))
-
   it.effect("when the layer closes, an unfair waiter fails too", () =>
     Effect.gen(function*() {
       const letGo = yield* Effect.provide(hold("m"), yield* another("them"))

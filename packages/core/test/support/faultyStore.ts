@@ -8,7 +8,6 @@ export interface Switches {
   acquire: "work" | "fail" | "hang" | "lost" | { readonly late: Duration.Input }
   guard: "work" | "fail" | "hang" | { readonly late: Duration.Input }
   release: "work" | "fail" | "hang" | { readonly late: Duration.Input }
-  subscribe: "work" | "fail" | "hang" | { readonly late: Duration.Input }
   /** How many acquiring requests are refused for good before the others do what `acquire` says. */
   refusals: number
   inspect: "work" | "fail"
@@ -42,11 +41,11 @@ const through = <A, E, R>(
 
 export const layer: Layer.Layer<MutexStore.MutexStore | Faults> = Layer.effectContext(Effect.gen(function*() {
   const store = yield* MutexStore.MutexStore
+  const run = Effect.runForkWith(yield* Effect.context<never>())
   const faults: Switches = {
     acquire: "work",
     guard: "work",
     release: "work",
-    subscribe: "work",
     refusals: 0,
     inspect: "work",
     jobs: "work",
@@ -54,9 +53,6 @@ export const layer: Layer.Layer<MutexStore.MutexStore | Faults> = Layer.effectCo
   }
   const faulty = MutexStore.MutexStore.of({
     ...store,
-    get isListening() {
-      return faults.subscribe === "work"
-    },
     acquire: (request) =>
       Effect.suspend(() => {
         faults.calls.push(`acquire ${request.mode}`)
@@ -71,11 +67,11 @@ export const layer: Layer.Layer<MutexStore.MutexStore | Faults> = Layer.effectCo
         faults.calls.push(`guard ${requests.length}`)
         return through(faults.guard, store.guard(requests))
       }),
-    release: (request) =>
-      Effect.suspend(() => {
-        faults.calls.push("release")
-        return through(faults.release, store.release(request))
-      }),
+    release: (request, done) => {
+      faults.calls.push("release")
+      run(through(faults.release, MutexStore.release(store, request))).addObserver(done)
+    },
+    isReady: () => false,
     inspect: (mutex, limit) => Effect.suspend(() => through(faults.inspect, store.inspect(mutex, limit))),
     jobs: {
       look: (request) => Effect.suspend(() => through(faults.jobs, store.jobs.look(request))),
@@ -83,16 +79,14 @@ export const layer: Layer.Layer<MutexStore.MutexStore | Faults> = Layer.effectCo
       end: (request) => Effect.suspend(() => through(faults.jobs, store.jobs.end(request))),
       steer: (mutex, order) => store.jobs.steer(mutex, order)
     },
-    wakeUps: (mutex, id) =>
-      Effect.suspend(() => {
-        faults.calls.push("subscribe")
-        const { subscribe } = faults
-        const wakeUps = store.wakeUps(mutex, id)
-        // Late means that it is not heard until then, either
-        return typeof subscribe === "object"
-          ? Effect.delay(wakeUps, subscribe.late)
-          : through(subscribe, wakeUps)
-      })
+    inbox: (key, onForced) =>
+      Effect.map(store.inbox(key, onForced), (inbox) => ({
+        ...inbox,
+        listen: (mutex, id, listener) => {
+          faults.calls.push("listen")
+          return inbox.listen(mutex, id, listener)
+        }
+      }))
   })
   return Context.make(MutexStore.MutexStore, faulty).pipe(Context.add(Faults, faults))
 })).pipe(Layer.provide(MutexStore.layerMemory))

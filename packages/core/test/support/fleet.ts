@@ -6,11 +6,15 @@ import * as FaultyStore from "./faultyStore.ts"
 
 type Store = MutexStore.MutexStore["Service"]
 
-const wrap = (store: Store, through: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>): Store => ({
+const wrap = (
+  store: Store,
+  run: (effect: Effect.Effect<unknown>) => void,
+  through: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
+): Store => ({
   ...store,
   acquire: (request) => through(store.acquire(request)),
   guard: (requests) => through(store.guard(requests)),
-  release: (request) => through(store.release(request)),
+  release: (request, done) => run(through(Effect.sync(() => store.release(request, done)))),
   owner: (mutex) => through(store.owner(mutex)),
   inspect: (mutex, limit) => through(store.inspect(mutex, limit)),
   forceRelease: (mutex, confirm) => through(store.forceRelease(mutex, confirm)),
@@ -25,8 +29,9 @@ const wrap = (store: Store, through: <A, E>(effect: Effect.Effect<A, E>) => Effe
 export const make = Effect.gen(function*() {
   const clock = yield* Clock.Clock
   const scope = yield* Effect.scope
+  const run = Effect.runForkWith(yield* Effect.context<never>())
   const context = yield* Layer.buildWithScope(FaultyStore.layer, scope)
-  const store = wrap(Context.get(context, MutexStore.MutexStore), Effect.provideService(Clock.Clock, clock))
+  const store = Context.get(context, MutexStore.MutexStore)
 
   /** `ahead`: by how many milliseconds its wall clock is ahead of the backend's. */
   const node = Effect.fnUntraced(
@@ -41,7 +46,7 @@ export const make = Effect.gen(function*() {
       }
       const nodeScope = yield* Scope.fork(scope)
       let dead = false
-      const reachable = wrap(store, (effect) => Effect.suspend(() => dead ? Effect.never : effect))
+      const reachable = wrap(store, run, (effect) => Effect.suspend(() => dead ? Effect.never : effect))
       const live = Mutex.layer({ processName: name }).pipe(
         Layer.provide(Layer.succeed(MutexStore.MutexStore, reachable)),
         Layer.provideMerge(Logger.layer(options.logger === undefined ? [] : [options.logger]))

@@ -10,7 +10,7 @@ import {
   type WakeUp
 } from "@effect-simba/core/MutexStore"
 import { BackendError, type StoreError } from "@effect-simba/core/SimbaError"
-import { Clock, Context, Deferred, Duration, Effect, type Exit, Layer, Logger, Stream } from "effect"
+import { Clock, Context, Deferred, Duration, Effect, Exit, Layer, Logger, Stream } from "effect"
 
 export const outage = new BackendError({ operation: "test", isRetryable: true, cause: new Error("outage") })
 
@@ -76,21 +76,22 @@ const store = Layer.effectContext(Effect.gen(function*() {
           calls.push("renew")
           return requests.map(() => ({ _tag: "Renewed" }) as const)
         }),
-      release: (request) =>
-        Effect.sync(() => {
-          calls.push("release")
-          releases.push(request)
-          return { ownership: { _tag: "Free" }, requeued: undefined } as const
-        }),
-      owner: () => Effect.succeed({ _tag: "Free" } as const),
-      isListening: true,
-      wakeUps: () => Effect.die("not asked"),
-      listen: (_mutex, _id, listener) => {
-        listeners.add(listener)
-        return () => listeners.delete(listener)
+      release: (request, done) => {
+        calls.push("release")
+        releases.push(request)
+        done(Exit.succeed({ ownership: { _tag: "Free" }, requeued: undefined }))
       },
+      isReady: () => true,
+      owner: () => Effect.succeed({ _tag: "Free" } as const),
       changes: () => Effect.succeed({ next: Effect.never, bound: undefined }),
-      inbox: () => Effect.succeed({ next: Effect.never }),
+      inbox: () =>
+        Effect.succeed({
+          listen: (_mutex, _id, listener) => {
+            listeners.add(listener)
+            return () => listeners.delete(listener)
+          },
+          bound: undefined
+        }),
       inspect: () => Effect.die("not asked"),
       list: Stream.empty,
       forceRelease: () => Effect.die("not asked"),

@@ -1,7 +1,7 @@
 /** A store whose messages the test forges and loses, and whose mutexes hang one by one. */
 import { MutexName } from "@effect-simba/core"
 import * as Mutex from "@effect-simba/core/Mutex"
-import { type Change, MutexStore, type WakeUp } from "@effect-simba/core/MutexStore"
+import { type Change, MutexStore, release, type WakeUp } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"
 import { Context, Duration, Effect, Layer, Logger, Queue } from "effect"
 import { Faults } from "./faultyStore.ts"
@@ -43,15 +43,15 @@ const handsOn = Layer.effectContext(Effect.gen(function*() {
       ...store,
       acquire: (request) => unless([request.mutex], store.acquire(request)),
       guard: (requests) => unless(requests.map(({ mutex }) => mutex), store.guard(requests)),
-      wakeUps: (mutex, id) =>
-        Effect.gen(function*() {
-          const forged = yield* Queue.unbounded<WakeUp>()
-          const line: Line = { muted: false, forge: (wakeUp) => void Queue.offerUnsafe(forged, wakeUp) }
-          lines.push(line)
-          const real = yield* store.wakeUps(mutex, id)
-          const heard = Effect.repeat(real.next, { while: () => line.muted })
-          return { bound: real.bound, next: Effect.raceFirst(Queue.take(forged), heard) }
-        }),
+      inbox: (key, onForced) =>
+        Effect.map(store.inbox(key, onForced), (inbox) => ({
+          ...inbox,
+          listen: (mutex, id, listener) => {
+            const line: Line = { muted: false, forge: listener }
+            lines.push(line)
+            return inbox.listen(mutex, id, (wakeUp) => line.muted ? undefined : listener(wakeUp))
+          }
+        })),
       changes: (mutex) =>
         Effect.map(store.changes(mutex), (real) => ({
           bound: real.bound,
@@ -75,7 +75,7 @@ export const takeFrom = Effect.fnUntraced(function*(victim: MutexName.LeaseId) {
   const mutex = MutexName.MutexName.make("m")
   const id = "1-aaaaaaaaaaaa:stranger" as MutexName.LeaseId
   const periods = { lease: Duration.minutes(10), confirm: Duration.millis(1500) }
-  yield* store.release({ mutex, id: victim, ...periods })
+  yield* release(store, { mutex, id: victim, ...periods })
   const result = yield* store.acquire({ mutex, id, mode: "try", ...periods })
   assert.strictEqual(result._tag, "Granted")
   return id

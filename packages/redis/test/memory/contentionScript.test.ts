@@ -41,10 +41,13 @@ const Broken = Layer.effect(
   Effect.gen(function*() {
     const store = yield* MutexStore.MutexStore
     const redis = yield* Redis
+    const run = Effect.runForkWith(yield* Effect.context<never>())
     return {
       ...store,
-      release: (request) =>
-        Effect.andThen(Effect.ignore(redis.send("DEL", `simba:{${request.mutex}}`)), store.release(request))
+      release: (request, done) => {
+        const freeing = Effect.ignore(redis.send("DEL", `simba:{${request.mutex}}`))
+        run(Effect.andThen(freeing, Effect.sync(() => store.release(request, done))))
+      }
     } satisfies MutexStore.MutexStore["Service"]
   })
 ).pipe(Layer.provide(RedisMutex.layerStore))

@@ -437,7 +437,8 @@ describe("the store says what it could not read", () => {
 
   it.effect.each(badReleases.map((reply) => ({ reply })))(
     "release: $reply",
-    ({ reply }) => readingFails(reply, (store) => store.release({ mutex, id, confirm: period, lease: period }), [reply])
+    ({ reply }) =>
+      readingFails(reply, (store) => MutexStore.release(store, { mutex, id, confirm: period, lease: period }), [reply])
   )
 
   it.effect.each(badAcquires.map((reply) => ({ reply })))(
@@ -512,9 +513,10 @@ describe("the store says what it could not read", () => {
       { _tag: "Gap" }
     ])
     return Effect.gen(function*() {
-      const inbox = yield* MutexStore.MutexStore.use((store) => store.inbox("abcdef012345"))
-      assert.strictEqual((yield* inbox.next).id, "one")
-      assert.strictEqual((yield* inbox.next).id, "two")
+      const forced = yield* Queue.unbounded<string>()
+      yield* MutexStore.MutexStore.use((store) => store.inbox("abcdef012345", (id) => Queue.offerUnsafe(forced, id)))
+      assert.strictEqual(yield* Queue.take(forced), "one")
+      assert.strictEqual(yield* Queue.take(forced), "two")
     }).pipe(
       Effect.provide([storeOver("@@", notices), capturingLogs(lines)]),
       Effect.andThen(Effect.sync(() => {
@@ -562,7 +564,7 @@ describe("the store says what it could not read", () => {
     }))
     return Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
-      const wakeUps = yield* store.wakeUps(mutex, id)
+      const wakeUps = yield* MutexStore.wakeUps(store, mutex, id)
       assert.deepStrictEqual(yield* wakeUps.next, { _tag: "YourTurn", from: "old" })
       assert.deepStrictEqual(yield* wakeUps.next, { _tag: "LookIn", delay: Duration.millis(250) })
       assert.deepStrictEqual(yield* wakeUps.next, { _tag: "Gap" })

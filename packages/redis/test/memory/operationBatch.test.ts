@@ -2,7 +2,7 @@
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import * as Mutex from "@effect-simba/core/Mutex"
 import { MutexName } from "@effect-simba/core/MutexName"
-import { MutexStore } from "@effect-simba/core/MutexStore"
+import { MutexStore, release, wakeUps } from "@effect-simba/core/MutexStore"
 import { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
 import { RedisMutex } from "@effect-simba/redis"
 import { FakeRedis } from "@effect-simba/testkit"
@@ -82,7 +82,7 @@ describe("requests of one turn on a fake server", () => {
       let sent = 0
       state.answer = () => void sent++
       const confirmed = yield* Effect.callback<Exit.Exit<unknown, unknown>>((resume) => {
-        store.confirm!({ mutex, id, lease, token: FencingToken.make(1) }, (exit) => resume(Effect.succeed(exit)))
+        store.confirm({ mutex, id, lease, token: FencingToken.make(1) }, (exit) => resume(Effect.succeed(exit)))
         assert.strictEqual(sent, 1)
       })
       assert.isTrue(Exit.isSuccess(confirmed))
@@ -110,14 +110,14 @@ describe("requests of one turn on a fake server", () => {
       for (const [request] of pairs) {
         yield* store.acquire(request)
         const waiter = contender(store, request.mutex)
-        yield* store.wakeUps(request.mutex, waiter.id)
+        yield* wakeUps(store, request.mutex, waiter.id)
         yield* waiter.wait
       }
       // Nobody is fresh any more
       yield* TestClock.adjust("3 seconds")
       yield* Effect.forEach(
         pairs,
-        ([{ id, mutex }, confirm]) => store.release({ mutex, id, confirm, lease: Duration.seconds(16) }),
+        ([{ id, mutex }, confirm]) => release(store, { mutex, id, confirm, lease: Duration.seconds(16) }),
         {
           concurrency: "unbounded"
         }

@@ -160,8 +160,8 @@ describe("The mutex on a simulated Redis", () => {
   it.effect("a store that wakes nobody is found: grants come to nothing", () =>
     Effect.gen(function*() {
       const deaf = mistaken((store) => ({
-        listen: () => () => {},
-        wakeUps: (mutex, id) => Effect.map(store.wakeUps(mutex, id), (real) => ({ ...real, next: Effect.never }))
+        inbox: (key, onForced) =>
+          Effect.map(store.inbox(key, onForced), (inbox) => ({ ...inbox, listen: () => () => undefined }))
       }))
       const settings = { ...loadOf(1).settings, resources: ["a"], workers: 2, rest: 50, contenders: 0, unfair: 0 }
       const checker = Checker.rules.noFlapping({ recovery: 0 })
@@ -176,7 +176,7 @@ describe("The mutex on a simulated Redis", () => {
 
   it.effect("a layer that does not hear of forced releases is found", () =>
     Effect.gen(function*() {
-      const unaware = mistaken(() => ({ inbox: () => Effect.succeed({ next: Effect.never }) }))
+      const unaware = mistaken((store) => ({ inbox: (key) => store.inbox(key, () => undefined) }))
       const settings = { ...loadOf(1).settings, resources: ["a"], workers: 2, forces: 0.2, contenders: 0 }
       const checker = forcedReleasesAreHeard({ within: 300, recovery: 0 })
       const run = (busy: ReturnType<typeof program>) =>
@@ -242,7 +242,7 @@ describe("The mutex on a simulated Redis", () => {
     Effect.gen(function*() {
       const pushing = mistaken((store) => ({
         acquire: (request) => store.acquire({ ...request, unfair: true }),
-        release: (request) => store.release({ ...request, unfair: true })
+        release: (request, done) => store.release({ ...request, unfair: true }, done)
       }))
       const settings = { ...loadOf(1).settings, resources: ["a"], workers: 3, rest: 20, contenders: 0, unfair: 0 }
       const checker = Checker.rules.servedInTurn({ barges: 0, turn: "1 minute", recovery: 0 })
@@ -266,7 +266,7 @@ describe("The mutex on a simulated Redis", () => {
         const party = (id: string) => ({
           id: id as MutexName.LeaseId,
           ask: (mode: "try" | "wait") => store.acquire({ mutex, id: id as MutexName.LeaseId, mode, lease, confirm }),
-          wakeUps: store.wakeUps(mutex, id as MutexName.LeaseId)
+          wakeUps: MutexStore.wakeUps(store, mutex, id as MutexName.LeaseId)
         })
         const owner = party("1-aaaaaaaaaaaa:a")
         yield* owner.ask("try")
@@ -280,7 +280,7 @@ describe("The mutex on a simulated Redis", () => {
         const live = party("1-cccccccccccc:c")
         const { next } = yield* live.wakeUps
         yield* live.ask("wait")
-        yield* store.release({ mutex, id: owner.id, confirm, lease: confirm })
+        yield* MutexStore.release(store, { mutex, id: owner.id, confirm, lease: confirm })
         assert.deepStrictEqual(yield* next, { _tag: "LookIn", delay: confirm })
         yield* TestClock.adjust("1501 millis")
         yield* live.ask("wait")

@@ -1,5 +1,5 @@
 /** Whom the scripts wake up: who is told to look, and who is held back for a Simba contender. */
-import { MutexStore, type WakeUp } from "@effect-simba/core/MutexStore"
+import { MutexStore, release as releaseIn, type WakeUp, wakeUps } from "@effect-simba/core/MutexStore"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { RedisMutex } from "@effect-simba/redis"
 import { FakeRedis } from "@effect-simba/testkit"
@@ -27,14 +27,14 @@ const stage = Effect.fnUntraced(function*({ countable = true }: { readonly count
   const queue = Effect.gen(function*() {
     const waiter = contender(store, mutex)
     const index = count++
-    const { next } = yield* store.wakeUps(mutex, waiter.id)
+    const { next } = yield* wakeUps(store, mutex, waiter.id)
     yield* Effect.forkScoped(Effect.forever(Effect.map(next, ({ _tag }) => heard.push([index, _tag]))))
     yield* waiter.wait
     return waiter
   })
   const owner = contender(store, mutex)
   const release = (id: typeof owner.id, requeue?: typeof owner.id) =>
-    store.release({
+    releaseIn(store, {
       mutex,
       id,
       confirm: Duration.millis(1500),

@@ -7,7 +7,9 @@ import {
   type AcquireResult,
   inboxOf,
   MutexStore,
-  type Ticket
+  release,
+  type Ticket,
+  wakeUps
 } from "@effect-simba/core/MutexStore"
 import * as SimbaError from "@effect-simba/core/SimbaError"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
@@ -123,8 +125,8 @@ export const contender = (
     own: Effect.map(ask("try"), granted),
     wait: Effect.map(ask("wait"), refused),
     confirm: Effect.map(ask("wait"), granted),
-    subscribe: store.wakeUps(mutex, id),
-    release: Effect.map(store.release({ mutex, id, confirm, lease }), ({ ownership }) => ownership),
+    subscribe: wakeUps(store, mutex, id),
+    release: Effect.map(release(store, { mutex, id, confirm, lease }), ({ ownership }) => ownership),
     guard: Effect.map(store.guard([{ mutex, id, lease }]), (results) => results[0]!)
   }
 }

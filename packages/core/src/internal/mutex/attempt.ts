@@ -24,6 +24,8 @@ export interface Attempt {
 /** What requests need of their layer. */
 export interface AttemptContext {
   readonly store: MutexStore["Service"]
+  /** Of the layer. */
+  readonly inbox: Effect.Success<ReturnType<MutexStore["Service"]["inbox"]>>
   readonly confirmTimeout: Duration.Duration
   /** Ttl plus transition of the layer. */
   readonly lease: Duration.Duration

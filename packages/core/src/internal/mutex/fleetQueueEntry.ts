@@ -46,9 +46,7 @@ export class FleetQueueEntry {
   /** What it has under way. */
   readonly fibers = new Set<Fiber.Fiber<unknown, unknown>>()
   private readonly queue: QueueContext
-  private unlisten: (() => void) | undefined
-  /** The longest sleep, set where gaps cannot be seen. Milliseconds. */
-  private bound = Infinity
+  private readonly unlisten: () => void
   private unset: (() => void) | undefined
   /** Ends the pause between two requests in an outage. */
   private endPause: (() => void) | undefined
@@ -56,6 +54,7 @@ export class FleetQueueEntry {
   constructor(queue: QueueContext, id: LeaseId) {
     this.queue = queue
     this.id = id
+    this.unlisten = queue.context.inbox.listen(queue.mutex, id, (wakeUp) => this.hear(wakeUp))
   }
 
   get isOver(): boolean {
@@ -64,37 +63,12 @@ export class FleetQueueEntry {
 
   /** Whether the backend may have heard of it. */
   get isKnown(): boolean {
-    return this.place.phase !== "listening" && this.place.phase !== "prepared"
+    return this.place.phase !== "prepared"
   }
 
-  /** Nobody of this layer holds the mutex: asks as soon as it listens, unless a request or a release is under way. */
+  /** Nobody of this layer holds the mutex: asks, unless a request or a release is under way. */
   contend(): void {
-    const { phase } = this.place
-    if (phase === "listening" || phase === "prepared") this.happens({ _tag: "Contend" })
-  }
-
-  start(): void {
-    const { context: { store }, mutex } = this.queue
-    const hear = (wakeUp: WakeUp) => this.hear(wakeUp)
-    this.unlisten = store.listen?.(mutex, this.id, hear)
-    if (this.unlisten !== undefined) return this.subscribed()
-    const subscribing = store.wakeUps(mutex, this.id)
-    const listening = Effect.flatMap(
-      store.isListening === true ? subscribing : this.persist(subscribing),
-      ({ bound, next }) => {
-        if (bound !== undefined) this.bound = Duration.toMillis(bound)
-        this.subscribed()
-        return Effect.forever(Effect.map(next, hear))
-      }
-    )
-    this.fork(Effect.scoped(listening))
-  }
-
-  private subscribed(): void {
-    const asks = this.place.phase === "subscribing"
-    this.happens({ _tag: "Subscribed" })
-    // Otherwise a request follows, and its reply tells: a subscription may be there already
-    if (!asks) this.queue.reached()
+    if (this.place.phase === "prepared") this.happens({ _tag: "Contend" })
   }
 
   private happens(event: placePlan.Event): void {
@@ -130,7 +104,7 @@ export class FleetQueueEntry {
 
   end(): void {
     this.happens({ _tag: "End" })
-    this.unlisten?.()
+    this.unlisten()
     this.unset?.()
     for (const fiber of this.fibers) fiber.interruptUnsafe()
   }
@@ -218,8 +192,9 @@ export class FleetQueueEntry {
 
   /** When it asks again if it hears nothing, in monotonic milliseconds. */
   private latest(refused: Refused): number {
-    const { confirmTimeout: confirm, lease, now, random } = this.queue.context
-    return now().monotonic + Math.min(lookDelay(refused, { confirm, lease, random: random() }), this.bound)
+    const { confirmTimeout: confirm, inbox: { bound }, lease, now, random } = this.queue.context
+    const delay = lookDelay(refused, { confirm, lease, random: random() })
+    return now().monotonic + (bound === undefined ? delay : Math.min(delay, Duration.toMillis(bound)))
   }
 
   private hear(wakeUp: WakeUp): void {

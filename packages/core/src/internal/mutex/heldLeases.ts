@@ -262,7 +262,7 @@ export const make = Effect.fnUntraced(function*(
     confirm: (lease) => {
       const { id, mutex, options, token } = lease
       const sent = deadlines.now()
-      store.confirm!({ mutex, id, token, lease: options.lease }, (exit) => {
+      store.confirm({ mutex, id, token, lease: options.lease }, (exit) => {
         if (!lease.isOpen()) return
         if (Exit.isSuccess(exit) && exit.value._tag === "Refused") return loseTo(lease, exit.value.ownership)
         // Unless a renewal has extended it further

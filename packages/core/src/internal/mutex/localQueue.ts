@@ -83,9 +83,7 @@ export class LocalQueue implements QueueContext {
 
   /** Whether the caller is to ask by itself: it is alone, and the mutex may well be free. */
   comesFirst({ terms: { unfair } }: Attempt): boolean {
-    const { contended, context: { store } } = this.layer
-    return this.line.phase === "idle" &&
-      (unfair || !(contended.has(this.mutex) && store.isListening === true))
+    return this.line.phase === "idle" && (unfair || !this.layer.contended.has(this.mutex))
   }
 
   /** The caller asks, and reports how that ended by one of `granted`, `join` and `gaveUp`. */
@@ -247,8 +245,8 @@ export class LocalQueue implements QueueContext {
 
   private happens(event: linePlan.Event): linePlan.Command {
     const command = linePlan.next(this.line, event)
-    if (command === "listen") this.begin(false)
-    else if (command === "contend") (this.entry ?? this.begin(true)).contend()
+    if (command === "listen") this.begin()
+    else if (command === "contend") (this.entry ?? this.begin()).contend()
     else if (command === "abandon") this.abandon(this.place())
     const { layer: { queues, selfWaits }, line: { phase } } = this
     if (phase === "awaited") (this.selfWait ??= new SelfWaitWarning(this, selfWaits)).watch()
@@ -264,11 +262,8 @@ export class LocalQueue implements QueueContext {
     return this.entry
   }
 
-  private begin(isToContend: boolean): FleetQueueEntry {
-    const entry = this.entry = new FleetQueueEntry(this, this.layer.nextId())
-    if (isToContend) entry.contend()
-    entry.start()
-    return entry
+  private begin(): FleetQueueEntry {
+    return this.entry = new FleetQueueEntry(this, this.layer.nextId())
   }
 
   private end(entry: FleetQueueEntry): void {

@@ -7,6 +7,7 @@ import type { MutexState, Ownership } from "../../MutexState.ts"
 import type {
   AcquireRequest,
   AcquireResult,
+  ConfirmRequest,
   GuardResult,
   Released,
   ReleaseRequest,
@@ -98,6 +99,14 @@ export class MemoryMutex {
     if (this.owner !== id) return { _tag: "Lost", ownership: this.ownership() }
     this.deadline = this.now + lease
     return { _tag: "Renewed" }
+  }
+
+  confirm({ id, lease, token }: ConfirmRequest): AcquireResult {
+    if (this.owner !== id || this.token !== token) {
+      return { _tag: "Refused", ownership: this.ownership(), ticket: undefined, position: 0, foreign: false }
+    }
+    this.deadline = this.now + Duration.toMillis(lease)
+    return { _tag: "Granted", token }
   }
 
   release({ confirm, id, lease, requeue, unfair }: ReleaseRequest): Released {

@@ -1,7 +1,7 @@
 /**
  * What the place of a layer in the fleet's queue does next: a decision on plain data. `FleetQueueEntry` carries it out.
  *
- * A place listens before it asks (H4), has at most one request under way, and sleeps only until an instant at which it asks
+ * A place listens from its beginning (H4), has at most one request under way, and sleeps only until an instant at which it asks
  * again. What it hears meanwhile waits for the end of that request. A grant by message is judged by the last reply, so
  * after a gap the place asks first (H5).
  */
@@ -9,25 +9,13 @@ import type { Grant, Ticket, WakeUp } from "../../MutexStore.ts"
 import type { Refused } from "./attempt.ts"
 
 /**
- * - `listening`, `prepared`: a fiber of this layer holds the mutex. The subscription is under way, or there.
- * - `requeueing`: a release that queues the place is under way, and the place listened before it was sent.
- * - `requeueingDeaf`, `requeueingLate`: the same, but sent before the place listened, so its turn may have passed unheard.
- *   It does not listen yet, or does by now.
- * - `subscribing`: it asks as soon as it listens.
+ * - `prepared`: a fiber of this layer holds the mutex.
+ * - `requeueing`: a release that queues the place is under way.
  * - `asking`: a request is under way.
  * - `asleep`: the last request was refused.
  * - `over`: granted, or given up.
  */
-export type Phase =
-  | "listening"
-  | "prepared"
-  | "requeueing"
-  | "requeueingDeaf"
-  | "requeueingLate"
-  | "subscribing"
-  | "asking"
-  | "asleep"
-  | "over"
+export type Phase = "prepared" | "requeueing" | "asking" | "asleep" | "over"
 
 type Hint = Exclude<WakeUp, { readonly _tag: "LookIn" }>
 
@@ -48,7 +36,6 @@ export interface Place {
 }
 
 export type Event =
-  | { readonly _tag: "Subscribed" }
   /** The fiber of this layer has lost the mutex, so no release queues the place. */
   | { readonly _tag: "Contend" }
   /** A release that is sent now queues the place. */
@@ -72,7 +59,7 @@ export type Event =
 export type Command = "nothing" | "ask" | "askAfterOthers" | "judge" | "sleep" | "setTimer"
 
 export const make = (): Place => ({
-  phase: "listening",
+  phase: "prepared",
   ticket: undefined,
   refused: undefined,
   heard: undefined,
@@ -110,48 +97,15 @@ const impossible = (place: Place, event: Event): never => {
   throw new Error(`a place that is ${place.phase} cannot have the event ${event._tag}`)
 }
 
-const subscribed = (place: Place, event: Event): Command => {
-  switch (place.phase) {
-    case "listening":
-      place.phase = "prepared"
-      return "nothing"
-    case "requeueingDeaf":
-      place.phase = "requeueingLate"
-      return "nothing"
-    case "subscribing":
-      return ask(place)
-    default:
-      return impossible(place, event)
-  }
-}
-
-const contend = (place: Place, event: Event): Command => {
-  if (place.phase === "prepared") return ask(place)
-  if (place.phase !== "listening") return impossible(place, event)
-  place.phase = "subscribing"
-  return "nothing"
-}
-
-const requeue = (place: Place, event: Event): Command => {
-  if (place.phase !== "prepared" && place.phase !== "listening") return impossible(place, event)
-  place.phase = place.phase === "prepared" ? "requeueing" : "requeueingDeaf"
+const requeue = (place: Place): Command => {
+  place.phase = "requeueing"
   place.wasFree = false
   return "nothing"
 }
 
 const settled = (place: Place, event: Extract<Event, { readonly _tag: "Settled" }>): Command => {
   place.ticket = event.ticket
-  switch (place.phase) {
-    case "requeueing":
-      return event.refused === undefined ? ask(place) : rest(place, event.refused)
-    case "requeueingLate":
-      return ask(place)
-    case "requeueingDeaf":
-      place.phase = "subscribing"
-      return "nothing"
-    default:
-      return impossible(place, event)
-  }
+  return event.refused === undefined ? ask(place) : rest(place, event.refused)
 }
 
 /** H5: a grant behind a gap is a hint, until a request has been answered. */
@@ -165,14 +119,12 @@ const heard = (place: Place, wakeUp: Hint): Command => {
 export const next = (place: Place, event: Event): Command => {
   if (place.phase === "over") return "nothing"
   switch (event._tag) {
-    case "Subscribed":
-      return subscribed(place, event)
     case "Contend":
-      return contend(place, event)
+      return place.phase === "prepared" ? ask(place) : impossible(place, event)
     case "Requeue":
-      return requeue(place, event)
+      return place.phase === "prepared" ? requeue(place) : impossible(place, event)
     case "Settled":
-      return settled(place, event)
+      return place.phase === "requeueing" ? settled(place, event) : impossible(place, event)
     case "Refused":
       return place.phase === "asking" ? rest(place, event.refused) : impossible(place, event)
     case "Heard":

@@ -9,7 +9,7 @@ import * as FiberSet from "effect/FiberSet"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import type { MutexConfig } from "../../MutexConfig.ts"
-import type { MutexStore, Released, ReleaseRequest } from "../../MutexStore.ts"
+import { type MutexStore, release, type Released, type ReleaseRequest } from "../../MutexStore.ts"
 import type { StoreError } from "../../SimbaError.ts"
 import { instant } from "../lease/instant.ts"
 import { isTransient } from "../lease/storeFailure.ts"
@@ -61,7 +61,7 @@ export const make = Effect.fnUntraced(function*(
   }
 
   const attempt = (request: Request, within: Duration.Duration) =>
-    Effect.exit(Effect.timeout(store.release(requestOf(request)), within))
+    Effect.exit(Effect.timeout(release(store, requestOf(request)), within))
 
   const isTimeout = (cause: Failure) => Cause.isTimeoutError(Cause.squash(cause))
 
@@ -118,15 +118,15 @@ export const make = Effect.fnUntraced(function*(
    * mutex: harmless, since ids are never reused.
    */
   const send = (request: Request, within: number, held: boolean): boolean => {
-    if (store.sendRelease === undefined) return false
+    if (!store.isReady()) return false
     const until = instant(clock).monotonic + within
-    const isSent = store.sendRelease(requestOf(request), (exit) => {
+    sent++
+    store.release(requestOf(request), (exit) => {
       if (Exit.isFailure(exit)) inBackground(request, settle(request, exit, until, held))
       else request.settled?.(exit.value)
       if (--sent === 0) onAnswered?.()
     })
-    if (isSent) sent++
-    return isSent
+    return true
   }
 
   const answered = Effect.callback<void>((resume) => {

@@ -49,6 +49,7 @@ export const make = Effect.fnUntraced(function*(options: Options<unknown> = {}) 
   const usual = leaseOptions.termsOf(config)
   const context = {
     store,
+    inbox: yield* store.inbox(key, leases.suspect),
     confirmTimeout,
     lease: usual.lease,
     ...leases,
@@ -216,9 +217,5 @@ export const make = Effect.fnUntraced(function*(options: Options<unknown> = {}) 
     forceRelease: (name) => Effect.flatMap(mutexName(name), (mutex) => store.forceRelease(mutex, confirmTimeout)),
     owner: (name) => Effect.flatMap(mutexName(name), store.owner)
   }
-  yield* Effect.forkScoped(Effect.forever(Effect.flatMap(
-    (yield* store.inbox(key)).next,
-    ({ id }) => Effect.sync(() => leases.suspect(id))
-  )))
   return service
 })

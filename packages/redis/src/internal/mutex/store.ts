@@ -110,22 +110,15 @@ const make = Effect.gen(function*() {
             told?.(index, result)
             return result
           }), { concurrency: "unbounded" }),
-    release: (request) => Effect.callback((resume) => release(request, resume)),
-    sendRelease: (request, done) => {
-      if (!sink.isReady()) return false
-      release(request, done)
-      return true
-    },
+    release,
+    isReady: sink.isReady,
     owner: (mutex) => behind(readOwner({ owner: mutexKeys.owner(mutex) })),
-    wakeUps: inbox.wakeUps,
-    ...(subscriber.bound === undefined ? { listen: inbox.listen } : {}),
-    isListening: true,
     changes: (mutex) =>
       subscribe(subscriber, mutexKeys.mutexChannel(mutex), readMutexMessage, {
         gap: { _tag: "Gap" },
         message: (message): Change => message
       }),
-    inbox: inbox.forced,
+    inbox: inbox.open,
     inspect: (mutex, limit) => Effect.callback((resume) => inspect(mutex, limit, resume)),
     list: known(scan("list", redis, topology, "MATCH", mutexKeys.pattern)),
     forceRelease: (mutex, confirm) => {

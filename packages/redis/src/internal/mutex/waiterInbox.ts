@@ -3,9 +3,8 @@
  * contenders of another implementation are seen, a waiter also subscribes to a channel of its own.
  */
 import type { LeaseId, MutexName } from "@effect-simba/core/MutexName"
-import { inboxOf, type MutexStore, type WakeUp } from "@effect-simba/core/MutexStore"
-import type { BackendError } from "@effect-simba/core/SimbaError"
-import type { Subscriber, Subscription } from "@effect-simba/core/Subscriber"
+import type { MutexStore, WakeUp } from "@effect-simba/core/MutexStore"
+import type { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Arr from "effect/Array"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -29,33 +28,6 @@ const toWakeUp = (message: ContenderMessage | Exclude<InboxMessage, { readonly _
 
 const gap: WakeUp = { _tag: "Gap" }
 
-/** Hints that wait unread. A gap replaces what exceeds that: it asks for a look, as any hint does. */
-const maxUnread = 16
-
-/** Resumes its fiber at once, where a Queue would cost another pass of the scheduler. */
-class Hints {
-  private readonly unread: Array<WakeUp> = []
-  private resume: ((wakeUp: Effect.Effect<WakeUp>) => void) | undefined
-
-  tell(wakeUp: WakeUp): void {
-    const { resume, unread } = this
-    if (resume === undefined) {
-      return void (unread[Math.min(unread.length, maxUnread - 1)] = unread.length < maxUnread - 1 ? wakeUp : gap)
-    }
-    this.resume = undefined
-    resume(Effect.succeed(wakeUp))
-  }
-
-  readonly next = Effect.callback<WakeUp>((resume) => {
-    const hint = this.unread.shift()
-    if (hint !== undefined) return resume(Effect.succeed(hint))
-    this.resume = resume
-    return Effect.sync(() => {
-      if (this.resume === resume) this.resume = undefined
-    })
-  })
-}
-
 interface Waiter {
   readonly tell: (wakeUp: WakeUp) => void
   /** Its subscription to a channel of its own. */
@@ -64,16 +36,12 @@ interface Waiter {
 
 interface Inbox {
   readonly waiters: Map<string, Waiter>
-  readonly forced: Set<Queue.Queue<{ readonly id: string }>>
+  /** Of layers, which are told what was taken by force. */
+  readonly forced: Set<(id: string) => void>
 }
 
 export interface WaiterInbox {
-  readonly wakeUps: (
-    mutex: MutexName,
-    id: LeaseId
-  ) => Effect.Effect<Subscription<WakeUp>, BackendError, Scope.Scope>
-  readonly listen: NonNullable<MutexStore["Service"]["listen"]>
-  readonly forced: MutexStore["Service"]["inbox"]
+  readonly open: MutexStore["Service"]["inbox"]
   /** The waiter has seen contenders of another implementation, and subscribes to its own channel. */
   readonly noteForeign: (mutex: MutexName, id: LeaseId) => void
 }
@@ -85,15 +53,13 @@ export const make = Effect.fnUntraced(function*(
 ): Effect.fn.Return<WaiterInbox, never, Scope.Scope> {
   const run = Effect.runForkWith(yield* Effect.context<never>())
   const waiting = new Map<string, Waiter>()
-  /** Of layers that listen to `forced`, by key. */
-  const listening = new Map<string, Inbox>()
 
   const open = Effect.fnUntraced(function*(key: string) {
     const inbox: Inbox = { waiters: new Map(), forced: new Set() }
     const report = Effect.runForkWith(yield* Effect.context<never>())
     const channel = keys.inboxChannel(key)
     const deliver = (message: InboxMessage) => {
-      if (message._tag === "Forced") return inbox.forced.forEach((queue) => Queue.offerUnsafe(queue, message))
+      if (message._tag === "Forced") return inbox.forced.forEach((onForced) => onForced(message.id))
       const waiter = inbox.waiters.get(message.id)
       if (waiter === undefined) onStranger(message.id)
       else waiter.tell(toWakeUp(message))
@@ -154,35 +120,13 @@ export const make = Effect.fnUntraced(function*(
   }
 
   return {
-    wakeUps: Effect.fnUntraced(function*(_mutex, id) {
-      // A layer that listens does so for longer than its waiters wait
-      const inbox = listening.get(inboxOf(id)) ?? (yield* inboxByKey(inboxOf(id)))
-      const hints = new Hints()
-      yield* Effect.acquireRelease(
-        Effect.sync(() => enter(inbox, id, (wakeUp) => hints.tell(wakeUp))),
-        (leave) => Effect.sync(leave)
-      )
-      return { next: hints.next, bound: subscriber.bound }
-    }),
-    listen: (_mutex, id, listener) => {
-      const inbox = listening.get(inboxOf(id))
-      return inbox === undefined ? undefined : enter(inbox, id, listener)
-    },
-    forced: Effect.fnUntraced(function*(key) {
+    open: Effect.fnUntraced(function*(key, onForced) {
       const inbox = yield* inboxByKey(key)
-      const queue = yield* Queue.unbounded<{ readonly id: string }>()
       yield* Effect.acquireRelease(
-        Effect.sync(() => {
-          listening.set(key, inbox)
-          inbox.forced.add(queue)
-        }),
-        () =>
-          Effect.sync(() => {
-            inbox.forced.delete(queue)
-            if (inbox.forced.size === 0) listening.delete(key)
-          })
+        Effect.sync(() => inbox.forced.add(onForced)),
+        () => Effect.sync(() => inbox.forced.delete(onForced))
       )
-      return { next: Queue.take(queue) }
+      return { listen: (_mutex, id, listener) => enter(inbox, id, listener), bound: subscriber.bound }
     }),
     noteForeign: (mutex, id) => {
       const waiter = waiting.get(id)

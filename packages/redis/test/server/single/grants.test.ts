@@ -1,6 +1,6 @@
 /** The message of a grant and its confirmation, as the scripts of a real server make them. */
 import { FencingToken } from "@effect-simba/core/FencingToken"
-import type { AcquireResult, ConfirmRequest, MutexStore } from "@effect-simba/core/MutexStore"
+import { type AcquireResult, type ConfirmRequest, type MutexStore, release } from "@effect-simba/core/MutexStore"
 import type { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect } from "effect"
@@ -20,9 +20,7 @@ import {
 const lease = Duration.seconds(60)
 
 const confirmed = (store: MutexStore["Service"], request: Omit<ConfirmRequest, "lease">) =>
-  Effect.callback<AcquireResult, BackendError | ProtocolError>((resume) =>
-    store.confirm!({ ...request, lease }, resume)
-  )
+  Effect.callback<AcquireResult, BackendError | ProtocolError>((resume) => store.confirm({ ...request, lease }, resume))
 
 layer(RedisServer.layer, { excludeTestServices: true })("grants by message", (it) => {
   /** `b` waits, and is granted the mutex by `a`. */
@@ -53,7 +51,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("grants by message", (it
       const again = contender(store, m)
       assert.strictEqual((yield* again.wait).stamp!.token, grant.token)
       const requeue = { id: freshId(), lease }
-      const { requeued } = yield* store.release({ mutex: m, id: a.id, confirm: Duration.seconds(30), lease, requeue })
+      const { requeued } = yield* release(store, { mutex: m, id: a.id, confirm: Duration.seconds(30), lease, requeue })
       assert.strictEqual(requeued!.stamp!.token, grant.token)
       assert.isAbove(requeued!.stamp!.micros, grant.micros)
       assert.strictEqual(ownerOf(yield* store.owner(m)), b.id)

@@ -1,3 +1,4 @@
+import { release, wakeUps } from "@effect-simba/core/MutexStore"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit } from "effect"
 import {
@@ -21,7 +22,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests of one turn on
       const server = yield* RedisServer
       const store = yield* openStore(server)
       const requests = Array.from({ length: 150 }, () => requestOf("turn"))
-      yield* Effect.scoped(store.wakeUps(requests[0]!.mutex, requests[0]!.id))
+      yield* Effect.scoped(wakeUps(store, requests[0]!.mutex, requests[0]!.id))
       const stats = commandStats(server)
       yield* stats.reset
       const results = yield* Effect.forEach(requests, store.acquire, { concurrency: "unbounded" })
@@ -29,7 +30,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests of one turn on
       results.forEach(granted)
       for (const { id, mutex } of requests) assert.strictEqual(yield* server.send("GET", keysOf(mutex).owner), id)
       yield* stats.reset
-      yield* Effect.forEach(requests, store.release, { concurrency: "unbounded" })
+      yield* Effect.forEach(requests, (request) => release(store, request), { concurrency: "unbounded" })
       assert.strictEqual((yield* stats.calls).get("evalsha"), 3)
       for (const { mutex } of requests) assert.strictEqual(yield* server.send("EXISTS", keysOf(mutex).owner), 0)
     }))
@@ -51,7 +52,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests of one turn on
         }
       }
       assert.strictEqual(yield* server.send("EXISTS", keysOf(requests[4]!.mutex).owner), 0)
-      const released = yield* exitsOf(requests.map(store.release))
+      const released = yield* exitsOf(requests.map((request) => release(store, request)))
       assert.deepStrictEqual(
         released.map(Exit.isSuccess),
         [true, false, true, true, true, true, true, false, true]
@@ -65,7 +66,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests of one turn on
       const [owned, released] = [requestOf("full"), requestOf("full")]
       for (const request of [owned, released]) granted(yield* store.acquire(request))
       const waiting = { ...owned, id: freshId(), mode: "wait" as const }
-      const both = Effect.all([Effect.exit(store.acquire(waiting)), Effect.exit(store.release(released))], {
+      const both = Effect.all([Effect.exit(store.acquire(waiting)), Effect.exit(release(store, released))], {
         concurrency: "unbounded"
       })
       const [queued, freed] = yield* Effect.andThen(server.send("CONFIG", "SET", "maxmemory", "1"), both).pipe(
@@ -91,7 +92,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests of one turn on
       const first = requestOf("same instant")
       const second = { ...first, id: freshId() }
       const [before, , after] = yield* Effect.all(
-        [store.acquire(first), store.release(first), store.acquire(second)],
+        [store.acquire(first), release(store, first), store.acquire(second)],
         { concurrency: "unbounded" }
       )
       assert.isAbove(granted(after).token, granted(before).token)
@@ -107,7 +108,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests of one turn on
       let last = first.id
       const asked: Array<Effect.Effect<unknown, unknown>> = []
       for (const id of ids) {
-        asked.push(store.release({ ...first, id: last }), Effect.map(store.acquire({ ...first, id }), granted))
+        asked.push(release(store, { ...first, id: last }), Effect.map(store.acquire({ ...first, id }), granted))
         last = id
       }
       const exits = yield* exitsOf(asked)

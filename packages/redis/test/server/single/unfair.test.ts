@@ -1,3 +1,4 @@
+import { release } from "@effect-simba/core/MutexStore"
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber } from "effect"
 import {
@@ -97,7 +98,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("unfair", (it) => {
       const stats = commandStats(server)
       yield* stats.reset
       assert.deepStrictEqual(
-        yield* store.release({
+        yield* release(store, {
           mutex: m,
           id: a.id,
           confirm: Duration.seconds(3),
@@ -135,7 +136,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("unfair", (it) => {
         yield* a.own
         yield* b.subscribe
         yield* b.wait
-        yield* store.release({
+        yield* release(store, {
           mutex: m,
           id: a.id,
           confirm: Duration.seconds(30),
@@ -144,7 +145,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("unfair", (it) => {
         })
         granted(yield* ask(c.id, true))
         assert.strictEqual(ownerOf(refused(yield* b.ask("wait")).ownership), c.id)
-        yield* store.release({
+        yield* release(store, {
           mutex: m,
           id: c.id,
           confirm: Duration.seconds(30),
@@ -206,7 +207,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("unfair", (it) => {
       yield* a.own
       const told = yield* messagesOn(server, `simba:{${m}}:${stock}`)
       yield* server.send("ZADD", keysOf(m).queue, "1700000000", stock)
-      yield* store.release({
+      yield* release(store, {
         mutex: m,
         id: a.id,
         confirm: Duration.seconds(30),

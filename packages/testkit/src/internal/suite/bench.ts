@@ -6,8 +6,10 @@ import {
   type GuardResult,
   inboxOf,
   MutexStore,
+  release,
   type Ticket,
-  type WakeUp
+  type WakeUp,
+  wakeUps
 } from "@effect-simba/core/MutexStore"
 import type { Subscription } from "@effect-simba/core/Subscriber"
 import { assert, type Vitest } from "@effect/vitest"
@@ -15,7 +17,6 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Queue from "effect/Queue"
 import * as Random from "effect/Random"
 import * as Scope from "effect/Scope"
 import * as suiteTime from "./time.ts"
@@ -95,7 +96,7 @@ export class Party {
   leave(unfair?: boolean) {
     const { confirm, lease, mutex, store } = this.bench
     return Effect.map(
-      store.release({ mutex, id: this.id, confirm, lease, unfair }),
+      release(store, { mutex, id: this.id, confirm, lease, unfair }),
       ({ ownership }) => ownership
     )
   }
@@ -104,7 +105,7 @@ export class Party {
   requeue(next: Party, { unfair }: { readonly unfair?: boolean } = {}) {
     const { confirm, lease, mutex, store } = this.bench
     return Effect.map(
-      store.release({ mutex, id: this.id, confirm, lease, unfair, requeue: { id: next.id, lease } }),
+      release(store, { mutex, id: this.id, confirm, lease, unfair, requeue: { id: next.id, lease } }),
       ({ ownership, requeued }) => {
         assert.isDefined(requeued)
         next.ticket = requeued!.ticket
@@ -137,23 +138,14 @@ export class Party {
     const { mutex, scope, store } = this.bench
     return Effect.gen({ self: this }, function*() {
       this.subscription = yield* Scope.fork(scope)
-      this.wakeUps = yield* Scope.provide(store.wakeUps(mutex, this.id), this.subscription)
+      this.wakeUps = yield* Scope.provide(wakeUps(store, mutex, this.id), this.subscription)
     })
   })
 
-  /** Listens without a fiber where the store can, as a waiter of a layer does whose inbox is open. */
-  readonly listen = Effect.suspend(() => {
-    const { mutex, scope, store } = this.bench
-    return Effect.gen({ self: this }, function*() {
-      yield* store.inbox(inboxOf(this.id))
-      const heard = yield* Queue.unbounded<WakeUp>()
-      const leave = store.listen?.(mutex, this.id, (wakeUp) => Queue.offerUnsafe(heard, wakeUp))
-      if (leave === undefined) return yield* this.subscribe
-      this.subscription = yield* Scope.fork(scope)
-      yield* Scope.addFinalizer(this.subscription, Effect.sync(leave))
-      this.wakeUps = { next: Queue.take(heard), bound: undefined }
-    })
-  })
+  /** Subscribes as a waiter of a layer, whose inbox is open for longer. */
+  readonly listen = Effect.suspend(() =>
+    Effect.andThen(this.bench.store.inbox(inboxOf(this.id), () => undefined), this.subscribe)
+  )
 
   /** Ends the subscription and waits for the backend, so that a later subscription comes after it. */
   readonly unsubscribe = Effect.suspend(() => {
@@ -162,7 +154,7 @@ export class Party {
       if (this.subscription === undefined) return
       yield* Scope.close(this.subscription, Exit.void)
       this.subscription = undefined
-      yield* Effect.scoped(store.wakeUps(mutex, newId()))
+      yield* Effect.scoped(wakeUps(store, mutex, newId()))
     })
   })
 

@@ -1,5 +1,6 @@
 /** What a store shows to those who only look. */
 import { MutexName } from "@effect-simba/core/MutexName"
+import { release, wakeUps } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -56,7 +57,7 @@ export const observing = ({ bench, it }: Cases): void => {
       const closed = yield* Scope.provide(store.changes(mutex), subscription)
       const open = yield* store.changes(mutex)
       yield* Scope.close(subscription, Exit.void)
-      yield* Effect.scoped(store.wakeUps(mutex, newId()))
+      yield* Effect.scoped(wakeUps(store, mutex, newId()))
       const a = party()
       yield* a.own
       assert.deepStrictEqual(yield* next(open), { _tag: "Acquired", owner: a.id })
@@ -147,7 +148,7 @@ export const observing = ({ bench, it }: Cases): void => {
       const freed = MutexName.make(`${mutex} freed`)
       const id = newId()
       granted(yield* store.acquire({ mutex: freed, id, mode: "try", lease, confirm }))
-      yield* store.release({ mutex: freed, id, confirm, lease })
+      yield* release(store, { mutex: freed, id, confirm, lease })
       for (const job of ["job", "{job}", "}:contender"]) {
         const named = [{ name: job, schedule: "every 1000", keep: lease }]
         yield* store.jobs.look({ mutex: MutexName.make(`${mutex} with jobs`), jobs: named })

@@ -1,4 +1,5 @@
 /** What a release does for those who wait. */
+import { release } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -192,7 +193,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       for (const party of [b, c, d]) yield* party.queue
       yield* pass(Duration.millis(1))
       const other = Duration.times(lease, 3)
-      yield* store.release({ mutex, id: a.id, confirm, lease: other })
+      yield* release(store, { mutex, id: a.id, confirm, lease: other })
       assert.strictEqual(yield* b.expectTurn, a.id)
       const granted = yield* owner
       assert.strictEqual(ownerOf(granted), b.id)

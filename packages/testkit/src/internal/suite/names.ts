@@ -1,5 +1,6 @@
 /** What keeps mutexes apart. */
 import { MutexName } from "@effect-simba/core/MutexName"
+import { release } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { type Cases, granted, ownerOf, type Party, tagOf } from "./bench.ts"
@@ -52,7 +53,7 @@ export const naming = ({ bench, it }: Cases): void => {
       const results = yield* Effect.forEach(all, (one) => store.acquire({ ...one, mode: "try" }), { concurrency: 50 })
       results.forEach(granted)
       const half = all.filter((_, index) => index % 2 === 0)
-      yield* Effect.forEach(half, (one) => store.release(one), { concurrency: 50 })
+      yield* Effect.forEach(half, (one) => release(store, one), { concurrency: 50 })
       const renewed = yield* store.guard(all)
       assert.deepStrictEqual(renewed.map(tagOf), all.map((_, index) => index % 2 === 0 ? "Lost" : "Renewed"))
       const owners = yield* Effect.forEach(all, (one) => store.owner(one.mutex), { concurrency: 50 })

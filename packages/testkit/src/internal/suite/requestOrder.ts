@@ -1,0 +1,68 @@
+/** Requests that are sent without waiting: confirmations, and releases whose answer comes later. */
+import type { FencingToken } from "@effect-simba/core/FencingToken"
+import type { AcquireResult } from "@effect-simba/core/MutexStore"
+import type { StoreError } from "@effect-simba/core/SimbaError"
+import { assert } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { type Bench, type Cases, granted, ownerOf, type Party, refused, timeLeftOf } from "./bench.ts"
+
+/** Confirms the grant of this token. */
+const confirm = (
+  { mutex, store }: Bench,
+  { id }: Party,
+  token: FencingToken,
+  lease: Duration.Duration
+): Effect.Effect<AcquireResult, StoreError> =>
+  Effect.callback((resume) => store.confirm({ mutex, id, token, lease }, resume))
+
+export const ordering = ({ bench, it }: Cases): void => {
+  it.effect("a confirmation extends the grant that it names, and keeps its token", () =>
+    Effect.gen(function*() {
+      const here = yield* bench("confirm")
+      const a = here.party()
+      const { token } = yield* a.own
+      const longer = Duration.times(here.lease, 2)
+      assert.strictEqual(granted(yield* confirm(here, a, token, longer)).token, token)
+      const ownership = yield* here.owner
+      assert.strictEqual(ownerOf(ownership), a.id)
+      assert.isAbove(timeLeftOf(ownership), Duration.toMillis(here.lease))
+    }))
+
+  it.effect("a confirmation of another grant, or by another, is refused and extends nothing", () =>
+    Effect.gen(function*() {
+      const here = yield* bench("confirm another")
+      const [a, b] = here.parties(2) as [Party, Party]
+      const { token } = yield* a.own
+      const longer = Duration.times(here.lease, 2)
+      for (const other of [token - 1, token + 1]) {
+        refused(yield* confirm(here, a, other as FencingToken, longer))
+      }
+      const { ownership } = refused(yield* confirm(here, b, token, longer))
+      assert.strictEqual(ownerOf(ownership), a.id)
+      assert.isAtMost(timeLeftOf(yield* here.owner), Duration.toMillis(here.lease))
+    }))
+
+  it.effect("a confirmation never makes a grant", () =>
+    Effect.gen(function*() {
+      const here = yield* bench("confirm nothing")
+      const a = here.party()
+      const { token } = yield* a.own
+      yield* a.release
+      assert.deepStrictEqual(refused(yield* confirm(here, a, token, here.lease)).ownership, { _tag: "Free" })
+      assert.deepStrictEqual(yield* here.owner, { _tag: "Free" })
+    }))
+
+  it.effect("a request comes behind a release that nobody waits for, and each is answered once", () =>
+    Effect.gen(function*() {
+      const { confirm, lease, mutex, parties, store } = yield* bench("behind")
+      if (!store.isReady()) return
+      const all = parties(20)
+      let answers = 0
+      for (const [i, party] of all.entries()) {
+        if (i > 0) store.release({ mutex, id: all[i - 1]!.id, confirm, lease }, () => answers++)
+        yield* party.own
+      }
+      assert.strictEqual(answers, all.length - 1)
+    }))
+}
