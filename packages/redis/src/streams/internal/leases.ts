@@ -66,7 +66,6 @@ export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> =
         deadLetters,
         group,
         each: requests.map((request) => ({
-          ...keys.ofLease(request),
           stream: request.stream,
           entry: request.entry,
           value: keys.entryValue(request),
@@ -75,7 +74,9 @@ export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> =
           minIdle: Math.round(Duration.toMillis(request.minIdle)),
           maxFailures: request.maxFailures,
           period: Math.round(Duration.toMillis(request.deadLetterAfter ?? Duration.zero)),
-          pause: Math.round(Duration.toMillis(request.streakEndsAfter ?? Duration.zero))
+          pause: Math.round(Duration.toMillis(request.streakEndsAfter ?? Duration.zero)),
+          // Last: V8 is slow to add fields to a copy
+          ...keys.ofLease(request)
         }))
       })
       if (replies.some(lacksGroup)) yield* context.prepare
