@@ -146,7 +146,7 @@ describe("a place in the queue of the fleet", () => {
 
   it("has the phases and steps that the documentation shows", () => {
     const page = readFileSync(new URL("../../../../docs/protocol.md", import.meta.url), "utf8")
-    const [, diagram = ""] = /stateDiagram-v2\n(\s*\[\*\] --> listening[^`]*)```/.exec(page) ?? []
+    const [, diagram = ""] = /stateDiagram-v2\n(\s*\[\*\] --> prepared[^`]*)```/.exec(page) ?? []
     const shown = diagram.trim().split("\n").map((line) => line.trim()).sort()
     const arrows = new Set<string>()
     explore(6, (steps) => {
