@@ -231,7 +231,13 @@ const bounds = async () => {
   const text = await read("bounds.json").catch(() => undefined)
   if (text === undefined) return "Not run yet: `pnpm bench --bounds --save`."
   const run = parse(text)
-  return `Run of ${run.at.slice(0, 10)} on ${run.machine.cores} cores of ${run.machine.cpu}.\n\n${Bounds.markdown(run)}`
+  return [
+    `Run of ${run.at.slice(0, 10)} on ${run.machine.cores} cores of ${run.machine.cpu}.`,
+    ...run.at <= results.at
+      ? []
+      : [`The rows, profiles and charts of mutexes are of an earlier run and version, of ${results.at.slice(0, 10)}.`],
+    Bounds.markdown(run)
+  ].join("\n\n")
 }
 
 /** Draws the charts of a run, and removes those of earlier runs. */
