@@ -110,12 +110,10 @@ export const make = (redis: Redis["Service"]): JobStore => {
         ([_tag, now, attempt, wait]): ClaimResult => ({ _tag, now, attempt, wait })
       ),
     end: ({ mutex, ...ended }) => end({ ...keysOf(mutex), ...ended }),
-    steer: (mutex, order) =>
-      steer({
-        ...keysOf(mutex),
-        order: order._tag,
-        job: "job" in order ? order.job ?? "" : "",
-        schedule: order._tag === "Reschedule" ? order.schedule ?? "" : ""
-      })
+    steer: (mutex, order) => {
+      const { job = "" }: { readonly _tag: string; readonly job?: string | undefined } = order
+      const schedule = order._tag === "Reschedule" ? order.schedule ?? "" : ""
+      return steer({ ...keysOf(mutex), order: order._tag, job, schedule })
+    }
   }
 }

@@ -61,8 +61,9 @@ export const make = (resources: ReadonlyArray<string>) => {
     /** The script that takes by force, whose reply is the ownership before. */
     forced: (args: ReadonlyArray<string>, reply: unknown) => {
       const resource = args[2] === "4" && args.length === 9 ? ownerKeys.get(args[3]!) : undefined
-      const end = typeof reply === "string" ? reply.lastIndexOf("@@") : -1
-      return resource === undefined || end <= 0 ? [] : [{ resource, id: (reply as string).slice(0, end) }]
+      if (resource === undefined || typeof reply !== "string") return []
+      const end = reply.lastIndexOf("@@")
+      return end <= 0 ? [] : [{ resource, id: reply.slice(0, end) }]
     },
     keep: (key: string, expires: boolean) => expires && keys.has(key),
     line: (id: string) => inboxOf(id) || id,

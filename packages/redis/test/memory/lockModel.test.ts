@@ -1,0 +1,95 @@
+/** What a simulation reads of the scripts of mutexes: who asked, queued, released, and was made to release. */
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect } from "effect"
+import * as lockModel from "../../src/internal/mutex/lockModel.ts"
+
+const { asked, channel, forced, keep, line, queued, released } = lockModel.make(["m", "n"])
+
+const keysOf = (resource: string) =>
+  ["", ":contender", ":fence", ":reserved"].map((part) => `simba:{${resource}}${part}`)
+
+const call = (resource: string, code: string, ...own: ReadonlyArray<string>) => [
+  ...["EVALSHA", "sha", "4", ...keysOf(resource), code],
+  ...["1", "4500", "500", ...own]
+]
+
+const [one, other] = ["1-aaaaaaaaaaaa:p", "2-aaaaaaaaaaaa:p"]
+
+const refused = (ticket: string) => [["them@@400", ticket, "0", "0", "5", "7"]]
+
+describe("the model of mutexes for simulations", () => {
+  it("reads who asks for which mutex, also within a release, which is never unfair", () => {
+    assert.deepInclude(asked(call("m", "w", one), [])[0], { resource: "m", id: one, unfair: false })
+    assert.deepInclude(asked(call("n", "a", one, "try", "4500", "500", "", "1"), [])[0], {
+      resource: "n",
+      unfair: true
+    })
+    const requeueing = asked(call("m", "d", one, "500", "4500", "1", other, "4500"), [])
+    assert.lengthOf(requeueing, 1)
+    assert.deepInclude(requeueing[0], { resource: "m", id: other, unfair: false })
+    assert.deepStrictEqual(asked(call("m", "r", one), []), [])
+    assert.deepStrictEqual(asked(call("foreign", "w", one), []), [])
+  })
+
+  it("reads places from refusals and from releases that queue, and none from grants, tries and errors", () => {
+    const place = [{ resource: "m", id: one, place: 12.000001 }]
+    assert.deepStrictEqual(queued(call("m", "w", one), refused("12.000001")), place)
+    assert.deepStrictEqual(queued(call("m", "t", one), refused("")), [])
+    assert.deepStrictEqual(queued(call("m", "w", one), ["1700"]), [])
+    assert.deepStrictEqual(queued(call("m", "w", one), [["error", "12.000001"]]), [])
+    // An acquire whose place has three parts is a place; a release that granted replies three
+    assert.deepStrictEqual(queued(call("m", "w", one), [["them@@400", "12.000001", "0"]]), place)
+    const requeue = call("m", "q", other, one)
+    assert.deepStrictEqual(queued(requeue, [["@@", "12.000001", "0", "5", "7"]]), place)
+    assert.deepStrictEqual(queued(requeue, [["@@", "12.000001", "1700"]]), [])
+    assert.deepStrictEqual(queued(call("m", "r", one), refused("12.000001")), [])
+    assert.deepStrictEqual(queued(call("foreign", "w", one), refused("12.000001")), [])
+  })
+
+  it("reads who releases; a release that failed may not have released", () => {
+    assert.deepInclude(released(call("m", "r", one), ["@@"])![0], { resource: "m", id: one })
+    assert.isUndefined(released(call("m", "r", one), new Error("READONLY")))
+    assert.deepStrictEqual(released(call("m", "w", one), ["@@"]), [])
+  })
+
+  it("reads whom a forced release took the mutex from, and nothing of other scripts", () => {
+    const force = ["EVALSHA", "sha", "4", ...keysOf("m"), "500", "1"]
+    assert.deepStrictEqual(forced(force, `${one}@@400`), [{ resource: "m", id: one }])
+    // An id may have the separator in it
+    assert.deepStrictEqual(forced(force, "a@@b@@400"), [{ resource: "m", id: "a@@b" }])
+    assert.deepStrictEqual(forced(force, "a@@400"), [{ resource: "m", id: "a" }])
+    for (const nobody of ["@@", null, ["a@@400"], new Error("READONLY")]) {
+      assert.deepStrictEqual(forced(force, nobody), [])
+    }
+    assert.deepStrictEqual(forced([...force, "more"], `${one}@@400`), [])
+    assert.deepStrictEqual(forced(force.with(2, "3"), `${one}@@400`), [])
+    assert.deepStrictEqual(forced(force.with(3, "simba:{foreign}"), `${one}@@400`), [])
+  })
+
+  it("knows the channels and the lines of ours and of Simba contenders", () => {
+    assert.strictEqual(channel("m", one), "simba:inbox:aaaaaaaaaaaa")
+    assert.strictEqual(channel("m", "1:1@host"), "simba:{m}:1:1@host")
+    assert.strictEqual(line(one), line(other))
+    assert.notStrictEqual(line(one), line("1-bbbbbbbbbbbb:p"))
+    assert.strictEqual(line("1:1@host"), "1:1@host")
+  })
+
+  it("allows keys of mutexes to remain if they expire", () => {
+    for (const key of ["simba:{m}:fence", "simba:{n}:contender", "simba:{m}:jobs"]) {
+      assert.isTrue(keep(key, true), key)
+      assert.isFalse(keep(key, false), key)
+    }
+    assert.isFalse(keep("simba:{m}", true))
+    assert.isFalse(keep("simba:{other}:fence", true))
+  })
+
+  it.effect("bounds sleep by two confirm periods and a command that is sent again, and by a lease after a loss", () =>
+    Effect.gen(function*() {
+      const terms = { ttl: 10_000, transition: 6000, confirmTimeout: 1500, commandTimeout: 1000 }
+      const bounds = yield* lockModel.bounds(terms)
+      assert.deepStrictEqual(
+        [bounds.sleepBound, bounds.sleepBoundAfterLoss, bounds.recovery].map(Duration.toMillis),
+        [3700, 19_700, 2200]
+      )
+    }))
+})
