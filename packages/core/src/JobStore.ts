@@ -80,7 +80,7 @@ export interface JobsRecord {
  * @category models
  * @since 0.1.0
  */
-export interface LookRequest {
+export interface ReadJobsRequest {
   readonly mutex: MutexName
   /** Only the owner sets the schedules of the named jobs. */
   readonly id?: LeaseId | undefined
@@ -180,7 +180,7 @@ export type JobOrder =
  * @since 0.1.0
  */
 export interface JobStore {
-  readonly look: (request: LookRequest) => Effect.Effect<JobsRecord, StoreError>
+  readonly read: (request: ReadJobsRequest) => Effect.Effect<JobsRecord, StoreError>
   readonly claim: (request: ClaimRequest) => Effect.Effect<ClaimResult, StoreError>
   /** Returns the backend's time. No effect if another run has started. */
   readonly end: (request: EndRequest) => Effect.Effect<number, StoreError>

@@ -137,7 +137,7 @@ export const list = (mutex: string): Effect.Effect<
   Mutex
 > =>
   Effect.gen(function*() {
-    const { isPaused, jobs } = yield* withJobs(mutex, (jobs, mutex) => jobs.look({ mutex, jobs: [] }))
+    const { isPaused, jobs } = yield* withJobs(mutex, (jobs, mutex) => jobs.read({ mutex, jobs: [] }))
     const names = [...jobs.keys()].sort()
     return {
       isPaused,

@@ -33,7 +33,7 @@ export interface MutexConfig {
 }
 
 /** The options of callers: `Mutex.Options` documents them. */
-type Given =
+type Unchecked =
   & { readonly [Option in keyof Periods]?: Duration.Input | undefined }
   & { readonly [Option in Exclude<keyof MutexConfig, keyof Periods | "processName">]?: MutexConfig[Option] | undefined }
   & { readonly processName?: string | undefined }
@@ -65,7 +65,7 @@ type Periods = Pick<
  * @category constructors
  * @since 0.1.0
  */
-export const make = Effect.fnUntraced(function*(options: Given = {}) {
+export const make = Effect.fnUntraced(function*(options: Unchecked = {}) {
   yield* checkOptions(options)
   const commandTimeout = yield* positive("commandTimeout", options.commandTimeout ?? "1 second")
   const guard = options.guard ?? MutexSchedule.guard

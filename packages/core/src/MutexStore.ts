@@ -270,7 +270,7 @@ export class MutexStore extends Context.Service<MutexStore, {
    */
   readonly guard: (
     requests: ReadonlyArray<GuardRequest>,
-    told?: (index: number, result: GuardResult) => void
+    onResult?: (index: number, result: GuardResult) => void
   ) => Effect.Effect<ReadonlyArray<GuardResult>, StoreError>
   /** Sends a confirmation before it returns. `done` gets the reply, once. */
   readonly confirm: (request: ConfirmRequest, done: (exit: Exit.Exit<AcquireResult, StoreError>) => void) => void
@@ -536,7 +536,7 @@ const make = Effect.gen(function*() {
         return before
       }),
     jobs: {
-      look: (request) => using(request.mutex, (mutex) => mutex.lookAtJobs(request)),
+      read: (request) => using(request.mutex, (mutex) => mutex.readJobs(request)),
       claim: (request) => using(request.mutex, (mutex) => mutex.claimRun(request)),
       end: (request) => using(request.mutex, (mutex) => mutex.endRun(request)),
       steer: (name, order) => using(name, (mutex) => mutex.steerJobs(order))

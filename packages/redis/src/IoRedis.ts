@@ -25,7 +25,7 @@ import { fromRedis } from "./internal/client/errors.ts"
 import type * as connection from "./internal/client/ioredis/connection.ts"
 import * as down from "./internal/client/ioredis/connectionsDown.ts"
 import type { Driver } from "./internal/client/ioredis/driver.ts"
-import { driverOptions, environmentBeside, given, partsOf } from "./internal/client/ioredis/options.ts"
+import { defined, driverOptions, environmentBeside, partsOf } from "./internal/client/ioredis/options.ts"
 import type * as url from "./internal/client/ioredis/url.ts"
 import { onWallClock } from "./internal/client/ioredis/wallClock.ts"
 import { RedisTopology } from "./RedisTopology.ts"
@@ -161,7 +161,7 @@ export const connectionsDown: { readonly [Role in "commands" | "subscriber"]: Me
 /** The parts of a URL in code, and the missing ones from the environment. A password belongs to its user. */
 const besides = (environment: connection.ClientOptions, { db, password, username }: url.Parts) => {
   const { password: _, username: __, ...rest } = environment
-  return { ...(password === undefined ? environment : rest), ...given({ db, password, username }) }
+  return { ...(password === undefined ? environment : rest), ...defined({ db, password, username }) }
 }
 
 const provide = Effect.fnUntraced(function*(driver: Driver) {
@@ -406,5 +406,5 @@ export const layerFromEnv = (
         ...besides(environment.client, yield* partsOf(options.url)),
         ...yield* driverOptions(options.client)
       }
-      return yield* single({ ...environment, ...given(options), client })
+      return yield* single({ ...environment, ...defined(options), client })
     }))

@@ -259,10 +259,10 @@ const unreachable = (error: Redis.RedisError): ReadonlyArray<Finding> => [
 
 const examineServer = Effect.fnUntraced(function*(send: Send, isCluster: boolean, { pings, streams }: Options) {
   const info = checks.fieldsOf(yield* send<string>("INFO"))
-  const told = checks.ofInfo(info, isCluster, yield* checks.setting(send, "save"))
-  const isUsable = told.every(({ status }) => status !== "error")
+  const received = checks.ofInfo(info, isCluster, yield* checks.setting(send, "save"))
+  const isUsable = received.every(({ status }) => status !== "error")
   return [
-    ...told,
+    ...received,
     ...(isCluster ? [coverage(yield* checks.setting(send, "cluster-require-full-coverage"))] : []),
     // A node of a Cluster publishes events of its own keys only, so consumers do not subscribe there
     ...(streams === true && !isCluster

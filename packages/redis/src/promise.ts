@@ -323,14 +323,17 @@ const ofRedis: Names<NonNullable<Options["redis"]>> = {
   serverChecks: true
 }
 
-interface Given<O, A> {
+interface Unchecked<O, A> {
   readonly options: O | undefined
   readonly work: Work<A>
   readonly problem: InvalidConfig | undefined
 }
 
 /** In JavaScript both may be anything. */
-const given = <O extends object, A>(args: readonly [Work<A>] | readonly [O, Work<A>], names: Names<O>): Given<O, A> => {
+const unchecked = <O extends object, A>(
+  args: readonly [Work<A>] | readonly [O, Work<A>],
+  names: Names<O>
+): Unchecked<O, A> => {
   const [options, work] = args.length === 1 ? [undefined, args[0]] : args
   const problem = typeof work === "function"
     ? problemWith(options, names)
@@ -385,12 +388,12 @@ const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex.Mutex, unknown>): Sim
 
   return {
     withLock: <A>(name: string, ...args: readonly [Work<A>] | readonly [LockOptions, Work<A>]) => {
-      const { options, problem, work } = given(args, ofLock)
+      const { options, problem, work } = unchecked(args, ofLock)
       if (problem !== undefined) return Promise.reject(problem)
       return run(Mutex.withLock(name, options)(bodyOf(work)), options?.signal)
     },
     withLockIfAvailable: <A>(name: string, ...args: readonly [Work<A>] | readonly [LockOptions, Work<A>]) => {
-      const { options, problem, work } = given<Omit<LockOptions, "timeout">, A>(args, ofTry)
+      const { options, problem, work } = unchecked<Omit<LockOptions, "timeout">, A>(args, ofTry)
       if (problem !== undefined) return Promise.reject(problem)
       return run(
         Effect.map(
@@ -418,7 +421,7 @@ const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex.Mutex, unknown>): Sim
       )
     },
     lead: (name: string, ...args: readonly [Work<unknown>] | readonly [LeadOptions, Work<unknown>]) => {
-      const { options, problem, work } = given(args, ofLead)
+      const { options, problem, work } = unchecked(args, ofLead)
       if (problem !== undefined) return Promise.reject(problem)
       return hold(Effect.gen(function*() {
         const contender = yield* Mutex.contend(name, options)
@@ -472,9 +475,9 @@ const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex.Mutex, unknown>): Sim
  * @category constructors
  * @since 0.1.0
  */
-export const createSimba = (given: Options = {}): Promise<Simba> => {
-  const { client, redis, url, ...options } = given
-  const problem = problemWith(given, ofSimba) ?? problemWith(redis, ofRedis)
+export const createSimba = (unchecked: Options = {}): Promise<Simba> => {
+  const { client, redis, url, ...options } = unchecked
+  const problem = problemWith(unchecked, ofSimba) ?? problemWith(redis, ofRedis)
   if (problem !== undefined) return Promise.reject(problem)
   const runtime = ManagedRuntime.make(
     client === undefined

@@ -27,7 +27,7 @@ export const mutexes = RedisMutex.layerRedis().pipe(Layer.provideMerge(redis))
 export const nameArgument = Argument.String("name").pipe(Argument.withDescription("The name of the mutex"))
 
 /** The mutexes that can be read, and those that cannot, since another program wrote their keys. */
-export const lookAt = (names: ReadonlyArray<string>, limit: number) =>
+export const readMutexes = (names: ReadonlyArray<string>, limit: number) =>
   Effect.map(
     Effect.forEach(
       names,
@@ -79,7 +79,7 @@ const list = Command.make(
   },
   Effect.fnUntraced(function*({ prefix }) {
     const names = yield* namesWith(Option.getOrElse(prefix, () => ""))
-    const [states, unreadable] = yield* lookAt(names, 1)
+    const [states, unreadable] = yield* readMutexes(names, 1)
     yield* print(
       states.map(({ name, state }) => Struct.omit(toJson(name, state), ["waiters"])),
       (paint) => [

@@ -145,7 +145,7 @@ const inspect = Command.make(
       {
         service: name,
         announced: state.announced,
-        givenOut: state.pending,
+        delivered: state.pending,
         paused: state.paused,
         orphans,
         oldest: Duration.toMillis(state.oldest),

@@ -11,16 +11,16 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import * as Terminal from "effect/Terminal"
-import { lookAt, mutexes, namesWith, ownerOf, toJson } from "./mutexCommands.ts"
+import { mutexes, namesWith, ownerOf, readMutexes, toJson } from "./mutexCommands.ts"
 import { type Paint, paint, print, printable } from "./output.ts"
 import { durationFlag, Json } from "./settings.ts"
-import { type Look, WatchView } from "./watchView.ts"
+import { type Poll, WatchView } from "./watchView.ts"
 
 /** A person reads no more lines, and Redis has other work. */
 const mostMutexes = 100
 
 /** Mutexes that cannot be read are left out; `list` names them. */
-const readable = (names: ReadonlyArray<string>) => Effect.map(lookAt(names, 20), ([looks]) => looks)
+const readable = (names: ReadonlyArray<string>) => Effect.map(readMutexes(names, 20), ([polls]) => polls)
 
 /** The server may come back, and the watch goes on. */
 const isOutage = (error: { readonly _tag: string; readonly isRetryable?: boolean }): error is BackendError =>
@@ -34,20 +34,20 @@ const eventText = (at: string, event: OwnerEvent, paint: Paint): string => {
   return `${paint("dim", at.slice(11, 23))} ${event._tag.padEnd(10)} ${printable(what + more)}`
 }
 
-const eventsOf = (name: string, tell: (at: string, event: OwnerEvent) => ReturnType<typeof print>) =>
-  Stream.runForEach(Mutex.events(name), (event) => Effect.flatMap(clockTime, (at) => tell(at, event)))
+const eventsOf = (name: string, report: (at: string, event: OwnerEvent) => ReturnType<typeof print>) =>
+  Stream.runForEach(Mutex.events(name), (event) => Effect.flatMap(clockTime, (at) => report(at, event)))
 
 /** Lines for each change that two looks in a row show. */
 const changesOfAll = Effect.fnUntraced(function*(every: Duration.Duration) {
   const before = new Map<string, string>()
-  const tell = Effect.fnUntraced(function*(name: string, look: Look | undefined) {
+  const report = Effect.fnUntraced(function*(name: string, poll: Poll | undefined) {
     const at = yield* clockTime
-    const owner = look === undefined ? "-" : ownerOf(look.state)
+    const owner = poll === undefined ? "-" : ownerOf(poll.state)
     if ((before.get(name) ?? "-") === owner) return
     if (owner === "-") before.delete(name)
     else before.set(name, owner)
     yield* print(
-      { at, ...(look === undefined ? { name, owner: null } : toJson(name, look.state)) },
+      { at, ...(poll === undefined ? { name, owner: null } : toJson(name, poll.state)) },
       () => [`${at.slice(11, 23)} ${printable(name)} ${owner === "-" ? "is free" : `is at ${printable(owner)}`}`]
     )
   })
@@ -58,13 +58,13 @@ const changesOfAll = Effect.fnUntraced(function*(every: Duration.Duration) {
     const at = yield* clockTime
     yield* print({ at, lost: error.message }, () => [`${at.slice(11, 23)} no reply: ${printable(error.message)}`])
   })
-  const look = Effect.gen(function*() {
-    const looks = yield* Effect.flatMap(namesWith(""), readable)
+  const poll = Effect.gen(function*() {
+    const polls = yield* Effect.flatMap(namesWith(""), readable)
     isLost = false
-    const byName = new Map(looks.map((look) => [look.name, look]))
-    for (const name of new Set([...before.keys(), ...byName.keys()])) yield* tell(name, byName.get(name))
+    const byName = new Map(polls.map((poll) => [poll.name, poll]))
+    for (const name of new Set([...before.keys(), ...byName.keys()])) yield* report(name, byName.get(name))
   })
-  return yield* Effect.forever(Effect.andThen(Effect.catchIf(look, isOutage, lost), Effect.sleep(every)))
+  return yield* Effect.forever(Effect.andThen(Effect.catchIf(poll, isOutage, lost), Effect.sleep(every)))
 })
 
 /** The other screen of the terminal, without a cursor; at the end the first one is as it was. */
@@ -84,7 +84,7 @@ const live = Effect.fnUntraced(function*(name: string | undefined, every: Durati
     Effect.map(clockTime, (at) => colours("dim", `${at.slice(11, 19)} UTC  ${printable(text)}`))
   const frame = Effect.gen(function*() {
     const names = name === undefined ? yield* namesWith("") : [name]
-    view.look(yield* readable(names.slice(0, mostMutexes)))
+    view.poll(yield* readable(names.slice(0, mostMutexes)))
     const size = { columns: (yield* terminal.columns) || 80, rows: (yield* terminal.rows) || 24 }
     yield* draw([
       yield* titled("Ctrl-C ends"),

@@ -3,7 +3,7 @@ import type { MutexState } from "@effect-simba/core/MutexState"
 import { ownerOf, timeLeftOf } from "./mutexCommands.ts"
 import { field, formatDuration, type Paint, plural, printable, type Style } from "./output.ts"
 
-export interface Look {
+export interface Poll {
   readonly name: string
   readonly state: MutexState
 }
@@ -48,10 +48,10 @@ export class WatchView {
     if (this.events.length > longest) this.events.shift()
   }
 
-  look(looks: ReadonlyArray<Look>): void {
-    const seen = new Set(looks.map(({ name }) => name))
+  poll(polls: ReadonlyArray<Poll>): void {
+    const seen = new Set(polls.map(({ name }) => name))
     for (const name of this.tracks.keys()) if (!seen.has(name)) this.tracks.delete(name)
-    for (const { name, state } of looks) {
+    for (const { name, state } of polls) {
       const track = this.tracks.get(name) ?? { letters: new Map(), marks: "", state }
       this.tracks.set(name, track)
       track.state = state

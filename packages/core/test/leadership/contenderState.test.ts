@@ -18,7 +18,7 @@ import {
 } from "effect"
 import { TestClock } from "effect/testing"
 import { HeldLease } from "../../src/internal/mutex/heldLease.ts"
-import { termsOf } from "../../src/internal/mutex/leaseOptions.ts"
+import { settingsOf } from "../../src/internal/mutex/leaseOptions.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
 import * as Fleet from "../support/fleet.ts"
 import { another, start, TestLive } from "../support/setup.ts"
@@ -232,7 +232,7 @@ describe("the state of a contender over time", () => {
           MutexName.MutexName.make("m"),
           "1-aaaaaaaaaaaa:us" as MutexName.LeaseId,
           1 as FencingToken.FencingToken,
-          termsOf({ ttl: Duration.seconds(10), transition: Duration.seconds(6), localTurn: Duration.zero }),
+          settingsOf({ ttl: Duration.seconds(10), transition: Duration.seconds(6), localTurn: Duration.zero }),
           { monotonic: 0, wall: 0 }
         )
         const work = yield* start(Effect.uninterruptible(Effect.sleep("1 minute")))

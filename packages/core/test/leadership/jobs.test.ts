@@ -317,7 +317,7 @@ describe("the end of a leadership", () => {
         faults.jobs = "work"
         yield* TestClock.adjust(1000)
         assert.strictEqual(ran, 0)
-        const { jobs: known } = yield* store.jobs.look({ mutex, jobs: [] })
+        const { jobs: known } = yield* store.jobs.read({ mutex, jobs: [] })
         assert.deepInclude(known.get("job")!.run!, { scheduledAt: noon, outcome: "unstarted", attempt: 0 })
       }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))

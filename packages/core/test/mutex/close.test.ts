@@ -6,7 +6,7 @@ import { Context, Duration, Effect, Exit, Fiber, Layer, Logger, Scope } from "ef
 import { TestClock } from "effect/testing"
 import { HeldLease } from "../../src/internal/mutex/heldLease.ts"
 import * as heldLeases from "../../src/internal/mutex/heldLeases.ts"
-import { termsOf } from "../../src/internal/mutex/leaseOptions.ts"
+import { settingsOf } from "../../src/internal/mutex/leaseOptions.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
 import { another, start } from "../support/setup.ts"
 
@@ -115,7 +115,7 @@ describe("a closed layer whose store lives on", () => {
       yield* Scope.close(scope, Exit.void)
       assert.strictEqual(granted._tag, "Granted")
       if (granted._tag !== "Granted") return
-      const holding = new HeldLease(mutex, id, granted.token, termsOf(config), sent)
+      const holding = new HeldLease(mutex, id, granted.token, settingsOf(config), sent)
       leases.add(holding)
       assert.strictEqual(holding.loss?.reason._tag, "BackendGone")
       assert.isFalse(holding.isOpen())
@@ -136,7 +136,7 @@ describe("a closed layer whose store lives on", () => {
       if (granted._tag !== "Granted") return
       leases.suspect(id)
       for (let i = 0; i < 2; i++) {
-        const holding = new HeldLease(mutex, id, granted.token, termsOf(config), leases.now())
+        const holding = new HeldLease(mutex, id, granted.token, settingsOf(config), leases.now())
         leases.add(holding)
         yield* TestClock.adjust("1 second")
         assert.isTrue(holding.isOpen())

@@ -44,7 +44,7 @@ const entryOf = Effect.fnUntraced(function*(queue: Partial<QueueContext>, after 
     }
   }
   const nothing = () => undefined
-  const attempt = { mutex: "m", terms: { lease: Duration.seconds(10), leaseMillis: 10_000 } }
+  const attempt = { mutex: "m", settings: { lease: Duration.seconds(10), leaseMillis: 10_000 } }
   let asked = 0
   const context: QueueContext = {
     mutex: MutexName.make("m"),

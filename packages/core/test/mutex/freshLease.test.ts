@@ -3,13 +3,17 @@ import { type FencingToken, MutexName } from "@effect-simba/core"
 import { assert, it } from "@effect/vitest"
 import { Duration } from "effect"
 import { HeldLease } from "../../src/internal/mutex/heldLease.ts"
-import { termsOf } from "../../src/internal/mutex/leaseOptions.ts"
+import { settingsOf } from "../../src/internal/mutex/leaseOptions.ts"
 
 it("a lease that was reported taken by force is handed on only after a renewal that was sent later", () => {
-  const terms = termsOf({ ttl: Duration.seconds(10), transition: Duration.seconds(6), localTurn: Duration.seconds(1) })
+  const settings = settingsOf({
+    ttl: Duration.seconds(10),
+    transition: Duration.seconds(6),
+    localTurn: Duration.seconds(1)
+  })
   const at = (millis: number) => ({ monotonic: millis, wall: millis })
   const id = "1-aaaaaaaaaaaa:us" as MutexName.LeaseId
-  const lease = new HeldLease(MutexName.MutexName.make("m"), id, 100 as FencingToken.FencingToken, terms, at(0))
+  const lease = new HeldLease(MutexName.MutexName.make("m"), id, 100 as FencingToken.FencingToken, settings, at(0))
   assert.isTrue(lease.isFresh(at(200)))
   lease.forcedAt = 100
   assert.isFalse(lease.isFresh(at(200)))
@@ -20,12 +24,16 @@ it("a lease that was reported taken by force is handed on only after a renewal t
 })
 
 it("a lease whose machine slept is handed on only with more than the margin left", () => {
-  const terms = termsOf({ ttl: Duration.seconds(10), transition: Duration.seconds(6), localTurn: Duration.seconds(1) })
+  const settings = settingsOf({
+    ttl: Duration.seconds(10),
+    transition: Duration.seconds(6),
+    localTurn: Duration.seconds(1)
+  })
   const mutex = MutexName.MutexName.make("m")
   const id = "1-aaaaaaaaaaaa:us" as MutexName.LeaseId
   // The deadline is after 15.2 seconds on the wall clock, and the margin is 0.8
   const isFresh = (wall: number) =>
-    new HeldLease(mutex, id, 100 as FencingToken.FencingToken, terms, { monotonic: 0, wall: 0 })
+    new HeldLease(mutex, id, 100 as FencingToken.FencingToken, settings, { monotonic: 0, wall: 0 })
       .isFresh({ monotonic: 1000, wall })
   assert.deepStrictEqual([1000, 14_399, 14_400, 15_100].map(isFresh), [true, true, false, false])
 })

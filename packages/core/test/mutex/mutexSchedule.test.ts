@@ -3,7 +3,7 @@ import * as MutexConfig from "@effect-simba/core/MutexConfig"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Layer, Option, Pull, Schedule } from "effect"
 import { TestClock } from "effect/testing"
-import { lookDelay } from "../../src/internal/mutex/lookDelay.ts"
+import { pollDelay } from "../../src/internal/mutex/pollDelay.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
 import { Faults } from "../support/faultyStore.ts"
 
@@ -108,8 +108,8 @@ describe("a guard of the user", { tags: ["L5"] }, () => {
 
 describe("when a waiter looks again", { tags: ["H6"] }, () => {
   const [confirm, lease] = [Duration.millis(1500), Duration.seconds(16)]
-  const delay = (fields: Partial<Parameters<typeof lookDelay>[0]>, random = 0) =>
-    lookDelay({
+  const delay = (fields: Partial<Parameters<typeof pollDelay>[0]>, random = 0) =>
+    pollDelay({
       ownership: { _tag: "Held", owner: "o", timeLeft: Duration.seconds(5) },
       position: 0,
       foreign: false,

@@ -179,7 +179,7 @@ describe("followers of owners", () => {
       const follower = (name: string, hear: Effect.Effect<void>) => ({
         on: () => Effect.andThen(Effect.sync(() => void heard.push(name)), hear),
         refused: () => Effect.void,
-        nextLook: (_: unknown, now: number) => now + 1000,
+        nextPoll: (_: unknown, now: number) => now + 1000,
         renewals: false
       })
       const [slow, gone] = [yield* Scope.make(), yield* Scope.make()]
@@ -211,7 +211,7 @@ describe("followers of owners", () => {
           const look = yield* follow(mutex, {
             on: () => Effect.sync(() => void looks++),
             refused: () => Effect.void,
-            nextLook: () => Infinity,
+            nextPoll: () => Infinity,
             renewals: false
           })
           for (let i = 0; i < turns; i++) yield* Effect.yieldNow

@@ -4,16 +4,16 @@ import { Clock, Duration, Effect, Exit, Fiber, References } from "effect"
 import { HeldLease } from "../../src/internal/mutex/heldLease.ts"
 import type { HeldLeases } from "../../src/internal/mutex/heldLeases.ts"
 import { protect } from "../../src/internal/mutex/leaseHandle.ts"
-import { termsOf } from "../../src/internal/mutex/leaseOptions.ts"
+import { settingsOf } from "../../src/internal/mutex/leaseOptions.ts"
 import { TestLive } from "../support/setup.ts"
 import { stalling } from "../support/stalling.ts"
 
-const terms = termsOf({ ttl: Duration.seconds(10), transition: Duration.seconds(6), localTurn: Duration.zero })
+const settings = settingsOf({ ttl: Duration.seconds(10), transition: Duration.seconds(6), localTurn: Duration.zero })
 
 const leaseOf = (name: string) => {
   const id = `1-aaaaaaaaaaaa:${name}` as MutexName.LeaseId
   const token = 1 as FencingToken.FencingToken
-  return new HeldLease(MutexName.MutexName.make(name), id, token, terms, { monotonic: 0, wall: 0 })
+  return new HeldLease(MutexName.MutexName.make(name), id, token, settings, { monotonic: 0, wall: 0 })
 }
 
 it.effect("a fiber that is set aside while it begins to wait for a loss hears of it", () =>

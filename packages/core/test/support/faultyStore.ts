@@ -74,7 +74,7 @@ export const layer: Layer.Layer<MutexStore.MutexStore | Faults> = Layer.effectCo
     isReady: () => false,
     inspect: (mutex, limit) => Effect.suspend(() => through(faults.inspect, store.inspect(mutex, limit))),
     jobs: {
-      look: (request) => Effect.suspend(() => through(faults.jobs, store.jobs.look(request))),
+      read: (request) => Effect.suspend(() => through(faults.jobs, store.jobs.read(request))),
       claim: (request) => Effect.suspend(() => through(faults.jobs, store.jobs.claim(request))),
       end: (request) => Effect.suspend(() => through(faults.jobs, store.jobs.end(request))),
       steer: (mutex, order) => store.jobs.steer(mutex, order)

@@ -19,7 +19,7 @@ const wrap = (
   inspect: (mutex, limit) => through(store.inspect(mutex, limit)),
   forceRelease: (mutex, confirm) => through(store.forceRelease(mutex, confirm)),
   jobs: {
-    look: (request) => through(store.jobs.look(request)),
+    read: (request) => through(store.jobs.read(request)),
     claim: (request) => through(store.jobs.claim(request)),
     end: (request) => through(store.jobs.end(request)),
     steer: (mutex, order) => through(store.jobs.steer(mutex, order))

@@ -96,7 +96,7 @@ const store = Layer.effectContext(Effect.gen(function*() {
       list: Stream.empty,
       forceRelease: () => Effect.die("not asked"),
       jobs: {
-        look: () => Effect.die("not asked"),
+        read: () => Effect.die("not asked"),
         claim: () => Effect.die("not asked"),
         end: () => Effect.die("not asked"),
         steer: () => Effect.die("not asked")

@@ -28,7 +28,7 @@ const storeOf = Effect.fnUntraced(function*(reply: unknown) {
 const look = (fields: Readonly<Record<string, string>>) =>
   Effect.flatMap(
     storeOf(["1750000000000", Object.entries(fields).flat()]),
-    ({ store }) => store.look({ mutex, jobs: [] })
+    ({ store }) => store.read({ mutex, jobs: [] })
   )
 
 const whole = {
@@ -107,10 +107,10 @@ describe("the jobs of a mutex on Redis", () => {
     Effect.gen(function*() {
       const { last, store } = yield* storeOf(["1", []])
       const job = { name: "a", schedule: "0 * * * *", keep: "1 second" as never }
-      yield* store.look({ mutex, jobs: [] })
+      yield* store.read({ mutex, jobs: [] })
       assert.deepStrictEqual(last(), ["simba:{m}", "simba:{m}:jobs", ""])
       const every = { ...job, name: "b", every: 5000 }
-      yield* store.look({ mutex, id: "1-aaaaaaaaaaaa:p" as never, jobs: [job, every] })
+      yield* store.read({ mutex, id: "1-aaaaaaaaaaaa:p" as never, jobs: [job, every] })
       assert.deepStrictEqual(last(), [
         ...["simba:{m}", "simba:{m}:jobs", "1-aaaaaaaaaaaa:p"],
         ...["a", "0 * * * *", "", "1000"],

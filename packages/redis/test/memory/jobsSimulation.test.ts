@@ -52,8 +52,8 @@ describe("jobs on a simulated Redis", () => {
 
   it.effect("the checker finds a store that gives an instant out twice", () => {
     const generous = mistaken((jobs) => ({
-      look: (request) =>
-        Effect.map(jobs.look(request), (seen) => ({
+      read: (request) =>
+        Effect.map(jobs.read(request), (seen) => ({
           ...seen,
           jobs: new Map([...seen.jobs].map(([name, record]) => [name, { ...record, at: record.at - 1000 }]))
         })),

@@ -469,7 +469,7 @@ describe("the store says what it could not read", () => {
 
   it.effect.each(badLooks.map((reply) => ({ reply })))(
     "look at jobs: $reply",
-    ({ reply }) => readingFails(reply, (store) => store.jobs.look({ mutex, jobs: [] }))
+    ({ reply }) => readingFails(reply, (store) => store.jobs.read({ mutex, jobs: [] }))
   )
 
   it.effect.each(badJobs.map((fields) => ({ fields })))(
@@ -477,7 +477,7 @@ describe("the store says what it could not read", () => {
     ({ fields }) =>
       readingFails(
         fields,
-        (store) => store.jobs.look({ mutex, jobs: [] }),
+        (store) => store.jobs.read({ mutex, jobs: [] }),
         ["1", Object.entries(fields).flatMap(([name, value]) => [`${name}:job`, value])]
       )
   )

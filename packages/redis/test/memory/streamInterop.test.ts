@@ -35,7 +35,7 @@ const heartbeat = 1000
 const sweep = 2400
 
 // What is free without an event may be on its way to its end
-const secondLook = 250
+const secondCheck = 250
 
 describe("with Go consumers, on the fake Redis", () => {
   it.effect("data streams flow both ways, each to one consumer, and none is left behind", () =>
@@ -58,7 +58,7 @@ describe("with Go consumers, on the fake Redis", () => {
     "the death of a Go consumer is noticed by a sweep, without events, for all that it had",
     () =>
       Effect.gen(function*() {
-        assert.isAtMost(yield* fake((stage) => scenarios.stockDies(stage, false, 20)), lease + sweep + secondLook)
+        assert.isAtMost(yield* fake((stage) => scenarios.stockDies(stage, false, 20)), lease + sweep + secondCheck)
       }),
     { tags: ["G15"] }
   )

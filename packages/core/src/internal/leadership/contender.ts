@@ -166,7 +166,7 @@ export const make = Effect.fnUntraced(function*(options: {
 
   // An interruption of the loop itself does not come here
   const attempt = Effect.catchCause(
-    Effect.andThen(reached, Effect.ensuring(lead, Effect.sync(() => lookNow()))),
+    Effect.andThen(reached, Effect.ensuring(lead, Effect.sync(() => pollNow()))),
     (cause) => {
       const error = Cause.findErrorOption(cause)
       isOut = Option.isSome(error) && isTransient(error.value)
@@ -239,10 +239,10 @@ export const make = Effect.fnUntraced(function*(options: {
     run(Effect.forkIn(ending, scope))
   }
 
-  const lookNow = yield* options.follow(mutex, {
-    on: (look, seen) =>
+  const pollNow = yield* options.follow(mutex, {
+    on: (poll, seen) =>
       Effect.sync(() => {
-        see(look.owner, look.end)
+        see(poll.owner, poll.end)
         eventReaders.forEach((reader) => ownerWatch.serve(reader, seen))
       }),
     refused: (cause) =>
@@ -251,7 +251,7 @@ export const make = Effect.fnUntraced(function*(options: {
         Effect.forEach(eventReaders, (reader) => Queue.failCause(reader, cause), { discard: true })
       ),
     // Owners of this library publish their grants; whether one has renewed can be seen after its ttl
-    nextLook: ({ end, owner }, now) => {
+    nextPoll: ({ end, owner }, now) => {
       const inTtl = owner !== undefined && inboxOf(owner) !== "" && end !== Infinity ? end - transition : 0
       return Math.max(now, inTtl) + every
     },

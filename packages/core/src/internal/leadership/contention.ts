@@ -15,7 +15,7 @@ export const contend = (
   options: Options<unknown> = {}
 ): Effect.Effect<Contender, InvalidName | InvalidConfig, Scope.Scope> =>
   Effect.gen(function*() {
-    const { mutex, terms: { isAlive, lease, ttl } } = yield* parts.attempt(name, options)
+    const { mutex, settings: { isAlive, lease, ttl } } = yield* parts.attempt(name, options)
     // For these options, with the current services
     const own = { ...options, isAlive }
     const pollInterval = yield* positive("pollInterval", options.pollInterval ?? "1 second")

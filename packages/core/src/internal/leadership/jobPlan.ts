@@ -81,9 +81,9 @@ export const plan = (
   }
 
   const first = next(at)
-  const again = retryAt(spec, record, leader, now)
-  if (again !== undefined && !isPaused && (first > now || spec.misfire === "runAll")) {
-    const due = Math.max(again, ready)
+  const retry = retryAt(spec, record, leader, now)
+  if (retry !== undefined && !isPaused && (first > now || spec.misfire === "runAll")) {
+    const due = Math.max(retry, ready)
     return due <= now
       ? runAt(run!.scheduledAt, run!.attempt + 1, true, 0, "outage")
       : { _tag: "Wait", until: Math.min(due, Math.max(first, ready)) }

@@ -26,7 +26,7 @@ import * as jobSchedule from "./jobSchedule.ts"
 import { type JobSpec, keepOf } from "./jobSpec.ts"
 
 /** How often a leader reads the requests of operators. */
-const lookIntervalMillis = 5000
+const readIntervalMillis = 5000
 
 /** The minimum time between two resignations of a node with a wrong clock. */
 const clockPatienceMillis = 60 * 60 * 1000
@@ -70,15 +70,15 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
         every: spec.instants.every,
         keep: keepOf(spec, now)
       }))
-    const look = (lease?: Lease) =>
+    const readAll = (lease?: Lease) =>
       Effect.flatMap(
         Clock.currentTimeMillis,
-        (now) => host.store.jobs.look({ mutex: contender.mutex, id: lease?.id, jobs: named(now) })
+        (now) => host.store.jobs.read({ mutex: contender.mutex, id: lease?.id, jobs: named(now) })
       )
 
     /** Even if this node does not lead: a new job counts its instants from here on. */
     const introduce = Effect.retry(
-      Effect.tapError(look(), (error) => log.warning(`Cannot make the jobs known: ${error.message}`)),
+      Effect.tapError(readAll(), (error) => log.warning(`Cannot make the jobs known: ${error.message}`)),
       endlessRetry
     )
 
@@ -89,13 +89,13 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
         const notify = () => void Deferred.doneUnsafe(wake, Exit.void)
 
         let view: JobsRecord = yield* Effect.retry(
-          Effect.tapError(look(lease), (error) => log.warning(`Cannot look at the jobs: ${error.message}`)),
+          Effect.tapError(readAll(lease), (error) => log.warning(`Cannot look at the jobs: ${error.message}`)),
           endlessRetry
         ).pipe(Effect.orDie)
         let lookedAt = instant(clock).monotonic
         let isStale = false
-        let looks = 1
-        let lookFailures = 0
+        let reads = 1
+        let readFailures = 0
         /** An estimate of the backend's time, never ahead of it unless clocks run at different rates. */
         const backendTime = () => Math.floor(view.now + instant(clock).monotonic - lookedAt)
         const gained = view.now
@@ -174,7 +174,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
             Effect.sync(() => {
               job.isBusy = false
               job.record = undefined
-              job.outdated = looks
+              job.outdated = reads
               isStale = true
               notify()
             })
@@ -213,7 +213,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
             if (_tag !== "Claimed") {
               job.claim = undefined
               job.notBefore = now +
-                (_tag === "Early" ? Math.min(wait, lookIntervalMillis) : _tag === "Taken" ? 1 : 1000)
+                (_tag === "Early" ? Math.min(wait, readIntervalMillis) : _tag === "Taken" ? 1 : 1000)
               return
             }
             if (decision.missed > 0) yield* reportMissed(spec.name, decision)
@@ -264,7 +264,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
           host.resign(lease)
         })
 
-        yield* adopt(view, looks)
+        yield* adopt(view, reads)
         yield* checkClock()
         for (const { record, spec } of tracked) {
           if (record?.run === undefined || record.run.end !== undefined) continue
@@ -273,23 +273,23 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
         }
         while (true) {
           if (Deferred.isDoneUnsafe(wake)) wake = Deferred.makeUnsafe()
-          if (isStale || instant(clock).monotonic - lookedAt >= lookIntervalMillis) {
+          if (isStale || instant(clock).monotonic - lookedAt >= readIntervalMillis) {
             isStale = false
-            const number = ++looks
-            const seen = yield* Effect.exit(look(lease))
+            const number = ++reads
+            const seen = yield* Effect.exit(readAll(lease))
             if (Exit.isSuccess(seen)) {
               yield* adopt(seen.value, number)
               yield* checkClock()
-              lookFailures = 0
+              readFailures = 0
             } else {
               isStale = true
-              lookFailures++
+              readFailures++
               yield* log.warning("Cannot look at the jobs; looking again", seen.cause)
             }
           }
           if (view.leaving === lease.id) host.resign(lease)
           const now = backendTime()
-          let until = now + pauseAfter(lookFailures)
+          let until = now + pauseAfter(readFailures)
           for (const job of tracked) {
             if (job.isBusy || job.record === undefined) continue
             yield* Effect.all([read(job.record.override), read(job.record.former)])
@@ -300,14 +300,14 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
             const isPaused = view.isPaused || job.record.isPaused
             const leader = { gained, free: job.free, token: lease.token }
             // The reply was lost: repeating the request returns the same reply
-            const isGiven = job.claim !== undefined && job.record.run?.claim === job.claim.id
+            const isClaimed = job.claim !== undefined && job.record.run?.claim === job.claim.id
             // A record was lost, or a request was overtaken by a later one
             const { run } = job.record
-            if (!isGiven && run?.id === lease.id && run.end === undefined) {
+            if (!isClaimed && run?.id === lease.id && run.end === undefined) {
               yield* FiberSet.run(fibers, busy(job)(note(job, run.claim, over.get(run.claim) ?? "interrupted")))
               continue
             }
-            const decision = isGiven
+            const decision = isClaimed
               ? job.claim!.decision
               : plan(job.spec, nextOf(job, job.record), job.record, isPaused, leader, now)
             if (decision._tag === "Wait") until = Math.min(until, decision.until)
@@ -327,7 +327,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
 
 /** After a success, until the next read. */
 const pauseAfter = (failures: number) =>
-  failures === 0 ? lookIntervalMillis : Math.min(50 * 2 ** failures, lookIntervalMillis)
+  failures === 0 ? readIntervalMillis : Math.min(50 * 2 ** failures, readIntervalMillis)
 
 const periodAt = (next: (after: number) => number, at: number) => {
   const first = next(at)

@@ -9,7 +9,7 @@ import type {
   JobOrder,
   JobRecord,
   JobsRecord,
-  LookRequest
+  ReadJobsRequest
 } from "../../JobStore.ts"
 
 interface Entry extends Mutable<JobRecord> {
@@ -28,7 +28,7 @@ export class MemoryJobs {
     return this.entries.size === 0 && !this.isPaused && this.leaving === undefined
   }
 
-  look({ id, jobs }: LookRequest, owner: string | undefined, now: number): JobsRecord {
+  read({ id, jobs }: ReadJobsRequest, owner: string | undefined, now: number): JobsRecord {
     for (const [name, entry] of this.entries) if (entry.until < now && !entry.isPaused) this.entries.delete(name)
     for (const { every, keep, name, schedule } of jobs) {
       const entry = this.entry(name, every === undefined ? now : Math.floor(now / every) * every - 1)
@@ -55,9 +55,10 @@ export class MemoryJobs {
       if (entry.wanted !== at) return reply("Taken")
     } else {
       if (at > now) return reply("Early", 0, at - now)
-      const isAgain = mode === "run" && run?.scheduledAt === at && run.outcome !== "success" && run.attempt < attempts
-      if (at < entry.at || (at === entry.at && !isAgain)) return reply("Taken")
-      if (isAgain) attempt = run.attempt + 1
+      const isRepeated = mode === "run" && run?.scheduledAt === at && run.outcome !== "success" &&
+        run.attempt < attempts
+      if (at < entry.at || (at === entry.at && !isRepeated)) return reply("Taken")
+      if (isRepeated) attempt = run.attempt + 1
       if (mode === "run" && (this.isPaused || entry.isPaused)) return reply("Paused")
     }
     const since = run === undefined ? Infinity : now - run.start

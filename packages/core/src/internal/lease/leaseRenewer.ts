@@ -24,12 +24,12 @@ import { toFailure } from "./storeFailure.ts"
 import { supervise } from "./supervise.ts"
 
 /** The reply for one lease. */
-type Answer = { readonly _tag: "Renewed" } | { readonly _tag: "Lost" } | {
+type Reply = { readonly _tag: "Renewed" } | { readonly _tag: "Lost" } | {
   readonly _tag: "Failed"
   readonly error: StoreError
 }
 
-interface Renewal<L extends AnyLease, A extends Answer> {
+interface Renewal<L extends AnyLease, A extends Reply> {
   readonly deadlines: LeaseDeadlines<L>
   readonly recorder: Recorder
   /** Names the request in errors, and its span. */
@@ -53,10 +53,10 @@ interface Renewal<L extends AnyLease, A extends Answer> {
   /** Returns a reply for each lease. A reply that was passed to `onAnswer` before counts even if the request fails. */
   readonly send: (
     batch: ReadonlyArray<L>,
-    onAnswer: (index: number, answer: A) => void
+    onReply: (index: number, reply: A) => void
   ) => Effect.Effect<ReadonlyArray<A>, StoreError>
   readonly attributes: (lease: L) => Record<string, unknown>
-  readonly lost: (lease: L, answer: Extract<A, { readonly _tag: "Lost" }>) => void
+  readonly lost: (lease: L, reply: Extract<A, { readonly _tag: "Lost" }>) => void
   /** Runs before a renewal, if set: returns whether the lease should be renewed. */
   readonly probe?: (lease: L) => Effect.Effect<boolean> | undefined
 }
@@ -74,7 +74,7 @@ const warnEveryMillis = 60_000
 const earlyRetryMillis = 50
 
 /** Runs for as long as the scope is open. */
-export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends Answer>(
+export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends Reply>(
   renewal: Renewal<L, A>,
   fibers: FiberSet.FiberSet
 ): Effect.fn.Return<{ readonly paced: (lease: L) => void }, never, Scope.Scope> {
@@ -117,7 +117,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
   }
 
   /** A crash of `attempt` must not leave its leases without a next renewal. */
-  const attend = (leases: ReadonlyArray<L>, renewing: boolean, attempt: Effect.Effect<void>) =>
+  const watch = (leases: ReadonlyArray<L>, renewing: boolean, attempt: Effect.Effect<void>) =>
     fork(Effect.catchCause(attempt, (cause) => {
       const soon = deadlines.now().monotonic + pauseMillis
       for (const lease of leases) {
@@ -135,7 +135,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
   const settle = Effect.fnUntraced(function*(
     batch: ReadonlyArray<L>,
     exit: Exit.Exit<ReadonlyArray<A>, StoreError>,
-    answers: ReadonlyArray<A | undefined>,
+    replies: ReadonlyArray<A | undefined>,
     sent: Instant
   ) {
     const now = deadlines.now()
@@ -150,20 +150,20 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
       const lease = batch[i]!
       // The lease ended meanwhile, so the reply no longer matters
       if (!lease.isOpen()) continue
-      const answer: Answer = answers[i] ?? (Exit.isSuccess(exit) ? exit.value[i]! : { _tag: "Failed", error: failure! })
-      if (answer._tag === "Failed") {
+      const reply: Reply = replies[i] ?? (Exit.isSuccess(exit) ? exit.value[i]! : { _tag: "Failed", error: failure! })
+      if (reply._tag === "Failed") {
         recorder.update(metrics.failed, 1, lease.mutex)
         failed.push(lease)
         const wasFailing = lease.isFailing
-        lease.failure = answer.error
+        lease.failure = reply.error
         if (wasFailing) continue
         newlyFailing++
         failing ??= lease
-        error = answer.error
+        error = reply.error
         continue
       }
       lease.renewing = false
-      if (answer._tag === "Renewed") {
+      if (reply._tag === "Renewed") {
         renewed.push(lease)
         timesLeft.push(Math.max(0, lease.left(now)))
         lease.failure = undefined
@@ -172,7 +172,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
         deadlines.place(lease)
       } else {
         recorder.update(metrics.lost, 1, lease.mutex)
-        renewal.lost(lease, answer as Extract<A, { readonly _tag: "Lost" }>)
+        renewal.lost(lease, reply as Extract<A, { readonly _tag: "Lost" }>)
       }
     }
     for (const lease of renewed) paced(lease)
@@ -194,14 +194,14 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
   const renew = (batch: ReadonlyArray<L>) =>
     Effect.suspend(() => {
       const sent = deadlines.now()
-      const answers: Array<A | undefined> = []
+      const replies: Array<A | undefined> = []
       const request = tracing.span(renewal.span, () => ({
         root: true,
         attributes: { "simba.leases": batch.length, ...(batch.length === 1 ? renewal.attributes(batch[0]!) : {}) }
-      }), Effect.suspend(() => renewal.send(batch, (index, answer) => void (answers[index] = answer))))
+      }), Effect.suspend(() => renewal.send(batch, (index, reply) => void (replies[index] = reply))))
       return Effect.flatMap(
         Effect.exit(replyTimeout(request, renewal.operation, renewal.timeout)),
-        (exit) => settle(batch, exit, answers, sent)
+        (exit) => settle(batch, exit, replies, sent)
       )
     })
 
@@ -236,9 +236,9 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
       take(next)
       deadlines.place(next)
     }
-    for (const batch of [healthy, failing]) if (batch.length > 0) attend(batch, true, renew(batch))
+    for (const batch of [healthy, failing]) if (batch.length > 0) watch(batch, true, renew(batch))
     // A probe is a user's effect, and may end any lease
-    for (const [lease, probe] of probes) if (lease.isOpen()) attend([lease], false, ask(lease, probe))
+    for (const [lease, probe] of probes) if (lease.isOpen()) watch([lease], false, ask(lease, probe))
   }
 
   /** Sends at least one request per turn: if turns are long, the remaining leases may end before the next one. */

@@ -2,7 +2,7 @@
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { BackendError } from "../../SimbaError.ts"
-import { noAnswer } from "./storeFailure.ts"
+import { noReply } from "./storeFailure.ts"
 
 /**
  * Node runs due timers before it reads sockets, so when a late timer fires, the reply may not be read yet. A yield
@@ -16,6 +16,6 @@ export const replyTimeout = <A, E, R>(
   operation: string,
   limit: Duration.Duration
 ): Effect.Effect<A, E | BackendError, R> => {
-  const late = Effect.suspend(() => Effect.fail(noAnswer(operation, limit)))
+  const late = Effect.suspend(() => Effect.fail(noReply(operation, limit)))
   return Effect.raceAllFirst([request, Effect.andThen(Effect.delay(socketsRead, limit), late)])
 }

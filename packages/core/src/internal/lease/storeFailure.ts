@@ -19,7 +19,7 @@ export const toFailure = (operation: string, cause: Cause.Cause<unknown>): Store
     : new BackendError({ operation, isRetryable: true, cause: error })
 }
 
-export const noAnswer = (operation: string, within: Duration.Duration): BackendError =>
+export const noReply = (operation: string, within: Duration.Duration): BackendError =>
   new BackendError({
     operation,
     isRetryable: true,
@@ -61,11 +61,11 @@ export const persist = <A, R>(
   longestPause: Duration.Duration = Duration.seconds(5)
 ): Effect.Effect<A, StoreError, R> =>
   Effect.suspend(() => {
-    let isTold = false
+    let isLogged = false
     return request.pipe(
       Effect.tapError((error) => {
-        if (isTold || !isOutlasted(error)) return Effect.void
-        isTold = true
+        if (isLogged || !isOutlasted(error)) return Effect.void
+        isLogged = true
         return log.warning(`${what} failed; trying again: ${error.message}`)
       }),
       Effect.retry({

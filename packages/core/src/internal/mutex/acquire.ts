@@ -10,7 +10,7 @@ import * as MutexMetrics from "../../MutexMetrics.ts"
 import { AcquireTimeout, type BackendError, type StoreError } from "../../SimbaError.ts"
 import * as log from "../log.ts"
 import * as tracing from "../tracing.ts"
-import { type Attempt, type AttemptContext, closed, isRefused, retryOutages, send, withAnswer } from "./attempt.ts"
+import { type Attempt, type AttemptContext, closed, isRefused, retryOutages, send, withReply } from "./attempt.ts"
 import type { HeldLease } from "./heldLease.ts"
 import type { LocalQueue, LocalQueues } from "./localQueue.ts"
 import type { LocalWaiter } from "./localWaiter.ts"
@@ -84,8 +84,8 @@ const obtain = (
       const asked = context.now().monotonic
       own.ask(asked)
       isAsking = true
-      const until = asked + attempt.terms.leaseMillis
-      const request = withAnswer(context, attempt.terms, until, send(context, attempt, own.key, { mode: "try" }))
+      const until = asked + attempt.settings.leaseMillis
+      const request = withReply(context, attempt.settings, until, send(context, attempt, own.key, { mode: "try" }))
       const asking = mode === "try" ? request : retryOutages(
         Effect.suspend(() => queues.isClosed() ? Effect.fail(closed()) : request),
         (outage) => {
@@ -102,7 +102,7 @@ const obtain = (
         own.refused(result)
         if (mode === "wait") return join(own)
         isAsking = false
-        own.gaveUp()
+        own.abandoned()
         return Effect.undefined
       })
     })
@@ -112,7 +112,7 @@ const obtain = (
       if (granted !== undefined) return leases.giveUp(granted)
       if (!isAsking) return Effect.void
       isAsking = false
-      return Effect.map(leases.undo({ mutex: attempt.mutex, id: attempt.id }), () => queue!.gaveUp())
+      return Effect.map(leases.undo({ mutex: attempt.mutex, id: attempt.id }), () => queue!.abandoned())
     }
 
     const reported = Effect.tap(

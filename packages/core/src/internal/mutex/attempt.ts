@@ -9,16 +9,16 @@ import { BackendError, type StoreError } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
 import type { Recorder } from "../lease/metricsRecorder.ts"
 import type { SlicedTasks } from "../lease/slices.ts"
-import { isTransient, noAnswer, outagePause } from "../lease/storeFailure.ts"
+import { isTransient, noReply, outagePause } from "../lease/storeFailure.ts"
 import { limit, type TimerQueue } from "../lease/timerQueue.ts"
 import { HeldLease, type LineKey } from "./heldLease.ts"
-import type { Terms } from "./leaseOptions.ts"
+import type { LeaseSettings } from "./leaseOptions.ts"
 
 /** What one caller wants, under an id that is used for this alone. */
 export interface Attempt {
   readonly mutex: MutexName
   readonly id: LeaseId
-  readonly terms: Terms
+  readonly settings: LeaseSettings
 }
 
 /** What requests need of their layer. */
@@ -58,37 +58,37 @@ export const closed = () =>
  */
 export const send = (
   context: AttemptContext,
-  { id, mutex, terms }: Attempt,
+  { id, mutex, settings }: Attempt,
   line: LineKey,
   request: Pick<AcquireRequest, "mode" | "ticket">
 ): Effect.Effect<HeldLease | Refused, StoreError> =>
   Effect.suspend(() => {
     const { confirmTimeout: confirm, now, recorder, store, timers } = context
-    const { lease, unfair } = terms
+    const { lease, unfair } = settings
     const sent = now()
     return Effect.flatMap(
       store.acquire({ mutex, id, confirm, lease, mode: request.mode, ticket: request.ticket, unfair }),
       (result): Effect.Effect<HeldLease | Refused, StoreError> => {
-        const answered = now()
-        recorder.update(MutexMetrics.mutex.acquireLatency, answered.monotonic - sent.monotonic, mutex)
+        const hasReplied = now()
+        recorder.update(MutexMetrics.mutex.acquireLatency, hasReplied.monotonic - sent.monotonic, mutex)
         if (result._tag === "Refused") return Effect.succeed({ ...result, sent })
         // Nobody would renew it or watch its deadline
         if (timers.isClosed()) return Effect.fail(closed())
-        const granted = new HeldLease(mutex, id, result.token, terms, sent, line)
-        return granted.serverLeft(answered) > terms.margin
+        const granted = new HeldLease(mutex, id, result.token, settings, sent, line)
+        return granted.serverLeft(hasReplied) > settings.margin
           ? Effect.succeed(granted)
-          : send(context, { id, mutex, terms }, line, request)
+          : send(context, { id, mutex, settings }, line, request)
       }
     )
   })
 
 /** A request without an answer by `until` counts as an outage: the store may never answer. */
-export const withAnswer = <A, R>(
+export const withReply = <A, R>(
   { timers }: AttemptContext,
-  { lease }: Terms,
+  { lease }: LeaseSettings,
   until: number,
   request: Effect.Effect<A, StoreError, R>
-): Effect.Effect<A, StoreError, R> => limit(timers, until, request, () => Effect.fail(noAnswer("acquire", lease)))
+): Effect.Effect<A, StoreError, R> => limit(timers, until, request, () => Effect.fail(noReply("acquire", lease)))
 
 /** Repeats a request after each outage for which `goesOn` says so. `pause` takes milliseconds. */
 export const retryOutages = <A, R>(

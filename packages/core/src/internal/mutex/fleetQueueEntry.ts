@@ -9,12 +9,12 @@ import type { Ownership } from "../../MutexState.ts"
 import { inboxOf, type Released, type WakeUp } from "../../MutexStore.ts"
 import type { BackendError, StoreError } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
-import { type AttemptContext, isRefused, type Refused, retryOutages, send, withAnswer } from "./attempt.ts"
+import { type AttemptContext, isRefused, type Refused, retryOutages, send, withReply } from "./attempt.ts"
 import { leaseOfGrant } from "./grantMessage.ts"
 import { HeldLease, type LineKey, type Parting } from "./heldLease.ts"
 import type { LocalWaiter } from "./localWaiter.ts"
-import { lookDelay } from "./lookDelay.ts"
 import * as placePlan from "./placePlan.ts"
+import { pollDelay } from "./pollDelay.ts"
 
 /** The queue that the entry stands for. */
 export interface QueueContext {
@@ -113,7 +113,7 @@ export class FleetQueueEntry {
   requeue(waiter: LocalWaiter, sent: Instant): Parting {
     this.happens({ _tag: "Requeue" })
     return {
-      requeue: { id: this.id, lease: waiter.attempt.terms.lease },
+      requeue: { id: this.id, lease: waiter.attempt.settings.lease },
       settled: (released) => {
         if (!this.isOver) this.settled(waiter, sent, released)
       }
@@ -125,7 +125,7 @@ export class FleetQueueEntry {
     const { queue } = this
     const requeued = released?.requeued
     if (requeued?.token !== undefined && waiter === queue.first()) {
-      const lease = new HeldLease(queue.mutex, this.id, requeued.token, waiter.attempt.terms, sent, queue.key)
+      const lease = new HeldLease(queue.mutex, this.id, requeued.token, waiter.attempt.settings, sent, queue.key)
       if (lease.left(queue.context.now()) > 0) return queue.won(this, lease, true)
     }
     const refused = requeued === undefined ? undefined : refusedBy(released!.ownership, requeued, sent)
@@ -139,9 +139,9 @@ export class FleetQueueEntry {
       const asked = context.now().monotonic
       const waiter = this.queue.first()
       if (waiter === undefined) return Effect.interrupt
-      const { terms } = waiter.attempt
+      const { settings } = waiter.attempt
       this.queue.asked(asked)
-      return withAnswer(context, terms, asked + terms.leaseMillis, request)
+      return withReply(context, settings, asked + settings.leaseMillis, request)
     })
     const goesOn = (error: BackendError) => {
       this.queue.outage(error)
@@ -174,8 +174,11 @@ export class FleetQueueEntry {
     let waiter: LocalWaiter
     const request = this.persist(Effect.suspend(() => {
       waiter = queue.first()!
-      const { mutex, terms } = waiter.attempt
-      return send(queue.context, { mutex, terms, id: this.id }, queue.key, { mode: "wait", ticket: this.place.ticket })
+      const { mutex, settings } = waiter.attempt
+      return send(queue.context, { mutex, settings, id: this.id }, queue.key, {
+        mode: "wait",
+        ticket: this.place.ticket
+      })
     }))
     this.fork(
       Effect.map(Effect.andThen(before, request), (result) => {
@@ -193,7 +196,7 @@ export class FleetQueueEntry {
   /** When it asks again if it hears nothing, in monotonic milliseconds. */
   private latest(refused: Refused): number {
     const { confirmTimeout: confirm, inbox: { bound }, lease, now, random } = this.queue.context
-    const delay = lookDelay(refused, { confirm, lease, random: random() })
+    const delay = pollDelay(refused, { confirm, lease, random: random() })
     return now().monotonic + (bound === undefined ? delay : Math.min(delay, Duration.toMillis(bound)))
   }
 

@@ -24,10 +24,10 @@ export const leaseOfGrant = (
   // Below zero the backend's clock was set back
   const after = (grant.micros - stamp.micros) / 1000
   if (after < 0) return undefined
-  const { mutex, terms } = waiter.attempt
+  const { mutex, settings } = waiter.attempt
   // Only the wall clock shows a suspension, unless it was set back since
   if (now.wall - sent.wall < now.monotonic - sent.monotonic - roundingMillis) return undefined
-  const lease = new HeldLease(mutex, id, grant.token, terms, {
+  const lease = new HeldLease(mutex, id, grant.token, settings, {
     monotonic: Math.min(sent.monotonic + after, now.monotonic),
     wall: Math.min(sent.wall + after, now.wall)
   }, line)

@@ -9,7 +9,7 @@ import { LeaseLost, type LossReason } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
 import { awaitExit, isolate, Listeners } from "../lease/observers.ts"
 import { TrackedLease } from "../lease/trackedLease.ts"
-import type { Terms } from "./leaseOptions.ts"
+import type { LeaseSettings } from "./leaseOptions.ts"
 import { spareTokens } from "./tokenStride.ts"
 
 /** What else a release does, for the fibers that wait for the same mutex. */
@@ -22,7 +22,7 @@ export interface Parting {
 /** Names a line of fibers that wait: that of a mutex, or of an unfair attempt, which waits alone. */
 export type LineKey = MutexName | object
 
-export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
+export class HeldLease extends TrackedLease<LeaseSettings> implements GuardRequest {
   readonly mutex: MutexName
   readonly id: LeaseId
   readonly token: FencingToken
@@ -50,7 +50,7 @@ export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
     mutex: MutexName,
     id: LeaseId,
     token: FencingToken,
-    options: Terms,
+    options: LeaseSettings,
     sent: Instant,
     line: LineKey = mutex
   ) {
@@ -97,7 +97,7 @@ export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
       now.monotonic < this.renewed.monotonic + renewAfter && this.left(now) > margin
   }
 
-  fits({ lease, ttl }: Terms): boolean {
+  fits({ lease, ttl }: LeaseSettings): boolean {
     return Duration.equals(ttl, this.options.ttl) && Duration.equals(lease, this.options.lease)
   }
 

@@ -23,8 +23,8 @@ import * as timerQueue from "../lease/timerQueue.ts"
 import * as log from "../log.ts"
 import * as tracing from "../tracing.ts"
 import type { HeldLease, Parting } from "./heldLease.ts"
+import { LatestNames } from "./latestNames.ts"
 import * as overrunMonitor from "./overrunMonitor.ts"
-import { RecentNames } from "./recentNames.ts"
 import * as releaseSender from "./releaseSender.ts"
 
 /** Hears of the ends of leases, for the fibers that wait for the same mutexes. */
@@ -161,9 +161,9 @@ export const make = Effect.fnUntraced(function*(
   /** A holder that is not alive is asked again, like a backend that does not answer, until the deadline. */
   const probe = (lease: HeldLease) => {
     const { isAlive } = lease.options
-    const isAnswered = lease.probe === "alive" || lease.forcedAt !== undefined
+    const hasReply = lease.probe === "alive" || lease.forcedAt !== undefined
     lease.probe = "unasked"
-    if (isAlive === undefined || isAnswered) return undefined
+    if (isAlive === undefined || hasReply) return undefined
     lease.probe = "asking"
     return Effect.flatMap(Effect.exit(replyTimeout(isAlive, "isAlive", config.commandTimeout)), (exit) => {
       const wasDead = lease.dead
@@ -232,9 +232,9 @@ export const make = Effect.fnUntraced(function*(
     })
 
   /** Ids taken by force before the reply that grants them: a message may overtake it. */
-  const forced = new RecentNames()
+  const forced = new LatestNames()
 
-  const askAgain = (lease: HeldLease) => {
+  const pollAll = (lease: HeldLease) => {
     lease.forcedAt = deadlines.now().monotonic
     lease.nextRenewal = -Infinity
     deadlines.place(lease)
@@ -257,7 +257,7 @@ export const make = Effect.fnUntraced(function*(
         return
       }
       renewer.paced(lease)
-      if (forced.delete(lease.id)) askAgain(lease)
+      if (forced.delete(lease.id)) pollAll(lease)
     },
     confirm: (lease) => {
       const { id, mutex, options, token } = lease
@@ -274,7 +274,7 @@ export const make = Effect.fnUntraced(function*(
     suspect: (id) => {
       const lease = deadlines.all().find((lease) => lease.id === id)
       if (lease === undefined) forced.add(id)
-      else askAgain(lease)
+      else pollAll(lease)
     },
     check,
     release: (lease) =>

@@ -11,7 +11,7 @@ import { checked, mutexProblem } from "../nameRules.ts"
 import { checkOptions, checkPeriods, durationOf, marginMillis, notNegative, positive, refuse } from "../optionChecks.ts"
 
 /** The options of a lease, checked, and what follows from them. */
-export interface Terms extends Periods {
+export interface LeaseSettings extends Periods {
   readonly ttl: Duration.Duration
   /** Time to live plus transition: how long a grant lasts at the server. */
   readonly lease: Duration.Duration
@@ -22,14 +22,14 @@ export interface Terms extends Periods {
   readonly localTurn: number
 }
 
-export const termsOf = (options: {
+export const settingsOf = (options: {
   readonly ttl: Duration.Duration
   readonly transition: Duration.Duration
   readonly localTurn: Duration.Duration
   readonly maxHold?: Duration.Duration | undefined
   readonly isAlive?: Effect.Effect<boolean, unknown> | undefined
   readonly unfair?: boolean | undefined
-}): Terms => {
+}): LeaseSettings => {
   const { isAlive, localTurn, maxHold, transition, ttl, unfair } = options
   const lease = Duration.sum(ttl, transition)
   const leaseMillis = Duration.toMillis(lease)
@@ -92,7 +92,7 @@ export const checkName = (name: string, options: Parameters<typeof checkAlone>[0
   Effect.runSync(Effect.andThen(checkAlone(options), mutexName(name)))
 
 /** `usual` are the terms of the layer. */
-export const check = Effect.fnUntraced(function*(config: MutexConfig, usual: Terms, options: Options = {}) {
+export const check = Effect.fnUntraced(function*(config: MutexConfig, usual: LeaseSettings, options: Options = {}) {
   yield* checkOptions(options)
   const { isAlive, maxHold, transition, ttl, unfair = false } = options
   yield* checkAlone(options)
@@ -108,7 +108,7 @@ export const check = Effect.fnUntraced(function*(config: MutexConfig, usual: Ter
     ttl: ttl ?? config.ttl,
     transition: transition ?? config.transition
   })
-  return termsOf({
+  return settingsOf({
     ...periods,
     // It runs later, with the services of this moment: the types of all operations ask for them
     isAlive: isAlive === undefined

@@ -13,9 +13,9 @@ import { type Attempt, type AttemptContext, closed, type Refused } from "./attem
 import { FleetQueueEntry, type QueueContext } from "./fleetQueueEntry.ts"
 import { HeldLease, type LineKey, type Parting } from "./heldLease.ts"
 import type { HeldLeases } from "./heldLeases.ts"
+import { LatestNames } from "./latestNames.ts"
 import * as linePlan from "./linePlan.ts"
 import { LocalWaiter, LocalWaiterList } from "./localWaiter.ts"
-import { RecentNames } from "./recentNames.ts"
 import { SelfWaitWarning } from "./selfWaitWarning.ts"
 import { Silence } from "./silence.ts"
 
@@ -27,9 +27,9 @@ interface Layer {
   /** By mutex; an unfair attempt has a queue of its own. */
   readonly queues: Map<LineKey, LocalQueue>
   /** Mutexes that were not free when last asked for: the next attempt queues at once. */
-  readonly contended: RecentNames
+  readonly contended: LatestNames
   /** Mutexes of which a warning was logged that their process waits for itself. */
-  readonly selfWaits: RecentNames
+  readonly selfWaits: LatestNames
   isClosed: boolean
 }
 
@@ -82,7 +82,7 @@ export class LocalQueue implements QueueContext {
   }
 
   /** Whether the caller is to ask by itself: it is alone, and the mutex may well be free. */
-  comesFirst({ terms: { unfair } }: Attempt): boolean {
+  comesFirst({ settings: { unfair } }: Attempt): boolean {
     return this.line.phase === "idle" && (unfair || !this.layer.contended.has(this.mutex))
   }
 
@@ -104,14 +104,14 @@ export class LocalQueue implements QueueContext {
     this.lastOwner = ownership._tag === "Held" ? ownership.owner : undefined
   }
 
-  gaveUp(): void {
+  abandoned(): void {
     this.happens("Refused")
   }
 
   /** Joins the line: at its head if the caller has asked by itself and was refused. */
   join(attempt: Attempt, fiber: Fiber.Fiber<unknown, unknown>, hasAsked: boolean): LocalWaiter {
     const now = this.context.now().monotonic
-    const { leaseMillis } = attempt.terms
+    const { leaseMillis } = attempt.settings
     this.shortest = this.waiters.first === undefined ? leaseMillis : Math.min(this.shortest, leaseMillis)
     if (this.silence.since !== undefined) this.silence.giveUpAt(now + leaseMillis)
     const waiter = new LocalWaiter(attempt, now, this.context.tasks, fiber.currentDispatcher)
@@ -153,12 +153,12 @@ export class LocalQueue implements QueueContext {
 
   /** Serves the next in line without the backend, in the same turn. The work of the last holder has ended. */
   private handOn(lease: HeldLease, waiter: LocalWaiter, now: Instant): boolean {
-    const { terms } = waiter.attempt
+    const { settings } = waiter.attempt
     const age = now.monotonic - this.turnBegan
-    if (age >= Math.min(lease.options.localTurn, terms.localTurn) || !lease.isFresh(now) || !lease.fits(terms)) {
+    if (age >= Math.min(lease.options.localTurn, settings.localTurn) || !lease.isFresh(now) || !lease.fits(settings)) {
       return false
     }
-    const heir = new HeldLease(this.mutex, lease.id, lease.token + 1 as FencingToken, terms, now, this.key)
+    const heir = new HeldLease(this.mutex, lease.id, lease.token + 1 as FencingToken, settings, now, this.key)
     heir.inherit(lease)
     this.context.recorder.update(MutexMetrics.mutex.localHandOffs, 1, this.mutex)
     this.serve("HandedOn", waiter, heir, this.turnBegan)
@@ -193,7 +193,7 @@ export class LocalQueue implements QueueContext {
     let next = Infinity
     for (let waiter = this.waiters.first; waiter !== undefined;) {
       const { attempt, next: behind, since } = waiter
-      const end = Math.max(began, since) + attempt.terms.leaseMillis
+      const end = Math.max(began, since) + attempt.settings.leaseMillis
       if (now >= end) this.conclude(waiter, Exit.fail(error))
       else next = Math.min(next, end)
       waiter = behind
@@ -310,8 +310,8 @@ export const make = Effect.fnUntraced(function*(
     leases,
     nextId,
     queues,
-    contended: new RecentNames(),
-    selfWaits: new RecentNames(),
+    contended: new LatestNames(),
+    selfWaits: new LatestNames(),
     isClosed: false
   }
   leases.follow({
@@ -333,7 +333,7 @@ export const make = Effect.fnUntraced(function*(
     held: (mutex) => queues.get(mutex)?.held,
     isClosed: () => layer.isClosed,
     at: (attempt) => {
-      const key = attempt.terms.unfair ? attempt : attempt.mutex
+      const key = attempt.settings.unfair ? attempt : attempt.mutex
       queues.get(key)?.check()
       let queue = queues.get(key)
       if (queue === undefined) queues.set(key, queue = new LocalQueue(layer, attempt.mutex, key))

@@ -1,7 +1,7 @@
 /** The state of one mutex in the in-process store: the rules of the Redis scripts, on plain data. */
 import * as Duration from "effect/Duration"
 import type { FencingToken } from "../../FencingToken.ts"
-import type { ClaimRequest, ClaimResult, EndRequest, JobOrder, JobsRecord, LookRequest } from "../../JobStore.ts"
+import type { ClaimRequest, ClaimResult, EndRequest, JobOrder, JobsRecord, ReadJobsRequest } from "../../JobStore.ts"
 import type { LeaseId } from "../../MutexName.ts"
 import type { MutexState, Ownership } from "../../MutexState.ts"
 import type {
@@ -121,7 +121,7 @@ export class MemoryMutex {
     } else if (this.owner === undefined && (requeue !== undefined || place !== -1)) {
       isTaken = this.handOver(id, periods, requeue)
     } else if (place === 0) {
-      this.tellToLook(this.first(), this.deadline - this.now)
+      this.schedulePoll(this.first(), this.deadline - this.now)
     }
     if (requeue === undefined || queued === undefined) return { ownership: this.ownership(), requeued: undefined }
     const token = !isTaken || this.owner === requeue.id
@@ -153,8 +153,8 @@ export class MemoryMutex {
     return before
   }
 
-  lookAtJobs(request: LookRequest): JobsRecord {
-    return this.jobs.look(request, this.owner, this.millis())
+  readJobs(request: ReadJobsRequest): JobsRecord {
+    return this.jobs.read(request, this.owner, this.millis())
   }
 
   claimRun(request: ClaimRequest): ClaimResult {
@@ -227,7 +227,7 @@ export class MemoryMutex {
     return this.queue[0]
   }
 
-  private tellToLook(waiter: Waiter | undefined, millis: number): void {
+  private schedulePoll(waiter: Waiter | undefined, millis: number): void {
     if (waiter !== undefined) {
       this.listeners.get(waiter.id)!({ _tag: "LookIn", delay: Duration.millis(Math.max(0, millis)) })
     }
@@ -239,7 +239,7 @@ export class MemoryMutex {
     if (first === undefined || first.id === last?.id) return false
     this.listeners.get(first.id)!({ _tag: "YourTurn", from })
     const behind = this.queue.find((waiter) => waiter !== first && this.listeners.has(waiter.id))
-    this.tellToLook(behind, Duration.toMillis(confirm))
+    this.schedulePoll(behind, Duration.toMillis(confirm))
     return true
   }
 
@@ -262,7 +262,7 @@ export class MemoryMutex {
     const isWhole = lease !== undefined && age >= 0 && age <= confirmMillis
     this.deadline = this.now + (isWhole ? Duration.toMillis(lease) : confirmMillis)
     this.listeners.get(next.id)!({ _tag: "YourTurn", from })
-    if (!isWhole) this.tellToLook(this.first(), confirmMillis)
+    if (!isWhole) this.schedulePoll(this.first(), confirmMillis)
     return true
   }
 }

@@ -21,7 +21,7 @@ import type { HeldLease } from "./heldLease.ts"
 import type { LayerParts } from "./layerParts.ts"
 
 /** The answer to one look. The owner's lease ends at `end`, in milliseconds of the observer's monotonic clock. */
-interface Look {
+interface Poll {
   readonly owner: string | undefined
   readonly token: FencingToken | undefined
   readonly end: number
@@ -29,15 +29,15 @@ interface Look {
 
 /** Somebody who wants to know the owner of one mutex. */
 interface Follower {
-  readonly on: (look: Look, events: ReadonlyArray<OwnerEvent>) => Effect.Effect<void>
+  readonly on: (poll: Poll, events: ReadonlyArray<OwnerEvent>) => Effect.Effect<void>
   /** The backend refused. It is asked again. */
   readonly refused: (cause: Cause.Cause<StoreError>) => Effect.Effect<void>
   /** How long the next look may wait where nothing is announced, in monotonic milliseconds. */
-  readonly nextLook: (look: Look, now: number) => number
+  readonly nextPoll: (poll: Poll, now: number) => number
   readonly renewals: boolean
 }
 
-const nobody: Look = { owner: undefined, token: undefined, end: Infinity }
+const nobody: Poll = { owner: undefined, token: undefined, end: Infinity }
 
 /** A renewal moves the end by more than round trips vary. */
 const jitterMillis = 50
@@ -45,8 +45,8 @@ const jitterMillis = 50
 /** The events between two looks. An owner that left before the end of its lease has released. */
 export const between = (
   mutex: string,
-  before: Look,
-  after: Look,
+  before: Poll,
+  after: Poll,
   now: number,
   renewals: boolean
 ): ReadonlyArray<OwnerEvent> => {
@@ -84,7 +84,7 @@ interface Watch {
   readonly mutex: MutexName
   readonly scope: Scope.Closeable
   /** With what each has seen last. */
-  readonly followers: Map<Follower, Look>
+  readonly followers: Map<Follower, Poll>
   state: "resting" | "looking" | "looking, and once more" | "closed"
   cancel: (() => void) | undefined
   /** The subscription does not see its gaps: the longest time between two looks, in milliseconds. */
@@ -104,7 +104,7 @@ export const make = Effect.fnUntraced(function*(
   const watches = new Map<MutexName, Watch>()
 
   /** One after the other. A follower may leave while another one hears. */
-  const tell = ({ followers }: Watch, f: (follower: Follower, last: Look) => Effect.Effect<void>) =>
+  const tell = ({ followers }: Watch, f: (follower: Follower, last: Poll) => Effect.Effect<void>) =>
     Effect.suspend(() =>
       Effect.forEach([...followers.keys()], (follower) => {
         const last = followers.get(follower)
@@ -130,14 +130,14 @@ export const make = Effect.fnUntraced(function*(
       Effect.orDie
     )
 
-  const lookOf = ({ ownership, token }: Pick<MutexState, "ownership" | "token">): Look =>
+  const lookOf = ({ ownership, token }: Pick<MutexState, "ownership" | "token">): Poll =>
     ownership._tag === "Free" ? nobody : {
       owner: ownership.owner,
       token,
       end: ownership.timeLeft === undefined ? Infinity : now().monotonic + Duration.toMillis(ownership.timeLeft)
     }
 
-  const ownLook = (mutex: MutexName): Look | undefined => {
+  const ownPoll = (mutex: MutexName): Poll | undefined => {
     const lease = held(mutex)
     const instant = now()
     return lease?.isOpen() === true
@@ -145,10 +145,10 @@ export const make = Effect.fnUntraced(function*(
       : undefined
   }
 
-  const saw = (watch: Watch, look: Look) =>
+  const saw = (watch: Watch, poll: Poll) =>
     tell(watch, (follower, last) => {
-      watch.followers.set(follower, look)
-      return follower.on(look, between(watch.mutex, last, look, now().monotonic, follower.renewals))
+      watch.followers.set(follower, poll)
+      return follower.on(poll, between(watch.mutex, last, poll, now().monotonic, follower.renewals))
     })
 
   const rest = (watch: Watch) => {
@@ -157,18 +157,18 @@ export const make = Effect.fnUntraced(function*(
     let next = monotonic + watch.bound
     // A key is gone one millisecond after its remaining time has reached zero
     let end = Infinity
-    for (const [follower, look] of watch.followers) {
-      next = Math.min(next, follower.nextLook(look, monotonic))
-      end = Math.min(end, look.end + 1)
+    for (const [follower, poll] of watch.followers) {
+      next = Math.min(next, follower.nextPoll(poll, monotonic))
+      end = Math.min(end, poll.end + 1)
     }
     const shared = Math.floor(next / togetherMillis) * togetherMillis
     const last = end - beforeEndMillis
     const at = Math.min(shared > monotonic ? shared : next, monotonic < last ? last : Math.max(end, monotonic + 1))
-    watch.cancel = at === Infinity ? undefined : timers.pollAt(at, () => look(watch, ownLook(watch.mutex)))
+    watch.cancel = at === Infinity ? undefined : timers.pollAt(at, () => poll(watch, ownPoll(watch.mutex)))
   }
 
   /** `known` saves the request. */
-  const look = (watch: Watch, known?: Look): void => {
+  const poll = (watch: Watch, known?: Poll): void => {
     if (timers.isClosed() || watch.state === "closed") return
     watch.cancel?.()
     if (watch.state !== "resting") return void (watch.state = "looking, and once more")
@@ -177,8 +177,8 @@ export const make = Effect.fnUntraced(function*(
       const { mutex } = watch
       const isKnown = known !== undefined && watch.state === "looking"
       if (watch.state !== "closed") watch.state = "looking"
-      const looking = isKnown ? Effect.succeed(known) : Effect.map(persist(watch, store.inspect(mutex, 0)), lookOf)
-      return Effect.flatMap(Effect.flatMap(looking, (seen) => saw(watch, seen)), () => {
+      const polling = isKnown ? Effect.succeed(known) : Effect.map(persist(watch, store.inspect(mutex, 0)), lookOf)
+      return Effect.flatMap(Effect.flatMap(polling, (seen) => saw(watch, seen)), () => {
         if (watch.state === "looking, and once more") return asked
         // In the step of the test: a change that is announced after it begins the next look
         if (watch.state === "looking") rest(watch)
@@ -193,11 +193,11 @@ export const make = Effect.fnUntraced(function*(
     Effect.gen(function*() {
       const changes = yield* persist(watch, store.changes(watch.mutex))
       if (changes.bound !== undefined) watch.bound = Duration.toMillis(changes.bound)
-      look(watch)
+      poll(watch)
       return yield* Effect.forever(Effect.flatMap(changes.next, (change) => {
-        if (change._tag === "Gap") return Effect.andThen(gap(watch), Effect.sync(() => look(watch)))
-        const own = ownLook(watch.mutex)
-        return Effect.sync(() => look(watch, own?.owner === change.owner ? own : undefined))
+        if (change._tag === "Gap") return Effect.andThen(gap(watch), Effect.sync(() => poll(watch)))
+        const own = ownPoll(watch.mutex)
+        return Effect.sync(() => poll(watch, own?.owner === change.owner ? own : undefined))
       }))
     })
 
@@ -226,8 +226,8 @@ export const make = Effect.fnUntraced(function*(
       )
       if (known === undefined) {
         yield* Effect.forkIn(Scope.provide(hear(watch), watch.scope), watch.scope, { startImmediately: true })
-      } else look(watch, ownLook(mutex))
-      return () => look(watch)
+      } else poll(watch, ownPoll(mutex))
+      return () => poll(watch)
     }))
 })
 
@@ -268,7 +268,7 @@ export const events = (
     yield* follow(mutex, {
       on: (_, events) => Effect.sync(() => serve(reader, events)),
       refused: (cause) => Effect.asVoid(Queue.failCause(reader, cause)),
-      nextLook: (_, now) => now + every,
+      nextPoll: (_, now) => now + every,
       renewals: options.renewals ?? false
     })
     return Stream.fromQueue(reader)

@@ -129,14 +129,14 @@ export const make = Effect.fnUntraced(function*(
     return true
   }
 
-  const answered = Effect.callback<void>((resume) => {
+  const hasReplied = Effect.callback<void>((resume) => {
     if (sent === 0) return resume(Effect.void)
     onAnswered = () => resume(Effect.void)
   })
 
   /** A try in the background may have ended in the same moment as another was sent. */
   const atRest: Effect.Effect<void> = Effect.flatMap(
-    Effect.andThen(Effect.andThen(answered, FiberSet.awaitEmpty(background)), FiberSet.size(background)),
+    Effect.andThen(Effect.andThen(hasReplied, FiberSet.awaitEmpty(background)), FiberSet.size(background)),
     (size) => sent + size === 0 ? Effect.void : atRest
   )
 

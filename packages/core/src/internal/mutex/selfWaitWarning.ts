@@ -5,7 +5,7 @@ import type { MutexName } from "../../MutexName.ts"
 import * as log from "../log.ts"
 import type { AttemptContext } from "./attempt.ts"
 import type { HeldLease } from "./heldLease.ts"
-import type { RecentNames } from "./recentNames.ts"
+import type { LatestNames } from "./latestNames.ts"
 
 /** Longer than most work, and short enough for somebody who tries the library. */
 const patienceMillis = 5000
@@ -34,11 +34,11 @@ interface WaitedFor {
 /** At most one timer for each queue, so that hand-offs within a process cost none. */
 export class SelfWaitWarning {
   private readonly queue: WaitedFor
-  private readonly reports: RecentNames
+  private readonly reports: LatestNames
   private isWatching = false
   private unset: (() => void) | undefined
 
-  constructor(queue: WaitedFor, reports: RecentNames) {
+  constructor(queue: WaitedFor, reports: LatestNames) {
     this.queue = queue
     this.reports = reports
   }

@@ -46,7 +46,7 @@ export const make = Effect.fnUntraced(function*(options: Options<unknown> = {}) 
   const nextId = () => `${++counter}-${key}:${config.processName}` as LeaseId
   const services = yield* Effect.context<never>()
   const random = Context.get(services, Random.Random)
-  const usual = leaseOptions.termsOf(config)
+  const usual = leaseOptions.settingsOf(config)
   const context = {
     store,
     inbox: yield* store.inbox(key, leases.suspect),
@@ -63,7 +63,8 @@ export const make = Effect.fnUntraced(function*(options: Options<unknown> = {}) 
   ): Effect.Effect<Attempt, InvalidName | InvalidConfig> =>
     Effect.flatMap(
       mutexName(name),
-      (mutex) => Effect.map(leaseOptions.check(config, usual, options), (terms) => ({ mutex, id: nextId(), terms }))
+      (mutex) =>
+        Effect.map(leaseOptions.check(config, usual, options), (settings) => ({ mutex, id: nextId(), settings }))
     )
 
   const obtain = (
@@ -74,7 +75,7 @@ export const make = Effect.fnUntraced(function*(options: Options<unknown> = {}) 
     Effect.withFiber<HeldLease, AcquireError>((fiber) => {
       const held = nestedLocks.find(fiber, leases, name)
       if (options === undefined && mutexProblem(name) === undefined) {
-        const plain = { mutex: name as MutexName, id: nextId(), terms: usual }
+        const plain = { mutex: name as MutexName, id: nextId(), settings: usual }
         return held === undefined ? acquire(queues, plain, undefined, restore) : Effect.fail(held)
       }
       return Effect.gen(function*() {

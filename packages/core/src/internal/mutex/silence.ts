@@ -1,7 +1,7 @@
 /** Whether the backend replies to the requests of one queue. */
 import * as Duration from "effect/Duration"
 import type { BackendError } from "../../SimbaError.ts"
-import { noAnswer } from "../lease/storeFailure.ts"
+import { noReply } from "../lease/storeFailure.ts"
 import type { TimerQueue } from "../lease/timerQueue.ts"
 
 /** The queue whose requests have no reply. */
@@ -50,7 +50,7 @@ export class Silence {
     this.stopTimer = timers.at(end, () => {
       this.patienceEnds = Infinity
       if (timers.isClosed() || this.since === undefined) return
-      this.queue.outage(noAnswer("acquire", Duration.millis(end - this.since)))
+      this.queue.outage(noReply("acquire", Duration.millis(end - this.since)))
     })
   }
 
@@ -59,6 +59,6 @@ export class Silence {
     if (this.outage !== undefined || this.since === undefined) return this.outage
     // A request that is just under way, after others had replies, is no outage
     const isSilent = !this.hasReplied || now - this.since >= Duration.toMillis(Duration.min(timeout, confirm))
-    return isSilent ? noAnswer("acquire", timeout) : undefined
+    return isSilent ? noReply("acquire", timeout) : undefined
   }
 }

@@ -21,7 +21,7 @@ export const goLease = Duration.seconds(2)
 const abandoned = Duration.seconds(40)
 
 /** Longer than the calls by which a Go consumer finishes an entry. */
-export const secondLook = Duration.millis(250)
+export const secondCheck = Duration.millis(250)
 
 interface Sighting {
   readonly content: Entry

@@ -13,7 +13,7 @@ import * as StreamMetrics from "../StreamMetrics.ts"
 import { EntryId, type StreamName } from "../StreamName.ts"
 import { compareEntryIds } from "../StreamStore.ts"
 import type { ClientContext, Deliver } from "./context.ts"
-import { goLease, secondLook } from "./goEntries.ts"
+import { goLease, secondCheck } from "./goEntries.ts"
 import { batchSize, type Candidate, type LeaseTaker } from "./leaseTaker.ts"
 import * as members from "./members.ts"
 import type { OrphanSweep } from "./orphanSweep.ts"
@@ -108,7 +108,7 @@ export const make = (
             const step = steps.get(content.entry)
             if (step !== "Claimed") found.push({ ...content, minIdle: goLease })
             // What it read and did not claim it may be about to lock, and would end
-            else if (deliveries > 1) recheck(content.entry, "Unlocked", secondLook)
+            else if (deliveries > 1) recheck(content.entry, "Unlocked", secondCheck)
           }
         }
         const { length } = yield* taking.take(found, source, deliver)

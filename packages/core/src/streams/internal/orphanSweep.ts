@@ -10,7 +10,7 @@ import type { StoreError } from "../../SimbaError.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import type { EntryId } from "../StreamName.ts"
 import type { ClientContext, Deliver } from "./context.ts"
-import { GoEntries, secondLook } from "./goEntries.ts"
+import { GoEntries, secondCheck } from "./goEntries.ts"
 import { batchSize, type Candidate, type LeaseTaker } from "./leaseTaker.ts"
 
 export interface OrphanSweep {
@@ -98,7 +98,7 @@ export const make = (
       } while (after !== undefined)
       if (source === "sweep") goEntries.endSweep()
       if (unlocked.length === 0) return
-      yield* Effect.sleep(secondLook)
+      yield* Effect.sleep(secondCheck)
       yield* takeAll(unlocked.filter(taking.mayTake), source)
     })
 

@@ -27,7 +27,7 @@ const over = (redis: Redis["Service"]): Subscriber["Service"] => ({
         Effect.flatMap(({ message }) => Queue.offer(queue, { _tag: "Message", channel, text: message })),
         Effect.forever
       )
-    const again = Effect.gen(function*() {
+    const renewed = Effect.gen(function*() {
       const messages = yield* redis.subscribe(channel)
       yield* Queue.offer(queue, { _tag: "Gap" })
       return yield* forward(messages)
@@ -35,7 +35,7 @@ const over = (redis: Redis["Service"]): Subscriber["Service"] => ({
     const first = yield* redis.subscribe(channel)
     yield* forward(first).pipe(
       Effect.tapError((error) => log.debug("A subscription failed and is made again", error.cause)),
-      Effect.catch(() => Effect.retry(Effect.scoped(again), retry)),
+      Effect.catch(() => Effect.retry(Effect.scoped(renewed), retry)),
       Effect.forkScoped
     )
     return queue

@@ -9,7 +9,7 @@ const variables = Config.all({
 })
 
 /** The name of the pod, or else its address, unless a name is given. */
-export const processNameOr = (given: string | undefined): Effect.Effect<string | undefined, Config.ConfigError> =>
-  given === undefined
+export const processNameOr = (explicit: string | undefined): Effect.Effect<string | undefined, Config.ConfigError> =>
+  explicit === undefined
     ? Effect.map(variables, ({ ip, name }) => Option.getOrUndefined(Option.orElse(name, () => ip)))
-    : Effect.succeed(given)
+    : Effect.succeed(explicit)

@@ -53,16 +53,16 @@ export const load = (
 export const send = (
   sink: CommandSink["Service"],
   { lua, sha }: Loaded,
-  write: (script: string, isAgain: boolean) => ReadonlyArray<string> | undefined,
+  write: (script: string, isRepeated: boolean) => ReadonlyArray<string> | undefined,
   done: (failure: Failure | undefined, reply: unknown) => void
 ): () => void => {
   let cancel: (() => void) | undefined
-  const attempt = (isAgain: boolean) => {
-    const args = write(isAgain ? lua : sha, isAgain)
+  const attempt = (isRepeated: boolean) => {
+    const args = write(isRepeated ? lua : sha, isRepeated)
     if (args === undefined) return
     try {
-      cancel = sink.send(isAgain ? "EVAL" : "EVALSHA", args, (failure, reply) => {
-        if (isAgain || failure === undefined || !isForgotten(failure.cause)) done(failure, reply)
+      cancel = sink.send(isRepeated ? "EVAL" : "EVALSHA", args, (failure, reply) => {
+        if (isRepeated || failure === undefined || !isForgotten(failure.cause)) done(failure, reply)
         else attempt(true)
       })
     } catch (cause) {

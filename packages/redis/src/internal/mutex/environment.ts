@@ -30,10 +30,10 @@ interface Options {
 }
 
 /** Reads the options that the caller left out. A variable that is not needed may be unreadable. */
-export const complete = <O extends Options>(given: O): Effect.Effect<O, Config.ConfigError> =>
+export const complete = <O extends Options>(explicit: O): Effect.Effect<O, Config.ConfigError> =>
   Effect.gen(function*() {
-    const ttl = given.ttl ?? (yield* period("SIMBA_REDIS_TTL"))
-    const transition = given.transition ?? (yield* period("SIMBA_REDIS_TRANSITION"))
-    const processName = yield* processNameOr(given.processName)
-    return { ...given, ttl, transition, processName }
+    const ttl = explicit.ttl ?? (yield* period("SIMBA_REDIS_TTL"))
+    const transition = explicit.transition ?? (yield* period("SIMBA_REDIS_TRANSITION"))
+    const processName = yield* processNameOr(explicit.processName)
+    return { ...explicit, ttl, transition, processName }
   })

@@ -56,7 +56,7 @@ const toRecord = (fields: Readonly<Record<string, string>>) =>
     })
   )
 
-const toRecords = ([now, entries]: typeof scripts.lookAtJobs.reply.Type): Exit.Exit<JobsRecord, ProtocolError> => {
+const toRecords = ([now, entries]: typeof scripts.readJobs.reply.Type): Exit.Exit<JobsRecord, ProtocolError> => {
   const whole = new Map<string, string>()
   const byJob = new Map<string, Record<string, string>>()
   for (let i = 0; i < entries.length; i += 2) {
@@ -85,14 +85,14 @@ const toRecords = ([now, entries]: typeof scripts.lookAtJobs.reply.Type): Exit.E
 const keysOf = (mutex: MutexName) => ({ owner: keys.owner(mutex), jobs: keys.jobs(mutex) })
 
 export const make = (redis: Redis["Service"]): JobStore => {
-  const look = call(redis, "look at jobs", scripts.lookAtJobs)
+  const read = call(redis, "look at jobs", scripts.readJobs)
   const claim = call(redis, "claim a run", scripts.claimRun)
   const end = call(redis, "end a run", scripts.endRun)
   const steer = call(redis, "steer jobs", scripts.steerJobs)
   return {
-    look: ({ id = "", jobs, mutex }) =>
+    read: ({ id = "", jobs, mutex }) =>
       Effect.flatMap(
-        look({
+        read({
           ...keysOf(mutex),
           id,
           each: jobs.map(({ every, keep, name, schedule }) => ({

@@ -141,9 +141,9 @@ export const make = (
 
   const sendCall = (all: ReadonlyArray<Operation>) => {
     let operations = all
-    const write = (script: string, isAgain: boolean) => {
+    const write = (script: string, isRepeated: boolean) => {
       // An abandoned operation must not run now: its undo may have run already
-      if (isAgain) operations = all.filter((operation) => !operation.isAbandoned)
+      if (isRepeated) operations = all.filter((operation) => !operation.isAbandoned)
       if (operations.length === 0) return undefined
       const call = new Call()
       for (const operation of operations) operation.write(call)

@@ -98,16 +98,16 @@ const make = Effect.gen(function*() {
         }))
       }),
     confirm,
-    guard: (requests, told) =>
+    guard: (requests, onResult) =>
       topology._tag === "Single" ?
         renew(requests) :
         Effect.forEach(requests, (request, index) =>
-          Effect.map(Effect.result(renew([request])), (answer) => {
-            const result: GuardResult = Result.isSuccess(answer)
-              ? answer.success[0]!
-              : { _tag: "Failed", error: answer.failure }
+          Effect.map(Effect.result(renew([request])), (reply) => {
+            const result: GuardResult = Result.isSuccess(reply)
+              ? reply.success[0]!
+              : { _tag: "Failed", error: reply.failure }
             // The other nodes' answers do not wait for a node that hangs
-            told?.(index, result)
+            onResult?.(index, result)
             return result
           }), { concurrency: "unbounded" }),
     release,

@@ -29,7 +29,7 @@ const toWakeUp = (message: ContenderMessage | Exclude<InboxMessage, { readonly _
 const gap: WakeUp = { _tag: "Gap" }
 
 interface Waiter {
-  readonly tell: (wakeUp: WakeUp) => void
+  readonly notify: (wakeUp: WakeUp) => void
   /** Its subscription to a channel of its own. */
   own: Fiber.Fiber<unknown> | undefined
 }
@@ -62,17 +62,17 @@ export const make = Effect.fnUntraced(function*(
       if (message._tag === "Forced") return inbox.forced.forEach((onForced) => onForced(message.id))
       const waiter = inbox.waiters.get(message.id)
       if (waiter === undefined) onStranger(message.id)
-      else waiter.tell(toWakeUp(message))
+      else waiter.notify(toWakeUp(message))
     }
     // There may be thousands: the event loop has its turns in between
-    const tellAll = Effect.suspend(() =>
+    const notifyAll = Effect.suspend(() =>
       Effect.forEach(Arr.chunksOf(inbox.waiters, 32), (waiters) => {
-        for (const [id, waiter] of waiters) if (inbox.waiters.get(id) === waiter) waiter.tell(gap)
+        for (const [id, waiter] of waiters) if (inbox.waiters.get(id) === waiter) waiter.notify(gap)
         return Effect.yieldNow
       }, { discard: true })
     )
     const hear = (text: string | undefined) => {
-      if (text === undefined) return void report(tellAll)
+      if (text === undefined) return void report(notifyAll)
       const message = readInboxMessage(text)
       if (Exit.isSuccess(message)) deliver(message.value)
       else report(Effect.catch(message, (error) => reportMalformed(channel, error)))
@@ -98,18 +98,18 @@ export const make = Effect.fnUntraced(function*(
   })
 
   /** A gap follows the subscription, since messages before it were missed. After a failure the next refusal tries again. */
-  const subscribeOwn = Effect.fnUntraced(function*(mutex: MutexName, id: LeaseId, { tell }: Waiter) {
+  const subscribeOwn = Effect.fnUntraced(function*(mutex: MutexName, id: LeaseId, { notify }: Waiter) {
     const { next } = yield* subscribe(subscriber, keys.contenderChannel(mutex, id), readContenderMessage, {
       gap,
       message: toWakeUp
     })
-    tell(gap)
-    return yield* Effect.forever(Effect.map(next, tell))
+    notify(gap)
+    return yield* Effect.forever(Effect.map(next, notify))
   })
 
   /** Returns what ends it. */
-  const enter = (inbox: Inbox, id: LeaseId, tell: Waiter["tell"]) => {
-    const waiter: Waiter = { tell, own: undefined }
+  const enter = (inbox: Inbox, id: LeaseId, notify: Waiter["notify"]) => {
+    const waiter: Waiter = { notify, own: undefined }
     inbox.waiters.set(id, waiter)
     waiting.set(id, waiter)
     return () => {

@@ -32,7 +32,7 @@ export const enable = ({ send }: Redis["Service"]): Effect.Effect<void> =>
       )
   })
 
-const look = ({ send }: Redis["Service"]) =>
+const readSetting = ({ send }: Redis["Service"]) =>
   Effect.map(checks.setting(send, checks.eventsSetting), checks.keyspaceEvents)
 
 /** The connections that a warning was logged for. */
@@ -40,7 +40,7 @@ const warned = new WeakSet<Redis["Service"]>()
 
 /** Warns where the server is known not to send the events of expired leases, once for all services on a connection. */
 export const check = (redis: Redis["Service"]): Effect.Effect<void> =>
-  Effect.flatMap(look(redis), (finding) => {
+  Effect.flatMap(readSetting(redis), (finding) => {
     if (finding.status !== "warning" || warned.has(redis)) return Effect.void
     warned.add(redis)
     return log.warning(`Redis: ${checks.textOf(finding)}`)
@@ -73,7 +73,7 @@ export const make = (context: ServiceContext): Pick<Service, "expiries" | "signa
     }),
     expiries: Effect.gen(function*() {
       // A Cluster node publishes the events of its own keys only
-      if (isCluster || (yield* look(redis)).status === "warning") return Option.none()
+      if (isCluster || (yield* readSetting(redis)).status === "warning") return Option.none()
       return Option.some(yield* expiriesOf(context, yield* database(redis)))
     })
   }

@@ -39,7 +39,7 @@ it.live(
       for (const [index, mutex] of names.entries()) {
         assert.strictEqual(ownerOf((yield* store.inspect(mutex, 1)).ownership), ids[index])
         const named = [{ name: "{other slot}", schedule: "every 1000", keep: hour }]
-        assert.isTrue((yield* store.jobs.look({ mutex, jobs: named })).jobs.has("{other slot}"))
+        assert.isTrue((yield* store.jobs.read({ mutex, jobs: named })).jobs.has("{other slot}"))
       }
       yield* Effect.forEach(names.slice(0, 30), (mutex) => store.forceRelease(mutex, confirm), { concurrency: 10 })
       assert.deepStrictEqual(yield* listOf(store), names.slice(30).sort())

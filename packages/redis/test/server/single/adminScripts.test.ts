@@ -223,7 +223,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
             assert.strictEqual(yield* server.send("TYPE", keysOf(m)[part]), "list")
           }
           yield* spoil(server, RedisKeys.jobs(m))
-          yield* failsWithWrongType(store.jobs.look({ mutex: m, jobs: [named("job")] }))
+          yield* failsWithWrongType(store.jobs.read({ mutex: m, jobs: [named("job")] }))
           assert.strictEqual(yield* server.send("TYPE", RedisKeys.jobs(m)), "list")
         }),
       { tags: ["S21"] }
@@ -275,15 +275,15 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         Effect.gen(function*() {
           const { m, server, store } = yield* freshMutex("jobs")
           const key = `simba:{${m}}:jobs`
-          yield* store.jobs.look({ mutex: m, jobs: [named("a"), { ...named("b"), keep: Duration.days(3) }] })
+          yield* store.jobs.read({ mutex: m, jobs: [named("a"), { ...named("b"), keep: Duration.days(3) }] })
           const left = Number(yield* server.send("PTTL", key))
           assert.isAtMost(Math.abs(left - 3 * dayMillis), 60_000)
           yield* store.jobs.steer(m, { _tag: "Pause", job: "a" })
           assert.strictEqual(yield* server.send("PTTL", key), -1)
-          yield* store.jobs.look({ mutex: m, jobs: [named("a")] })
+          yield* store.jobs.read({ mutex: m, jobs: [named("a")] })
           assert.strictEqual(yield* server.send("PTTL", key), -1)
           yield* store.jobs.steer(m, { _tag: "Resume", job: "a" })
-          yield* store.jobs.look({ mutex: m, jobs: [named("a")] })
+          yield* store.jobs.read({ mutex: m, jobs: [named("a")] })
           assert.isAtMost(Math.abs(Number(yield* server.send("PTTL", key)) - 3 * dayMillis), 60_000)
           assert.deepStrictEqual(yield* server.send("KEYS", `simba:{${m}}*`), [key])
         }),
@@ -342,7 +342,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         yield* b.wait
         assert.strictEqual((yield* store.inspect(m, 1)).waiting, 1)
         assert.deepStrictEqual(yield* listOf(store), [m])
-        assert.strictEqual((yield* store.jobs.look({ mutex: m, jobs: [named("j")] })).jobs.size, 1)
+        assert.strictEqual((yield* store.jobs.read({ mutex: m, jobs: [named("j")] })).jobs.size, 1)
         assert.strictEqual(ownerOf(yield* store.forceRelease(m, confirm)), a.id)
         assert.strictEqual(yield* Queue.take(forced), a.id)
         yield* b.confirm
@@ -358,7 +358,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
           yield* server.send("SCRIPT", "FLUSH")
           assert.strictEqual((yield* store.inspect(m, i)).ownership._tag, "Held")
           yield* server.send("SCRIPT", "FLUSH")
-          assert.strictEqual((yield* store.jobs.look({ mutex: m, jobs: [named(`job ${i}`)] })).jobs.size, 1)
+          assert.strictEqual((yield* store.jobs.read({ mutex: m, jobs: [named(`job ${i}`)] })).jobs.size, 1)
           yield* server.send("SCRIPT", "FLUSH")
           assert.strictEqual((yield* store.forceRelease(m, Duration.seconds(i + 1)))._tag, "Held")
         }

@@ -38,7 +38,7 @@ it.live("of mutexes, contenders, observers and operators", () =>
       yield* Deferred.await(ran)
       const store = yield* MutexStore
       const noted = Effect.map(
-        store.jobs.look({ mutex: jobs.mutex, jobs: [] }),
+        store.jobs.read({ mutex: jobs.mutex, jobs: [] }),
         ({ jobs }) => jobs.get("job")!.success !== undefined
       )
       yield* until("its success is noted", noted)

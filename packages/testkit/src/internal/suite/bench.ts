@@ -175,7 +175,7 @@ export class Party {
     })
   )
 
-  readonly expectLook = Effect.suspend(() =>
+  readonly expectPoll = Effect.suspend(() =>
     Effect.map(this.wakeUp, (wakeUp) => {
       assert.strictEqual(wakeUp._tag, "LookIn")
       return wakeUp._tag === "LookIn" ? Duration.toMillis(wakeUp.delay) : NaN

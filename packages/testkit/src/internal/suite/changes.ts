@@ -151,7 +151,7 @@ export const observing = ({ bench, it }: Cases): void => {
       yield* release(store, { mutex: freed, id, confirm, lease })
       for (const job of ["job", "{job}", "}:contender"]) {
         const named = [{ name: job, schedule: "every 1000", keep: lease }]
-        yield* store.jobs.look({ mutex: MutexName.make(`${mutex} with jobs`), jobs: named })
+        yield* store.jobs.read({ mutex: MutexName.make(`${mutex} with jobs`), jobs: named })
       }
       assert.deepStrictEqual(
         yield* listed(one),

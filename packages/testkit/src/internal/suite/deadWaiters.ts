@@ -105,7 +105,7 @@ export const counting = ({ bench, it }: Cases): void => {
       yield* d.queue
       assert.deepStrictEqual(yield* a.leave(true), { _tag: "Free" })
       assert.strictEqual(yield* c.expectTurn, a.id)
-      assert.strictEqual(yield* d.expectLook, Duration.toMillis(confirm))
+      assert.strictEqual(yield* d.expectPoll, Duration.toMillis(confirm))
       yield* c.confirm
       assert.strictEqual(ownerOf(yield* c.release), d.id)
     }))

@@ -41,7 +41,7 @@ export const forcing = ({ bench, it }: Cases): void => {
       assert.strictEqual(ownerOf(ownership), b.id)
       assert.isAtMost(timeLeftOf(ownership), Duration.toMillis(confirm))
       assert.strictEqual(yield* b.expectTurn, a.id)
-      assert.strictEqual(yield* c.expectLook, Duration.toMillis(confirm))
+      assert.strictEqual(yield* c.expectPoll, Duration.toMillis(confirm))
       assert.isAbove((yield* b.confirm).token, token)
       assert.strictEqual(ownerOf(yield* b.release), c.id)
     }))

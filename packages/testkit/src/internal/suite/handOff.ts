@@ -36,7 +36,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* d.growStale
       assert.strictEqual(ownerOf(yield* a.release), b.id)
       assert.strictEqual(yield* b.expectTurn, a.id)
-      assert.strictEqual(yield* c.expectLook, Duration.toMillis(confirm))
+      assert.strictEqual(yield* c.expectPoll, Duration.toMillis(confirm))
       yield* b.confirm
       yield* b.unsubscribe
       assert.strictEqual(ownerOf(yield* b.release), c.id)
@@ -74,7 +74,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       }
       assert.strictEqual(ownerOf(yield* a.release), b.id)
       assert.strictEqual(yield* b.expectTurn, a.id)
-      if (!countsSubscribers) yield* c.expectLook
+      if (!countsSubscribers) yield* c.expectPoll
       yield* b.confirm
       yield* c.unsubscribe
       yield* b.release
@@ -120,10 +120,10 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* d.growStale
       yield* a.release
       yield* b.expectTurn
-      assert.strictEqual(yield* c.expectLook, Duration.toMillis(confirm))
+      assert.strictEqual(yield* c.expectPoll, Duration.toMillis(confirm))
       // Where the dead cannot be seen, the next is one of several that are told
       if (countsSubscribers) yield* d.noWakeUp
-      else assert.strictEqual(yield* d.expectLook, Duration.toMillis(confirm))
+      else assert.strictEqual(yield* d.expectPoll, Duration.toMillis(confirm))
     }))
 
   it.effect("H3: when the first leaves, the new first learns when to look; when another leaves, nobody does", () =>
@@ -136,7 +136,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* b.noWakeUp
       yield* d.noWakeUp
       assert.strictEqual(ownerOf(yield* b.release), a.id)
-      const delay = yield* d.expectLook
+      const delay = yield* d.expectPoll
       assert.isAtMost(delay, Duration.toMillis(lease))
       assert.isAbove(delay, Duration.toMillis(lease) / 2)
       yield* d.noWakeUp
@@ -152,7 +152,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* c.growStale
       yield* a.release
       assert.isAtMost(timeLeftOf(yield* owner), Duration.toMillis(confirm))
-      assert.isAtMost(yield* c.expectLook, Duration.toMillis(confirm))
+      assert.isAtMost(yield* c.expectPoll, Duration.toMillis(confirm))
       yield* pass(confirm)
       yield* c.confirm
       assert.strictEqual(ownerOf(yield* owner), c.id)
@@ -181,7 +181,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* c.queue
       yield* a.release
       assert.strictEqual(ownerOf(yield* b.release), c.id)
-      if (!countsSubscribers) yield* c.expectLook
+      if (!countsSubscribers) yield* c.expectPoll
       assert.strictEqual(yield* c.expectTurn, b.id)
     }))
 
@@ -218,7 +218,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
         yield* c.queue
         assert.strictEqual(ownerOf(yield* a.release), b.id)
         assert.isAtMost(timeLeftOf(yield* owner), Duration.toMillis(confirm))
-        assert.strictEqual(yield* c.expectLook, Duration.toMillis(confirm))
+        assert.strictEqual(yield* c.expectPoll, Duration.toMillis(confirm))
       }))
 
     it.effect("H5: so is a waiter that an acquire grants after an expiry", () =>

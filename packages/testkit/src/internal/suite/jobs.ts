@@ -1,6 +1,6 @@
 /** What the fleet knows of its jobs, and to whom a run is given. */
 import type { FencingToken } from "@effect-simba/core/FencingToken"
-import type { ClaimRequest, JobOrder, JobRecord, LookRequest } from "@effect-simba/core/JobStore"
+import type { ClaimRequest, JobOrder, JobRecord, ReadJobsRequest } from "@effect-simba/core/JobStore"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -12,13 +12,13 @@ type Options = Partial<Pick<ClaimRequest, "mode" | "missed" | "cause" | "minInte
 
 /** The jobs of the mutex under test. */
 const jobsOf = ({ mutex, store: { jobs } }: Bench) => {
-  const look = (named: LookRequest["jobs"] = [], id?: Party["id"]) => jobs.look({ mutex, id, jobs: named })
+  const read = (named: ReadJobsRequest["jobs"] = [], id?: Party["id"]) => jobs.read({ mutex, id, jobs: named })
   return {
-    look,
+    read,
     /** Makes a job known, and returns the backend's time. */
-    know: (name: string) => Effect.map(look([{ name, schedule: "every 1000", keep }]), ({ now }) => now),
+    know: (name: string) => Effect.map(read([{ name, schedule: "every 1000", keep }]), ({ now }) => now),
     record: (name: string) =>
-      Effect.map(look(), ({ jobs }): JobRecord => {
+      Effect.map(read(), ({ jobs }): JobRecord => {
         const record = jobs.get(name)
         assert.isDefined(record, `${name} is not known`)
         return record!
@@ -54,19 +54,19 @@ export const scheduling = ({ bench, it }: Cases): void => {
 
   it.effect("B33: a job begins when it is first named, or with its present period, and stays as it is", () =>
     Effect.gen(function*() {
-      const { look } = yield* setup("jobs known")
+      const { read } = yield* setup("jobs known")
       const period = 3_600_000
       const named = [
         { name: "cron", schedule: "cron UTC 0 * * * *", keep },
         { name: "rate", schedule: `every ${period}`, every: period, keep }
       ]
-      const { jobs, now } = yield* look(named)
+      const { jobs, now } = yield* read(named)
       assert.strictEqual(jobs.get("cron")!.at, now)
       assert.strictEqual(jobs.get("rate")!.at, Math.floor(now / period) * period - 1)
       assert.isUndefined(jobs.get("cron")!.schedule, "only the owner says when")
-      const again = yield* look(named)
+      const again = yield* read(named)
       assert.strictEqual(again.jobs.get("cron")!.at, now)
-      assert.deepStrictEqual([...(yield* look()).jobs.keys()].sort(), ["cron", "rate"])
+      assert.deepStrictEqual([...(yield* read()).jobs.keys()].sort(), ["cron", "rate"])
     }))
 
   it.effect("B33: an instant is given once, to the owner, and not before it has come", () =>
@@ -215,13 +215,13 @@ export const scheduling = ({ bench, it }: Cases): void => {
 
   it.effect("B33: a change of the schedule says what was in force, and until when", () =>
     Effect.gen(function*() {
-      const { a, look, one, record, steer } = yield* setup("jobs changed")
+      const { a, read, one, record, steer } = yield* setup("jobs changed")
       const named = (schedule: string) => [{ name: "job", schedule, keep }]
-      yield* look(named("every 1000"), a.id)
+      yield* read(named("every 1000"), a.id)
       const first = yield* record("job")
       assert.deepStrictEqual([first.schedule, first.former], ["every 1000", undefined])
       yield* one.pass(Duration.millis(10))
-      const { now } = yield* look(named("every 2000"), a.id)
+      const { now } = yield* read(named("every 2000"), a.id)
       const second = yield* record("job")
       assert.deepStrictEqual([second.schedule, second.former, second.changed], ["every 2000", "every 1000", now])
       yield* steer({ _tag: "Reschedule", job: "job", schedule: "every 3000" })
@@ -232,7 +232,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
         "every 2000"
       ])
       // An order stays in force through a new version of the code
-      yield* look(named("every 4000"), a.id)
+      yield* read(named("every 4000"), a.id)
       const { changed, former } = yield* record("job")
       assert.deepStrictEqual([former, changed], [third.former, third.changed])
       yield* steer({ _tag: "Reschedule", job: "job", schedule: undefined })
@@ -242,17 +242,17 @@ export const scheduling = ({ bench, it }: Cases): void => {
 
   it.effect("B33: a job is forgotten when it was not named for as long as it asked, unless it is paused", () =>
     Effect.gen(function*() {
-      const { look, one, steer } = yield* setup("jobs forgotten")
+      const { read, one, steer } = yield* setup("jobs forgotten")
       const short = Duration.millis(100)
-      yield* look([
+      yield* read([
         { name: "old", schedule: "every 1000", keep: short },
         { name: "paused", schedule: "every 1000", keep: short },
         { name: "kept", schedule: "every 1000", keep }
       ])
       yield* steer({ _tag: "Pause", job: "paused" })
       yield* one.pass(Duration.millis(150))
-      yield* look()
-      assert.deepStrictEqual([...(yield* look()).jobs.keys()].sort(), ["kept", "paused"])
+      yield* read()
+      assert.deepStrictEqual([...(yield* read()).jobs.keys()].sort(), ["kept", "paused"])
     }))
 
   it.effect("B33: jobs are independent of each other, whatever their names, and so are mutexes", () =>
@@ -267,17 +267,17 @@ export const scheduling = ({ bench, it }: Cases): void => {
         assert.strictEqual((yield* record(name)).run!.claim, `of ${name}`)
       }
       const other = yield* bench("jobs of another")
-      assert.strictEqual((yield* jobsOf(other).look()).jobs.size, 0)
+      assert.strictEqual((yield* jobsOf(other).read()).jobs.size, 0)
       assert.strictEqual((yield* one.store.inspect(one.mutex, 1)).waiting, 0)
     }))
 
   it.effect("B33: an order to step down names the leader, if there is one", () =>
     Effect.gen(function*() {
-      const { a, know, look, steer } = yield* setup("jobs step down")
+      const { a, know, read, steer } = yield* setup("jobs step down")
       assert.isFalse(yield* steer({ _tag: "StepDown" }), "no jobs")
       yield* know("job")
       assert.isTrue(yield* steer({ _tag: "StepDown" }))
-      assert.strictEqual((yield* look()).leaving, a.id)
+      assert.strictEqual((yield* read()).leaving, a.id)
       yield* a.release
       assert.isFalse(yield* steer({ _tag: "StepDown" }))
     }))

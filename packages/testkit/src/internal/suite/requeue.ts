@@ -56,7 +56,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* e.queue
       assert.isAbove(Number(e.ticket), Number(d.ticket))
       assert.strictEqual(yield* b.expectTurn, a.id)
-      assert.strictEqual(yield* c.expectLook, Duration.toMillis(confirm))
+      assert.strictEqual(yield* c.expectPoll, Duration.toMillis(confirm))
       assert.isAbove((yield* b.confirm).token, token)
       assert.strictEqual(refused(yield* d.ask("wait")).position, 1, "it keeps its place however often it asks")
       for (const [from, to] of [[b, c], [c, d], [d, e]] as const) {
@@ -74,7 +74,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* b.growStale
       yield* c.subscribe
       assert.strictEqual(ownerOf((yield* a.requeue(c)).ownership), b.id)
-      assert.strictEqual(yield* c.expectLook, Duration.toMillis(confirm))
+      assert.strictEqual(yield* c.expectPoll, Duration.toMillis(confirm))
     }))
 
   it.effect("one that lost the mutex queues all the same, behind the owner and all who wait", () =>
@@ -91,7 +91,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.isUndefined(token)
       assert.strictEqual(ownerOf(yield* b.release), c.id)
       assert.strictEqual(ownerOf(yield* c.release), d.id)
-      if (!countsSubscribers) yield* d.expectLook
+      if (!countsSubscribers) yield* d.expectPoll
       assert.strictEqual(yield* d.expectTurn, c.id)
     }))
 
@@ -131,7 +131,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* c.queue
       yield* d.subscribe
       assert.strictEqual(ownerOf((yield* b.requeue(d)).ownership), a.id)
-      yield* c.expectLook
+      yield* c.expectPoll
       assert.strictEqual(ownerOf(yield* a.release), c.id)
       assert.strictEqual(ownerOf(yield* c.release), d.id)
     }))
@@ -166,7 +166,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       const { ownership, token } = yield* a.requeue(c, { unfair: true })
       assert.deepStrictEqual([ownership, token, yield* owner], [{ _tag: "Free" }, undefined, { _tag: "Free" }])
       assert.strictEqual(yield* b.expectTurn, a.id)
-      yield* c.expectLook
+      yield* c.expectPoll
       yield* b.confirm
       assert.strictEqual(ownerOf(yield* b.release), c.id)
     }))

@@ -35,7 +35,7 @@ export const uncounted = ({ bench, it }: Cases): void => {
       yield* c.queue
       yield* b.unsubscribe
       assert.strictEqual(ownerOf(yield* a.release), b.id)
-      const delay = yield* c.expectLook
+      const delay = yield* c.expectPoll
       assert.strictEqual(delay, Duration.toMillis(confirm))
       yield* pass(Duration.millis(delay))
       yield* c.confirm
@@ -49,7 +49,7 @@ export const uncounted = ({ bench, it }: Cases): void => {
       for (const waiter of [b, c, d]) yield* waiter.queue
       for (const dead of [b, c]) yield* dead.unsubscribe
       assert.strictEqual(ownerOf(yield* a.release), b.id)
-      yield* pass(Duration.millis(yield* d.expectLook))
+      yield* pass(Duration.millis(yield* d.expectPoll))
       assert.strictEqual(ownerOf(refused(yield* d.ask("wait")).ownership), c.id)
       yield* pass(confirm)
       yield* d.confirm
@@ -107,7 +107,7 @@ export const uncounted = ({ bench, it }: Cases): void => {
       const before = b.wakeUps!
       yield* b.unsubscribe
       assert.strictEqual(ownerOf(yield* a.release), b.id)
-      for (const behind of [c, d]) assert.strictEqual(yield* behind.expectLook, Duration.toMillis(confirm))
+      for (const behind of [c, d]) assert.strictEqual(yield* behind.expectPoll, Duration.toMillis(confirm))
       for (const behind of [c, d]) yield* behind.noWakeUp
       const left = yield* Effect.exit(within(before.next, 100))
       assert.isTrue(Exit.isFailure(left) || Option.isNone(left.value))
@@ -121,7 +121,7 @@ export const uncounted = ({ bench, it }: Cases): void => {
       refused(yield* b.ask("wait"))
       yield* c.queue
       assert.deepStrictEqual(yield* a.leave(true), { _tag: "Free" })
-      assert.strictEqual(yield* c.expectLook, Duration.toMillis(confirm))
+      assert.strictEqual(yield* c.expectPoll, Duration.toMillis(confirm))
       // Its look hands the mutex to the dead one, whose confirm period is all that it costs besides
       assert.strictEqual(ownerOf(refused(yield* c.ask("wait")).ownership), b.id)
       yield* pass(confirm)
@@ -137,7 +137,7 @@ export const uncounted = ({ bench, it }: Cases): void => {
       yield* c.queue
       yield* store.forceRelease(mutex, confirm)
       assert.strictEqual(ownerOf(yield* owner), b.id)
-      assert.strictEqual(yield* c.expectLook, Duration.toMillis(confirm))
+      assert.strictEqual(yield* c.expectPoll, Duration.toMillis(confirm))
       yield* pass(confirm)
       yield* c.confirm
     }))

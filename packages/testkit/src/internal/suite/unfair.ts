@@ -14,9 +14,9 @@ export const unfairness = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.deepStrictEqual(yield* a.leave(true), { _tag: "Free" })
       assert.deepStrictEqual(yield* owner, { _tag: "Free" })
       assert.strictEqual(yield* b.expectTurn, a.id)
-      assert.strictEqual(yield* c.expectLook, Duration.toMillis(confirm))
+      assert.strictEqual(yield* c.expectPoll, Duration.toMillis(confirm))
       if (countsSubscribers) yield* d.noWakeUp
-      else assert.strictEqual(yield* d.expectLook, Duration.toMillis(confirm))
+      else assert.strictEqual(yield* d.expectPoll, Duration.toMillis(confirm))
       const { waiters } = yield* store.inspect(mutex, 10)
       assert.deepStrictEqual(waiters.map(({ id }) => id), [b.id, c.id, d.id])
     }))
@@ -42,11 +42,11 @@ export const unfairness = ({ bench, countsSubscribers, it }: Cases): void => {
       for (const party of [b, c, d]) yield* party.queue
       yield* d.growStale
       yield* a.leave(true)
-      yield* c.expectLook
-      if (!countsSubscribers) yield* d.expectLook
+      yield* c.expectPoll
+      if (!countsSubscribers) yield* d.expectPoll
       assert.strictEqual(ownerOf(yield* c.release), b.id)
       assert.isAtMost(timeLeftOf(yield* owner), Duration.toMillis(confirm))
-      assert.strictEqual(yield* d.expectLook, Duration.toMillis(confirm))
+      assert.strictEqual(yield* d.expectPoll, Duration.toMillis(confirm))
     }))
 
   it.effect("an unfair newcomer that asks first has the mutex, and the one that was told keeps ticket and place", () =>
@@ -77,7 +77,7 @@ export const unfairness = ({ bench, countsSubscribers, it }: Cases): void => {
       for (let round = 0; round < 5; round++) {
         yield* last.leave(true)
         assert.strictEqual(yield* b.expectTurn, last.id)
-        yield* c.expectLook
+        yield* c.expectPoll
         last = party()
         granted(yield* last.ask("try", undefined, true))
         assert.strictEqual(refused(yield* b.ask("wait")).position, 0)

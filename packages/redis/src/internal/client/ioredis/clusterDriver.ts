@@ -10,7 +10,7 @@ import * as commands from "./commands.ts"
 import { withTimeouts } from "./commandTimeouts.ts"
 import * as connection from "./connection.ts"
 import { check, common, type Driver } from "./driver.ts"
-import { type Common, driverOptions, given, type SingleOptions, timeouts } from "./options.ts"
+import { type Common, defined, driverOptions, type SingleOptions, timeouts } from "./options.ts"
 import * as outages from "./outageLog.ts"
 
 export const ofCluster = Effect.fnUntraced(function*(
@@ -22,7 +22,7 @@ export const ofCluster = Effect.fnUntraced(function*(
   const limit = settings.commandTimeout
   const { shape, ...parts } = common(client, options, yield* withTimeouts(client, limit))
   // The node has the other options already
-  const named = { ...settings, client: given({ connectionName: settings.client.connectionName }) }
+  const named = { ...settings, client: defined({ connectionName: settings.client.connectionName }) }
   const subscriberAt = (node: Client) => connection.duplicate(node, "subscriber", named)
   if (options.serverChecks !== false) {
     for (const node of client.nodes("master")) {

@@ -39,7 +39,7 @@ interface Home {
   /** Why it has not been reachable so far. */
   problem: BackendError | undefined
   /** The last heartbeat that arrived. */
-  beat: string
+  heartbeat: string
   missed: number
 }
 
@@ -52,8 +52,8 @@ interface Entry {
   readonly awaited: Set<Home>
 }
 
-const beatInterval = "3 seconds"
-const beatTimeout = "1 second"
+const heartbeatInterval = "3 seconds"
+const heartbeatTimeout = "1 second"
 
 const retry = Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("1 second")])
 
@@ -67,7 +67,7 @@ export const make = Effect.fnUntraced(function*(
   const changing = Semaphore.makeUnsafe(1)
   const homes = new Map<string, Home>()
   const entries = new Set<Entry>()
-  const beatChannel = `simba:beat:${yield* Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER)}`
+  const heartbeatChannel = `simba:beat:${yield* Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER)}`
 
   const attachOnce = (entry: Entry, home: Home) =>
     Effect.uninterruptibleMask((restore) =>
@@ -113,9 +113,9 @@ export const make = Effect.fnUntraced(function*(
    * The heartbeat is the first subscription of a home: it retries until the home is reachable, and all others wait for
    * it.
    */
-  const listenToBeats = (home: Home) =>
-    home.subscriptions.listen(beatChannel, (text) => {
-      home.beat = text ?? home.beat
+  const listenToHeartbeats = (home: Home) =>
+    home.subscriptions.listen(heartbeatChannel, (text) => {
+      home.heartbeat = text ?? home.heartbeat
     }).pipe(
       Scope.provide(home.scope),
       Effect.tapError((error) =>
@@ -139,9 +139,9 @@ export const make = Effect.fnUntraced(function*(
     const outage = yield* Scope.provide(outages.make("subscriber", () => address), scope)
     const subscriptions = yield* Scope.provide(channels.make(openAt(node), commandTimeout, outage), scope)
     const reached = Latch.makeUnsafe(false)
-    const home: Home = { address, scope, outage, subscriptions, reached, problem: undefined, beat: "", missed: 0 }
+    const home: Home = { address, scope, outage, subscriptions, reached, problem: undefined, heartbeat: "", missed: 0 }
     homes.set(address, home)
-    yield* Effect.forkIn(listenToBeats(home), scope)
+    yield* Effect.forkIn(listenToHeartbeats(home), scope)
     return home
   })
 
@@ -191,7 +191,7 @@ export const make = Effect.fnUntraced(function*(
    * A node that has left the Cluster still replies to pings, but receives no messages: only a heartbeat through the
    * Cluster reveals that.
    */
-  const beat = Effect.gen(function*() {
+  const heartbeat = Effect.gen(function*() {
     if (entries.size === 0) return
     cluster.refreshSlotsCache()
     const listening = [...homes.values()].filter(({ problem, subscriptions }) =>
@@ -199,10 +199,10 @@ export const make = Effect.fnUntraced(function*(
     )
     const publisher = yield* Random.choice(cluster.nodes("master"))
     const text = String(yield* Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER))
-    yield* commands.node(publisher, commandTimeout)("PUBLISH", beatChannel, text)
-    yield* Effect.andThen(Effect.sleep(beatTimeout), socketsRead)
+    yield* commands.node(publisher, commandTimeout)("PUBLISH", heartbeatChannel, text)
+    yield* Effect.andThen(Effect.sleep(heartbeatTimeout), socketsRead)
     for (const home of listening) {
-      home.missed = home.beat === text ? 0 : home.missed + 1
+      home.missed = home.heartbeat === text ? 0 : home.missed + 1
       if (home.missed < 2 || homes.get(home.address) !== home) continue
       yield* log.warning(`The subscriber hears nothing at ${home.address}, which may have left the Cluster`)
       yield* close(home)
@@ -212,8 +212,8 @@ export const make = Effect.fnUntraced(function*(
   yield* Effect.forkScoped(
     onWallClock(
       Effect.forever(Effect.delay(
-        Effect.catch(beat, (error) => log.debug("A beat of the Cluster failed", error)),
-        beatInterval
+        Effect.catch(heartbeat, (error) => log.debug("A beat of the Cluster failed", error)),
+        heartbeatInterval
       ))
     )
   )

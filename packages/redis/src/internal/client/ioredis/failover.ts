@@ -11,7 +11,7 @@ import type { RedisError } from "../effectRedis.ts"
 import * as log from "../log.ts"
 import { refusedCommand, type Settings } from "./connection.ts"
 import { listen } from "./listeners.ts"
-import { given } from "./options.ts"
+import { defined } from "./options.ts"
 
 const channel = "+switch-master"
 
@@ -23,7 +23,7 @@ export const watch = Effect.fnUntraced(function*({ client: options, connectTimeo
   let switches = 0
   let wasReplica = false
   const runLog = Effect.runForkWith(yield* Effect.context<never>())
-  const tell = (cause: unknown) => {
+  const report = (cause: unknown) => {
     refusedCommand(cause)
     runLog(log.debug("Redis connection (Sentinel)", cause))
   }
@@ -49,19 +49,19 @@ export const watch = Effect.fnUntraced(function*({ client: options, connectTimeo
           lazyConnect: true,
           maxRetriesPerRequest: null,
           retryStrategy: reconnectDelay,
-          ...given({
+          ...defined({
             family,
             username: options.sentinelUsername,
             password: options.sentinelPassword,
             tls: options.sentinelTLS
           })
         })
-        sentinel.on("error", tell)
+        sentinel.on("error", report)
         // "<name> <old host> <old port> <new host> <new port>", once from each Sentinel
         sentinel.on("message", (_: string, text: string) => {
           if (text.startsWith(`${options.name} `)) drop()
         })
-        sentinel.subscribe(channel).catch(tell)
+        sentinel.subscribe(channel).catch(report)
         return sentinel
       }),
       (sentinel) => Effect.sync(() => sentinel.disconnect())
@@ -80,7 +80,7 @@ export const watch = Effect.fnUntraced(function*({ client: options, connectTimeo
             if (!wasReplica || !text.includes("role:master")) return
             wasReplica = false
             drop(client)
-          }, tell)
+          }, report)
         },
         connect: () => {
           if (stale.delete(client)) client.disconnect(true)

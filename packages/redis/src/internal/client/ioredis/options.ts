@@ -27,7 +27,7 @@ export interface SingleOptions extends Common {
 }
 
 /** An option that is `undefined` counts as not set: it hides neither the environment nor the URL. */
-export const given = <A extends object>(options: A | undefined): Partial<A> =>
+export const defined = <A extends object>(options: A | undefined): Partial<A> =>
   Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => value !== undefined)) as Partial<A>
 
 const ofConnection: ReadonlyArray<keyof SingleOptions> = ["url", "client", "connectTimeout", "pool", "serverChecks"]
@@ -81,7 +81,7 @@ export const driverOptions = <A extends object>(input: A | undefined): Effect.Ef
       new InvalidConfig({ option: "client", problem: "it is a client, not options: give it to IoRedis.layerClient" })
     )
   }
-  const options = given(input)
+  const options = defined(input)
   return "keyPrefix" in options && options.keyPrefix !== "" ? Effect.fail(prefixed) : Effect.succeed(options)
 }
 
@@ -89,8 +89,8 @@ export const partsOf = (text: SingleOptions["url"]): Effect.Effect<url.Parts, In
   text === undefined ? Effect.succeed({}) : url.read(Redacted.isRedacted(text) ? Redacted.value(text) : text)
 
 /** Does not read the variable of an option that is set in code, because it may be invalid. */
-const unless = <A>(given: unknown, variable: Config.Config<A>): Config.Config<A | undefined> =>
-  given === undefined ? Config.withDefault(variable, undefined) : Config.succeed(undefined)
+const unless = <A>(defined: unknown, variable: Config.Config<A>): Config.Config<A | undefined> =>
+  defined === undefined ? Config.withDefault(variable, undefined) : Config.succeed(undefined)
 
 /** The options of the environment that complete those in code. */
 export const environmentBeside = ({ client, commandTimeout, connectTimeout, url }: SingleOptions) =>
@@ -108,6 +108,6 @@ export const environmentBeside = ({ client, commandTimeout, connectTimeout, url 
           Config.map(Config.Redacted("REDIS_SENTINEL_PASSWORD"), Redacted.value)
         )
       }),
-      given
+      defined
     )
   })

@@ -51,13 +51,13 @@ else
   if at > millis() then
     return reply('Early', 0, at - millis())
   end
-  local isAgain = mode == 'run' and tonumber(get(jobs, 'scheduled', job)) == at
+  local isRepeated = mode == 'run' and tonumber(get(jobs, 'scheduled', job)) == at
     and get(jobs, 'outcome', job) ~= 'success' and before < attempts
   local decided = tonumber(get(jobs, 'at', job) or '-1')
-  if at < decided or (at == decided and not isAgain) then
+  if at < decided or (at == decided and not isRepeated) then
     return reply('Taken')
   end
-  attempt = isAgain and before + 1 or 1
+  attempt = isRepeated and before + 1 or 1
   if mode == 'run' and (redis.call('HEXISTS', jobs, 'paused') == 1 or get(jobs, 'paused', job)) then
     return reply('Paused')
   end

@@ -72,9 +72,9 @@ local function attempt(entryLease, streamLease, checkpoint, fence,
     (streamOwner or not isLapsing(entryLease, entryOwner)) then
     return occupied(entryLease, entryOwner)
   end
-  local again = token and entryOwner == value
+  local repeated = token and entryOwner == value
   local function drop()
-    if again then
+    if repeated then
       dropLeases(entryLease, streamLease)
     end
   end
@@ -83,7 +83,7 @@ local function attempt(entryLease, streamLease, checkpoint, fence,
     drop()
     return { isUnfinished(input, group, entry) and 'Unread' or 'Gone' }
   end
-  if again or pending[2] == consumer then
+  if repeated or pending[2] == consumer then
     minIdle = '0'
   end
   if pending[3] < tonumber(minIdle) then
@@ -97,16 +97,16 @@ local function attempt(entryLease, streamLease, checkpoint, fence,
     return { 'Gone' }
   end
   local busy, yielded = unpack(redis.call('HMGET', failures, entry .. ':busy', entry .. ':yielded'))
-  if not again and isLate(value, yielded) then
+  if not repeated and isLate(value, yielded) then
     return { 'Recent' }
   end
   local count, age = failuresOf(failures, entry, pause)
-  local ranOut = not again and busy and busy ~= value
+  local ranOut = not repeated and busy and busy ~= value
   if ranOut then
     count = count + 1
   end
   local last = redis.call('GET', fence)
-  if not again and count >= tonumber(maxFailures) and age >= tonumber(period) then
+  if not repeated and count >= tonumber(maxFailures) and age >= tonumber(period) then
     local reason = 'too many failures: ' .. string.format('%.0f', count)
     buryEntry(input, group, failures, deadLetters, entry, found[2], reason, last or '')
     keepCheckpoint(checkpoint, deadMillis)

@@ -94,10 +94,10 @@ export const runHistory = Effect.fnUntraced(function*(
 
   /** A repetition is a new announcement, unless the checkpoint passed it: there are no messages. */
   const finish = Effect.fnUntraced(function*(model: Model, stream: StreamName) {
-    const isAgain = model.isRepeated && model.checkpoint === 0
+    const isRepeated = model.isRepeated && model.checkpoint === 0
     forget(model)
     const found = Option.map(yield* service.find(stream), ({ entry }) => entry)
-    assert.strictEqual(Option.isSome(found), isAgain)
+    assert.strictEqual(Option.isSome(found), isRepeated)
     model.entry = Option.getOrUndefined(found)
   })
 

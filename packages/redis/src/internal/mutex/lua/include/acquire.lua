@@ -46,9 +46,9 @@ local function acquire(id, current, mode, lease, confirm, ticket, unfair)
     if awaited then
       heldBack = score or not ticket
     else
-      local told
-      told, current = handOver(id, confirm, lease, id, tonumber(score or '') or ticket)
-      heldBack = told and not current
+      local notified
+      notified, current = handOver(id, confirm, lease, id, tonumber(score or '') or ticket)
+      heldBack = notified and not current
     end
     if not current and not heldBack then
       return grant(id, lease)

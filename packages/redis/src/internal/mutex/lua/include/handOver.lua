@@ -8,7 +8,7 @@
 --- Needs owner, queue, fence, reserved, skipDead.
 --- @include own.lua
 --- @include liveWaiters.lua
---- @include lookBehind.lua
+--- @include scheduleBehind.lua
 --- @include wakeUp.lua
 
 -- Returns the id that was notified, the owner, and the period of its grant
@@ -31,20 +31,20 @@ local function handOver(from, confirm, lease, caller, ticket, unfair)
   local isWhole = lease and not unfair and skipDead and age >= 0 and age <= confirm * 1000
   local period = isWhole and lease or confirm
   if unfair then
-    tell(id, inbox, message)
+    notify(id, inbox, message)
   else
     local done, token = pcall(own, id, period)
     if not done then
       -- A fence of the wrong type: the waiter asks, and hears of it too
-      tell(id, inbox, message)
+      notify(id, inbox, message)
       error(token, 0)
     end
-    tell(id, inbox, message .. '@@' .. token .. '@@' .. string.format('%.0f', micros()) .. '@@' .. period)
+    notify(id, inbox, message .. '@@' .. token .. '@@' .. string.format('%.0f', micros()) .. '@@' .. period)
     redis.call('ZREM', queue, id)
     redis.call('DEL', reserved)
   end
   if not isWhole then
-    lookBehind(id, inbox, confirm)
+    scheduleBehind(id, inbox, confirm)
   end
   return id, not unfair and id or nil, period
 end

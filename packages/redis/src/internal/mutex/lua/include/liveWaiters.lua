@@ -11,7 +11,7 @@ local function live(last)
   if not skipDead or not page[1] then
     return page
   end
-  local channels, living, dead = {}, {}, {}
+  local channels, alive, dead = {}, {}, {}
   for i = 1, #page, 2 do
     channels[#channels + 1] = inboxOf(page[i]) or owner .. ':' .. page[i]
   end
@@ -20,12 +20,12 @@ local function live(last)
     if counts[i + 1] == 0 and (skipDead == '1' or layerOf(page[i])) then
       dead[#dead + 1] = page[i]
     else
-      living[#living + 1] = page[i]
-      living[#living + 1] = page[i + 1]
+      alive[#alive + 1] = page[i]
+      alive[#alive + 1] = page[i + 1]
     end
   end
   if dead[1] then
     redis.call('ZREM', queue, unpack(dead))
   end
-  return living[1] and living or live(last == '0' and '15' or '127')
+  return alive[1] and alive or live(last == '0' and '15' or '127')
 end

@@ -29,11 +29,11 @@ local function release(id, current, confirm, lease, unfair, nextId, nextLease)
   local ticket = nextId ~= '' and enter(nextId)
   local isFree, period = false, nil
   if wasOwner or (not current and (rank or ticket) and redis.call('EXISTS', reserved) == 0) then
-    local told
-    told, current, period = handOver(id, confirm, lease, nextId, nil, wasOwner and unfair)
-    isFree = not told
+    local notified
+    notified, current, period = handOver(id, confirm, lease, nextId, nil, wasOwner and unfair)
+    isFree = not notified
   elseif rank == 0 then
-    lookBehind(nil, nil, math.max(redis.call('PTTL', owner), 0))
+    scheduleBehind(nil, nil, math.max(redis.call('PTTL', owner), 0))
   end
   if not ticket then
     return ownershipOf(current, period)

@@ -9,7 +9,7 @@
 
 local function callSimba(id, message, confirm)
   redis.call('ZREM', queue, id)
-  tell(id, nil, message)
+  notify(id, nil, message)
   redis.call('SET', reserved, id, 'PX', confirm)
   local waiters, channels, listening = redis.call('ZRANGE', queue, '0', skipDead and '127' or '7'), {}, 0
   for i, waiter in ipairs(waiters) do
@@ -19,10 +19,10 @@ local function callSimba(id, message, confirm)
   for i, waiter in ipairs(waiters) do
     local inbox = inboxOf(waiter)
     if inbox and not (counts and counts[2 * i] > 0) then
-      tell(waiter, inbox, 'look@@0')
+      notify(waiter, inbox, 'look@@0')
     elseif inbox and listening < 8 then
       listening = listening + 1
-      tell(waiter, inbox, 'look@@' .. confirm)
+      notify(waiter, inbox, 'look@@' .. confirm)
     end
   end
 end

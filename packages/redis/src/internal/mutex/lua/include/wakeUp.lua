@@ -1,7 +1,7 @@
 --- Sends a waiter a message.
 --- Needs owner.
 
-local function tell(id, inbox, message)
+local function notify(id, inbox, message)
   if inbox then
     redis.call('PUBLISH', inbox, id .. '@@' .. message)
   else

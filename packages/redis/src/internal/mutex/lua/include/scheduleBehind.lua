@@ -7,7 +7,7 @@
 
 -- Behind the waiter `id`, if it is still in the queue. Waiters of one layer fall silent together, so the one that is to
 -- look is of another layer than `inbox` where one is near
-local function lookBehind(id, inbox, millis)
+local function scheduleBehind(id, inbox, millis)
   local page, message, passed = live('15'), 'look@@' .. millis, 0
   local chosen, chosenInbox
   for i = 1, #page, 2 do
@@ -15,13 +15,13 @@ local function lookBehind(id, inbox, millis)
     if other then
       passed = passed + 1
       if not skipDead then
-        tell(page[i], other, message)
+        notify(page[i], other, message)
       elseif not chosen or (chosenInbox == inbox and other ~= inbox) then
         chosen, chosenInbox = page[i], other
       end
     end
   end
   if chosen then
-    tell(chosen, chosenInbox, message)
+    notify(chosen, chosenInbox, message)
   end
 end

@@ -11,10 +11,10 @@ const staggerMillis = 30
 const staggered = 8
 
 /** Owners of another implementation wake one waiter only, so the others look this often. */
-const foreignLookMillis = 2000
+const foreignPollMillis = 2000
 
 /** Milliseconds. */
-export const lookDelay = (
+export const pollDelay = (
   { foreign, ownership, position }: Pick<Refused, "foreign" | "ownership" | "position">,
   options: {
     /** How long a waiter that was handed the mutex has to confirm it. */
@@ -35,5 +35,5 @@ export const lookDelay = (
   const apart = position < staggered
     ? position * staggerMillis
     : staggered * staggerMillis + options.random * Math.max(0, confirm - staggered * staggerMillis)
-  return Math.min(remaining + apart, !foreign ? Infinity : position === 0 ? confirm : foreignLookMillis)
+  return Math.min(remaining + apart, !foreign ? Infinity : position === 0 ? confirm : foreignPollMillis)
 }

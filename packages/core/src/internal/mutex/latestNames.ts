@@ -1,7 +1,7 @@
 /** A set of names that forgets the oldest, because applications may use any number of mutexes. */
 const most = 10_000
 
-export class RecentNames {
+export class LatestNames {
   private readonly names = new Set<string>()
 
   has(name: string): boolean {
