@@ -21,12 +21,14 @@ export const offsets = (client: Simulation.Client) => {
           return String(state.get(`${stream} offset`) ?? "0-0") as EntryId
         })
       ),
+    /** Returns whether it was accepted. */
     write: (stream: string, token: number, message: string) =>
       Effect.suspend(() =>
         client.outside(delay(), ({ note, state }) => {
-          if (token < tokenOf(state, stream)) return
+          if (token < tokenOf(state, stream)) return false
           state.set(`${stream} offset`, message)
           note("kept", { resource: stream, message })
+          return true
         })
       )
   }
@@ -70,7 +72,8 @@ export const handler = (client: Simulation.Client, settings: Settings) => {
           const value = Option.getOrUndefined(decodeOrder(Object.fromEntries(fields)))
           if (value !== undefined) yield* handle({ id, value })
           else note("processed", { resource: stream, id: `${stream}#${token}`, message: id })
-          yield* write(stream, token, id)
+          // A server that lost the last token may give a smaller one: a later owner has a larger one
+          if (!(yield* write(stream, token, id))) return yield* lease.yield
           yield* lease.progress
           after = id
         }

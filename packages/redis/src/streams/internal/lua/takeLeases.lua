@@ -73,14 +73,8 @@ local function attempt(entryLease, streamLease, checkpoint, fence,
     return occupied(entryLease, entryOwner)
   end
   local repeated = token and entryOwner == value
-  local function drop()
-    if repeated then
-      dropLeases(entryLease, streamLease)
-    end
-  end
   local pending = redis.call('XPENDING', input, group, entry, entry, 1)[1]
   if not pending then
-    drop()
     return { isUnfinished(input, group, entry) and 'Unread' or 'Gone' }
   end
   if repeated or pending[2] == consumer then
@@ -91,7 +85,6 @@ local function attempt(entryLease, streamLease, checkpoint, fence,
   end
   local found = redis.call('XRANGE', input, entry, entry)[1]
   if not found then
-    drop()
     deleteEntry(input, group, failures, entry)
     forgetAnnouncement(announced, stream, entry)
     return { 'Gone' }
