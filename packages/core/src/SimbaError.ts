@@ -17,7 +17,7 @@ import { phraseOf } from "./internal/operationPhrases.ts"
  * Nothing is held, and the place in the queue is released. A timeout in an outage is a `BackendError`: the last request
  * failed or got no reply, so it is unknown whether the mutex is busy.
  *
- * **Example** (Answering that somebody else is at it)
+ * **Example** (Reporting that somebody else is working)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
@@ -416,7 +416,7 @@ export class ProtocolError extends Schema.TaggedError<ProtocolError>("@effect-si
 /**
  * A request to the backend got no usable reply.
  *
- * **Example** (Answering "unknown" when the backend does not say)
+ * **Example** (Reporting "unknown" if the backend does not reply)
  *
  * ```ts
  * import { Mutex, type SimbaError } from "@effect-simba/core"

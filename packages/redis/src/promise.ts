@@ -5,7 +5,7 @@
  * error classes: `SimbaError` of `@effect-simba/core` has them, and `error._tag` names them. Programs on Effect use
  * `Mutex` and `RedisMutex`.
  *
- * **Example** (An answer 409 while somebody else is at it)
+ * **Example** (A response 409 while somebody else is working)
  *
  * ```ts
  * import { createSimba } from "@effect-simba/redis/promise"

@@ -19,7 +19,7 @@ const now = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)
 /** Fewer samples than this say nothing, however long they take. */
 const fewest = 10
 
-/** A process of its own as far as Redis can tell: connections that nobody shares. */
+/** To Redis a separate process: its connections are not shared. */
 const member = Effect.map(Layer.build(Layer.fresh(mutexes)), Context.get(Mutex.Mutex))
 
 const summary = (name: string, times: ReadonlyArray<number>) => {

@@ -1,4 +1,4 @@
-/** How the program ends: the code that scripts look at, and the message on standard error. */
+/** How the program ends: the exit code for scripts, and the message on standard error. */
 import * as Cause from "effect/Cause"
 import * as CliError from "effect/cli/CliError"
 import * as Data from "effect/Data"
@@ -24,7 +24,7 @@ export class Stop extends Data.TaggedError("Stop")<{ readonly code: number; read
 export const stop = (code: keyof typeof exitCodes, message = ""): Effect.Effect<never, Stop> =>
   Effect.fail(new Stop({ code: exitCodes[code], message }))
 
-/** By the tags of errors. All others are defects of ours. */
+/** By the tags of errors. All others are bugs of this program. */
 const codes: Readonly<Record<string, number>> = {
   InvalidConfig: exitCodes.usage,
   InvalidName: exitCodes.usage,

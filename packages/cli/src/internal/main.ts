@@ -1,4 +1,4 @@
-/** The commands of `effect-simba`, and how their errors are told. */
+/** The commands of `effect-simba`, and how their errors are reported. */
 import * as Cause from "effect/Cause"
 import * as CliOutput from "effect/cli/CliOutput"
 import * as Command from "effect/cli/Command"
@@ -66,7 +66,7 @@ export const main = Effect.fnUntraced(function*(packageFile: URL) {
     }),
     Effect.provideService(CliOutput.Presenter, presenter(isJson)),
     Effect.provideService(References.MinimumLogLevel, "Error"),
-    // Standard output is for answers, and a loss is told once
+    // Standard output is for results, and a loss is reported once
     Effect.provideService(Logger.LogToStderr, true)
   )
 })

@@ -39,7 +39,7 @@ export const readMutexes = (names: ReadonlyArray<string>, limit: number) =>
             (error) => Effect.succeed(Result.fail({ name, error }))
           )
         ),
-      // A few at a time, so that an operator's question is no load
+      // Limit concurrency to spare the server
       { concurrency: 16 }
     ),
     Arr.separate

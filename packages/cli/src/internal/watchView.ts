@@ -1,4 +1,4 @@
-/** The screen of `watch` as text: pure, from looks at mutexes. */
+/** The screen of `watch` as text: a pure function of polls. */
 import type { MutexState } from "@effect-simba/core/MutexState"
 import { ownerOf, timeLeftOf } from "./mutexCommands.ts"
 import { field, formatDuration, type Paint, plural, printable, type Style } from "./output.ts"
@@ -8,7 +8,7 @@ export interface Poll {
   readonly state: MutexState
 }
 
-/** One mutex over time: a letter for each look, which stands for the owner at that instant. */
+/** One mutex over time: a letter for each poll, which stands for the owner at that instant. */
 interface Track {
   readonly letters: Map<string, string>
   marks: string

@@ -180,7 +180,7 @@ export interface Options {
   readonly deadLetterAfter?: Duration.Input | undefined
   /**
    * Whether it hands data streams over, and gets some, so that all have an even share. Without it, orphans and new data
-   * streams are taken all the same. Default: true.
+   * streams are taken anyway. Default: true.
    */
   readonly rebalance?: boolean | undefined
   /** How long a consumer that was handed a data stream has to confirm it. Default: 1.5 seconds. */
@@ -314,8 +314,8 @@ export const Service = <Self>() =>
  *
  * **Details**
  *
- * As long as it has room it takes new data streams, and those whose owner died, hangs or gave them up. What becomes of a
- * data stream:
+ * While it has free capacity, it takes new data streams, and those whose owner died, hangs or yielded them. What
+ * becomes of a data stream:
  *
  * - Its handler succeeds: it is done, and its announcement is removed.
  * - Its handler fails: see `RunOptions`. `StreamLease.yield` is no failure, and leaves it to others.
@@ -446,7 +446,7 @@ export const announceAll = (
  *
  * **Details**
  *
- * Returns `None` if anybody owns it, this client included. It is given back when the scope closes, unless it was done or
+ * Returns `None` if anybody owns it, this client included. It is yielded when the scope closes, unless it was done or
  * released before. That waits for the backend for at most `releaseTimeout`.
  *
  * Fails with `StreamNotFound` if the data stream is not announced, if no consumer was ever given it, or if the client is
@@ -591,7 +591,7 @@ export const redriveAll = (options?: RedriveOptions): Effect.Effect<number, Stor
   StreamClient.use((client) => client.redriveAll(options))
 
 /**
- * Lists messages of a data stream that could not be decoded, or that a handler gave up, the oldest first.
+ * Lists messages of a data stream that could not be decoded, or that a handler sent there, the oldest first.
  *
  * **Example** (Why they are there)
  *
@@ -849,10 +849,10 @@ export interface HandlerFailure {
  */
 export interface RunOptions<RS = never, RH = never> {
   /**
-   * When a failed handler runs again. The data stream stays owned meanwhile. When the schedule ends, or after `maxFailures`
-   * failures in a row that last for `deadLetterAfter`, the announcement goes to the dead letters with the cause as its reason.
-   * Default: a second after the first failure, doubling up to half a minute, without end. With the other defaults it is given
-   * up after an hour, and some 125 failures.
+   * When a failed handler runs again. The data stream stays owned meanwhile. When the schedule ends, or after
+   * `maxFailures` consecutive failures that last for `deadLetterAfter`, the announcement goes to the dead letters with
+   * the cause as its reason. Default: a second after the first failure, doubling up to half a minute, without end. With
+   * the other defaults it is given up after an hour, and some 125 failures.
    */
   readonly retry?: Schedule.Schedule<unknown, HandlerFailure, never, RS> | undefined
   /** Runs at each failure, with the services of the program. Default: log an error. */

@@ -64,7 +64,7 @@ export class StreamNotFound extends Schema.TaggedError<StreamNotFound>("@effect-
 }
 
 /**
- * The handler gave up its data stream unfinished, by `StreamLease.yield`. It does not count as a failure.
+ * The handler yielded its data stream unfinished, with `StreamLease.yield`. It does not count as a failure.
  *
  * **Example** (No reason to log an error)
  *

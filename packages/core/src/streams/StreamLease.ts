@@ -30,7 +30,7 @@ import type { StreamEnd } from "./StreamStore.ts"
  * grace period to come to a good point and `yield`. *Lost*: another consumer may own the stream already, and the handler
  * is interrupted at once.
  *
- * Every answer is local and by the clock, and counts from just before the last successful renewal was sent.
+ * Every member reads the local clock, and counts from just before the last successful renewal was sent.
  *
  * Printing a lease shows `stream`, `entry`, `token` and `timeLeft`.
  *

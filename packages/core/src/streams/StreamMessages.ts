@@ -165,8 +165,8 @@ export interface ProcessOptions<in A, out R = never> extends ReadOptions<A, R> {
    */
   readonly concurrency?: number | undefined
   /**
-   * Messages of the same key are processed in their order, one at a time, whatever `concurrency` says. Default: the id of
-   * the message, so that no order is kept.
+   * Messages of the same key are processed in order, one at a time, regardless of `concurrency`. Default: the id of the
+   * message, so that no order is kept.
    */
   readonly key?: ((message: Message<A>) => string) | undefined
   /**

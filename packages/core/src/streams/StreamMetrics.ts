@@ -76,7 +76,7 @@ export const stream = {
   /**
    * Counts attempts to renew, once for each lease, by outcome.
    *
-   * - `failed`: no usable answer.
+   * - `failed`: no usable reply.
    * - `lost`: the backend says that the lease is over.
    */
   renewals: counters(

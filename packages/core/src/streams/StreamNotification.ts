@@ -15,7 +15,7 @@ import { EntryId, StreamName } from "./StreamName.ts"
  *
  * - `StreamAdded`: this consumer owns the data stream now, with this token.
  * - `StreamExpired`: the lease of an owner ran out, and `acquireIfAvailable` may take the data stream.
- * - `StreamDisowned`: this consumer lost or gave up the data stream, otherwise than by `done` or `release` of its lease.
+ * - `StreamDisowned`: this consumer lost or yielded the data stream, but not through `done` or `release` of its lease.
  * - `StreamTerminated`: no more notifications follow. The client closes, or the backend refuses for good.
  *
  * **Example** (A line for each)

@@ -81,7 +81,7 @@ export const ConsumerName = nameSchema("a consumer name", names.consumerProblem)
 export type ConsumerName = typeof ConsumerName.Type
 
 /**
- * A consumer of ours as the fleet knows it. `session` is the first part of the epochs of its holdings.
+ * A consumer of this library as the fleet knows it. `session` is the first part of the epochs of its holdings.
  * @category models
  * @since 0.1.0
  */
@@ -160,8 +160,8 @@ export interface Service {
     stream: StreamName
   ) => Effect.Effect<Option.Option<Announcement & { readonly entry: EntryId }>, StoreError>
   /**
-   * Takes many, and returns in order. A failure of one does not affect the others. A request that is repeated with the same
-   * epoch, because its answer was lost, gets `Taken` with the same token and a full lease.
+   * Takes many, and returns in order. A failure of one does not affect the others. A request that is repeated with the
+   * same epoch, because its reply was lost, gets `Taken` with the same token and a full lease.
    */
   readonly take: (requests: ReadonlyArray<TakeRequest>) => Effect.Effect<ReadonlyArray<TakeResult>, StoreError>
   /** Renews many leases of one consumer, and returns in order. */
@@ -368,7 +368,7 @@ export class StreamStore extends Context.Service<StreamStore, {
 }>()("@effect-simba/core/StreamStore") {}
 
 /**
- * A data stream and the information that its producer gave with it.
+ * A data stream and the information that its producer attached.
  *
  * @see {@link Service}
  * @category models
@@ -465,7 +465,7 @@ export interface TakeRequest extends Omit<Ownership, "token"> {
   readonly lease: Duration.Duration
   /** Leaves alone an entry of another consumer that was delivered or renewed more recently. */
   readonly minIdle: Duration.Duration
-  /** Sends an entry with so many failures in a row to the dead letters instead. */
+  /** Sends an entry with this many consecutive failures to the dead letters instead. */
   readonly maxFailures: number
   /** Only if the streak lasts for so long. Default: however long. */
   readonly deadLetterAfter?: Duration.Duration | undefined
@@ -474,7 +474,7 @@ export interface TakeRequest extends Omit<Ownership, "token"> {
 }
 
 /**
- * The answer to a `TakeRequest`.
+ * The reply to a `TakeRequest`.
  *
  * **Details**
  *
@@ -486,7 +486,7 @@ export interface TakeRequest extends Omit<Ownership, "token"> {
  * - `Unread`: no consumer was given the entry yet, so it comes by `read`. Nothing was changed.
  * - `Gone`: the entry is finished or deleted. A deleted entry stops being pending.
  * - `DeadLettered`: the entry had too many failures for too long, and is in the dead letters now.
- * - `Failed`: this request got no answer. Its neighbours are not affected.
+ * - `Failed`: this request got no reply. The other requests of the call are not affected.
  *
  * @see {@link Service}
  * @category models
@@ -519,7 +519,7 @@ export interface RenewRequest extends Ownership {
 }
 
 /**
- * The answer to a renewal.
+ * The reply to a renewal.
  *
  * **Details**
  *
@@ -608,7 +608,7 @@ export const consumerPrefix = names.consumerPrefix
  * The session is random and new for each client. The counter grows, in base 36, so a store knows which request is
  * older. After a hand-over the token and the entry stand in its place.
  *
- * **Example** (Whether a lease is one of ours)
+ * **Example** (Whether a lease is one of this library)
  *
  * ```ts
  * import * as StreamStore from "@effect-simba/core/streams/StreamStore"

@@ -141,6 +141,6 @@ export const acquire = (
   return obtain(queues, attempt, mode, timeout, restore) as Effect.Effect<HeldLease, StoreError | AcquireTimeout>
 }
 
-/** One request that never queues, and none where the answer is known. Call it like `acquire`. */
+/** Sends one request that never queues, or none if the result is known. Call it like `acquire`. */
 export const acquireIfAvailable = (queues: LocalQueues, attempt: Attempt, restore: Restore) =>
   obtain(queues, attempt, "try", undefined, restore) as Effect.Effect<HeldLease | undefined, StoreError>

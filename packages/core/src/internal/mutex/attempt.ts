@@ -53,7 +53,7 @@ export const closed = () =>
   })
 
 /**
- * The lease counts from the instant before the request is sent. An answer so late that little of the lease is left is
+ * The lease counts from the instant before the request is sent. A reply so late that little of the lease is left is
  * asked for again, and the store recognises the owner; a lease that only `maxHold` has ended would be ended again.
  */
 export const send = (
@@ -82,7 +82,7 @@ export const send = (
     )
   })
 
-/** A request without an answer by `until` counts as an outage: the store may never answer. */
+/** A request without a reply by `until` counts as an outage: the store may never reply. */
 export const withReply = <A, R>(
   { timers }: AttemptContext,
   { lease }: LeaseSettings,

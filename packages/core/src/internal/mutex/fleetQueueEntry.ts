@@ -120,7 +120,7 @@ export class FleetQueueEntry {
     }
   }
 
-  /** Without an answer the outcome is not known: the next request finds out. */
+  /** Without a reply the outcome is unknown: the next request finds out. */
   private settled(waiter: LocalWaiter, sent: Instant, released: Released | undefined): void {
     const { queue } = this
     const requeued = released?.requeued
@@ -168,7 +168,7 @@ export class FleetQueueEntry {
       return Effect.sync(unset)
     })
 
-  /** `isCalled`: a message gave it the turn. */
+  /** `isCalled`: a message says that it is its turn. */
   private ask(isCalled: boolean, before: Effect.Effect<void> = Effect.void): void {
     const { queue } = this
     let waiter: LocalWaiter

@@ -1,4 +1,7 @@
-/** When a message that tells of a grant is believed: its lease begins at once. */
+/**
+ * Decides whether a waiter may start on the message of its grant, without a request: whether the grant is recent
+ * enough.
+ */
 import type { LeaseId } from "../../MutexName.ts"
 import type { Grant } from "../../MutexStore.ts"
 import type { Instant } from "../lease/instant.ts"

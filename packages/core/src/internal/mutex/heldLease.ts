@@ -15,7 +15,7 @@ import { spareTokens } from "./tokenStride.ts"
 /** What else a release does, for the fibers that wait for the same mutex. */
 export interface Parting {
   readonly requeue?: ReleaseRequest["requeue"]
-  /** Told once what became of `requeue`: the answer to the first try, or nothing where there is none. */
+  /** Called once with the outcome of `requeue`: the reply to the first attempt, or nothing. */
   readonly settled?: ((released: Released | undefined) => void) | undefined
 }
 
@@ -32,9 +32,9 @@ export class HeldLease extends TrackedLease<LeaseSettings> implements GuardReque
   state: "held" | "ending" | "lost" | "released" = "held"
   loss: LeaseLost | undefined
   readonly onLoss = new Listeners<LeaseLost>()
-  /** The answer of `isAlive` counts for one renewal. */
+  /** The result of `isAlive` applies to one renewal. */
   probe: "unasked" | "asking" | "alive" = "unasked"
-  /** The last answer of `isAlive` was not yes. */
+  /** The last result of `isAlive` was not `true`. */
   dead = false
   /** When it was last reported taken by force: the reply to the next request decides. */
   forcedAt: number | undefined

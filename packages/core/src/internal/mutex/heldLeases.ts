@@ -1,4 +1,4 @@
-/** The leases that one layer holds: renewed until they are released or lost, and given back. */
+/** The leases that one layer holds: renewed until they are lost or released. */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -41,9 +41,9 @@ export interface HeldLeases {
   readonly recorder: metricsRecorder.Recorder
   readonly timers: timerQueue.TimerQueue
   readonly tasks: SlicedTasks
-  /** Looks after the lease from now on. A closed layer cannot: the lease is lost and given back at once. */
+  /** Renews the lease from now on. In a closed layer the lease is lost and released at once. */
   readonly add: (lease: HeldLease) => void
-  /** Sends the confirmation of a grant, before it returns. Its answer extends the lease, or ends it. */
+  /** Sends the confirmation of a grant, before it returns. Its reply extends the lease, or ends it. */
   readonly confirm: (lease: HeldLease) => void
   /** A hint that this lease was taken by force, maybe before its grant is known here: asks at once. */
   readonly suspect: (id: string) => void
@@ -51,7 +51,7 @@ export interface HeldLeases {
   readonly check: (lease: HeldLease, now: Instant) => void
   /** Gives the mutex back, waiting for at most the release timeout. Never fails: the key expires. */
   readonly release: (lease: HeldLease) => Effect.Effect<void>
-  /** Gives back a lease that nobody waits for any more, without waiting. */
+  /** Releases a lease that nobody waits for any more, without waiting. */
   readonly giveUp: (lease: HeldLease) => Effect.Effect<void>
   /** Undoes an attempt of unknown outcome, without waiting. */
   readonly undo: (request: Omit<ReleaseRequest, "confirm" | "lease">) => Effect.Effect<void>
@@ -158,7 +158,7 @@ export const make = Effect.fnUntraced(function*(
   const timers = yield* timerQueue.make
   const watchOverrun = yield* overrunMonitor.make(onOverrun, recorder, timers)
 
-  /** A holder that is not alive is asked again, like a backend that does not answer, until the deadline. */
+  /** A holder that is not alive is probed again, like a backend that does not reply, until the deadline. */
   const probe = (lease: HeldLease) => {
     const { isAlive } = lease.options
     const hasReply = lease.probe === "alive" || lease.forcedAt !== undefined

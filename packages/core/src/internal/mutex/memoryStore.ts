@@ -233,7 +233,7 @@ export class MemoryMutex {
     }
   }
 
-  /** Tells the first live waiter that the mutex is free, and the next one to look after the confirm period. */
+  /** Notifies the first live waiter that the mutex is free, and the next one to poll after the confirm period. */
   private callFirst(from: string, confirm: Duration.Duration, last: ReleaseRequest["requeue"]): boolean {
     const first = this.first()
     if (first === undefined || first.id === last?.id) return false

@@ -1,4 +1,4 @@
-/** Tells of work that was interrupted and is still running when somebody else may have begun. */
+/** Reports interrupted work that still runs after a successor may have started. */
 import * as Effect from "effect/Effect"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import type { LeaseLost } from "../../SimbaError.ts"

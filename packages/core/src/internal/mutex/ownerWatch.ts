@@ -20,7 +20,7 @@ import type { AttemptContext } from "./attempt.ts"
 import type { HeldLease } from "./heldLease.ts"
 import type { LayerParts } from "./layerParts.ts"
 
-/** The answer to one look. The owner's lease ends at `end`, in milliseconds of the observer's monotonic clock. */
+/** The result of one poll. The owner's lease ends at `end`, in milliseconds of the observer's monotonic clock. */
 interface Poll {
   readonly owner: string | undefined
   readonly token: FencingToken | undefined
@@ -32,7 +32,7 @@ interface Follower {
   readonly on: (poll: Poll, events: ReadonlyArray<OwnerEvent>) => Effect.Effect<void>
   /** The backend refused. It is asked again. */
   readonly refused: (cause: Cause.Cause<StoreError>) => Effect.Effect<void>
-  /** How long the next look may wait where nothing is announced, in monotonic milliseconds. */
+  /** How long the next poll may wait while nothing is published, in monotonic milliseconds. */
   readonly nextPoll: (poll: Poll, now: number) => number
   readonly renewals: boolean
 }
@@ -75,8 +75,8 @@ export const between = (
 const togetherMillis = 250
 
 /**
- * The last look before the end of a lease: who saw the owner long before that cannot tell an expiry from
- * a renewal and a release in between.
+ * The last poll before the end of a lease: an earlier poll could not distinguish an expiry from a renewal and a release
+ * in between.
  */
 const beforeEndMillis = 100
 
@@ -91,7 +91,7 @@ interface Watch {
   bound: number
 }
 
-/** Follows until the scope closes. Returns a function that looks at once. */
+/** Follows until the scope closes. Returns a function that polls at once. */
 export type Follow = (mutex: MutexName, follower: Follower) => Effect.Effect<() => void, never, Scope.Scope>
 
 /** `held` is the lease that a fiber of this layer holds: while there is one, the backend is not asked. */
@@ -115,7 +115,7 @@ export const make = Effect.fnUntraced(function*(
   const gap = (watch: Watch) =>
     tell(watch, (follower, last) => follower.on(last, [{ _tag: "Gap", mutex: watch.mutex }]))
 
-  /** Asks until it is answered. */
+  /** Polls until it gets a reply. */
   const persist = <A, R>(watch: Watch, request: Effect.Effect<A, StoreError, R>): Effect.Effect<A, never, R> =>
     request.pipe(
       Effect.catchCause((cause) => {
@@ -180,7 +180,7 @@ export const make = Effect.fnUntraced(function*(
       const polling = isKnown ? Effect.succeed(known) : Effect.map(persist(watch, store.inspect(mutex, 0)), lookOf)
       return Effect.flatMap(Effect.flatMap(polling, (seen) => saw(watch, seen)), () => {
         if (watch.state === "looking, and once more") return asked
-        // In the step of the test: a change that is announced after it begins the next look
+        // In the same step as the test: a change published after it starts the next poll
         if (watch.state === "looking") rest(watch)
         return Effect.void
       })

@@ -108,7 +108,7 @@ const settled = (place: Place, event: Extract<Event, { readonly _tag: "Settled" 
   return event.refused === undefined ? ask(place) : rest(place, event.refused)
 }
 
-/** H5: a grant behind a gap is a hint, until a request has been answered. */
+/** H5: after a gap a grant is a hint, until a request gets a reply. */
 const heard = (place: Place, wakeUp: Hint): Command => {
   if (place.phase === "asleep") return wake(place, wakeUp)
   if (place.heard === undefined || (place.heard._tag === "YourTurn" && wakeUp._tag === "YourTurn")) place.heard = wakeUp

@@ -1,12 +1,12 @@
 /**
- * When a waiter looks again if nothing wakes it. The first looks right after the owner's key expires, the next seven 30
- * milliseconds apart, the rest spread over one confirm period. Each looks at least once per `lease`: an owner may be followed by one with less
- * time, whose grant wakes nobody else.
+ * When a waiter polls if nothing wakes it. The first one polls right after the owner key expires, the next seven 30
+ * milliseconds apart, the rest spread over one confirm period. Each polls at least once per `lease`: an owner may be
+ * followed by one with less time, whose grant wakes nobody else.
  */
 import * as Duration from "effect/Duration"
 import type { Refused } from "./attempt.ts"
 
-/** A step between waiters near the head of the queue, so that they do not all look at once. */
+/** A step between waiters near the head of the queue, so that they do not all poll at once. */
 const staggerMillis = 30
 const staggered = 8
 

@@ -21,7 +21,7 @@ export interface Request extends Omit<ReleaseRequest, "confirm" | "lease" | "req
 type Failure = Cause.Cause<StoreError | Cause.TimeoutError>
 
 interface ReleaseSender {
-  /** Gives back within so many milliseconds. Waits for one try at most; further ones follow in the background. */
+  /** Releases within `within` milliseconds. Waits for the first attempt; retries in the background. */
   readonly now: (request: Request, within: number) => Effect.Effect<void>
   /** Does not wait at all. */
   readonly later: (request: Request) => Effect.Effect<void>
@@ -44,10 +44,10 @@ export const make = Effect.fnUntraced(function*(
   let closed = false
   /** Closing has ended: a release has one try more, since the store may outlive the layer. */
   let isGone = false
-  /** Releases that were sent without a fiber, and are not answered. */
+  /** Releases that were sent without a fiber and got no reply yet. */
   let sent = 0
   let onAnswered: (() => void) | undefined
-  /** The last awaited try had no answer: awaiting the release of each of many leases would add up. */
+  /** The last awaited attempt got no reply: waiting for the release of each of many leases would add up. */
   let isSilent = false
 
   const inBackground = ({ id, mutex }: Request, effect: Effect.Effect<void>) => {

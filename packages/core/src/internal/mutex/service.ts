@@ -85,7 +85,7 @@ export const make = Effect.fnUntraced(function*(options: Options<unknown> = {}) 
       })
     })
 
-  /** All or none: the leases are given back in the background when one of them cannot be had. */
+  /** All or none: the leases are released in the background if one of them cannot be acquired. */
   const obtainAll = (names: ReadonlyArray<string>, options: AcquireOptions<unknown> | undefined, restore: Restore) =>
     Effect.suspend(() => {
       const obtained: Array<HeldLease> = []

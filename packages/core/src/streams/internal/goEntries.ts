@@ -8,7 +8,7 @@
  *   take it, and
  * - it is still pending and without a lease `secondLook` later.
  *
- * An expired lease needs no second look: nobody unlocked it.
+ * An expired lease needs no second check: nobody unlocked it.
  */
 import * as Duration from "effect/Duration"
 import type { EntryId } from "../StreamName.ts"
@@ -37,7 +37,7 @@ export class GoEntries {
 
   readonly known = (entry: EntryId): Entry | undefined => this.sightings.get(entry)?.content
 
-  /** Notes what a sweep found. Returns whether the entry may be taken after the second look. */
+  /** Notes what a sweep found. Returns whether the entry may be taken after the second check. */
   mayTake({ consumer, content, deliveries, idle, goConsumer }: Pending): boolean {
     let sighting = this.sightings.get(content.entry)
     if (sighting?.consumer !== consumer || sighting.deliveries !== deliveries) {

@@ -16,16 +16,22 @@ import type { StreamTable } from "./streamTable.ts"
 type Failures = Exclude<Effect.Success<ReturnType<Service["fail"]>>, string>
 
 export interface LeaseEnds {
-  /** One try each. They fail with `LeaseLost` if the lease is not ours any more. */
+  /** One try each. They fail with `LeaseLost` if this consumer no longer has the lease. */
   readonly done: (owned: OwnedStream) => Effect.Effect<void, LeaseLost | StoreError>
   readonly release: (owned: OwnedStream) => Effect.Effect<void, LeaseLost | StoreError>
   readonly handOver: (owned: OwnedStream, to: Member) => Effect.Effect<void, LeaseLost | StoreError>
   readonly deadLetter: (owned: OwnedStream, reason: string) => Effect.Effect<void, LeaseLost | StoreError>
   /** Counts a failure of the handler, once for each attempt, and returns those in a row. */
   readonly fail: (owned: OwnedStream, attempt: number) => Effect.Effect<Failures, LeaseLost | StoreError>
-  /** After the reply that the lease is not ours: asks for the reason, ends it as lost, and fails with the loss. */
+  /**
+   * After the reply that this consumer no longer has the lease: asks for the reason, ends it as lost, and fails with
+   * the loss.
+   */
   readonly refused: (owned: OwnedStream) => Effect.Effect<never, LeaseLost>
-  /** Retries while the lease is ours; after a stop once more. Logs failures. Returns none if it never succeeded. */
+  /**
+   * Retries while this consumer has the lease; after a stop once more. Logs failures. Returns none if it never
+   * succeeded.
+   */
   readonly retry: <A>(
     owned: OwnedStream,
     what: string,
@@ -58,7 +64,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
 
   const refused = Effect.fnUntraced(function*(owned: OwnedStream) {
     if (owned.isOpen()) {
-      // A renewal of a lease that is not ours changes nothing and replies the reason
+      // A renewal of a lost lease changes nothing and returns the reason
       const exit = yield* Effect.exit(
         replyTimeout(store.renew([owned], config.leaseDuration), "renew", config.commandTimeout)
       )

@@ -23,8 +23,8 @@ export type Malformed = Extract<Entry, { readonly _tag: "Malformed" }>
 
 export interface LeaseTaker {
   /**
-   * Takes the first candidates, as many as there is room for and at most `batchSize`; returns a result for each. What a user
-   * acquires by name needs no room. Fails if there is no answer for as long as a lease lasts.
+   * Takes the first candidates, as many as there is room for and at most `batchSize`; returns a result for each. What a
+   * user acquires by name needs no free capacity. Fails if there is no reply for as long as a lease lasts.
    */
   readonly take: (
     candidates: ReadonlyArray<Candidate>,
@@ -106,7 +106,7 @@ export const make = (client: ClientContext): LeaseTaker => {
       return Effect.annotateLogs(log.debug(`Data stream taken (${owned.source})`), annotations(owned))
     })
 
-  /** A lost answer may have been a grant: a retry with the same epochs gets the same answer. */
+  /** A lost reply may have been a grant: a retry with the same epochs gets the same reply. */
   const send = (requests: ReadonlyArray<TakeRequest>) =>
     Effect.suspend(() => {
       const until = table.now().monotonic + lease

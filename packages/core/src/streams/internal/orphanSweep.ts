@@ -14,7 +14,7 @@ import { GoEntries, secondCheck } from "./goEntries.ts"
 import { batchSize, type Candidate, type LeaseTaker } from "./leaseTaker.ts"
 
 export interface OrphanSweep {
-  /** Takes entries that an earlier process of this name left pending: other consumers look at them only later. */
+  /** Takes entries that an earlier process of this name left pending: other consumers take them only later. */
   readonly own: Effect.Effect<void, StoreError>
   /** Whether a sweep ran out of room. Orphans go before new announcements. */
   readonly isRequested: () => boolean

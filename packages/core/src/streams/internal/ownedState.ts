@@ -6,7 +6,7 @@
 /**
  * - `owned`: its handler works on.
  * - `revoked`: it was asked back; its handler finishes the message in hand, within the grace period.
- * - `stopped`: its handler was interrupted, and it is given back.
+ * - `stopped`: its handler was interrupted, and it is yielded.
  * - `ended`: done, released, handed over or a dead letter, by its owner's own act.
  * - `lost`: its lease was over first.
  */

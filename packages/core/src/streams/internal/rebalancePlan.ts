@@ -1,5 +1,5 @@
 /**
- * Who hands how many data streams to whom: decided by each member for itself, from what the last beat answered.
+ * Who hands how many data streams to whom: decided by each member for itself, from the reply to the last heartbeat.
  *
  * The fair share of a member is the part of all owned streams that its capacity is of all capacity, rounded down (floor)
  * or up (ceiling). A member above its ceiling hands over to one below its ceiling; when nobody has been above for a
@@ -16,7 +16,7 @@
  * - a stream that came by a hand-over stays for a while, unless the membership changes: see `isMovable`;
  * - a large surplus moves a quarter at a time, so that the last streams move one by one.
  *
- * Streams without an owner are nobody's share, and are taken whatever is decided here.
+ * Streams without an owner are nobody's share, and are taken regardless of this plan.
  */
 import type { Member } from "../StreamStore.ts"
 
@@ -57,7 +57,7 @@ export interface State {
 export const initial: State = { membership: "", quietUntil: -Infinity, levelSince: Infinity, sent: [] }
 
 /**
- * - `members`: as the last beat answered; of oneself, the session counts only.
+ * - `members`: from the reply to the last heartbeat; of oneself, the session counts only.
  * - `owned`: what oneself owns at this instant.
  * - `leaving`: the sessions for which some of these were asked back, once for each that is expected to end soon.
  * - `movable`: how many of these may be handed over.
@@ -162,7 +162,7 @@ export interface Arrival {
 export const isMovable = (state: State, arrival: Arrival | undefined, now: number, settings: Settings): boolean =>
   arrival === undefined || arrival.membership !== state.membership || now - arrival.at >= settings.stay
 
-/** The state after a beat. */
+/** The state after a heartbeat. */
 export const seen = (state: State, view: View, now: number, settings: Settings): State => {
   const membership = membershipOf(view.members)
   const changed = membership !== state.membership
@@ -183,6 +183,6 @@ export const handedOver = (state: State, to: string, now: number, settings: Sett
   sent: [...state.sent, { to, until: now + settings.transit }]
 })
 
-/** How many streams to register at the next beat. */
+/** How many streams to register at the next heartbeat. */
 export const registered = (state: State, owned: number, now: number): number =>
   owned + state.sent.filter(({ until }) => until > now).length

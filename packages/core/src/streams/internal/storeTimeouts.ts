@@ -1,4 +1,4 @@
-/** A service whose calls end: a backend that hangs holds up neither a retry nor closing. */
+/** Adds timeouts to store calls, so that a hanging backend blocks neither a retry nor closing. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { replyTimeout } from "../../internal/lease/replyTimeout.ts"

@@ -137,7 +137,7 @@ export class StreamTable {
     return Math.max(0, this.config.capacity - this.entries.size - this.lingering.size - this.reserved)
   }
 
-  /** Keeps room for at most `wanted`; answers for how many. What was claimed by name has no regard to the room. */
+  /** Reserves capacity for at most `wanted`; returns for how many. Explicit claims ignore capacity. */
   reserve(wanted: number, isClaimed: boolean): number {
     const kept = isClaimed ? wanted : Math.min(wanted, this.free())
     this.reserved += kept

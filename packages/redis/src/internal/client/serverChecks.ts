@@ -1,4 +1,4 @@
-/** What a look at a server finds: settings that break leases, each with its cure. */
+/** The findings of a server check: settings that break leases, each with advice. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { Redis } from "./effectRedis.ts"
@@ -68,7 +68,7 @@ const connections = (info: Info): Finding => {
     : finding("connections", "ok", count)
 }
 
-/** `save`: the setting of this name, undefined where nobody has asked, or the server does not tell. */
+/** `save`: the setting of this name, undefined if it was not read, or if the server refuses. */
 const persistence = (info: Info, save: string | undefined): Finding => {
   const appendOnly = info.get("aof_enabled")
   if (appendOnly === undefined) return finding("persistence", "info", "whether writes are saved to disk is not visible")

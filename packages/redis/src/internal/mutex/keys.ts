@@ -15,7 +15,7 @@ export const queue = (mutex: MutexName): string => `simba:{${mutex}}:contender`
 /** String: the last fencing token. */
 export const fence = (mutex: MutexName): string => `simba:{${mutex}}:fence`
 
-/** String: the Simba contender that was told to come, while ours hold back for it. */
+/** String: the Simba contender whose turn it is, while contenders of effect-simba hold back. */
 export const reserved = (mutex: MutexName): string => `simba:{${mutex}}:reserved`
 
 /** The keys of an acquire or a release, in the order of the scripts. */
@@ -25,18 +25,18 @@ export const operands = (mutex: MutexName) => [owner(mutex), queue(mutex), fence
 export const mutexChannel = (mutex: MutexName): string => `simba:{${mutex}}`
 
 /**
- * The channel on which a contender of another implementation is told that it is its turn, and on which it tells one of
- * ours. Ours listen there only while they see such contenders: ours tell ours on `inboxChannel`. The scripts build the
- * same name from the owner key.
+ * The channel on which a Simba contender is notified that it is its turn, and on which it notifies a waiter of
+ * effect-simba, which subscribes there only while Simba contenders take part. The scripts build the same name from the
+ * owner key.
  */
 export const contenderChannel = (mutex: MutexName, id: string): string => `simba:{${mutex}}:${id}`
 
-/** Hash: what the fleet knows of its jobs, with fields `<attribute>:<job>`. */
+/** Hash: the state of the fleet's jobs, with fields `<attribute>:<job>`. */
 export const jobs = (mutex: MutexName): string => `simba:{${mutex}}:jobs`
 
 /**
- * Where a layer of ours is told what concerns its waiters and leases, by the part that its lease ids share. It listens
- * there from its beginning to its end; a waiter is dead when nobody does. The scripts build the same name from the ids.
+ * The channel of a layer, for its waiters and leases, named by the random part of its lease ids. The layer is subscribed
+ * for as long as it lives; a waiter is dead when nobody is. The scripts build the same name from the ids.
  */
 export const inboxChannel = (key: string): string => `simba:inbox:${key}`
 

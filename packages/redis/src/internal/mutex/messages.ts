@@ -18,7 +18,7 @@ export type MutexMessage = typeof MutexMessage.Type
 
 const Millis = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 999_999_999_999_999 }))
 
-/** The grant that a message tells of: its token, the server's time of it in microseconds, and how long it lasts. */
+/** The grant in a message: its token, the server's time of it in microseconds, and how long it lasts. */
 const Grant = Schema.Struct({
   token: Schema.toType(Token),
   micros: Schema.toType(Count),
@@ -80,7 +80,7 @@ const encodeInboxMessage = (message: typeof InboxMessageFields.Encoded): string 
 }
 
 /**
- * The channel of a layer: `<lease id>@@` and a contender message for that waiter, with the grant that it tells of, or
+ * The channel of a layer: `<lease id>@@` and a contender message for that waiter, with its grant if there is one, or
  * `forced@@<lease id>` for a lease that was released by force.
  */
 export const InboxMessage = text(

@@ -20,7 +20,7 @@ import { type Loaded, send } from "../client/script.ts"
 import * as keys from "./keys.ts"
 import { readAcquire, readInspect, readRelease } from "./replies.ts"
 
-/** Which waiters without a subscriber are skipped: all, those of ours, or none. */
+/** Which waiters without a subscriber are skipped: all, those of effect-simba, or none. */
 export type SkipDead = "1" | "ours" | "0"
 
 type Settle<A> = (exit: Exit.Exit<A, StoreError>) => void

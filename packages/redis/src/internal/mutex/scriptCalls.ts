@@ -1,4 +1,4 @@
-/** Reads the operations of one call of `acquireAndRelease.lua`, and what each was answered: for simulations. */
+/** Reads the operations of one call of `acquireAndRelease.lua`, and the reply to each: for simulations. */
 
 export interface Call {
   readonly kind: "acquire" | "confirm" | "release"

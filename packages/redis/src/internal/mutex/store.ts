@@ -106,7 +106,7 @@ const make = Effect.gen(function*() {
             const result: GuardResult = Result.isSuccess(reply)
               ? reply.success[0]!
               : { _tag: "Failed", error: reply.failure }
-            // The other nodes' answers do not wait for a node that hangs
+            // The replies of other nodes do not wait for a node that hangs
             onResult?.(index, result)
             return result
           }), { concurrency: "unbounded" }),

@@ -36,7 +36,7 @@ interface Waiter {
 
 interface Inbox {
   readonly waiters: Map<string, Waiter>
-  /** Of layers, which are told what was taken by force. */
+  /** Of layers, which are notified of forced releases. */
   readonly forced: Set<(id: string) => void>
 }
 

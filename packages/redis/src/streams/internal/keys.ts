@@ -69,7 +69,7 @@ export const members = (service: ServiceName): string => `simba:members:${input(
 /** Sorted set: what was handed over and is not confirmed yet, by the end of the time for it. Expires with the last. */
 export const handOvers = (service: ServiceName): string => `simba:given:${input(service)}`
 
-/** The channel on which members announce what they gave back or handed over. */
+/** The channel on which members publish yields and hand-overs. */
 export const signalChannel = (service: ServiceName): string => `simba:streams:${input(service)}`
 
 /** The channel on which Redis says which keys of a database expired. */

@@ -35,8 +35,8 @@ const spelled = (announcement: typeof Info.Type): { readonly DataStreamName: str
 }
 
 /**
- * The text of an announcement: `{"DataStreamName": ..., "Info": {...}}`. An `Info` that is missing or null is empty; names
- * are read in whatever letters.
+ * The text of an announcement: `{"DataStreamName": ..., "Info": {...}}`. An `Info` that is missing or null is empty;
+ * names are read in upper or lower case.
  */
 export const Announcement = Schema.fromJsonString(Info).pipe(
   Schema.decodeTo(
@@ -59,7 +59,7 @@ const pairsOf = <A>(flat: ReadonlyArray<A>): ReadonlyArray<readonly [A, A]> => {
   return pairs
 }
 
-/** Fields of an entry as Redis answers them: names and values in turns. */
+/** Fields of an entry as Redis returns them: alternating names and values. */
 export const Fields = Schema.Array(Schema.String).pipe(Schema.decodeTo(
   Schema.Array(Schema.Tuple([Schema.String, Schema.String])),
   SchemaTransformation.transform({
@@ -76,7 +76,7 @@ export const Entries = Schema.Array(Schema.Tuple([EntryId, Fields]))
 
 const Pairs = Schema.Array(Schema.Tuple([Schema.String, Entries]))
 
-/** As pairs, whatever it was on the way. What is none of these is left for the schema to refuse. */
+/** Normalizes RESP2 and RESP3 replies to pairs. Other values are left for the schema to refuse. */
 const toPairs = (reply: unknown): typeof Pairs.Encoded | null => {
   if (Array.isArray(reply) && typeof reply[0] === "string" && reply.length % 2 === 0) {
     return pairsOf(reply)
@@ -88,8 +88,8 @@ const toPairs = (reply: unknown): typeof Pairs.Encoded | null => {
 }
 
 /**
- * What XREAD and XREADGROUP answer: `[key, entries]` for each stream that has something, or null if none has. Newer
- * protocols answer a map instead, which clients hand out as they like: flat, or as an object.
+ * The replies of XREAD and XREADGROUP: `[key, entries]` for each stream that has something, or null if none has. Newer
+ * protocols return a map instead, which clients expose flat or as an object.
  */
 export const ReadReply = Schema.Unknown.pipe(Schema.decodeTo(
   Schema.NullOr(Pairs),

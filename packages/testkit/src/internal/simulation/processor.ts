@@ -43,8 +43,8 @@ export const drawPace = ({ stall, task, yieldAfter }: ProcessorFault, prng: Prng
     cost: () => each + (stalls.chance(chance) ? stalls.between(stall.by) : 0),
     shuffles,
     isOrdered: !shuffles && mean >= 2048,
-    // In Effect a fiber runs at least one operation before it yields. Without one, a fiber that is interrupted before it
-    // has started yields, and its first task starts it all the same
+    // In Effect a fiber runs at least one operation before it yields. Without one, a fiber that is interrupted before
+    // it has started yields, and its first task starts it anyway
     budget: () => mean >= 2048 ? 2048 : Math.min(2048, Math.max(2, 1 + Math.floor(-Math.log(1 - yields.next()) * mean)))
   }
 }

@@ -1,4 +1,4 @@
---- Does what an operator asks for. The leader sees it when it looks at its jobs.
+--- Stores the request of an operator. The leader sees it when it reads its jobs.
 ---
 --- KEYS[1] owner
 --- KEYS[2] jobs

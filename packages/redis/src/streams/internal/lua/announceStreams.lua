@@ -23,7 +23,7 @@ for i = 2, #ARGV, 2 do
   local last = lastMessage(KEYS[i / 2 + 2])
   local entry, repeats, known = announcementOf(announced, stream)
   if entry and isUnfinished(input, group, entry) then
-    -- The same messages as before: a producer without an answer announces again
+    -- The same messages as before: a producer without a reply announces again
     if last ~= known or last == '0-0' then
       note(announced, stream, entry, repeats + 1, last, payload)
     end

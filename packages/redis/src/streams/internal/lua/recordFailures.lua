@@ -1,6 +1,6 @@
 --- Counts failures of handlers, once for each attempt.
 ---
---- The last attempt again counts nothing, nor does one before it: an answer was lost, and a request that was sent first
+--- The last attempt again counts nothing, nor does one before it: a reply was lost, and a request that was sent first
 --- may arrive after all that were sent since.
 ---
 --- KEYS[1] input
@@ -22,7 +22,7 @@
 --- ARGV[8n] attempt: number | ''  its number, '' counts always
 --- ARGV[8n+1] pause: ms  without a failure that end a streak of failures
 --- ARGV[8n+2] progress: '1' | ''  whether the handler made progress since the last failure
---- Reply: each 'NotOwner' | { Natural, Natural }. Failures in a row, and ms since the first.
+--- Reply: each 'NotOwner' | { Natural, Natural }. Consecutive failures, and ms since the first.
 
 --- @include include/ownedLeases.lua
 --- @include include/failures.lua

@@ -1,6 +1,6 @@
 --- Renews both leases of each data stream that is still the caller's, and makes its entry young. Never creates a key.
 ---
---- Leases of others are left to run out: until the answer comes, or the deadline, their owner works under them.
+--- Leases of others are left to run out: until the reply arrives, or the deadline, their owner works under them.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures

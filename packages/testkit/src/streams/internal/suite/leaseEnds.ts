@@ -44,7 +44,7 @@ export const ending = ({ bench, it }: Cases): void => {
       assert.strictEqual(yield* service.done(ownership), "AlreadyDone")
     }))
 
-  it.effect("G20: what is given back is unfinished, and anybody's at once", () =>
+  it.effect("G20: a yielded stream is unfinished, and can be claimed immediately", () =>
     Effect.gen(function*() {
       const { next, party, pending, service } = yield* bench("release")
       const [a, b] = [party(), party()]

@@ -5,7 +5,7 @@
 --- - The caller owns it: a full lease again, the same token.
 --- - Otherwise the caller is refused, and in mode 'wait' queued under its ticket.
 ---
---- Replies the token, or { ownership, ticket or '', position among ours, '1' if Simba contenders take part }, in mode
+--- Replies the token, or { ownership, ticket or '', position, '1' if Simba contenders take part }, in mode
 --- 'wait' with { ..., time in microseconds, last token }: a grant message is judged by them.
 --- Needs owner, queue, fence, reserved, skipDead.
 --- @include grant.lua
@@ -14,7 +14,7 @@
 --- @include queue.lua
 --- @include contenderIds.lua
 
--- How many of ours are known to be ahead, and whether Simba contenders take part
+-- How many effect-simba contenders are known to be ahead, and whether Simba contenders take part
 local function positionOf(id, current)
   local foreign = current and not layerOf(current)
   local ahead, found = 0, false
@@ -54,7 +54,7 @@ local function acquire(id, current, mode, lease, confirm, ticket, unfair)
       return grant(id, lease)
     end
   elseif not layerOf(current) and redis.call('GET', reserved) == current then
-    -- The Simba waiter that was told to come has come
+    -- The Simba waiter whose turn it was owns the mutex
     redis.call('DEL', reserved)
   end
   if mode == 'try' then

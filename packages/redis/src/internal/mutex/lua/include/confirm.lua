@@ -1,6 +1,6 @@
 --- Extends a grant to a full lease for the waiter that began by the message of the grant. Never makes a grant.
 ---
---- The token tells this grant from an earlier or a later one to the same id.
+--- The token distinguishes this grant from another one to the same id.
 --- Replies the token, or what a refused try replies.
 --- Needs owner, fence.
 --- @include ownership.lua

@@ -4,7 +4,7 @@
 --- hardly silent. Any other is granted the confirm period, and the waiter behind it is notified when to look.
 --- The message of a grant carries what lets its waiter begin at once: token, time and period of the grant.
 --- Without a lease nobody is fresh.
---- Unfair: the first is only told that the mutex is free, and keeps its place. The next to ask gets the mutex.
+--- Unfair: the first is only notified that the mutex is free, and keeps its place. The next acquire gets it.
 --- Needs owner, queue, fence, reserved, skipDead.
 --- @include own.lua
 --- @include liveWaiters.lua

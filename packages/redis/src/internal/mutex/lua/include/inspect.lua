@@ -1,6 +1,6 @@
 --- Reads who owns a mutex and who waits for it.
 ---
---- Replies { ownership, token of an owner of ours or '', length of the queue, { { id, waited ms }, ... } }.
+--- Replies { ownership, token of an effect-simba owner or '', length of the queue, { { id, waited ms }, ... } }.
 --- Needs owner, queue, fence.
 --- @include clock.lua
 --- @include ownership.lua

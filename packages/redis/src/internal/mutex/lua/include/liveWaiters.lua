@@ -1,5 +1,5 @@
 --- Reads the live waiters at the head of the queue. A waiter is dead when nobody subscribes to its channel.
---- A Simba waiter of a Cluster may subscribe at another node: where only ours are skipped, it counts as alive.
+--- A Simba waiter of a Cluster may subscribe at another node: so it counts as alive there.
 ---
 --- Needs owner, queue, skipDead.
 --- @include contenderIds.lua

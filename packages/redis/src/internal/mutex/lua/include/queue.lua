@@ -32,7 +32,7 @@ local function keepQueue(ownerMillis, lease, confirm)
   end
 end
 
--- The time, and the token of the last grant: a later one has a larger token, whatever the clock does
+-- The time, and the token of the last grant: a later one has a larger token, even if the clock steps
 local function stampNow()
   return string.format('%.0f', micros()), string.match(redis.call('GET', fence) or '', '^%d+') or '0'
 end

@@ -1,9 +1,9 @@
 --- Decides a release.
 ---
 --- - The caller owns it: the first live waiter is granted the mutex, else it is free. Unfair: it is free, and the first
----   waiter is told.
---- - Otherwise the caller leaves the queue. A free mutex is handed over, since those who were told of it may be silent.
----   Else, if the caller was the first, the new first is told when to look.
+---   waiter is notified.
+--- - Otherwise the caller leaves the queue. A free mutex is handed over, since notified waiters may be unresponsive.
+---   Else, if the caller was the first, the new first is notified when to poll.
 --- - A next id queues behind all that wait, and is granted the mutex where nobody is before it. Asked again, it keeps
 ---   its place or its grant.
 ---

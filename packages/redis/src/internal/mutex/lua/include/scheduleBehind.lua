@@ -1,4 +1,4 @@
---- Has a waiter of ours look again later, in case that the one before it is silent.
+--- Schedules a poll of one more waiter, in case the one before it does not respond.
 ---
 --- Where nobody can be seen to be dead, the next eight look: one of several is alive more likely than the first.
 --- Needs owner, queue, skipDead.

@@ -1,8 +1,8 @@
---- Calls a Simba waiter: it takes the free mutex by itself, and ours hold back for the confirm period.
+--- Gives a Simba waiter its turn: it takes the free mutex itself, while others hold back for the confirm period.
 ---
---- A Simba release takes the first waiter out of the queue, and notifies it on its own channel. A waiter of ours that
---- does not listen there yet asks at once, and learns that Simba contenders take part. Of the others the nearest ask
---- after the confirm period, since the Simba contender may not come.
+--- A Simba release removes the first waiter from the queue and notifies it on its own channel. An effect-simba waiter
+--- that is not subscribed there yet polls at once, and finds out that Simba contenders take part. Of the others the
+--- nearest poll after the confirm period, because the Simba contender may not come.
 --- Needs owner, queue, reserved, skipDead.
 --- @include contenderIds.lua
 --- @include wakeUp.lua
