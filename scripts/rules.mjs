@@ -9,6 +9,7 @@
 //   pnpm rules --write                writes the table into docs/how-it-is-tested.md
 import { spawn } from "node:child_process"
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { root } from "./lib/workspace.mjs"
@@ -30,7 +31,8 @@ const { values } = parseArgs({
 })
 
 const endsAt = Date.now() + Number(values.minutes) * 60_000
-const copy = join(values.out, "copy")
+// Not below node_modules, where Node strips no types
+const copy = join(tmpdir(), "effect-simba-rules")
 const resultsPath = join(values.out, "results.json")
 
 const copyPackages = () => {
@@ -127,7 +129,7 @@ const ask = {
 }
 
 mkdirSync(values.out, { recursive: true })
-copyPackages()
+let isCopied = false
 const saved = !values.fresh && existsSync(resultsPath) ? JSON.parse(readFileSync(resultsPath, "utf8")) : {}
 const keyOf = (rule) => hash(JSON.stringify([rule.rule, broken(rule)]))
 for (const rule of rules) {
@@ -135,6 +137,8 @@ for (const rule of rules) {
   const results = saved[keyOf(rule)] ??= {}
   const missing = values.only.split(",").filter((by) => results[by] === undefined)
   if (missing.length === 0) continue
+  if (!isCopied) copyPackages()
+  isCopied = true
   const target = join(copy, rule.file)
   const original = readFileSync(target, "utf8")
   const writeLua = () => rule.file.endsWith(".lua") ? run(["scripts/lua.mjs"]) : undefined
