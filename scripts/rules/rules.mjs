@@ -142,14 +142,14 @@ export const rules = [
   streams(
     "a data stream is not buried before its failures are too many",
     "takeLeases.lua",
-    "if not again and count >= tonumber(maxFailures) and age >= tonumber(period) then",
-    "if not again and count > 0 then",
+    "if not repeated and count >= tonumber(maxFailures) and age >= tonumber(period) then",
+    "if not repeated and count > 0 then",
     ["streamStore", "streamForeignWrites"]
   ),
   streams(
     "a data stream is buried when its failures are too many",
     "takeLeases.lua",
-    "if not again and count >= tonumber(maxFailures) and age >= tonumber(period) then",
+    "if not repeated and count >= tonumber(maxFailures) and age >= tonumber(period) then",
     "if false then",
     ["streamStore", "streamForeignWrites"]
   ),
