@@ -139,6 +139,22 @@ describe("process", () => {
       }
     }))
 
+  it.effect("reports what it passed itself within a second, also after a commit by id alone", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(...Array.from({ length: 30 }, (_, i) => numbered(i + 1)))
+      lease.checkpoint = numbered(5).id
+      const { gaps, onGap } = collected()
+      const { run, seen } = processing(
+        lease,
+        { onGap, batch: 2, until: ({ value }) => value.n === 30 },
+        (n) => n === 7 ? Effect.sync(() => lease.trim(10)) : Effect.void
+      )
+      yield* run
+      assert.deepStrictEqual(seen.slice(0, 3), [6, 7, 21])
+      assert.deepStrictEqual([gaps, lease.offset], [["5-0 30-0 13"], 30])
+    }))
+
   it.effect("reports a gap between slow messages before it goes on, and one before the last message", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()

@@ -158,6 +158,24 @@ describe("the position of a reader", () => {
     assert.isUndefined(readPosition.check(at(5), { ...extent, added: 2 }).missing)
   })
 
+  it("a checkpoint beyond the last message says nothing about a position of another data stream", () => {
+    const extent = { length: 8, last: id(8), first: id(1), added: 8, lastDeleted: id(0), counted: 3 }
+    assert.deepStrictEqual(readPosition.beside(id(5), { id: id(50), offset: 50 }, extent), {
+      after: id(5),
+      offset: undefined,
+      checked: id(5)
+    })
+  })
+
+  it("what is missing ends at the position where nothing was deleted beyond it, even the message there itself", () => {
+    const position = { after: id(5), offset: 3, checked: id(2) }
+    const extent = { length: 7, last: id(9), first: id(1), added: 9, counted: 4 }
+    const untilOf = (lastDeleted: number) =>
+      readPosition.check(position, { ...extent, lastDeleted: id(lastDeleted) }).missing
+    assert.deepStrictEqual(untilOf(5), { after: id(2), until: id(5), count: Option.some(2) })
+    assert.deepStrictEqual(untilOf(6), { after: id(2), until: id(9), count: Option.some(2) })
+  })
+
   it("a stream that was deleted and written again with larger ids counts from zero", () => {
     const position = { after: id(100), offset: 100, checked: id(100) }
     const extent = { length: 2, last: id(105), first: id(104), added: 2, lastDeleted: id(0) }

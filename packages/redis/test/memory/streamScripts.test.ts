@@ -77,6 +77,8 @@ describe("counting", () => {
       })
       const again = yield* counting(page(10, 10, 4, "5-0"), page(9, 10, 4, ""), page(9, 10, 8, ""))
       assert.deepStrictEqual(again, { asked: ["1-0 ", "5-0 10-0", "1-0 "], counted: [10, 8] })
+      const renewed = yield* counting(page(10, 10, 4, "5-0"), page(10, 10, 4, "", "3-0"), page(10, 10, 9, "", "3-0"))
+      assert.deepStrictEqual(renewed, { asked: ["1-0 ", "5-0 10-0", "1-0 "], counted: [10, 9] })
       const trimmed = page(10, 10, 4, "5-0")
       const busy = yield* counting(...[1, 2, 3, 4].flatMap(() => [trimmed, page(10, 11, 5, "", "2-0")]))
       assert.deepStrictEqual([busy.asked.length, busy.counted], [6, [10, undefined]])
