@@ -4,6 +4,7 @@
 //   KEYS[4n+2] entryLease          comes again for each item, as do those beside it
 //   ARGV[2] lease: ms              an argument that is no text: `ms`, `number`, or one of some texts
 //   ARGV[5..] fields               all the rest
+//   Operation a: id, mode          what an operation of several in one call takes from that rest, by its letter
 //   Reply: each 'Done' | { Count, last: EntryId }. What it means.
 //
 // A type is a text in quotes, a name, a tuple `{ A, B }`, an array `A[]`, a union, or `each` of one: for each item that,
@@ -108,6 +109,13 @@ const slotsOf = (header, problem) => {
   return slots
 }
 
+/** The names of what each operation takes, by its letter. */
+const operationsOf = (header) =>
+  header.flatMap((line) => {
+    const [, letter, names] = /^Operation (\w): (\w+(?:, \w+)*)(?:  .*)?$/.exec(line) ?? []
+    return letter === undefined ? [] : [[letter, names.split(", ")]]
+  })
+
 const replyOf = (header, problem) => {
   const at = header.findIndex((line) => line.startsWith("Reply: "))
   if (at === -1) return problem("the head says no reply")
@@ -121,7 +129,12 @@ const replyOf = (header, problem) => {
 /** `header`: the lines of a head without their dashes. `problem` is called with what is wrong. */
 export const headOf = (header, problem) => {
   try {
-    return { ...slotsOf(header, problem), does: header[0], reply: replyOf(header, problem) }
+    return {
+      ...slotsOf(header, problem),
+      does: header[0],
+      operations: operationsOf(header),
+      reply: replyOf(header, problem)
+    }
   } catch (error) {
     problem(error.message)
   }

@@ -87,7 +87,13 @@ const constantOf = (path) => {
     `  ${JSON.stringify(strip(assemble(path)))},`,
     `  ${schemaOf(head.reply)},`,
     `  ${packingOf(head)}`,
-    ")\n"
+    ")\n",
+    ...head.operations.length === 0 ? [] : [
+      `/** What the operations of \`${nameOf(path)}\` take, by letter. */`,
+      "export const operations = {",
+      head.operations.map(([letter, names]) => `  ${letter}: ${JSON.stringify(names)}`).join(",\n"),
+      "} as const\n"
+    ]
   ].join("\n")
 }
 

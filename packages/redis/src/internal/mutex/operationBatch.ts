@@ -19,6 +19,7 @@ import { backendError, fromReply } from "../client/errors.ts"
 import { type Loaded, send } from "../client/script.ts"
 import * as keys from "./keys.ts"
 import { readAcquire, readInspect, readRelease } from "./replies.ts"
+import type { operations } from "./scripts.generated.ts"
 
 /** Which waiters without a subscriber are skipped: all, those of effect-simba, or none. */
 export type SkipDead = "1" | "ours" | "0"
@@ -27,6 +28,8 @@ type Settle<A> = (exit: Exit.Exit<A, StoreError>) => void
 
 /** Operations of one call: they share a round trip, and block the server only briefly. */
 const callSize = 64
+
+type Texts<Names extends ReadonlyArray<string>> = { readonly [Index in keyof Names]: string }
 
 /** The arguments of one call. */
 class Call {
@@ -38,7 +41,11 @@ class Call {
   private lease = ""
   private confirm = ""
 
-  add(code: string, mutex: MutexName, ...args: ReadonlyArray<string>): void {
+  add<Code extends keyof typeof operations>(
+    code: Code,
+    mutex: MutexName,
+    ...args: Texts<(typeof operations)[Code]>
+  ): void {
     if (mutex === this.last) {
       this.codes += code.toUpperCase()
     } else {

@@ -17,16 +17,14 @@
 --- ARGV[5..] operands  of each operation in turn, as below
 --- Reply: any[]. The reply of each operation, or { 'error', message }.
 ---
---- Operands by letter:
----
----   t  a plain try: lease id
----   w  a plain acquire that queues, without a ticket: lease id
----   a  any acquire: lease id, 'try' or 'wait', lease ms, confirm ms, ticket or '', unfair
----   c  a confirmation of a grant: lease id, token, lease ms
----   r  a plain release: lease id
----   q  a plain release that queues another: lease id, lease id to queue
----   d  any release: lease id, confirm ms, lease ms of a fresh waiter, unfair, lease id to queue or '', its lease ms
----   i  an inspection: how many waiters to name
+--- Operation t: id  a plain try
+--- Operation w: id  a plain acquire that queues, without a ticket
+--- Operation a: id, mode, lease, confirm, ticket, unfair  any acquire: 'try' or 'wait', ms, ms, or '' without a ticket
+--- Operation c: id, token, lease  a confirmation of a grant
+--- Operation r: id  a plain release
+--- Operation q: id, requeue  a plain release that queues another id
+--- Operation d: id, confirm, lease, unfair, requeue, requeueLease  any release: an id to queue or '', its lease
+--- Operation i: limit  an inspection: how many waiters to name
 
 local codes, skipDead, plainLease, plainConfirm = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 skipDead = skipDead ~= '0' and skipDead
