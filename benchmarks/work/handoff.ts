@@ -23,7 +23,7 @@ export interface Contention {
   readonly name: string
   /** In each process. */
   readonly contenders: number
-  /** Places in the queue of the fleet for each process; one for each contender unless notified. */
+  /** Places in the queue of the fleet for each process; by default one for each contender. */
   readonly places?: number
   readonly holdMillis: number
   /** Waits for longer than it takes all of them to be in the queue. */
