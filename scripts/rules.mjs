@@ -83,6 +83,15 @@ const broken = ({ file, from, to }) => {
   return replaced(text, from, body.split("\n").filter((line) => !/^---(?! @)/.test(line)).join("\n"), file)
 }
 
+const passing = new Map()
+
+/** Whether the tests pass in the copy while no rule is broken: otherwise their failure proves nothing. */
+const passes = async (rule) => {
+  const key = rule.tests.join()
+  if (!passing.has(key)) passing.set(key, !(await ask.tests(rule)).found)
+  return passing.get(key)
+}
+
 const ask = {
   tests: async ({ tests }) => {
     const { code, isOver, output } = await run([
@@ -142,10 +151,15 @@ for (const rule of rules) {
   const target = join(copy, rule.file)
   const original = readFileSync(target, "utf8")
   const writeLua = () => rule.file.endsWith(".lua") ? run(["scripts/lua.mjs"]) : undefined
+  const isSound = !missing.includes("tests") || await passes(rule)
   writeFileSync(target, broken(rule))
   await writeLua()
   for (const by of missing) {
     if (Date.now() > endsAt) break
+    if (by === "tests" && !isSound) {
+      console.log(`${rule.rule}: its tests fail while no rule is broken`)
+      continue
+    }
     results[by] = await ask[by](rule)
     writeFileSync(resultsPath, JSON.stringify(saved, null, 1))
     console.log(`${rule.rule}: ${by}: ${results[by].found ? results[by].by : results[by].found ?? results[by].by}`)
