@@ -41,7 +41,8 @@ const copyPackages = () => {
   const filter = (path) => !/\/(dist|coverage)(\/|$)/.test(path.slice(root.length)) || path.includes("node_modules")
   cpSync(join(root, "packages"), join(copy, "packages"), { recursive: true, verbatimSymlinks: true, filter })
   cpSync(join(root, "scripts"), join(copy, "scripts"), { recursive: true, verbatimSymlinks: true })
-  for (const name of ["package.json", "vitest.config.ts", "tsconfig.json", "tsconfig.base.json"]) {
+  const configs = ["", ".base", ".packages", ".tests"].map((part) => `tsconfig${part}.json`)
+  for (const name of ["package.json", "vitest.config.ts", ...configs]) {
     cpSync(join(root, name), join(copy, name))
   }
   symlinkSync(join(root, "node_modules"), join(copy, "node_modules"))
