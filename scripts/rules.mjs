@@ -41,10 +41,11 @@ const copyPackages = () => {
   const filter = (path) => !/\/(dist|coverage)(\/|$)/.test(path.slice(root.length)) || path.includes("node_modules")
   cpSync(join(root, "packages"), join(copy, "packages"), { recursive: true, verbatimSymlinks: true, filter })
   cpSync(join(root, "scripts"), join(copy, "scripts"), { recursive: true, verbatimSymlinks: true })
-  const configs = ["", ".base", ".packages", ".tests"].map((part) => `tsconfig${part}.json`)
-  for (const name of ["package.json", "vitest.config.ts", ...configs]) {
+  for (const name of ["package.json", "vitest.config.ts", "tsconfig.base.json"]) {
     cpSync(join(root, name), join(copy, name))
   }
+  // That of the repository refers to folders that are not copied
+  writeFileSync(join(copy, "tsconfig.json"), JSON.stringify({ extends: "./tsconfig.base.json" }))
   symlinkSync(join(root, "node_modules"), join(copy, "node_modules"))
 }
 
