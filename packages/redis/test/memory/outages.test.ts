@@ -3,6 +3,7 @@ import * as Mutex from "@effect-simba/core/Mutex"
 import { MutexStore } from "@effect-simba/core/MutexStore"
 import { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
 import { StreamClient } from "@effect-simba/core/streams"
+import { Subscriber } from "@effect-simba/core/Subscriber"
 import { RedisMutex } from "@effect-simba/redis"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { FakeRedis } from "@effect-simba/testkit"
@@ -28,6 +29,7 @@ describe("a provider without timeouts, of a server that never answers", () => {
       ["mutexes", "PUBSUB", RedisMutex.layerStore],
       ["mutexes", "SCRIPT", RedisMutex.layerStore],
       ["mutexes", "a subscription", RedisMutex.layerStore],
+      ["mutexes", "the inbox", RedisMutex.layerRedis()],
       ["data streams", "PING", streams],
       ["data streams", "CONFIG", streams]
     ] as const
@@ -36,7 +38,13 @@ describe("a provider without timeouts, of a server that never answers", () => {
       const context = yield* Layer.build(FakeRedis.layerClient({ name: "a" }))
       const redis = Context.get(context, Redis)
       // Without a subscriber of its own, subscriptions go through Redis.subscribe
-      const others = silent === "a subscription" ? Context.empty() : context
+      const others = silent === "a subscription" ? Context.empty() : Context.add(context, Subscriber, {
+        ...Context.get(context, Subscriber),
+        listen: (channel, listener) =>
+          silent === "the inbox" && channel.startsWith("simba:inbox:")
+            ? Effect.never
+            : Context.get(context, Subscriber).listen!(channel, listener)
+      })
       const provider = Layer.succeedContext(Context.add(others, Redis, {
         ...redis,
         send: (command, ...args) => command === silent ? Effect.never : redis.send(command, ...args),

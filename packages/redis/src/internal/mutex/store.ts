@@ -118,7 +118,7 @@ const make = Effect.gen(function*() {
         gap: { _tag: "Gap" },
         message: (message): Change => message
       }),
-    inbox: inbox.open,
+    inbox: (key, forced) => withBuildTimeout(inbox.open(key, forced)),
     inspect: (mutex, limit) => Effect.callback((resume) => inspect(mutex, limit, resume)),
     list: known(scan("list", redis, topology, "MATCH", mutexKeys.pattern)),
     forceRelease: (mutex, confirm) => {
