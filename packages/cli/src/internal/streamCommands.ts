@@ -67,7 +67,7 @@ const list = Command.make(
         SERVICE: ({ name }) => name,
         CONSUMERS: ({ consumers }) => consumers,
         ANNOUNCED: ({ announced }) => announced,
-        "GIVEN OUT": ({ pending }) => pending,
+        DELIVERED: ({ pending }) => pending,
         "LONGEST IDLE": ({ oldest }) => idleFor(oldest),
         BEHIND: behind,
         "FOR": ({ waiting }) => idleFor(waiting),
@@ -155,7 +155,7 @@ const inspect = Command.make(
       },
       (paint) => [
         paint("bold", `${printable(name)}${state.paused.service ? " (paused)" : ""}`),
-        `${plural(state.announced, "data stream")}, ${waiting} not given out yet, ${plural(orphans, "orphan")}, ${
+        `${plural(state.announced, "data stream")}, ${waiting} not delivered yet, ${plural(orphans, "orphan")}, ${
           plural(state.deadLetters, "dead letter")
         }`,
         "",

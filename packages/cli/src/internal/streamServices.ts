@@ -125,7 +125,7 @@ export const messagesOf = Effect.fnUntraced(function*(service: Service, stream: 
 /** Of so many data streams of a service the lag is added up, at most. */
 const mostStreams = 1000
 
-/** How far a service is behind in the data streams that were given out. */
+/** How far a service is behind in the data streams that were delivered. */
 export const lagOf = (service: Service) =>
   pendingOf(service).pipe(
     Stream.take(mostStreams + 1),

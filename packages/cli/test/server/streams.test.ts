@@ -35,8 +35,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
           "one is dead, one owned",
           Effect.map(
             show,
-            ({ deadLetters, givenOut, streams }) =>
-              deadLetters.count === 1 && givenOut === 1 && streams[0].deadMessages === 1
+            ({ deadLetters, delivered, streams }) =>
+              deadLetters.count === 1 && delivered === 1 && streams[0].deadMessages === 1
           )
         )
         const { consumers, deadLetters, streams } = yield* show
