@@ -15,12 +15,22 @@ type Command = (...args: ReadonlyArray<unknown>) => Effect.Effect<unknown>
 export const mortal = (store: Store, isDead: () => boolean): Store => {
   const whileAlive = (command: Command): Command => (...args) =>
     Effect.suspend(() => isDead() ? Effect.never : command(...args))
-  return Object.fromEntries(
-    Object.entries(store).map(([name, member]) => [
-      name,
-      typeof member === "function" ? whileAlive(member as unknown as Command) : member
-    ])
-  ) as unknown as Store
+  const { confirm, isReady, release, ...others } = store
+  return {
+    ...Object.fromEntries(
+      Object.entries(others).map(([name, member]) => [
+        name,
+        typeof member === "function" ? whileAlive(member as unknown as Command) : member
+      ])
+    ) as unknown as typeof others,
+    isReady,
+    confirm: (request, done) => {
+      if (!isDead()) confirm(request, done)
+    },
+    release: (request, done) => {
+      if (!isDead()) release(request, done)
+    }
+  }
 }
 
 export const make: Effect.Effect<Fleet, never, Scope.Scope> = Effect.gen(function*() {

@@ -4,15 +4,18 @@
 export const simulator = "packages/redis/test/simulate/main.ts"
 export const plans = ["mutex", "mixed-fleet", "streams"]
 
-/** What the plans import from sources, to read keys and calls. All else that they import is in their folder, or packed. */
-export const simulatorHelpers = [
-  "packages/redis/src/internal/client/commandSink.ts",
-  "packages/redis/src/internal/client/effectRedis.ts",
-  "packages/redis/src/internal/mutex/keys.ts",
-  "packages/redis/src/internal/mutex/lockModel.ts",
-  "packages/redis/src/internal/mutex/scriptCalls.ts",
-  "packages/redis/src/streams/internal/keys.ts"
-]
+/**
+ * What the plans import from sources, to read keys and calls: the names of the operations lie beside the scripts. All else
+ * that they import is in their folder, or packed.
+ */
+const inRedis = (...files) => files.map((file) => `packages/redis/src/${file}.ts`)
+export const simulatorHelpers = inRedis(
+  ...["codecs", "commandSink", "decode", "driverError", "effectRedis", "errors", "log", "script"]
+    .map((file) => `internal/client/${file}`),
+  ...["keys", "lockModel", "ownership", "replies", "scriptCalls", "scripts.generated"]
+    .map((file) => `internal/mutex/${file}`),
+  "streams/internal/keys"
+)
 
 /** The page with the table of runtimes. */
 export const requirementsPage = "docs/requirements.md"
