@@ -265,7 +265,7 @@ export class MutexStore extends Context.Service<MutexStore, {
   readonly acquire: (request: AcquireRequest) => Effect.Effect<AcquireResult, StoreError>
   /**
    * Renews many leases in few round trips, and returns the results in the order of the requests. A lease then ends its
-   * own length from now, even if that is sooner than before. A store with several servers passes each result to `told`
+   * own length from now, even if that is sooner than before. A store with several servers passes each result to `onResult`
    * as soon as it arrives. Such a result counts even if the whole call is abandoned.
    */
   readonly guard: (
