@@ -191,6 +191,16 @@ describe("what others write", () => {
       }
     })))
 
+  it.effect("an owner moves a checkpoint that another program has written in a longer form", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one")
+      yield* send("SET", StreamKeys.checkpoint(held.stream), "4-0@@@@4@@more")
+      const seen = Option.getOrThrow(yield* service.checkpoint(held.stream))
+      const to = { id: EntryId.make("2-0"), offset: 2 }
+      assert.strictEqual(yield* service.seek(held.stream, to, { owner: held, from: seen.id }), "Moved")
+    })))
+
   it.effect("tokens grow although the server's clock is set back", () =>
     onFake(Effect.gen(function*() {
       const { ask, own, server, service } = yield* setup()

@@ -39,9 +39,10 @@ elseif leaseValue == '' and owner then
   end
   disownEntry(streamLease)
 end
-local before, endedBy = checkpointOf(checkpoint)
-if leaseValue ~= '' and (before or '') ~= from then
+-- Also of a text that another program wrote: its owner would retry forever
+if leaseValue ~= '' and string.match(redis.call('GET', checkpoint) or '', '^[^@]*') ~= from then
   return 'Changed'
 end
+local _, endedBy = checkpointOf(checkpoint)
 writeCheckpoint(checkpoint, id, entry ~= '' and endedBy and endedBy ~= entry and endedBy or '', offset, retention)
 return { 'Moved', leaseValue == '' and owner or '' }
