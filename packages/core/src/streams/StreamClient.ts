@@ -41,12 +41,12 @@ import type { StreamStore } from "./StreamStore.ts"
 
 type Announcing = {
   readonly stream: string
-  /** What its consumers should know about it: anything that JSON can say. */
+  /** What its consumers should know about it, as any JSON value. */
   readonly info?: Readonly<Record<string, unknown>> | undefined
 }
 
 /**
- * What became of an announcement.
+ * The result of an announcement.
  *
  * @see {@link announce}
  * @category models
@@ -55,14 +55,17 @@ type Announcing = {
 export interface Announced {
   readonly stream: StreamName
   readonly entry: EntryId
-  /** False where it was announced before and is not finished yet. It is announced again then, for messages after its end. */
+  /**
+   * False if it was announced before and is not finished yet. The announcement is repeated then, for messages after its
+   * end.
+   */
   readonly isNew: boolean
 }
 
 type PageOptions = {
   /** Only those after this id. */
   readonly after?: EntryId | undefined
-  /** At most so many. Default: 100. */
+  /** The maximum number to list. Default: 100. */
   readonly limit?: number | undefined
 }
 
@@ -139,68 +142,68 @@ export interface Options {
   /** The service whose data streams are shared. Its load-balancer stream is `<service>-input`. */
   readonly service: string
   /**
-   * The name of this process, whose consumer is `simba-consumer-<name>`. No two running clients of a service should share
+   * The name of this process. Its consumer is `simba-consumer-<name>`. Two running clients of a service must not share
    * one. Default: `<pid>@<host>`.
    */
   readonly processName?: string | undefined
-  /** How many data streams it takes at most, besides those that it acquires by name. Default: 64. */
+  /** The maximum number of data streams that it takes, besides those that it acquires by name. Default: 64. */
   readonly capacity?: number | undefined
-  /** How long an owner that has fallen silent stays the owner. Default: 2 seconds. */
+  /** How long an owner that has gone silent stays the owner. Default: 2 seconds. */
   readonly leaseDuration?: Duration.Input | undefined
   /**
    * How often an owner renews. Together with `commandTimeout` and the safety margin (5 % of `leaseDuration`, at least 100
    * milliseconds) it must stay below `leaseDuration`. Default: 1 second.
    */
   readonly heartbeatInterval?: Duration.Input | undefined
-  /** How long one attempt to renew or take may last. Default: 500 milliseconds. */
+  /** The timeout of one attempt to renew or take. Default: 500 milliseconds. */
   readonly commandTimeout?: Duration.Input | undefined
   /**
-   * How often, varied by a fifth, it looks for data streams without an owner. A consumer with room takes an orphan within
-   * `leaseDuration` plus `sweepInterval`. Default: 2 seconds.
+   * How often it sweeps for data streams without an owner, varied by a fifth. A consumer with room takes an orphan
+   * within `leaseDuration` plus `sweepInterval`. Default: 2 seconds.
    */
   readonly sweepInterval?: Duration.Input | undefined
-  /** How long a handler may go on after its data stream was revoked. Default: 5 seconds. */
+  /** How long a handler may continue after its data stream was revoked. Default: 5 seconds. */
   readonly gracePeriod?: Duration.Input | undefined
   /**
-   * After all handlers have ended, closing releases data streams in batches of 200. This is the longest that it waits for
-   * one batch, and it gives up after the first that takes longer. An `onError` whose handler failed while it was
-   * interrupted has as long. Default: 2 seconds.
+   * After all handlers have ended, closing releases data streams in batches of 200. Each batch has this timeout, and
+   * closing gives up after the first batch that exceeds it. It also limits an `onError` whose handler failed while it
+   * was interrupted. Default: 2 seconds.
    */
   readonly releaseTimeout?: Duration.Input | undefined
   /**
-   * How many failures of its handlers in a row, without a commit or progress in between, send an announcement to the dead
-   * letters, if they last for `deadLetterAfter`. Default: 10.
+   * How many consecutive failures of its handlers, without a commit or progress in between, send an announcement to the
+   * dead letters, provided that they last for `deadLetterAfter`. Default: 10.
    */
   readonly maxFailures?: number | undefined
   /**
-   * How long a streak of failures lasts at least before it sends an announcement to the dead letters: longer than an outage of
-   * what its handlers need. A streak ends after an hour without a failure, or after `deadLetterAfter` if that is longer.
-   * Default: 1 hour.
+   * The minimum duration of a streak of failures before it sends an announcement to the dead letters. Set it longer
+   * than an outage of what the handlers depend on. A streak ends after an hour without a failure, or after
+   * `deadLetterAfter` if that is longer. Default: 1 hour.
    */
   readonly deadLetterAfter?: Duration.Input | undefined
   /**
-   * Whether it hands data streams over, and gets some, so that all have an even share. Without it, orphans and new data
-   * streams are taken anyway. Default: true.
+   * Whether it hands data streams over to other consumers, and receives some from them, so that all have an even share.
+   * Without it, orphans and new data streams are still taken. Default: true.
    */
   readonly rebalance?: boolean | undefined
   /** How long a consumer that was handed a data stream has to confirm it. Default: 1.5 seconds. */
   readonly confirmTimeout?: Duration.Input | undefined
   /**
-   * How long a handler with something to do may neither commit nor report progress before it loses its data stream. Waiting
-   * in `messagesAfter` is no lack of progress. Default: no limit.
+   * How long a handler that has work may neither commit nor report progress before it loses its data stream. Time spent
+   * waiting in `messagesAfter` does not count. Default: no limit.
    */
   readonly progressTimeout?: Duration.Input | undefined
   /**
-   * Whether to complete the server's setting for keyspace events, so that it publishes expiries, to consumers of
-   * redis-stream-client-go too. Without these events, only sweeps find orphans. Default: false.
+   * Whether to enable expiry events in the server's keyspace notification setting. They also reach consumers of
+   * redis-stream-client-go. Without these events, only sweeps find orphans. Default: false.
    */
   readonly enableEvents?: boolean | undefined
   /** How long a consumer with nothing pending may be silent before it is removed. Default: 10 minutes. */
   readonly reapAfter?: Duration.Input | undefined
   /**
-   * How long the checkpoint of a data stream is kept after its last commit, and after the last day on which it was owned.
-   * Longer than the pauses between its announcements: without a checkpoint its handler begins at the first message.
-   * At least, and by default, 7 days.
+   * How long the checkpoint of a data stream is kept after its last commit and after the last day on which it was
+   * owned. Set it longer than the pauses between its announcements: without a checkpoint its handler begins at the
+   * first message. The minimum, and the default, is 7 days.
    */
   readonly checkpointRetention?: Duration.Input | undefined
 }
@@ -210,8 +213,9 @@ export interface Options {
  *
  * **Details**
  *
- * Invalid options are refused when the layer is built. Building it joins nothing, so it serves producers too. Closing it
- * revokes all that is owned, waits for the grace period, and releases the rest. Nothing unfinished is acknowledged.
+ * The layer fails to build with invalid options. Building it joins nothing, so it also serves producers. Closing it
+ * revokes everything that it owns, waits for the grace period, and releases the rest. Nothing unfinished is
+ * acknowledged.
  *
  * **Gotchas**
  *
@@ -266,7 +270,7 @@ export const layerConfig = (
  *
  * **When to use**
  *
- * Use it where a process has clients of several services. Of two merged `StreamClient.layer`s one replaces the other,
+ * Use it if a process has clients of several services. Of two merged `StreamClient.layer`s, one replaces the other,
  * because both provide `StreamClient`.
  *
  * **Example** (Two services in one process, on one connection)
@@ -314,25 +318,25 @@ export const Service = <Self>() =>
  *
  * **Details**
  *
- * While it has free capacity, it takes new data streams, and those whose owner died, hangs or yielded them. What
- * becomes of a data stream:
+ * While it has free capacity, it takes new data streams and those whose owner died, hangs or yielded them. A data
+ * stream ends in one of these ways:
  *
  * - Its handler succeeds: it is done, and its announcement is removed.
- * - Its handler fails: see `RunOptions`. `StreamLease.yield` is no failure, and leaves it to others.
+ * - Its handler fails: see `RunOptions`. `StreamLease.yield` is not a failure, and leaves it to other consumers.
  * - It is lost: its handler is interrupted, no later than the local deadline.
  * - It is revoked for a consumer with more room: `StreamLease.revoked` completes. After the grace period its handler is
- *   interrupted, unless it has a message in hand that it read by the lease. The other consumer gets it when the handler and
- *   its finalizers have ended.
+ * interrupted, unless it is processing a message that it read through the lease. The other consumer gets the data
+ * stream when the handler and its finalizers have ended.
  *
- * Interrupting `run` revokes all in the same way, and returns when all handlers have ended. Outages of the backend are
- * waited for. A refusal for good (permissions, a key of the wrong type) fails with its error.
+ * Interrupting `run` revokes all data streams in the same way, and returns when all handlers have ended. It waits
+ * through outages of the backend. It fails if the backend refuses permanently (permissions, a key of the wrong type).
  *
  * **Gotchas**
  *
- * Handlers run at least once: a successor may begin with work that its predecessor did not commit. A client joins once at
- * a time: another `run`, or reading `notifications`, fails with `InvalidConfig`.
+ * Handlers run at least once: a successor may repeat work that its predecessor did not commit. A client joins only once
+ * at a time: another `run`, or reading `notifications`, fails with `InvalidConfig`.
  *
- * **Example** (A handler that comes to a good point when it is revoked)
+ * **Example** (A handler that stops at a good point when it is revoked)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -358,21 +362,20 @@ export const run = <A, E, R, RS = never, RH = never>(
   StreamClient.use((client) => client.run(handler, options))
 
 /**
- * Joins the service while it is read, and emits what comes and goes.
+ * Joins the service while the stream is read, and emits changes of ownership.
  *
  * **When to use**
  *
- * Use instead of `run` to start and stop the work on data streams yourself. `owned` has their leases.
+ * Use it instead of `run` to start and stop the work on data streams yourself. `owned` returns their leases.
  *
  * **Details**
  *
- * Where the backend publishes expiries, `StreamExpired` comes before the next sweep: acquire the
- * data stream, or wait.
- * Nothing is dropped: too many unread notifications stop the taking of data streams. The stream ends with
- * `StreamTerminated` when the client closes, or when the backend refuses for good. Ending the reading leaves the service:
- * all that it took is revoked, and released after the grace period.
+ * If the backend publishes expiries, `StreamExpired` comes before the next sweep: acquire the data stream, or wait.
+ * Nothing is dropped: too many unread notifications make the client stop taking data streams. The stream ends with
+ * `StreamTerminated` when the client closes or when the backend refuses permanently. To stop reading is to leave the
+ * service: everything that it took is revoked, and released after the grace period.
  *
- * **Example** (What comes and goes)
+ * **Example** (Changes of ownership)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -390,16 +393,16 @@ export const notifications: Stream.Stream<StreamNotification, InvalidConfig, Str
 )
 
 /**
- * Announces a data stream to the consumers of the service, now or later.
+ * Announces a data stream to the consumers of the service, present and future.
  *
  * **Details**
  *
- * An announcement is for all messages that were written before it, up to their last message. One that follows a last
- * message is for the next round of messages, whether the first one is finished or not. Announcing again without writing in
- * between changes nothing, unless the data stream has no messages at all: then its handler runs once more.
+ * An announcement covers all messages that were written before it, up to their last message. An announcement after a
+ * last message starts the next round of messages, whether the first round is finished or not. Announcing again without
+ * new messages changes nothing, unless the data stream has no messages at all: then its handler runs once more.
  *
- * `info` is what its consumers should know about it: anything that JSON can say. A name that cannot be used fails with
- * `InvalidName` before anything is sent.
+ * `info` is any JSON value that consumers should know. An invalid name fails with `InvalidName` before anything is
+ * sent.
  *
  * **Example** (Only the first time)
  *
@@ -441,18 +444,18 @@ export const announceAll = (
   StreamClient.use((client) => client.announceAll(announcements))
 
 /**
- * Takes one data stream by name and owns it while the scope is open, without joining the service and whether there is room
- * or not.
+ * Takes one data stream by name and owns it while the scope is open. It does not join the service, and ignores
+ * `capacity`.
  *
  * **Details**
  *
- * Returns `None` if anybody owns it, this client included. It is yielded when the scope closes, unless it was done or
- * released before. That waits for the backend for at most `releaseTimeout`.
+ * Returns `None` if any consumer owns it, including this client. The data stream is yielded when the scope closes,
+ * unless it was done or released before. Closing waits for the backend for at most `releaseTimeout`.
  *
- * Fails with `StreamNotFound` if the data stream is not announced, if no consumer was ever given it, or if the client is
- * closed. An interruption leaves nothing behind.
+ * Fails with `StreamNotFound` if the data stream is not announced, if its announcement was not delivered to a consumer
+ * yet, or if the client is closed. An interruption leaves nothing behind.
  *
- * **Example** (One data stream, by hand)
+ * **Example** (One data stream by name)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -480,7 +483,7 @@ export const acquireIfAvailable = (
 /**
  * The leases of all data streams that this client owns at this instant.
  *
- * **Example** (The least time left)
+ * **Example** (The shortest time left)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -500,7 +503,7 @@ export const owned: Effect.Effect<ReadonlyArray<StreamLease>, never, StreamClien
 )
 
 /**
- * Reads how the service is doing.
+ * Reads the state of the service.
  *
  * **Example** (Whether anything went to the dead letters)
  *
@@ -519,9 +522,9 @@ export const inspect: Effect.Effect<ServiceState, StoreError, StreamClient> = St
 )
 
 /**
- * Lists announcements that could not be read, or whose handlers failed too often, the oldest first.
+ * Lists announcements that could not be read or whose handlers failed too often, oldest first.
  *
- * **Example** (Why they are there)
+ * **Example** (The reasons)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -542,7 +545,7 @@ export const deadLetters = (
   StreamClient.use((client) => client.deadLetters(options))
 
 /**
- * Announces a dead letter again, with no failures counted, and returns whether it was there.
+ * Announces a dead letter again, with its failures reset, and returns whether it was there.
  *
  * **Example** (The oldest)
  *
@@ -565,16 +568,16 @@ export const redrive = (id: string): Effect.Effect<boolean, InvalidName | StoreE
 type RedriveOptions = {
   /** Default: all. */
   readonly filter?: ((letter: DeadLetter) => boolean) | undefined
-  /** At most so many. Default: no limit. */
+  /** The maximum number. Default: no limit. */
   readonly limit?: number | undefined
 }
 
 /**
- * Announces dead letters of the service again, with no failures counted, and returns how many.
+ * Announces dead letters of the service again, with their failures reset, and returns how many.
  *
  * **Details**
  *
- * Letters that come meanwhile are left alone.
+ * Dead letters that arrive meanwhile are left alone.
  *
  * **Example** (Those that one outage caused)
  *
@@ -591,9 +594,9 @@ export const redriveAll = (options?: RedriveOptions): Effect.Effect<number, Stor
   StreamClient.use((client) => client.redriveAll(options))
 
 /**
- * Lists messages of a data stream that could not be decoded, or that a handler sent there, the oldest first.
+ * Lists messages of a data stream that could not be decoded or that a handler sent to its dead letters, oldest first.
  *
- * **Example** (Why they are there)
+ * **Example** (The reasons)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -616,13 +619,14 @@ export const deadMessages = (
  *
  * **Details**
  *
- * An interruption or failure leaves the message dead, and may have added it too: redriven again, it comes twice.
+ * An interruption or failure leaves the message in the dead letters, and may have added it to the data stream too: a
+ * second redrive adds it twice.
  *
  * **Gotchas**
  *
- * Announce a data stream that is finished again. Otherwise nobody reads the message.
+ * If the data stream is finished, announce it again. Otherwise nobody reads the message.
  *
- * **Example** (All of one data stream)
+ * **Example** (All dead messages of one data stream)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -649,27 +653,28 @@ type SeekOptions = {
 }
 
 /**
- * Moves the checkpoint of a data stream, forward or back, and returns the id after which reading goes on.
+ * Moves the checkpoint of a data stream, forward or back, and returns the id after which reading continues.
  *
  * **When to use**
  *
- * Use it to process messages again, or to leave some out. A handler moves its own checkpoint by `StreamLease.seek`.
+ * Use it to process messages again, or to skip some. A handler moves its own checkpoint with `StreamLease.seek`.
  *
  * **Details**
  *
- * `to` is the first message that is left (`"beginning"`), the next one to come (`"now"`), the message with an id, or the
- * first one since a time: it is the next to be read. While anybody owns the data stream, this fails with `AlreadyOwned`.
+ * `to` names the next message to read: the first that is left (`"beginning"`), the next to arrive (`"now"`), the
+ * message with an id, or the first since a time. This fails with `AlreadyOwned` while a consumer owns the data stream.
  *
- * With `force` the owner loses the data stream in the same step. The backend refuses all that its handler asks from then on,
- * and the next owner has a larger token. The handler is interrupted at its next renewal (`Vanished`). The data stream is
- * taken again when the lease of its announcement has run out, after `leaseDuration` at the latest.
+ * With `force` the owner loses the data stream in the same step. The backend refuses every later request of its
+ * handler, and the next owner has a larger token. The handler is interrupted at its next renewal (`Vanished`). The data
+ * stream is taken again when the lease of its announcement has expired, after at most `leaseDuration`.
  *
  * **Gotchas**
  *
- * Until it is interrupted, the handler may write elsewhere: let that system refuse its token. Announce a data stream that is
- * finished again. Otherwise nobody reads it. A handler that keeps its own offsets (`after`) begins at these.
+ * Until it is interrupted, the handler may still write to other systems: let them refuse its token. If the data stream
+ * is finished, announce it again. Otherwise nobody reads it. A handler that keeps its own offsets (`after`) starts from
+ * those.
  *
- * **Example** (All orders since yesterday once more)
+ * **Example** (All orders since yesterday again)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -693,11 +698,11 @@ export const seek = (
   StreamClient.use((client) => client.seek(stream, to, options))
 
 /**
- * Reads how far the service is behind the end of a data stream: the messages after its checkpoint.
+ * Reads how far the service is behind the end of a data stream, counted from its checkpoint.
  *
  * **Details**
  *
- * What is processed and not committed is behind, too. A handler that never commits is behind by all messages.
+ * Messages that are processed but not committed count as well. A handler that never commits is behind by all messages.
  *
  * **Example** (The lag of all that is owned here)
  *
@@ -718,7 +723,7 @@ export const lag = (stream: string): Effect.Effect<Lag, InvalidName | StoreError
   StreamClient.use((client) => client.lag(stream))
 
 type TrimOptions = {
-  /** Messages that are younger than this stay, for a later `seek`. Default: none. */
+  /** Messages younger than this are kept, for a later `seek`. Default: none. */
   readonly keep?: Duration.Input | undefined
 }
 
@@ -727,13 +732,13 @@ type TrimOptions = {
  *
  * **Details**
  *
- * Those up to the checkpoint go, and none that is not read: nothing goes without a checkpoint, and nothing that a consumer
- * group of another program on this data stream was not given or has not acknowledged. It runs in steps of some 10,000
+ * It removes messages up to the checkpoint, and nothing if there is no checkpoint. It keeps messages that a consumer
+ * group of another program on this data stream has not read or not acknowledged. It works in steps of about 10,000
  * messages, so it may run beside consumers.
  *
  * **Gotchas**
  *
- * What is removed cannot be read again by `seek`. It is not noticed as a gap. The checkpoint says nothing about readers
+ * `seek` cannot return to removed messages. They are not reported as a gap. The checkpoint says nothing about readers
  * without a group.
  *
  * **Example** (Every hour, on one node)
@@ -755,18 +760,19 @@ export const trim = (
   StreamClient.use((client) => client.trim(stream, options))
 
 /**
- * Pauses a data stream, or without a name the whole service, until `resume`. Returns whether it was not paused before.
+ * Pauses a data stream, or the whole service if no name is passed, until `resume`. Returns whether this changed
+ * anything.
  *
  * **Details**
  *
- * It is kept in the backend, without an end: restarts change nothing. Consumers notice at their next heartbeat. The handlers
- * are revoked as at a closing: they have the grace period to commit and yield. Nothing counts as a failure. Announcements
- * wait, and are taken within a sweep after `resume`. `inspect` says what is paused.
+ * The pause is kept in the backend and does not expire, so it survives restarts. Consumers notice it at their next
+ * heartbeat. Handlers are revoked as when a client closes: they have the grace period to commit and yield. Nothing
+ * counts as a failure. Announcements wait, and are taken within a sweep after `resume`. `inspect` lists what is paused.
  *
  * **Gotchas**
  *
- * Data streams that are acquired by name stay with their owner. Consumers of redis-stream-client-go know no pause. `oldest` of
- * `inspect` grows meanwhile.
+ * Data streams that were acquired by name stay with their owner. Consumers of redis-stream-client-go ignore pauses.
+ * `oldest` of `inspect` grows meanwhile.
  *
  * **Example** (While a database is moved)
  *
@@ -785,10 +791,10 @@ export const pause = (stream?: string): Effect.Effect<boolean, InvalidName | Sto
   StreamClient.use((client) => client.pause(stream))
 
 /**
- * Ends the pause of a data stream, or without a name that of the service. Returns whether it was paused. Data streams that
- * were paused by name stay paused when the service goes on.
+ * Ends the pause of a data stream, or that of the service if no name is passed. Returns whether it was paused. Data
+ * streams that were paused by name stay paused when the service resumes.
  *
- * **Example** (All that is paused by name)
+ * **Example** (Resume everything that is paused by name)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -814,15 +820,15 @@ export const resume = (stream?: string): Effect.Effect<boolean, InvalidName | St
  * @since 0.1.0
  */
 export interface HandlerFailure {
-  /** Of the handler: `onError` may end it. */
+  /** The lease of the handler: `onError` may end it. */
   readonly lease: StreamLease
   readonly stream: StreamName
   readonly entry: EntryId
   readonly token: FencingToken
   readonly cause: Cause.Cause<unknown>
   /**
-   * How many handlers of this announcement have failed in a row, or had their lease run out. A commit and progress end a
-   * streak. All consumers count.
+   * How many consecutive times a handler of this announcement failed or its lease expired, counted across all
+   * consumers. A commit or progress ends a streak.
    */
   readonly failures: number
 }
@@ -852,7 +858,7 @@ export interface RunOptions<RS = never, RH = never> {
    * When a failed handler runs again. The data stream stays owned meanwhile. When the schedule ends, or after
    * `maxFailures` consecutive failures that last for `deadLetterAfter`, the announcement goes to the dead letters with
    * the cause as its reason. Default: a second after the first failure, doubling up to half a minute, without end. With
-   * the other defaults it is given up after an hour, and some 125 failures.
+   * the other defaults the announcement is given up after an hour and about 125 failures.
    */
   readonly retry?: Schedule.Schedule<unknown, HandlerFailure, never, RS> | undefined
   /** Runs at each failure, with the services of the program. Default: log an error. */
@@ -862,7 +868,7 @@ export interface RunOptions<RS = never, RH = never> {
 /**
  * Work on one data stream: an effect that finds the lease in its context, or a function from the lease to an effect.
  *
- * **Example** (A line before and after)
+ * **Example** (Logs before and after)
  *
  * ```ts
  * import type { StreamClient } from "@effect-simba/core/streams"

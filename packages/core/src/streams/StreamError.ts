@@ -25,7 +25,7 @@ import * as Schema from "effect/Schema"
 export class AlreadyOwned extends Schema.TaggedError<AlreadyOwned>("@effect-simba/core/AlreadyOwned")("AlreadyOwned", {
   stream: Schema.String
 }) {
-  /** Its owner may give it up. */
+  /** Its owner may release it. */
   get isRetryable(): boolean {
     return true
   }
@@ -37,7 +37,7 @@ export class AlreadyOwned extends Schema.TaggedError<AlreadyOwned>("@effect-simb
 /**
  * The data stream cannot be acquired: it is not announced, it is finished, or the client is closed.
  *
- * **Example** (Finished already)
+ * **Example** (Already finished)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -66,7 +66,7 @@ export class StreamNotFound extends Schema.TaggedError<StreamNotFound>("@effect-
 /**
  * The handler yielded its data stream unfinished, with `StreamLease.yield`. It does not count as a failure.
  *
- * **Example** (No reason to log an error)
+ * **Example** (A yield is not an error)
  *
  * ```ts
  * import type { StreamError } from "@effect-simba/core/streams"
@@ -88,6 +88,6 @@ export class StreamYielded
     return false
   }
   override get message(): string {
-    return `Data stream "${this.stream}" was given back by its handler.`
+    return `Data stream "${this.stream}" was yielded by its handler.`
   }
 }

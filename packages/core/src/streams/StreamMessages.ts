@@ -1,14 +1,14 @@
 /**
  * Messages of a data stream, decoded, in order, each at least once.
  *
- * **Guarantee.** Messages come in the order of the data stream, from the one after the checkpoint on, or from the
- * first. The checkpoint is kept in the backend, moves forward only, and moves only for the present owner. So the next
- * owner begins after the last committed message: uncommitted messages are processed again, none is left out, and an
- * owner that was replaced without knowing it moves nothing. The id of a message shows repetitions, and the token of
- * the lease shows late owners.
+ * **Guarantee.** Messages arrive in the order of the data stream, starting after the checkpoint, or with the first
+ * message if there is none. The checkpoint is kept in the backend. It moves forward only, and only for the current
+ * owner. The next owner starts after the last committed message: uncommitted messages are processed again, and none is
+ * skipped. An owner that was replaced without knowing it moves nothing. The id of a message identifies repetitions, and
+ * the token of the lease identifies late owners.
  *
- * A message that does not fit the schema goes to the dead letters of the data stream with the reason, when its turn
- * has come, and the next one follows.
+ * A message that does not fit the schema goes to the dead letters of the data stream with the reason, in its turn. The
+ * next message follows.
  *
  * **Example** (Orders until the last one)
  *
@@ -51,11 +51,11 @@ import type { EntryId, StreamName } from "./StreamName.ts"
 import type { RawMessage } from "./StreamState.ts"
 
 /**
- * A message and the value that the schema made of it.
+ * A message and the value that the schema decoded from it.
  *
  * **Details**
  *
- * It has its id and fields, so it can go to `lease.deadLetter` as it is.
+ * It has an id and fields, so it can be passed to `lease.deadLetter` unchanged.
  *
  * @see {@link process}
  * @category models
@@ -64,11 +64,11 @@ import type { RawMessage } from "./StreamState.ts"
 export interface Message<out A> extends RawMessage {
   readonly value: A
   /**
-   * How many messages were added to the data stream up to this one, as far as the reader knows: the offset that other systems
-   * have. Undefined before Redis 7.0, and after a checkpoint that has none until the reader comes to the end.
+   * How many messages were added to the data stream up to this one, as far as the reader knows: what other systems call
+   * the offset. Undefined before Redis 7.0, and after a checkpoint without an offset until the reader reaches the end.
    */
   readonly offset: number | undefined
-  /** Whether it ends the data stream. Say so when you commit it. */
+  /** Whether it ends the data stream. Pass it on when you commit. */
   readonly isLast: boolean
 }
 
@@ -81,38 +81,39 @@ export interface Message<out A> extends RawMessage {
  */
 export interface ReadOptions<in A, out R = never> {
   /**
-   * The field with the whole message as JSON, which the schema describes. Default: the schema describes a record of all
-   * fields, whose values are strings. Of a field that occurs twice, the last counts.
+   * The field that holds the whole message as JSON, which the schema describes. By default the schema describes a
+   * record of all fields, whose values are strings. If a field occurs twice, the last one counts.
    */
   readonly field?: string | undefined
   /**
-   * Whether a message is the last one. It is delivered, and ends the data stream. Announced again after its end, the data
-   * stream goes on to the next last message, or until it is deleted. Default: never.
+   * Whether a message is the last one. It is delivered, and ends the data stream. If the stream is announced again
+   * after its end, it continues up to the next last message, or until it is deleted. Default: never.
    */
   readonly until?: ((message: Omit<Message<A>, "isLast">) => boolean) | undefined
-  /** How many messages are read at once, at most. Default: 100. */
+  /** The maximum number of messages in one read. Default: 100. */
   readonly batch?: number | undefined
   /**
-   * About how many bytes are read at once: the number of messages of a read follows the size of those before it, and the
-   * first read has 16. Counted as characters of names and values. Default: 1,048,576.
+   * The approximate number of bytes in one read. The number of messages follows the size of the messages before, and
+   * the first read has 16. Bytes are counted as characters of names and values. Default: 1,048,576.
    */
   readonly batchBytes?: number | undefined
   /**
-   * Runs where messages were deleted before they were read, where the data stream was deleted and written again, and where
-   * the server lost messages that were read. The reader compares its position with the counters of the data stream at the start, at the end, once a second at most while
-   * messages come, and within half a minute while none come. Default: log a warning.
+   * Runs if messages were deleted before they were read, if the data stream was deleted and written again, or if the
+   * server lost messages that were read. The reader compares its position with the counters of the data stream at the
+   * start, at the end, at most once a second while messages arrive, and every half minute while none arrive. Default:
+   * log a warning.
    */
   readonly onGap?: ((gap: Gap) => Effect.Effect<void, never, R>) | undefined
   /**
-   * Where to begin in a data stream without a checkpoint: at the first message, at the next one to come, at the message
-   * with this id, or at the first message since a time (ids are times of the server). Deleted messages before it are no gap.
-   * It is noted as the checkpoint. Default: "beginning".
+   * Where to start in a data stream without a checkpoint: at the first message, at the next one to arrive, at the
+   * message with this id, or at the first message since a time (ids are times of the server). Messages that were
+   * deleted before it are no gap. The position is stored as the checkpoint. Default: "beginning".
    */
   readonly from?: StartPosition | undefined
   /**
-   * For those who keep the id of the last processed message in their own database: reading begins after it, wherever the
-   * checkpoint is. None: nothing was processed, so that it begins at the first message, or where `from` says. Default: the
-   * checkpoint.
+   * For applications that keep the id of the last processed message in their own database: reading starts after it,
+   * wherever the checkpoint is. `None` means that nothing was processed, so reading starts at the first message, or
+   * where `from` says. Default: the checkpoint.
    */
   readonly after?: Option.Option<string> | undefined
 }
@@ -122,15 +123,16 @@ export interface ReadOptions<in A, out R = never> {
  *
  * **Details**
  *
- * - `Deleted`: messages were deleted before they were read. They came after `after` and before `until`; some messages in
- *   between may have been read. Those that a former owner passed, and did not notice before its end, are counted too. `missed` is their number, by the counters of Redis 7.0. It is none after a checkpoint
- *   without an offset, of a commit by id alone. Before Redis 7.0 only a data stream that was trimmed to nothing shows a
- *   gap, without a number.
- * - `Rewritten`: the data stream was deleted and written again with smaller ids than the checkpoint. Its checkpoint went
- *   back to the beginning, and all its messages are read.
- * - `LostEnd`: a new primary lacks the newest messages, after `after` up to `until`. Reading goes on after the last message
- *   that is left, or after the checkpoint where the reader does not know that message. `missed` is how many of the lost
- *   messages had been read, if it is known. A producer can write them again.
+ * - `Deleted`: messages were deleted before they were read. They came after `after` and before `until`; some messages
+ * in between may have been read. The count includes those that a former owner passed and did not notice before its end.
+ * `missed` is their number, by the counters of Redis 7.0. It is `None` after a checkpoint without an offset, that is,
+ * after a commit by id alone. Before Redis 7.0 only a data stream that was trimmed to nothing shows a gap, without a
+ * number.
+ * - `Rewritten`: the data stream was deleted and written again with ids smaller than the checkpoint. The checkpoint was
+ * moved back to the beginning, and all messages are read.
+ * - `LostEnd`: a new primary lacks the newest messages, after `after` up to `until`. Reading continues after the last
+ * message that is left, or after the checkpoint if the reader does not know that message. `missed` is how many of the
+ * lost messages had been read, if known. A producer can write them again.
  *
  * @see {@link process}
  * @category models
@@ -152,53 +154,59 @@ export interface Gap {
  * @since 0.1.0
  */
 export interface ProcessOptions<in A, out R = never> extends ReadOptions<A, R> {
-  /** Commits after so many messages. A larger number is faster, and lets as many be processed again. Default: 1. */
+  /**
+   * Commits after this many messages. A larger number is faster, but that many messages may be processed again.
+   * Default: 1.
+   */
   readonly commitEvery?: number | undefined
   /**
-   * Commits at the latest so long after the first uncommitted message, or when the message in hand is done. Default: no
-   * limit.
+   * The maximum delay of a commit after the first uncommitted message, or after the current message if that takes
+   * longer. Default: no limit.
    */
   readonly commitWithin?: Duration.Input | undefined
   /**
-   * How many messages are processed at once. The checkpoint never passes an unfinished message. At most 100 messages, or
-   * four times as many as this, are processed beyond it, and may be processed again. Default: 1, all in order.
+   * How many messages are processed concurrently. The checkpoint never passes an unfinished message. Up to 100
+   * messages, or four times this number, are processed beyond it, and may be processed again. Default: 1, all in order.
    */
   readonly concurrency?: number | undefined
   /**
-   * Messages of the same key are processed in order, one at a time, regardless of `concurrency`. Default: the id of the
-   * message, so that no order is kept.
+   * Messages with the same key are processed in order, one at a time, regardless of `concurrency`. Default: the id of
+   * the message, so that no order is kept.
    */
   readonly key?: ((message: Message<A>) => string) | undefined
   /**
-   * How often the handler tries a message. After the last failure that message goes to the dead letters of its data stream,
-   * and the next one follows. `Infinity`: a failure ends `process`, and `retry` of `StreamClient.run` decides.
-   * Default: 10, with the default `backoff` within two and a half minutes.
+   * How many times the handler tries a message. After the last failure the message goes to the dead letters of its data
+   * stream, and the next one follows. `Infinity`: a failure ends `process`, and `retry` of `StreamClient.run` decides.
+   * Default: 10, which takes about two and a half minutes with the default `backoff`.
    */
   readonly attempts?: number | undefined
   /**
-   * The pauses between attempts. It gets the cause of each failure; where it ends, the message goes to the dead letters.
-   * Default: a second, doubling up to half a minute.
+   * The pauses between attempts. The schedule receives the cause of each failure. When it ends, the message goes to the
+   * dead letters. Default: a second, doubling up to half a minute.
    */
   readonly backoff?: Schedule.Schedule<unknown, Cause.Cause<unknown>> | undefined
 }
 
 /** Options of `processBatches`. Each batch has one commit, and one batch is processed at a time. */
 interface BatchOptions<in A, out R = never> extends ReadOptions<A, R>, Pick<ProcessOptions<A>, "attempts" | "backoff"> {
-  /** How long a batch waits after its first message to be full. Default: not at all, so that it is what one read found. */
+  /**
+   * How long a batch waits after its first message to fill up. Default: it does not wait, and has the messages of one
+   * read.
+   */
   readonly batchWithin?: Duration.Input | undefined
 }
 
-/** Without `field`, a schema reads the values of fields, which are strings. */
+/** Without `field`, a schema decodes the record of all fields, whose values are strings. */
 type Fields<I> = object & { readonly [Field in keyof I]: string | undefined }
 
 /**
- * What ends the reading of messages before the last one.
+ * What can end the reading of messages before the last one.
  *
  * **Details**
  *
- * The lease is lost, the handler yields the data stream after it was revoked, or the backend refuses.
+ * The lease is lost, the handler yields the data stream after a revocation, or the backend refuses.
  *
- * **Example** (Going on to something else when asked back)
+ * **Example** (A different task after a revocation)
  *
  * ```ts
  * import type { StreamMessages } from "@effect-simba/core/streams"
@@ -250,16 +258,17 @@ const check = (
  *
  * **Details**
  *
- * It waits for further messages, and ends after the last one. Revoked, it ends by `lease.yield` before the next
- * message.
+ * It waits for further messages, and ends after the last one. After a revocation it ends with `lease.yield` before the
+ * next message.
  *
  * **Gotchas**
  *
- * Only you commit, with `lease.commit(message.id, message)`, which also says whether it is the last one. So group, buffer
- * or process in parallel as you like, and commit a message when it and all before it are processed. A message that cannot
- * be decoded is passed by your next commit. Until then a successor decodes it again, and it has one dead letter.
+ * You commit yourself, with `lease.commit(message.id, message)`, which also says whether it is the last one. So you may
+ * group, buffer or process messages in parallel. Commit a message when it and all messages before it are processed.
+ * Your next commit passes a message that cannot be decoded. Until then a successor decodes it again, but it has one
+ * dead letter.
  *
- * **Example** (Commits at one's own pace)
+ * **Example** (Committing at your own pace)
  *
  * ```ts
  * import { StreamLease, StreamMessages } from "@effect-simba/core/streams"
@@ -306,26 +315,26 @@ export const messages: {
   }))
 
 /**
- * Runs `handler` on one message after the other, and commits the processed ones.
+ * Runs `handler` on one message after another, and commits the processed ones.
  *
  * **Details**
  *
- * Succeeds after the last message, as `until` says, so that `StreamClient.run` marks the data stream as done. Without
- * `until` it never succeeds.
+ * Succeeds after the last message, as determined by `until`, and `StreamClient.run` then marks the data stream as done.
+ * Without `until` it never succeeds.
  *
- * - Revoked, it stops between two messages, commits, and ends by `lease.yield`.
- * - A message whose handler fails is tried again, as `attempts` and `backoff` say, while the next ones wait. Then it goes to
- *   the dead letters with the cause as its reason, and the next one follows.
+ * - After a revocation it stops between two messages, commits, and ends with `lease.yield`.
+ * - A message whose handler fails is retried, as `attempts` and `backoff` say, while the next ones wait. Then it goes
+ * to the dead letters with the cause as its reason, and the next one follows.
  * - An error of this library (`LeaseLost`, `StreamYielded`, `StaleToken`, `BackendError`, `ProtocolError`,
- *   `AcquireTimeout`) is no failure of the message. It ends `process`, after a commit of the messages before. The next run of
- *   the handler begins with the same message.
- * - An outage of the backend is waited out while the lease lasts.
+ * `AcquireTimeout`) is not a failure of the message. It ends `process` after a commit of the messages before. The next
+ * run of the handler begins with the same message.
+ * - It waits through an outage of the backend while the lease lasts.
  *
  * **Gotchas**
  *
- * Attempts are counted in this process. A message that ends its process is never counted: its announcement fails, and goes
- * to the dead letters after `maxFailures` and `deadLetterAfter`. An outage of what the handler needs, longer than all
- * attempts, sends good messages to the dead letters: retry that call in the handler until the outage is over.
+ * Attempts are counted in this process. A message that kills its process is never counted: its announcement fails, and
+ * goes to the dead letters after `maxFailures` and `deadLetterAfter`. If a dependency of the handler is down for longer
+ * than all attempts, good messages go to the dead letters: retry that call in the handler until the outage is over.
  *
  * **Example** (A handler that commits less often)
  *
@@ -372,7 +381,7 @@ export const process: {
     yield* Effect.onError(run, () => loop.commits.atLast)
   })
 
-/** The types of all operations ask for the services of the hook. */
+/** The types of all operations require the services of the hook. */
 const readerOf = <A, RD>(
   lease: StreamLease,
   schema: Schema.Codec<A, unknown, RD, unknown>,
@@ -391,23 +400,23 @@ const loopOf = <A, RD>(
       lease,
       reading: readerOf(lease, schema, options),
       commits,
-      // Several at once have timers
+      // With concurrency, commits have timers of their own
       attempt: messageAttempts.make(lease, options ?? {}, isOne ? commits.whenDue : Effect.never)
     }
   })
 
 /**
- * Runs `handler` on batches of messages, one after the other, and commits once after each.
+ * Runs `handler` on batches of messages, one after another, and commits once after each.
  *
  * **When to use**
  *
- * Use it where many messages cost little more than one, such as rows of one insert.
+ * Use it when many messages cost little more than one, such as rows of one insert.
  *
  * **Details**
  *
- * A batch has up to `batch` messages and about `batchBytes`, and waits for at most `batchWithin` after its first message. All
- * else is as in `process`. A batch that fails in all `attempts` is tried message by message, each as often: those that fail
- * then go to the dead letters.
+ * A batch has up to `batch` messages and about `batchBytes`, and waits for at most `batchWithin` after its first
+ * message. Everything else is as in `process`. If a batch fails in all `attempts`, its messages are tried one by one,
+ * with as many attempts each: those that fail again go to the dead letters.
  *
  * **Example** (Rows of one insert)
  *

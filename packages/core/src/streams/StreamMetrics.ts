@@ -1,8 +1,8 @@
 /**
- * Metrics of the consumers of data streams, for any exporter of Effect's (Prometheus, OTLP).
+ * Metrics of the consumers of data streams, for any exporter of Effect (Prometheus, OTLP).
  *
- * Labels take the few values named here, never a data stream or a consumer. Durations are in milliseconds. A client
- * reports to the registry, and with the attributes, that were in force when its layer was built.
+ * Label values are limited to those named here, never a data stream or a consumer. Durations are in milliseconds. A
+ * client reports to the registry that was in force when its layer was built, with the attributes of that time.
  *
  * **Example** (Reading two of them)
  *
@@ -24,7 +24,7 @@ import { counter, counters } from "../internal/metrics.ts"
 
 const gauge = (id: string, description: string) => Metric.gauge(id, { description })
 
-/** From one millisecond to some days. */
+/** From one millisecond to several days. */
 const milliseconds = (id: string, description: string, attributes: Record<string, string> = {}) =>
   Metric.histogram(id, {
     description,
@@ -42,7 +42,9 @@ const processing = (outcome: "success" | "failure" | "yielded" | "interrupted") 
  * @since 0.1.0
  */
 export const stream = {
-  /** Counts attempts to take a data stream, by outcome. `occupied` is contention: somebody holds a lease on it. */
+  /**
+   * Counts attempts to take a data stream, by outcome. `occupied` is contention: another consumer has a lease on it.
+   */
   takes: counters(
     "simba_stream_takes",
     "Attempts to take a data stream, by outcome",
@@ -55,7 +57,7 @@ export const stream = {
    * - `announcement`: a new announcement.
    * - `start`: unfinished streams of its own after a restart.
    * - `sweep`: a sweep found the stream without an owner.
-   * - `expiry`: the backend published that its lease ran out.
+   * - `expiry`: the backend published that its lease expired.
    * - `signal`: another consumer published that it was released.
    * - `name`: it was acquired by name.
    * - `handOver`: another consumer handed it over.
@@ -66,18 +68,18 @@ export const stream = {
     "source",
     ["announcement", "start", "sweep", "expiry", "signal", "name", "handOver"]
   ),
-  /** Shows how many data streams are owned at present. */
+  /** Shows how many data streams are owned now. */
   owned: gauge("simba_stream_owned", "Data streams that are owned"),
-  /** Measures how long data streams were owned, from just before the taking to the end or loss. */
+  /** Measures how long data streams were owned, from just before the claim to the end or loss. */
   holdTime: milliseconds(
     "simba_stream_hold_time",
-    "Time from the taking of a data stream to its end or loss"
+    "Time from the claim of a data stream to its end or loss"
   ),
   /**
    * Counts attempts to renew, once for each lease, by outcome.
    *
-   * - `failed`: no usable reply.
-   * - `lost`: the backend says that the lease is over.
+   * - `failed`: no valid reply.
+   * - `lost`: the backend reports that the lease is over.
    */
   renewals: counters(
     "simba_stream_renewals",
@@ -100,10 +102,10 @@ export const stream = {
     "reason",
     ["Expired", "TakenOver", "Vanished", "BackendGone", "Stalled"]
   ),
-  /** Counts data streams whose ownership ended in order, by how. */
+  /** Counts data streams whose ownership ended normally, by how. */
   ends: counters(
     "simba_stream_ends",
-    "Leases that ended in order, by outcome",
+    "Leases that ended normally, by outcome",
     "outcome",
     ["done", "released", "handedOver", "deadLettered"]
   ),
@@ -120,14 +122,14 @@ export const stream = {
     interrupted: processing("interrupted")
   } as const,
   /**
-   * Shows how many messages follow the checkpoints of the data streams that are owned here, read every 30 seconds. The label
-   * `service` names the service.
+   * Shows how many messages follow the checkpoints of the data streams that are owned here, read every 30 seconds. The
+   * label `service` names the service.
    */
   lag: gauge(
     "simba_stream_lag",
     "Messages behind the checkpoints of owned data streams"
   ),
-  /** Shows how long the longest waiting of these messages has waited, in milliseconds, by its id and the time of the backend. */
+  /** Shows how long the oldest of these messages has waited, in milliseconds, by its id and the time of the backend. */
   lagAge: gauge(
     "simba_stream_lag_age",
     "Time for which the oldest message behind a checkpoint has waited"
@@ -138,8 +140,8 @@ export const stream = {
     "Places where messages were deleted before they were read"
   ),
   /**
-   * Counts messages that went to the dead letters of their data stream, by reason: `undecodable` does not fit the schema, and
-   * the handler of `failed` failed in all its attempts.
+   * Counts messages that went to the dead letters of their data stream, by reason: `undecodable` (does not fit the
+   * schema) and `failed` (its handler failed in all attempts).
    */
   deadMessages: counters(
     "simba_stream_dead_messages",
@@ -151,7 +153,7 @@ export const stream = {
    * Counts signals that a data stream may be free: expired leases, and releases by other consumers.
    *
    * - `used`: the signal led to an attempt.
-   * - `dropped`: there was no room, and the sweep will find the stream.
+   * - `dropped`: there was no room, so the sweep will find the stream.
    * - `gap`: signals may have been missed.
    */
   signals: counters(
@@ -167,6 +169,6 @@ export const stream = {
     "simba_stream_malformed_announcements",
     "Announcements that could not be read"
   ),
-  /** Shows how many notifications wait to be read at present. */
-  queued: gauge("simba_stream_notifications_queued", "Notifications that wait")
+  /** Shows how many notifications are waiting to be read. */
+  queued: gauge("simba_stream_notifications_queued", "Notifications waiting to be read")
 } as const

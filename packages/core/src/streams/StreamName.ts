@@ -43,7 +43,7 @@ export type StreamName = typeof StreamName.Type
  *
  * It names an announcement in the load-balancer stream, or a message in a data stream.
  *
- * **Example** (A checkpoint that was kept elsewhere)
+ * **Example** (A checkpoint that was stored elsewhere)
  *
  * ```ts
  * import { StreamName } from "@effect-simba/core/streams"

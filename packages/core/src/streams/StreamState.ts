@@ -1,5 +1,5 @@
 /**
- * What the backend knows of a service and of its data streams.
+ * What the backend knows about a service and its data streams.
  *
  * @since 0.1.0
  */
@@ -11,7 +11,7 @@ import type { EntryId, StreamName } from "./StreamName.ts"
  *
  * **Details**
  *
- * With a healthy fleet, `oldest` stays below lease plus sweep interval, unless streams wait for capacity.
+ * In a healthy fleet, `oldest` stays below lease plus sweep interval, unless streams wait for capacity.
  *
  * **Example** (An alarm)
  *
@@ -39,7 +39,7 @@ export interface ServiceState {
     readonly pending: number
     readonly idle: Duration.Duration
   }>
-  /** The running consumers of this library, as the fleet knows them. */
+  /** The running consumers of this library that are registered in the fleet. */
   readonly members: ReadonlyArray<{
     readonly consumer: string
     readonly session: string
@@ -51,8 +51,8 @@ export interface ServiceState {
 }
 
 /**
- * An announcement in the dead letters of a service, and why it is there. `entry` is the id that it had before. `stream` is
- * undefined where the announcement cannot be read.
+ * An announcement in the dead letters of a service, and the reason. `entry` is the id that it had before. `stream` is
+ * undefined if the announcement cannot be read.
  * @category models
  * @since 0.1.0
  */
@@ -65,7 +65,7 @@ export interface DeadLetter {
 }
 
 /**
- * A message in the dead letters of its data stream, and why it is there. `message` is the id that it had before.
+ * A message in the dead letters of its data stream, and the reason. `message` is the id that it had before.
  * @category models
  * @since 0.1.0
  */
@@ -101,12 +101,12 @@ export interface RawMessage {
  */
 export interface Checkpoint {
   readonly id: EntryId
-  /** How many messages were added to the data stream up to this one. Undefined where it is not known. */
+  /** How many messages were added to the data stream up to this one. Undefined if unknown. */
   readonly offset: number | undefined
 }
 
 /**
- * How far a data stream reaches.
+ * The extent of a data stream.
  *
  * **Example** (How many messages were deleted)
  *
@@ -124,11 +124,11 @@ export interface Extent {
   readonly length: number
   /** The largest id that a message ever had. */
   readonly last: EntryId
-  /** The first message that is left. Undefined where none is. */
+  /** The first message that is left. Undefined if the stream is empty. */
   readonly first: EntryId | undefined
-  /** Messages that were ever added. Undefined before Redis 7.0. */
+  /** Number of messages that were ever added. Undefined before Redis 7.0. */
   readonly added: number | undefined
-  /** The largest id that was deleted by itself, not by trimming. Undefined before Redis 7.0. */
+  /** The largest id that was deleted individually, not by trimming. Undefined before Redis 7.0. */
   readonly lastDeleted: EntryId | undefined
 }
 
@@ -151,11 +151,11 @@ export interface Lag {
   /** Messages after the checkpoint. */
   readonly messages: number
   /**
-   * Whether that is their number. Otherwise there may be more: without an offset at the checkpoint, or before Redis 7.0, at
+   * Whether `messages` is exact. Otherwise there may be more: if the checkpoint has no offset, or before Redis 7.0, at
    * most 1,000 are counted.
    */
   readonly isCounted: boolean
-  /** How long the first of them has waited, by its id and the time of the backend. Zero without one. */
+  /** How long the first of them has waited, by its id and the time of the backend. Zero if there is none. */
   readonly age: Duration.Duration
   /** The first of them. */
   readonly first: EntryId | undefined

@@ -3,7 +3,7 @@
  *
  * This port is unstable: it may change in any release. The index of `streams` leaves it out, so import it by its path.
  *
- * A store decides ownership by the backend's own time. The contract suite in `@effect-simba/testkit` checks a store.
+ * A store decides ownership by the time of the backend. The contract suite in `@effect-simba/testkit` checks a store.
  *
  * @since 0.1.0
  */
@@ -27,7 +27,7 @@ import type { Checkpoint, DeadLetter, DeadMessage, Extent, Lag, RawMessage, Serv
  *
  * **Gotchas**
  *
- * On Redis Cluster a service carries the hash tag that its data streams carry too, such as `{orders}`.
+ * On Redis Cluster a service must have the same hash tag as its data streams, such as `{orders}`.
  *
  * **Example** (A name from the environment)
  *
@@ -81,7 +81,7 @@ export const ConsumerName = nameSchema("a consumer name", names.consumerProblem)
 export type ConsumerName = typeof ConsumerName.Type
 
 /**
- * A consumer of this library as the fleet knows it. `session` is the first part of the epochs of its holdings.
+ * A consumer of this library, as registered in the fleet. `session` is the first part of the epochs of its holdings.
  * @category models
  * @since 0.1.0
  */
@@ -93,13 +93,13 @@ export interface Member {
 }
 
 /**
- * Whether a data stream ended at its checkpoint.
+ * The end of a data stream at its checkpoint.
  *
  * **Details**
  *
- * - `Open`: it did not. Messages may follow.
- * - `Ended`: it did, under this announcement. Or it did under an earlier one, and was deleted since.
- * - `Reopened`: it did under an earlier announcement, and exists. Messages may follow, up to the next end.
+ * - `Open`: there is none. Messages may follow.
+ * - `Ended`: it ended under this announcement, or under an earlier one and was deleted since.
+ * - `Reopened`: it ended under an earlier announcement, and still exists. Messages may follow, up to the next end.
  * @category models
  * @since 0.1.0
  */
@@ -108,7 +108,7 @@ export type StreamEnd = "Open" | "Reopened" | "Ended"
 /**
  * One service on the backend.
  *
- * **Example** (Who has fallen silent)
+ * **Example** (Consumers that have gone silent)
  *
  * ```ts
  * import type * as StreamStore from "@effect-simba/core/streams/StreamStore"
@@ -125,18 +125,18 @@ export type StreamEnd = "Open" | "Reopened" | "Ended"
  * @since 0.1.0
  */
 export interface Service {
-  /** Makes the consumer group, reading from the first entry on, unless there is one. Returns whether it was made. */
+  /** Makes the consumer group, reading from the first entry, if it does not exist. Returns whether it was made. */
   readonly prepare: Effect.Effect<boolean, StoreError>
   /**
-   * Adds each data stream whose last announcement is finished, in order, and returns the entry of each. An unfinished
-   * announcement is repeated, unless nothing was written since the last time.
+   * Announces each data stream, in order, and returns the entry of each. An unfinished announcement is kept and
+   * repeated, unless nothing was written since the last time.
    */
   readonly announce: (
     announcements: ReadonlyArray<Announcement>
   ) => Effect.Effect<ReadonlyArray<{ readonly entry: EntryId; readonly isNew: boolean }>, StoreError>
   /**
-   * Entries that no consumer was given yet, at most `count` (at least 1), waiting for at most `block`, on a connection of its
-   * own. None is no error. Makes a group that is gone.
+   * Reads undelivered entries, at most `count` (at least 1), waiting for at most `block`, on a dedicated connection. An
+   * empty result is no error. Makes the group if it is gone.
    */
   readonly read: (options: {
     readonly consumer: ConsumerName
@@ -144,9 +144,9 @@ export interface Service {
     readonly block: Duration.Duration
   }) => Effect.Effect<ReadonlyArray<Entry>, StoreError>
   /**
-   * Unfinished entries that some consumer, or `consumer`, was given at least `minIdle` ago, after the id `after`, at most
-   * `count` in order of ids. `next` is where to go on, undefined at the end. Deleted entries stop being pending, and are not
-   * returned. The entry of `known` contents is not read again.
+   * Lists unfinished entries that were delivered at least `minIdle` ago, to any consumer or to `consumer`, after the id
+   * `after`, at most `count` in order of ids. `next` is where to continue, undefined at the end. Deleted entries stop
+   * being pending, and are not returned. Entries with `known` contents are not read again.
    */
   readonly pending: (options: {
     readonly consumer?: ConsumerName | undefined
@@ -155,54 +155,58 @@ export interface Service {
     readonly count: number
     readonly known?: ((entry: EntryId) => Entry | undefined) | undefined
   }) => Effect.Effect<{ readonly entries: ReadonlyArray<Pending>; readonly next: EntryId | undefined }, StoreError>
-  /** The unfinished entry that announces this data stream, the oldest if there are several. */
+  /** Finds the unfinished entry that announces this data stream, the oldest if there are several. */
   readonly find: (
     stream: StreamName
   ) => Effect.Effect<Option.Option<Announcement & { readonly entry: EntryId }>, StoreError>
   /**
-   * Takes many, and returns in order. A failure of one does not affect the others. A request that is repeated with the
-   * same epoch, because its reply was lost, gets `Taken` with the same token and a full lease.
+   * Takes many, and returns the results in order. A failure of one does not affect the others. A request that is
+   * repeated with the same epoch, because its reply was lost, returns `Taken` with the same token and a full lease.
    */
   readonly take: (requests: ReadonlyArray<TakeRequest>) => Effect.Effect<ReadonlyArray<TakeResult>, StoreError>
-  /** Renews many leases of one consumer, and returns in order. */
+  /** Renews many leases of one consumer, and returns the results in order. */
   readonly renew: (
     holdings: ReadonlyArray<RenewRequest>,
     lease: Duration.Duration
   ) => Effect.Effect<ReadonlyArray<RenewResult>, StoreError>
   /**
-   * Acknowledges and deletes the entry, gives up both leases, and ends the data stream at its checkpoint, if both leases are
-   * the caller's. `AlreadyDone` if there is no such entry any more. It becomes a new announcement where messages were announced
-   * that follow the end, and where it was repeated after the end was written.
+   * If both leases are the caller's: acknowledges and deletes the entry, ends both leases, and ends the data stream at
+   * its checkpoint. Returns `AlreadyDone` if the entry is gone. The entry becomes a new announcement if messages after
+   * the end were announced, or if it was repeated after the end was written.
    */
   readonly done: (ownership: Ownership) => Effect.Effect<"Done" | "AlreadyDone" | "NotOwner", StoreError>
   /**
-   * If both leases are the caller's: anybody can claim the entry at once, the stream lease is deleted, the entry lease expires
-   * within milliseconds (with its event), and a signal is published.
+   * If both leases are the caller's: any consumer can claim the entry at once, the stream lease is deleted, the entry
+   * lease expires within milliseconds (with its event), and a signal is published.
    */
   readonly release: (ownership: Ownership) => Effect.Effect<"Released" | "NotOwner", StoreError>
   /**
-   * Counts one failure of the entry, if both leases are the caller's, and returns how many are in a row, and the time since
-   * the first of them. A streak ends with a commit that moves the checkpoint, with progress, and after `streakEndsAfter`
-   * without a failure. With the number of an `attempt`, which grows, it counts once, however often it is sent and however
-   * late it comes.
+   * If both leases are the caller's: counts one failure of the entry, and returns the number of consecutive ones and
+   * the time since the first. A streak ends with a commit that moves the checkpoint, with progress, and after
+   * `streakEndsAfter` without a failure. A failure with the number of an `attempt`, which grows, is counted once,
+   * however often it is sent and however late it arrives.
    */
   readonly fail: (ownership: Ownership, options?: {
     readonly attempt?: number | undefined
     readonly hasProgressed?: boolean | undefined
     readonly streakEndsAfter?: Duration.Duration | undefined
   }) => Effect.Effect<{ readonly count: number; readonly period: Duration.Duration } | "NotOwner", StoreError>
-  /** Moves the entry to the dead letters of the service, if both leases are the caller's. */
+  /** If both leases are the caller's: moves the entry to the dead letters of the service. */
   readonly deadLetter: (ownership: Ownership, reason: string) => Effect.Effect<"DeadLettered" | "NotOwner", StoreError>
-  /** The same for an entry that cannot be read, given to `consumer` and leased by nobody. */
+  /**
+   * Moves an entry that cannot be read to the dead letters. It was delivered to `consumer`, and nobody has a lease on
+   * it.
+   */
   readonly deadLetterMalformed: (
     entry: EntryId,
     consumer: ConsumerName,
     reason: string
   ) => Effect.Effect<boolean, StoreError>
   /**
-   * Moves the checkpoint of the data stream forward to `id`, if the stream lease is the caller's. `Behind` if the checkpoint
-   * is there or further already: it never moves back. `Beyond` if `id` is after the last message of a data stream that
-   * exists: the backend lost the message. The last message ends the data stream there. `offset` is kept with the checkpoint.
+   * If the stream lease is the caller's: moves the checkpoint of the data stream forward to `id`. Returns `Behind` if
+   * the checkpoint is there or further already: it never moves back. Returns `Beyond` if `id` is after the last message
+   * of a data stream that exists: the backend lost the message. The last message ends the data stream there. `offset`
+   * is stored with the checkpoint.
    */
   readonly commit: (
     ownership: Ownership,
@@ -211,8 +215,9 @@ export interface Service {
     offset?: number
   ) => Effect.Effect<"Committed" | "Behind" | "Beyond" | "NotOwner", StoreError>
   /**
-   * Adds the message to the dead letters of the data stream with the reason, once, if the stream lease is the caller's. The
-   * letter has the bytes of the message in the data stream, or `fields` where it was deleted. The checkpoint stays.
+   * If the stream lease is the caller's: adds the message to the dead letters of the data stream with the reason, once.
+   * The letter has the bytes of the message in the data stream, or `fields` if it was deleted. The checkpoint does not
+   * move.
    */
   readonly deadLetterMessage: (
     ownership: Ownership,
@@ -220,15 +225,16 @@ export interface Service {
     reason: string
   ) => Effect.Effect<"DeadLettered" | "NotOwner", StoreError>
   /**
-   * The last committed message. It is kept for `checkpointRetention` after the last commit or `keepCheckpoints`, for a week
-   * after the last `take`, `handedOver` or `done`, and for 30 days after the data stream went to the dead letters.
+   * Reads the last committed message. It is kept for `checkpointRetention` after the last commit or `keepCheckpoints`,
+   * for a week after the last `take`, `handedOver` or `done`, and for 30 days after the data stream went to the dead
+   * letters.
    */
   readonly checkpoint: (stream: StreamName) => Effect.Effect<Option.Option<Checkpoint>, StoreError>
   /**
-   * Moves the checkpoint to any message, also back: by the owner, or by an operator while nobody owns the data stream.
-   * With `force` the operator ends the lease of an owner, whose requests are refused from then on. An end
-   * is forgotten; where the owner seeks, one under an earlier announcement stays. The owner moves the checkpoint `from`, or
-   * sets the first one: a request that is carried out late moves none that was committed since.
+   * Moves the checkpoint to any message, forward or back: by the owner, or by an operator while nobody owns the data
+   * stream. With `force` the operator ends the lease of the owner, whose later requests are refused. The end of the
+   * stream is forgotten; if the owner seeks, an end under an earlier announcement stays. The owner names the checkpoint
+   * that it moves (`from`), or sets the first one, so that a late request does not undo a later commit.
    */
   readonly seek: (
     stream: StreamName,
@@ -241,32 +247,32 @@ export interface Service {
   ) => Effect.Effect<"Moved" | "Changed" | "NotOwner" | "Owned", StoreError>
   /** Whether the data stream ended at its checkpoint. */
   readonly end: (ownership: Pick<Ownership, "entry" | "stream">) => Effect.Effect<StreamEnd, StoreError>
-  /** How many messages follow the checkpoint. All of them without one. Those that were deleted are not counted. */
+  /** Counts the messages after the checkpoint, or all of them if there is none. Deleted messages are not counted. */
   readonly lag: (stream: StreamName) => Effect.Effect<Lag, StoreError>
   /**
-   * Removes the messages up to the checkpoint, and returns how many: none without a checkpoint, none that is younger than
-   * `keep`, and none that a consumer group of the data stream was not given or has not acknowledged.
+   * Removes messages up to the checkpoint, and returns how many: none if there is no checkpoint, none younger than
+   * `keep`, and none that a consumer group of the data stream has not read or not acknowledged.
    */
   readonly trim: (stream: StreamName, keep: Duration.Duration) => Effect.Effect<number, StoreError>
-  /** Keeps the checkpoints of data streams that are owned for long. Owners call it once a day. */
+  /** Keeps the checkpoints of data streams that have been owned for long. Owners call it once a day. */
   readonly keepCheckpoints: (streams: ReadonlyArray<StreamName>) => Effect.Effect<void, StoreError>
-  /** Up to `count` messages after `after`, none if there are none. */
+  /** Reads up to `count` messages after `after`. */
   readonly messages: (
     stream: StreamName,
     after: EntryId,
     count: number
   ) => Effect.Effect<ReadonlyArray<RawMessage>, StoreError>
-  /** The same, waiting until there is one. All waiting readers of a service share few connections. */
+  /** Reads likewise, but waits until there is a message. All waiting readers of a service share a few connections. */
   readonly awaitMessages: (
     stream: StreamName,
     after: EntryId,
     count: number
   ) => Effect.Effect<ReadonlyArray<RawMessage>, StoreError>
-  /** How far the data stream reaches, none if there is no such stream. */
+  /** Reads the extent of the data stream; `None` if the stream does not exist. */
   readonly extent: (stream: StreamName) => Effect.Effect<Option.Option<Extent>, StoreError>
   /**
-   * How many messages are left after `after`, up to `last` or to the last one of all, and the extent of that instant. The
-   * count is undefined where the backend does not count what was ever added, or messages were deleted meanwhile.
+   * Counts the messages after `after`, up to `last` or to the end, and returns the extent at that instant. The count is
+   * undefined if the backend does not count added messages, or if messages were deleted meanwhile.
    */
   readonly count: (
     stream: StreamName,
@@ -274,8 +280,8 @@ export interface Service {
     last?: EntryId
   ) => Effect.Effect<Option.Option<Extent & { readonly counted: number | undefined }>, StoreError>
   /**
-   * Makes `to` the owner for `confirm`, with an epoch of its session and a new token, if both leases are the caller's, and
-   * publishes `Given`.
+   * If both leases are the caller's: makes `to` the owner for `confirm`, with an epoch of its session and a new token,
+   * and publishes `Given`.
    */
   readonly handOver: (
     ownership: Ownership,
@@ -283,8 +289,8 @@ export interface Service {
     confirm: Duration.Duration
   ) => Effect.Effect<"HandedOver" | "NotOwner", StoreError>
   /**
-   * Data streams that were handed to this member and that it has not confirmed or does not know of: pending entries of
-   * `consumer` whose lease value carries its `session`.
+   * Lists data streams that were handed to this member and that it has not confirmed or does not know: pending entries
+   * of `consumer` whose lease value has its `session`.
    */
   readonly handedOver: (
     consumer: ConsumerName,
@@ -294,39 +300,42 @@ export interface Service {
   readonly heartbeat: (member: Member, expiry: Duration.Duration) => Effect.Effect<ReadonlyArray<Member>, StoreError>
   /** Removes the member. */
   readonly leave: (member: Pick<Member, "consumer" | "session">) => Effect.Effect<void, StoreError>
-  /** Removes the consumer from the group, if nothing is pending at it. Returns whether it is gone. */
+  /** Removes the consumer from the group if nothing is pending for it. Returns whether it is gone. */
   readonly removeConsumer: (consumer: ConsumerName) => Effect.Effect<boolean, StoreError>
   /**
-   * Removes consumers of the group that were idle for `idle` and have nothing pending, entries that were acknowledged and not
-   * deleted, if there is no other group, and records of entries that are gone. Returns how many of the first two.
+   * Removes consumers of the group that were idle for `idle` and have nothing pending; entries that were acknowledged
+   * but not deleted, if there is no other group; and records of entries that are gone. Returns how many of the first
+   * two.
    */
   readonly reap: (
     idle: Duration.Duration
   ) => Effect.Effect<{ readonly consumers: number; readonly entries: number }, StoreError>
   /** Subscribes to signals, and succeeds once the backend has acknowledged it. */
   readonly signals: Effect.Effect<Subscription<Signal>, BackendError, Scope.Scope>
-  /** Subscribes to expiries likewise. None where the backend is known not to publish them. */
+  /** Subscribes to expiries likewise. Returns `None` if the backend is known not to publish them. */
   readonly expiries: Effect.Effect<Option.Option<Subscription<Expiry>>, BackendError, Scope.Scope>
-  /** Pauses or resumes a data stream, or the service. Returns whether that changed anything. Kept without an end. */
+  /**
+   * Pauses or resumes a data stream, or the service. Returns whether that changed anything. A pause does not expire.
+   */
   readonly setPaused: (stream: StreamName | undefined, isPaused: boolean) => Effect.Effect<boolean, StoreError>
-  /** What is paused. Consumers read it at each heartbeat. */
+  /** Reads what is paused. Consumers read it at each heartbeat. */
   readonly paused: Effect.Effect<ServiceState["paused"], StoreError>
   readonly inspect: Effect.Effect<ServiceState, StoreError>
   readonly deadLetters: (
     after: EntryId | undefined,
     count: number
   ) => Effect.Effect<ReadonlyArray<DeadLetter>, StoreError>
-  /** Announces a dead letter again, with its count at zero. Returns whether it was there. */
+  /** Announces a dead letter again, with its failures reset. Returns whether it was there. */
   readonly redrive: (id: EntryId) => Effect.Effect<boolean, StoreError>
-  /** The dead messages of the data stream after the id `after`, at most `count` in order of ids. */
+  /** Lists the dead messages of the data stream after the id `after`, at most `count` in order of ids. */
   readonly deadMessages: (
     stream: StreamName,
     after: EntryId | undefined,
     count: number
   ) => Effect.Effect<ReadonlyArray<DeadMessage>, StoreError>
   /**
-   * Moves a dead message to the end of its data stream, byte by byte. Returns whether it was there. A message of more than
-   * 3,500 fields is read as UTF-8, and a repetition after a failure may add it once more.
+   * Moves a dead message to the end of its data stream, byte by byte. Returns whether it was there. A message of more
+   * than 3,500 fields is read as UTF-8, and a retry after a failure may add it a second time.
    */
   readonly redriveMessage: (stream: StreamName, id: EntryId) => Effect.Effect<boolean, StoreError>
 }
@@ -336,9 +345,9 @@ export interface Service {
  *
  * **Details**
  *
- * Refuses with `InvalidConfig` where the backend cannot keep one: on Redis Cluster, a name without a hash tag. A data
- * stream without the same tag fails each call that names it, with a `BackendError` that is not retryable.
- * `enableEvents` completes the server's setting for keyspace events. `checkpointRetention` is a week by default.
+ * Fails with `InvalidConfig` if the backend cannot support the service: on Redis Cluster, a name without a hash tag. A
+ * data stream without the same tag fails each call that names it, with a `BackendError` that is not retryable.
+ * `enableEvents` enables expiry events in the server's setting. `checkpointRetention` is a week by default.
  *
  * **Example** (The checkpoint of a data stream)
  *
@@ -380,7 +389,7 @@ export interface Announcement {
 }
 
 /**
- * An entry of the load-balancer stream: an announcement, or the reason why it cannot be read.
+ * An entry of the load-balancer stream: an announcement, or the reason why the entry cannot be read.
  *
  * @see {@link Service}
  * @category models
@@ -391,7 +400,7 @@ export type Entry =
   | { readonly _tag: "Malformed"; readonly entry: EntryId; readonly problem: string }
 
 /**
- * An unfinished entry that a consumer was given.
+ * An unfinished entry that was delivered to a consumer.
  *
  * @see {@link Service}
  * @category models
@@ -401,11 +410,11 @@ export interface Pending {
   readonly consumer: ConsumerName
   /** Time since it was delivered or renewed. */
   readonly idle: Duration.Duration
-  /** How often it was delivered. Renewals of this library count for nothing. */
+  /** How often it was delivered. Renewals of this library are not counted. */
   readonly deliveries: number
   /**
-   * Set where the consumer is not one of this library, by its name, with the value of the entry's lease. Such a consumer locks the entry
-   * with its name some time after the delivery, does not renew the idle time, and unlocks before it acknowledges.
+   * Set if the consumer is a Go consumer, with the value of the entry's lease. A Go consumer locks the entry with its
+   * name some time after the delivery, does not renew the idle time, and unlocks the entry before it acknowledges it.
    */
   readonly goConsumer: { readonly lease: string | undefined } | undefined
   readonly content: Entry
@@ -461,15 +470,15 @@ export interface Ownership {
  * @since 0.1.0
  */
 export interface TakeRequest extends Omit<Ownership, "token"> {
-  /** How long a grant lasts without renewal. */
+  /** How long a grant lasts unless it is renewed. */
   readonly lease: Duration.Duration
-  /** Leaves alone an entry of another consumer that was delivered or renewed more recently. */
+  /** Skips an entry of another consumer that was delivered or renewed more recently. */
   readonly minIdle: Duration.Duration
   /** Sends an entry with this many consecutive failures to the dead letters instead. */
   readonly maxFailures: number
-  /** Only if the streak lasts for so long. Default: however long. */
+  /** Only if the streak has lasted this long. Default: any duration. */
   readonly deadLetterAfter?: Duration.Duration | undefined
-  /** A streak ends after so long without a failure. Default: never. */
+  /** A streak ends after this time without a failure. Default: never. */
   readonly streakEndsAfter?: Duration.Duration | undefined
 }
 
@@ -478,9 +487,9 @@ export interface TakeRequest extends Omit<Ownership, "token"> {
  *
  * **Details**
  *
- * - `Taken`: both leases and the entry are the caller's, for the whole lease. `failures` counts the handler failures
- *   and run-out leases in a row, this run-out included.
- * - `Occupied`: somebody has a lease on the entry or on the data stream. Nothing was changed.
+ * - `Taken`: both leases and the entry are the caller's, for the whole lease. `failures` counts consecutive handler
+ * failures and expired leases, including the lease that just expired.
+ * - `Occupied`: another consumer has a lease on the entry or on the data stream. Nothing was changed.
  * - `Recent`: the entry is pending elsewhere and younger than `minIdle`, or was asked for under an older epoch than
  *   one of this session that was released. Nothing was changed.
  * - `Unread`: no consumer was given the entry yet, so it comes by `read`. Nothing was changed.
@@ -502,11 +511,11 @@ export type TakeResult =
   | { readonly _tag: "Failed"; readonly error: StoreError }
 
 /**
- * Asks for a longer lease, and says whether the handler is busy.
+ * Asks for a longer lease, and reports whether the handler is busy.
  *
  * **Details**
  *
- * A lease that runs out is a failure only if its handler was busy. `isBusy` is undefined where nothing changed since the
+ * An expired lease counts as a failure only if its handler was busy. `isBusy` is undefined if nothing changed since the
  * last renewal; a new lease is busy. `hasProgressed` ends a streak of failures.
  *
  * @see {@link Service}
@@ -523,9 +532,9 @@ export interface RenewRequest extends Ownership {
  *
  * **Details**
  *
- * - `Renewed`: both leases last for the whole lease from now, and the entry's idle time is zero.
- * - `Lost`: the caller is not the owner any more, or the entry is gone. A renewal never creates it again. The rest of
- *   the leases runs out: the owner works under them until it learns of the loss.
+ * - `Renewed`: both leases last for the whole duration from now, and the entry's idle time is zero.
+ * - `Lost`: the caller is no longer the owner, or the entry is gone. A renewal never creates it again. Any lease that
+ * is left expires: the former owner works under it until it learns of the loss.
  *
  * @see {@link Service}
  * @category models
@@ -541,7 +550,7 @@ export type RenewResult =
  * **Details**
  *
  * - `Released`: the entry may be taken now.
- * - `Given`: the data stream was handed to `consumer` with these leases. It has the confirm period to renew them.
+ * - `Given`: the data stream was handed to `consumer` with these leases, which it must renew within the confirm period.
  * - `Gap`: signals may have been missed.
  *
  * @see {@link Service}
@@ -554,7 +563,7 @@ export type Signal =
   | { readonly _tag: "Gap" }
 
 /**
- * The lease of an entry ran out, or (`Gap`) such events may have been missed.
+ * The lease of an entry expired, or (`Gap`) such events may have been missed.
  *
  * @see {@link Service}
  * @category models
@@ -565,8 +574,8 @@ export type Expiry =
   | { readonly _tag: "Gap" }
 
 /**
- * The text between a data stream and the id of its entry in the key of an entry lease. No name of a data stream contains
- * it.
+ * The text between the name of a data stream and the id of its entry in the key of an entry lease. No name of a data
+ * stream contains it.
  *
  * **Example** (The parts of the key of an entry lease)
  *
@@ -585,7 +594,7 @@ export type Expiry =
 export const leaseSeparator = names.leaseSeparator
 
 /**
- * How the names of consumers of this library begin. All others in the group are Go consumers.
+ * The prefix of the names of consumers of this library. All others in the group are Go consumers.
  *
  * **Example** (Whether a consumer of the group runs this library)
  *
@@ -605,10 +614,10 @@ export const consumerPrefix = names.consumerPrefix
  *
  * **Details**
  *
- * The session is random and new for each client. The counter grows, in base 36, so a store knows which request is
- * older. After a hand-over the token and the entry stand in its place.
+ * The session is random and new for each client. The counter grows, in base 36, so that a store knows which of two
+ * requests is older. After a hand-over the counter is replaced by the token and the entry.
  *
- * **Example** (Whether a lease is one of this library)
+ * **Example** (Whether a lease belongs to this library)
  *
  * ```ts
  * import * as StreamStore from "@effect-simba/core/streams/StreamStore"

@@ -29,7 +29,7 @@ export * as StreamClient from "./StreamClient.ts"
 export * as StreamError from "./StreamError.ts"
 
 /**
- * An owned data stream, from the taking to its end or loss.
+ * An owned data stream, from its claim to its end or loss.
  *
  * @since 0.1.0
  */
@@ -38,14 +38,14 @@ export * as StreamLease from "./StreamLease.ts"
 /**
  * Messages of a data stream, decoded, in order, each at least once.
  *
- * **Guarantee.** Messages come in the order of the data stream, from the one after the checkpoint on, or from the
- * first. The checkpoint is kept in the backend, moves forward only, and moves only for the present owner. So the next
- * owner begins after the last committed message: uncommitted messages are processed again, none is left out, and an
- * owner that was replaced without knowing it moves nothing. The id of a message shows repetitions, and the token of
- * the lease shows late owners.
+ * **Guarantee.** Messages arrive in the order of the data stream, starting after the checkpoint, or with the first
+ * message if there is none. The checkpoint is kept in the backend. It moves forward only, and only for the current
+ * owner. The next owner starts after the last committed message: uncommitted messages are processed again, and none is
+ * skipped. An owner that was replaced without knowing it moves nothing. The id of a message identifies repetitions, and
+ * the token of the lease identifies late owners.
  *
- * A message that does not fit the schema goes to the dead letters of the data stream with the reason, when its turn
- * has come, and the next one follows.
+ * A message that does not fit the schema goes to the dead letters of the data stream with the reason, in its turn. The
+ * next message follows.
  *
  * **Example** (Orders until the last one)
  *
@@ -67,10 +67,10 @@ export * as StreamLease from "./StreamLease.ts"
 export * as StreamMessages from "./StreamMessages.ts"
 
 /**
- * Metrics of the consumers of data streams, for any exporter of Effect's (Prometheus, OTLP).
+ * Metrics of the consumers of data streams, for any exporter of Effect (Prometheus, OTLP).
  *
- * Labels take the few values named here, never a data stream or a consumer. Durations are in milliseconds. A client
- * reports to the registry, and with the attributes, that were in force when its layer was built.
+ * Label values are limited to those named here, never a data stream or a consumer. Durations are in milliseconds. A
+ * client reports to the registry that was in force when its layer was built, with the attributes of that time.
  *
  * **Example** (Reading two of them)
  *
@@ -104,7 +104,7 @@ export * as StreamName from "./StreamName.ts"
 export * as StreamNotification from "./StreamNotification.ts"
 
 /**
- * What the backend knows of a service and of its data streams.
+ * What the backend knows about a service and its data streams.
  *
  * @since 0.1.0
  */

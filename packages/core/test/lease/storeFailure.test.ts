@@ -46,7 +46,7 @@ describe("failures of the store", () => {
       yield* Effect.forkChild(persist("Reading", yield* request([outage, unreadable, outage])))
       yield* Effect.forkChild(Effect.exit(persist("Writing", yield* request([refusal]))))
       yield* TestClock.adjust("20 seconds")
-      assert.deepStrictEqual(lines.map((line) => line.split(":")[0]), ["Reading failed; trying again"])
+      assert.deepStrictEqual(lines.map((line) => line.split(":")[0]), ["Reading failed; retrying"])
     }).pipe(Effect.provide(Logger.layer([Logger.make(({ message }) => lines.push(String(message)))])))
   })
 })

@@ -38,8 +38,8 @@ it.effect("thousands of refusals have one line in ten seconds, with their count"
       yield* TestClock.adjust("1 second")
     }
     assert.deepStrictEqual(lines.map((line) => line.replace(/later:.*/, "later")), [
-      "Cannot take 200 data stream(s); trying again later",
-      "Cannot take 4000 data stream(s); trying again later"
+      "Cannot take 200 data stream(s); retrying later",
+      "Cannot take 4000 data stream(s); retrying later"
     ])
   }))
 

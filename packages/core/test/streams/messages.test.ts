@@ -351,7 +351,7 @@ describe("process", () => {
       shorter.rewrite(numbered(1), end("2-0"))
       yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual(yield* Fiber.join(fiber), [
-        "The server lost 2 message(s) that were read; reading on after the others"
+        "The server lost 2 message(s) that were read; continuing after those that are left"
       ])
       const year2026 = 1_770_000_000_000
       yield* TestClock.setTime(year2026 + 7 * 86_400_000)
@@ -571,7 +571,7 @@ describe("process", () => {
       })
       yield* processing(lease, { until: isEnd }).run.pipe(Effect.provide(Logger.layer([logger])))
       const reason = lease.dead[0]![1]
-      assert.deepStrictEqual(said, [[`A message cannot be decoded, and goes to the dead letters: ${reason}`]])
+      assert.deepStrictEqual(said, [[`A message cannot be decoded; moving it to the dead letters: ${reason}`]])
     }))
 
   it.effect("a message that cannot be decoded moves the checkpoint past no message that is not processed", () =>

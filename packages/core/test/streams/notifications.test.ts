@@ -254,14 +254,14 @@ describe("claims", () => {
       assert.deepStrictEqual(yield* owned(a), ["s1"])
     })), { tags: ["G9"] })
 
-  it.effect("are refused where no consumer was given it yet, and nothing is taken", () =>
+  it.effect("are refused before the first delivery, and nothing is taken", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       yield* a.client.announceAll(fleet.names(1))
       yield* TestClock.adjust("10 seconds")
       const error = yield* Effect.flip(a.acquire("s1"))
       assert.strictEqual(error._tag, "StreamNotFound")
-      assert.include(error.message, "no consumer was given it yet")
+      assert.include(error.message, "it was not delivered yet")
       assert.strictEqual(backend.streamLeases.size, 0)
     })))
 

@@ -105,7 +105,7 @@ describe("the reaper", () => {
         a.link.modes.reap = mode
         yield* a.client.announceAll([{ stream: "s1" }])
         yield* TestClock.adjust("10 minutes")
-        const warnings = lines.filter((line) => line.startsWith("Warn: Cannot tidy up; trying again later: "))
+        const warnings = lines.filter((line) => line.startsWith("Warn: Cannot remove old data; retrying later: "))
         assert.strictEqual(warnings.length, tidies(a))
         assert.isAtLeast(tidies(a), 10)
         assert.isAtMost(tidies(a), 20, "at its own pace")

@@ -171,7 +171,7 @@ export const make = Effect.fnUntraced(function*(options: {
       const error = Cause.findErrorOption(cause)
       isOut = Option.isSome(error) && isTransient(error.value)
       return Effect.andThen(
-        log.warning("Cannot contend at present; trying again", cause),
+        log.warning("Cannot contend at present; retrying", cause),
         Effect.fail("again" as const)
       )
     }

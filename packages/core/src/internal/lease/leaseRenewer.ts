@@ -129,7 +129,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
       }
       return Cause.hasInterruptsOnly(cause)
         ? Effect.void
-        : log.error(`The renewal of a ${what} crashed; trying again`, cause)
+        : log.error(`The renewal of a ${what} crashed; retrying`, cause)
     }))
 
   const settle = Effect.fnUntraced(function*(
@@ -186,7 +186,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
     })
     if (error !== undefined) {
       yield* log.warning(
-        `${newlyFailing} ${what}(s) could not be renewed; trying again until their deadlines: ${error.message}`
+        `${newlyFailing} ${what}(s) could not be renewed; retrying until their deadlines: ${error.message}`
       ).pipe(Effect.annotateLogs(failing!.annotations))
     }
   })

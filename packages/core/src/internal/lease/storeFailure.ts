@@ -66,7 +66,7 @@ export const persist = <A, R>(
       Effect.tapError((error) => {
         if (isLogged || !isOutlasted(error)) return Effect.void
         isLogged = true
-        return log.warning(`${what} failed; trying again: ${error.message}`)
+        return log.warning(`${what} failed; retrying: ${error.message}`)
       }),
       Effect.retry({
         schedule: retrySchedule("100 millis", Duration.min(longestPause, Duration.seconds(5))),

@@ -1,4 +1,4 @@
-/** What operators do to data streams, regardless of their owner. */
+/** Operations of operators on data streams, regardless of their owner. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as names from "../../internal/nameRules.ts"

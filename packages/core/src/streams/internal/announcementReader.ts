@@ -24,7 +24,7 @@ export const make = (
   const { consumer } = config
 
   const deadLetter = (malformed: Malformed) =>
-    // The entry stays pending, and the next sweep tries again
+    // The entry stays pending, and the next sweep retries
     Effect.catch(
       taking.deadLetter(malformed, consumer),
       (error) =>
@@ -42,14 +42,14 @@ export const make = (
       else if (taking.mayTake(entry)) candidates.push({ ...entry, minIdle: config.leaseDuration })
     }
     const { length } = yield* taking.take(candidates, "announcement", deliver)
-    // Orphans may have taken the room meanwhile: a sweep of any consumer takes the rest
+    // Orphans may have taken the room meanwhile: a sweep of any consumer takes what is left
     if (length < candidates.length) sweep.request()
     yield* Effect.forEach(malformed, deadLetter, { discard: true })
   })
 
   /**
-   * Reads as many as there is room for, since Redis assigns the entries to their reader. A waiting read reserves no room,
-   * which an orphan may need.
+   * Reads only as many as there is room for, since Redis assigns entries to their reader. A waiting read reserves no
+   * room, so that orphans can use it.
    */
   const read = Effect.uninterruptibleMask((restore) =>
     Effect.suspend(() => {
@@ -63,7 +63,7 @@ export const make = (
   return Effect.forever(persist(
     "Reading announcements",
     Effect.gen(function*() {
-      // What is read is given to this consumer, and waits for the end of the pause
+      // What was read is assigned to this consumer, and waits for the end of the pause
       while (client.pauses.isService) yield* Effect.sleep(config.heartbeatInterval)
       yield* ready
       yield* table.room.await

@@ -72,20 +72,20 @@ export const make = Effect.fnUntraced(function*(
   const consumption = consumptions.make(client, leaseTaker)
   const undoing = yield* FiberSet.make()
   let notices: notificationQueue.NotificationQueue | undefined
-  /** The backend knows it as a consumer from its first read or claim on. */
+  /** The backend knows this consumer from its first read or claim. */
   let isConsumer = false
 
   table.onLost = ({ entry, stream, token }, reason) =>
     notices?.push({ _tag: "StreamDisowned", stream, entry, token, reason: { _tag: reason } })
 
   yield* table.renewing(store)
-  yield* Effect.forkScoped(supervise("The keeping of checkpoints", reaper.keepCheckpoints(client)))
-  yield* Effect.forkScoped(supervise("The measuring of lags", lagReporter.report(client)))
+  yield* Effect.forkScoped(supervise("Keeping checkpoints", reaper.keepCheckpoints(client)))
+  yield* Effect.forkScoped(supervise("Measuring the lag", lagReporter.report(client)))
   yield* Effect.addFinalizer(() =>
     Effect.gen(function*() {
       table.isClosed = true
       yield* consumption.close
-      // A claim that is granted from now on goes back at once
+      // A claim that is granted from now on is released at once
       yield* Effect.timeoutOption(leaseTaker.idle, config.releaseTimeout)
       yield* revocation.revokeAll(client, [...table.all()])
       if (!isConsumer) return
@@ -106,7 +106,7 @@ export const make = Effect.fnUntraced(function*(
     const found = yield* store.find(stream)
     if (Option.isNone(found)) return yield* notFound("it is not announced, or it is finished")
     isConsumer = true
-    // The consumer that read the entry a moment ago may be about to take it
+    // The consumer that just read the entry may be about to take it
     const candidate = { ...found.value, minIdle: config.leaseDuration }
     const [taken] = yield* leaseTaker.take([candidate], "name", (owned) => acquired.push(owned))
     if (acquired.length > 0) return
@@ -119,7 +119,7 @@ export const make = Effect.fnUntraced(function*(
       case "Gone":
         return yield* notFound("it is finished")
       case "Unread":
-        return yield* notFound("no consumer was given it yet, as `run` would be")
+        return yield* notFound("it was not delivered yet: a consumer that runs `run` must read it first")
     }
   })
 
@@ -180,7 +180,7 @@ export const make = Effect.fnUntraced(function*(
   ) =>
     Effect.scoped(Effect.gen(function*() {
       const body = Effect.isEffect(handler) ? () => handler : handler
-      // The type of `run` asks for the services of the hooks
+      // The type of `run` requires the services of the hooks
       const hooks = (options ?? {}) as RunOptions
       const fibers = yield* FiberSet.make<void>()
       const start = yield* FiberSet.runtime(fibers)<Exclude<R, StreamLease>>()
@@ -195,7 +195,7 @@ export const make = Effect.fnUntraced(function*(
             handlerRunner.runHandler(client, leaseTaker, owned, body, hooks),
             (cause) =>
               Effect.andThen(
-                log.error("The runner of a data stream crashed; its lease runs out", cause),
+                log.error("The runner of a data stream crashed; its lease will expire", cause),
                 Effect.sync(() => table.lose(owned, "Stalled"))
               )
           ))

@@ -1,4 +1,4 @@
-/** Runs a handler on several messages of a reader at once. Messages of one key are processed in their order. */
+/** Runs a handler on several messages of a reader concurrently. Messages with the same key are processed in order. */
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import * as Latch from "effect/Latch"
@@ -10,7 +10,7 @@ import { type LeaseError, retryOutages } from "./leaseRequests.ts"
 import type { Processed } from "./messageCommits.ts"
 import { type Loop, processedOf, turnBack } from "./messageLoop.ts"
 
-/** A message in its place: what is committed ends before the first that is not done. */
+/** A message and its state. Commits stop before the first one that is not done. */
 interface Slot {
   readonly processed: Processed
   isDone: boolean
@@ -21,7 +21,7 @@ interface Options<A> {
   readonly key: (message: Message<A>) => string
 }
 
-/** So many messages may be processed beyond the checkpoint. */
+/** How many messages may be processed beyond the checkpoint. */
 const windowOf = (concurrency: number) => Math.max(100, 4 * concurrency)
 
 export const concurrently = <A, RD, E, R>(
@@ -34,11 +34,11 @@ export const concurrently = <A, RD, E, R>(
     const fork = yield* FiberSet.runtime(fibers)<R>()
     const permits = Semaphore.makeUnsafe(concurrency)
     const slots: Array<Slot> = []
-    /** The messages of each key that are not done, the one in hand first. */
+    /** The unfinished messages of each key, the current one first. */
     const lanes = new Map<string, Array<{ readonly message: Message<A>; readonly slot: Slot }>>()
-    /** Opened whenever a message is done. */
+    /** Opens whenever a message is done. */
     const advanced = Latch.makeUnsafe(false)
-    /** Opened when a handler yields: no further message begins. */
+    /** Opens when a handler yields: no further message starts. */
     const stopping = Latch.makeUnsafe(false)
     let running = 0
     const inHand = lease instanceof LeaseImpl ? lease.inHand : <A, E, R>(work: Effect.Effect<A, E, R>) => work
@@ -97,7 +97,7 @@ export const concurrently = <A, RD, E, R>(
         return Effect.andThen(advanced.await, until(holds))
       })
 
-    // A turn back moves the checkpoint: no commit of earlier messages may follow
+    // A rewind moves the checkpoint: no commit of earlier messages may follow
     reading.settled = Effect.andThen(
       until(() => slots.length === 0 || running === 0 && stopping.isOpen()),
       commits.settle
@@ -122,7 +122,7 @@ export const concurrently = <A, RD, E, R>(
         }
       }
     }).pipe(
-      // What is in hand comes to its end
+      // Let current messages finish
       Effect.tapError((error) =>
         error instanceof StreamYielded
           ? Effect.andThen(stopping.open, until(() => running === 0))

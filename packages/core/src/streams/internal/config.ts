@@ -1,4 +1,4 @@
-/** Options of `StreamClient.layer`, checked and completed. */
+/** Options of `StreamClient.layer`, checked and with defaults. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { excerpt } from "../../internal/excerpt.ts"
@@ -8,7 +8,7 @@ import { processName } from "../../internal/processIdentity.ts"
 import { InvalidConfig } from "../../SimbaError.ts"
 import type * as StreamStore from "../StreamStore.ts"
 
-/** As callers give them: `StreamClient.Options` documents them. */
+/** The options as callers pass them: `StreamClient.Options` documents them. */
 type Given =
   & { readonly service: string; readonly processName?: string | undefined }
   & { readonly [Option in "capacity" | "maxFailures"]?: number | undefined }
@@ -76,7 +76,7 @@ export const check = Effect.fnUntraced(function*(options: Given) {
   if (Duration.isLessThan(checkpointRetention, Duration.days(7))) {
     return yield* refuse(
       "checkpointRetention",
-      "it must be 7 days at least, because a taking keeps a checkpoint as long"
+      "it must be 7 days at least, because each claim keeps the checkpoint for 7 days"
     )
   }
   return {
@@ -91,7 +91,8 @@ export const check = Effect.fnUntraced(function*(options: Given) {
     releaseTimeout: yield* positive("releaseTimeout", options.releaseTimeout ?? "2 seconds"),
     maxFailures: yield* positiveInt("maxFailures", options.maxFailures ?? 10),
     deadLetterAfter,
-    // A streak of failures ends after so long without one: a small deadLetterAfter must not end it between two attempts
+    // A streak of failures ends after this time without one: a small deadLetterAfter must not end it between two
+    // attempts
     streakEndsAfter: Duration.max(deadLetterAfter, Duration.hours(1)),
     rebalance: yield* boolean("rebalance", options.rebalance ?? true),
     confirmTimeout: confirm,

@@ -1,4 +1,4 @@
-/** Consumes a service: runs the loops of a consumer, and gives its data streams back at the end. */
+/** Consumes a service: runs the loops of a consumer, and releases its data streams at the end. */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
@@ -29,9 +29,9 @@ export interface ConsumptionOptions {
 }
 
 export interface Consumption {
-  /** Consumes until the scope closes, then gives its data streams back. Fails if the backend refuses for good. */
+  /** Consumes until the scope closes, then releases its data streams. Fails if the backend refuses permanently. */
   readonly start: (options: ConsumptionOptions) => Effect.Effect<never, InvalidConfig | StoreError, Scope.Scope>
-  /** Stops the current consumption and awaits it. */
+  /** Stops the current consumption and awaits its end. */
   readonly close: Effect.Effect<void>
 }
 
@@ -45,7 +45,7 @@ export const make = (client: ClientContext, taking: LeaseTaker): Consumption => 
   const register = (operation: string) =>
     Effect.suspend(() => {
       if (current !== undefined) {
-        return refuse(operation, `this client is consumed already, by ${current}: make another client`)
+        return refuse(operation, `this client already runs ${current}: make another client`)
       }
       if (Deferred.isDoneUnsafe(closing)) return refuse(operation, "this client is closed")
       current = operation
@@ -65,7 +65,7 @@ export const make = (client: ClientContext, taking: LeaseTaker): Consumption => 
       const sweep = orphanSweep.make(client, taking, options.deliver, rebalancing.adopt)
       const closed = Effect.andThen(Deferred.await(closing), Effect.interrupt)
       yield* Effect.raceFirst(persist("Joining the service", store.prepare), closed)
-      // Claims stay with the client
+      // Data streams that were acquired by name stay with the client
       yield* Effect.addFinalizer(() =>
         Effect.andThen(
           rebalancing.leave,
@@ -78,10 +78,10 @@ export const make = (client: ClientContext, taking: LeaseTaker): Consumption => 
           onExpired: options.onExpired,
           onHandOver: rebalancing.adopt
         }),
-        supervise("The reaper of consumers and announcements", reaper.reap(client)),
+        supervise("Removing dead consumers and finished announcements", reaper.reap(client)),
         rebalancing.loop,
         Effect.andThen(
-          persist("Looking for unfinished data streams", sweep.own, config.sweepInterval),
+          persist("Searching for unfinished data streams", sweep.own, config.sweepInterval),
           Effect.raceFirst(
             announcementReader.make(client, taking, sweep, options.deliver, options.ready),
             sweep.loop

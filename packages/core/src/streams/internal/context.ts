@@ -15,9 +15,9 @@ export interface ClientContext {
   readonly metrics: Recorder
   readonly table: StreamTable
   readonly ends: LeaseEnds
-  /** Ends the lease by its user: the handler is interrupted and awaited first, unless it is the caller. */
+  /** Ends the lease on behalf of its user: the handler is interrupted and awaited first, unless it is the caller. */
   readonly done: (owned: OwnedStream) => Effect.Effect<void, LeaseLost | StoreError>
-  /** The same, for other members to take. */
+  /** Likewise, so that other members can take it. */
   readonly release: (owned: OwnedStream) => Effect.Effect<void, LeaseLost | StoreError>
   readonly pauses: Pauses
   /** The members of the fleet, as the last heartbeat reported; empty before the first. */
@@ -26,5 +26,5 @@ export interface ClientContext {
   readonly session: string
 }
 
-/** Starts the handler of a new owned stream, or notifies its reader. */
+/** Starts the handler of a newly owned stream, or notifies its reader. */
 export type Deliver = (owned: OwnedStream) => void

@@ -1,14 +1,14 @@
 /**
- * What the sweeps of one consumer have seen of entries of Go consumers.
+ * What the sweeps of one consumer know about entries of Go consumers.
  *
- * A Go consumer locks an entry some time after it was given it, and its reader ends for good if it cannot. It finishes
- * an entry in three calls, of which the first unlocks it. So an entry without a lease may be taken if
+ * A Go consumer locks an entry some time after its delivery, and its reader stops permanently if it cannot lock it. It
+ * finishes an entry in three calls, of which the first unlocks it. So an entry without a lease may be taken if
  *
- * - it was seen with a lease of the consumer to which it was given, or so much time has passed that a Go consumer would
- *   take it, and
- * - it is still pending and without a lease `secondLook` later.
+ * - a sweep found it leased by the consumer to which it was delivered, or a Go consumer would take it by its idle time,
+ * and
+ * - it is still pending and without a lease `secondCheck` later.
  *
- * An expired lease needs no second check: nobody unlocked it.
+ * An expired lease needs no second check: it expired because nobody unlocked it.
  */
 import * as Duration from "effect/Duration"
 import type { EntryId } from "../StreamName.ts"
@@ -37,7 +37,7 @@ export class GoEntries {
 
   readonly known = (entry: EntryId): Entry | undefined => this.sightings.get(entry)?.content
 
-  /** Notes what a sweep found. Returns whether the entry may be taken after the second check. */
+  /** Records what a sweep found. Returns whether the entry may be taken after the second check. */
   mayTake({ consumer, content, deliveries, idle, goConsumer }: Pending): boolean {
     let sighting = this.sightings.get(content.entry)
     if (sighting?.consumer !== consumer || sighting.deliveries !== deliveries) {
@@ -49,7 +49,7 @@ export class GoEntries {
     return goConsumer?.lease === undefined && (sighting.wasLeased || Duration.isGreaterThanOrEqualTo(idle, abandoned))
   }
 
-  /** A sweep came to its end: what it did not find is not pending any more. */
+  /** A sweep has ended: entries that it did not find are no longer pending. */
   endSweep(): void {
     for (const [entry, { pass }] of this.sightings) if (pass !== this.pass) this.sightings.delete(entry)
     this.pass++

@@ -85,8 +85,8 @@ export const runHandler = <A, E, R, RS, RH>(
     )
 
   /**
-   * A loss or a revocation interrupts `onError`, as it does the handler. After an interruption of this fiber it runs in a
-   * fiber of its own for at most `releaseTimeout`.
+   * A loss or a revocation interrupts `onError` like the handler. After an interruption of this fiber, `onError` runs
+   * in a fiber of its own for at most `releaseTimeout`.
    */
   const reportFailure = (restore: Restore, failure: HandlerFailure) =>
     Effect.catchCause(
@@ -125,7 +125,7 @@ export const runHandler = <A, E, R, RS, RH>(
         if (failures >= config.maxFailures && isForLong) {
           return yield* deadLetter(cause)
         }
-        // A commit in between resets the count
+        // A commit in between resets the streak
         if (step === undefined || failures <= last) {
           step = yield* Schedule.toStep(retry)
         }
@@ -142,7 +142,7 @@ export const runHandler = <A, E, R, RS, RH>(
   return Effect.uninterruptibleMask((restore) =>
     Effect.withFiber((fiber) => {
       table.workBegan(owned, fiber)
-      // Requests of onError and retry for this stream also come from inside the handler
+      // Requests that `onError` and `retry` make for this stream also count as requests of its handler
       return Effect.ensuring(
         Effect.provideService(runUntilEnd(restore), StreamLease, lease),
         Effect.sync(() => table.workEnded(owned))

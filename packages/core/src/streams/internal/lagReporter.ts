@@ -9,7 +9,7 @@ import type { ClientContext } from "./context.ts"
 
 const interval = "30 seconds"
 
-/** Data streams of one step: the event loop has other work. */
+/** Data streams of one step: other fibers run in between. */
 const stepSize = 200
 
 export const report = ({ config, metrics, store, table }: ClientContext): Effect.Effect<never> => {
@@ -34,8 +34,8 @@ export const report = ({ config, metrics, store, table }: ClientContext): Effect
     }
     yield* update(messages, age)
   }).pipe(
-    // An outage shows elsewhere: the last figure stays
-    Effect.catch((error) => log.debug(`The lag is not known: ${error.message}`))
+    // Keep the last value: an outage is reported elsewhere
+    Effect.catch((error) => log.debug(`Cannot read the lag: ${error.message}`))
   )
   return Effect.forever(Effect.andThen(Effect.sleep(interval), measure)).pipe(Effect.ensuring(update(0, 0)))
 }

@@ -16,20 +16,20 @@ import type { StreamTable } from "./streamTable.ts"
 type Failures = Exclude<Effect.Success<ReturnType<Service["fail"]>>, string>
 
 export interface LeaseEnds {
-  /** One try each. They fail with `LeaseLost` if this consumer no longer has the lease. */
+  /** One attempt each. They fail with `LeaseLost` if this consumer no longer has the lease. */
   readonly done: (owned: OwnedStream) => Effect.Effect<void, LeaseLost | StoreError>
   readonly release: (owned: OwnedStream) => Effect.Effect<void, LeaseLost | StoreError>
   readonly handOver: (owned: OwnedStream, to: Member) => Effect.Effect<void, LeaseLost | StoreError>
   readonly deadLetter: (owned: OwnedStream, reason: string) => Effect.Effect<void, LeaseLost | StoreError>
-  /** Counts a failure of the handler, once for each attempt, and returns those in a row. */
+  /** Counts a failure of the handler, once for each attempt, and returns the number of consecutive ones. */
   readonly fail: (owned: OwnedStream, attempt: number) => Effect.Effect<Failures, LeaseLost | StoreError>
   /**
-   * After the reply that this consumer no longer has the lease: asks for the reason, ends it as lost, and fails with
-   * the loss.
+   * Called after a reply that this consumer no longer has the lease: reads the reason, ends the lease as lost, and
+   * fails with the loss.
    */
   readonly refused: (owned: OwnedStream) => Effect.Effect<never, LeaseLost>
   /**
-   * Retries while this consumer has the lease; after a stop once more. Logs failures. Returns none if it never
+   * Retries while this consumer has the lease, and once more after a stop. Logs failures. Returns `None` if it never
    * succeeded.
    */
   readonly retry: <A>(
@@ -46,17 +46,17 @@ export interface LeaseEnds {
   readonly yield: (owned: OwnedStream) => Effect.Effect<void>
 }
 
-/** Alarms look for this line: every way to the dead letters of a service logs it. */
+/** Alerts match this line: every way to the dead letters of a service logs it. */
 export const logDeadLettered = (subject: Parameters<typeof annotations>[0], failures: number) =>
   Effect.annotateLogs(
     log.error(`Data stream is in the dead letters now: its handlers failed ${failures} time(s)`),
     annotations(subject)
   )
 
-/** So many are under way at once. The others wait, and their timeouts begin after that. */
+/** Maximum concurrent requests. The timeouts of the others start when they are sent. */
 const maxUnderWay = 400
 
-/** Between tries, in milliseconds, doubling. */
+/** Between attempts, doubling. */
 const [minPauseMillis, maxPauseMillis] = [50, 1000]
 
 export const make = (table: StreamTable, store: Service, config: StreamConfig): LeaseEnds => {
@@ -74,7 +74,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
     return yield* owned.over
   })
 
-  /** Uninterruptible: a sent command may be done even without a reply. */
+  /** Uninterruptible: a command that was sent may take effect even without a reply. */
   const attempt = <A>(
     owned: OwnedStream,
     operation: string,
@@ -104,7 +104,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
     how: EndOutcome,
     call: Effect.Effect<string, StoreError>
   ): Effect.Effect<void, LeaseLost | StoreError> => {
-    // An attempt without a reply may have ended the lease by its owner's own act. For `done` the store replies so itself
+    // An attempt without a reply may have ended the lease as its owner asked. For `done` the store reports that itself
     const answer = Effect.map(
       call,
       (reply) => reply === "NotOwner" && how !== "done" && owned.attempted?.how === how ? how : reply
@@ -131,7 +131,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
         if (!isLogged || isLast) {
           isLogged = true
           yield* log.warning(
-            `${what} failed${isLast ? "; its lease runs out" : "; retrying"}`,
+            `${what} failed${isLast ? "; its lease will expire" : "; retrying"}`,
             exit.cause
           ).pipe(Effect.annotateLogs(annotations(owned)))
         }

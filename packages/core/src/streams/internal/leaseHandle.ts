@@ -1,4 +1,4 @@
-/** The `StreamLease` of a handler: what it may ask and do with its data stream. */
+/** The `StreamLease` of a handler: the operations on its data stream. */
 import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -65,14 +65,14 @@ export class LeaseImpl extends Handle implements StreamLease {
     return this.owned.onLoss.next(() => {
       if (this.client.table.isHeld(this.owned)) return undefined
       const { loss } = this.owned
-      // What ended in order is never lost
+      // A lease that ended normally is never lost
       return loss === undefined ? Effect.never : Effect.succeed(loss)
     })
   }
 
   get revoked() {
     const { owned } = this
-    // Kept since: its handler may yield for a recall that was taken back
+    // Set permanently: its handler may yield for a recall that was withdrawn
     return Effect.map(owned.revoked, () => {
       if (owned.isRevoked) owned.hasHeard = true
       else owned.isKept = true
@@ -103,18 +103,18 @@ export class LeaseImpl extends Handle implements StreamLease {
       Effect.uninterruptibleMask((restore) =>
         Effect.withFiber<A, E | LeaseLost, R>((parent) => {
           const { client: { table }, owned } = this
-          // Check and begin in one step: after a yield in between the lease may be over
+          // Check and begin in one step: after a yield in between, the lease may be over
           if (!table.isHeld(owned)) return Effect.fail(owned.over)
           const fiber = Effect.runForkWith(parent.context as Context.Context<R>)(effect)
           owned.works.add(fiber)
-          // Its first part may have ended the lease by itself
+          // The synchronous part of the effect may have ended the lease
           if (!owned.isOpen()) fiber.interruptUnsafe()
           return restore(Fiber.await(fiber)).pipe(
             Effect.onInterrupt(() =>
               Effect.flatMap(Effect.andThen(Fiber.interrupt(fiber), Fiber.await(fiber)), remains)
             ),
             Effect.ensuring(Effect.sync(() => owned.works.delete(fiber))),
-            // What ended in order was not lost
+            // A lease that ended normally was not lost
             Effect.flatMap((exit) =>
               settle(exit, table.isHeld(owned) || owned.outcome !== undefined ? undefined : owned.over)
             )
@@ -130,7 +130,7 @@ export class LeaseImpl extends Handle implements StreamLease {
     })
   }
 
-  /** Work goes on, so it does not stall. Nothing is committed, so a streak of failures goes on too. */
+  /** Work continues, so it does not stall. Nothing is committed, so a streak of failures continues too. */
   get advance() {
     return Effect.sync(() => this.progressed())
   }
@@ -175,13 +175,13 @@ export class LeaseImpl extends Handle implements StreamLease {
         Effect.ensuring(Effect.sync(() => {
           owned.waiting--
           this.progressed()
-          // Waiting was no lack of progress: the time without any begins now
+          // Time spent waiting does not count: the progress timeout starts now
           client.table.watch(owned)
         }))
       )
     })
 
-  /** Work on a message while others may be waited for: the handler is busy, and has to make progress. */
+  /** Processes one message while the loop may wait for others: the handler is busy, and must make progress. */
   readonly inHand = <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.suspend(() => {
       const { client, owned } = this

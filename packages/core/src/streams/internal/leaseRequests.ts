@@ -1,4 +1,4 @@
-/** Requests of a handler to its lease: their errors, their outages, and the text of a dead letter. */
+/** Requests of a handler to its lease: their errors, their retries in an outage, and the reason of a dead letter. */
 import * as Effect from "effect/Effect"
 import { isTransient, retrySchedule } from "../../internal/lease/storeFailure.ts"
 import type { LeaseLost, StoreError } from "../../SimbaError.ts"
@@ -7,9 +7,9 @@ export type LeaseError = LeaseLost | StoreError
 
 const retry = retrySchedule("20 millis", "500 millis")
 
-/** Retries through an outage. The loss of the lease ends it at the latest. */
+/** Retries through an outage. At the latest, the loss of the lease ends it. */
 export const retryOutages = <A>(effect: Effect.Effect<A, LeaseError>): Effect.Effect<A, LeaseError> =>
   Effect.retry(effect, { schedule: retry, while: isTransient })
 
-/** Why a message is dead, as its letter says it. */
+/** The reason of a dead message, as its letter states it. */
 export const reasonOf = (text: string): string => text.slice(0, 1000)

@@ -15,7 +15,7 @@ import { type Acquisition, annotations, OwnedStream, type Source } from "./owned
 
 export interface Candidate extends Announcement {
   readonly entry: EntryId
-  /** For an entry of another consumer, which may be working on it. */
+  /** For an entry of another consumer, which may still be working on it. */
   readonly minIdle: Duration.Duration
 }
 
@@ -23,8 +23,8 @@ export type Malformed = Extract<Entry, { readonly _tag: "Malformed" }>
 
 export interface LeaseTaker {
   /**
-   * Takes the first candidates, as many as there is room for and at most `batchSize`; returns a result for each. What a
-   * user acquires by name needs no free capacity. Fails if there is no reply for as long as a lease lasts.
+   * Takes the first candidates, at most `batchSize` and as many as there is room for; returns a result for each. Data
+   * streams that are acquired by name ignore capacity. Fails if there is no reply for the duration of a lease.
    */
   readonly take: (
     candidates: ReadonlyArray<Candidate>,
@@ -33,7 +33,7 @@ export interface LeaseTaker {
   ) => Effect.Effect<ReadonlyArray<TakeResult>, StoreError>
   /** Adds a lease that was taken, or handed over and confirmed. */
   readonly add: (acquisition: Acquisition, deliver: Deliver) => Effect.Effect<void>
-  /** Completes when no request to take is under way. */
+  /** Completes when no claim is under way. */
   readonly idle: Effect.Effect<void>
   /** Moves an announcement that cannot be read to the dead letters. */
   readonly deadLetter: (entry: Malformed, consumer: ConsumerName) => Effect.Effect<void, StoreError>
@@ -43,10 +43,10 @@ export interface LeaseTaker {
   readonly skipFor: (entry: EntryId, period: Duration.Duration) => void
 }
 
-/** Between two lines about refusals: a full server refuses thousands again and again. */
+/** Between two log lines about refusals: a full server refuses thousands repeatedly. */
 const logIntervalMillis = 10_000
 
-/** Streams of one call. */
+/** Maximum streams of one call. */
 export const batchSize = 200
 
 const outcomes = {
@@ -65,7 +65,7 @@ export const make = (client: ClientContext): LeaseTaker => {
   const skipped = new Map<EntryId, number>()
   const lease = Duration.toMillis(config.leaseDuration)
   let pruned = 0
-  /** Refusals that no line has counted yet, and when the last line was written, in monotonic milliseconds. */
+  /** Refusals that no log line has counted yet, and when the last line was written, in monotonic milliseconds. */
   let refusals = 0
   let loggedAt = -Infinity
   let underWay = 0
@@ -83,7 +83,7 @@ export const make = (client: ClientContext): LeaseTaker => {
 
   const mayTake: LeaseTaker["mayTake"] = ({ entry, stream }) => {
     if (client.pauses.has(stream)) return false
-    // A former handler that still runs would have company
+    // A former handler still runs: two must not run at once
     if (table.has(entry) || table.isInUse(stream)) return false
     const until = skipped.get(entry)
     if (until === undefined) return true
@@ -96,7 +96,7 @@ export const make = (client: ClientContext): LeaseTaker => {
     Effect.suspend(() => {
       const owned = new OwnedStream(acquisition, table.periods)
       if (!table.add(owned)) {
-        // No handler has begun, so nothing failed
+        // No handler has started, so nothing failed
         owned.stop()
         return Effect.asVoid(
           ends.retry(owned, "Releasing a data stream", Effect.timeoutOption(store.release(owned), lease))
@@ -167,7 +167,7 @@ export const make = (client: ClientContext): LeaseTaker => {
     }
     if (refusal !== undefined && table.now().monotonic - loggedAt >= logIntervalMillis) {
       loggedAt = table.now().monotonic
-      yield* log.warning(`Cannot take ${refusals} data stream(s); trying again later: ${refusal.message}`)
+      yield* log.warning(`Cannot take ${refusals} data stream(s); retrying later: ${refusal.message}`)
       refusals = 0
     }
     return results
@@ -176,7 +176,7 @@ export const make = (client: ClientContext): LeaseTaker => {
   const deadLetter: LeaseTaker["deadLetter"] = ({ entry, problem }, consumer) =>
     Effect.flatMap(store.deadLetterMalformed(entry, consumer, problem), (isDead) => {
       if (isDead) metrics.update(StreamMetrics.stream.malformedAnnouncements, 1)
-      return Effect.annotateLogs(log.error(`An announcement cannot be read: ${problem}`), { entry })
+      return Effect.annotateLogs(log.error(`Cannot read an announcement: ${problem}`), { entry })
     })
 
   return {

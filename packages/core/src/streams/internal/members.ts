@@ -1,4 +1,4 @@
-/** The order in which the members of the fleet try to take an orphan, and which of them works for all. */
+/** The order in which the members of the fleet try to take an orphan, and which of them does the work of one member. */
 import type { EntryId } from "../StreamName.ts"
 import type { ConsumerName, Member } from "../StreamStore.ts"
 
@@ -6,15 +6,15 @@ import type { ConsumerName, Member } from "../StreamStore.ts"
 const hash = (text: string): number => {
   let value = 0x811c9dc5
   for (let i = 0; i < text.length; i++) value = Math.imul(value ^ text.charCodeAt(i), 0x01000193)
-  // Sessions may differ in their last characters only, which would change only the low bits
+  // Sessions may differ only in their last characters, which would change only the low bits
   value ^= value >>> 16
   value = Math.imul(value, 0x45d9f3b)
   return (value ^ value >>> 16) >>> 0
 }
 
 /**
- * How many members with room try this entry before this one. The order differs for each entry, and members that know the
- * same fleet agree on it. Undefined before the first heartbeat.
+ * The number of members with room that try this entry before this one. The order differs for each entry, and members
+ * that know the same fleet agree on it. Undefined before the first heartbeat.
  */
 export const rank = (members: ReadonlyArray<Member>, session: string, entry: EntryId): number | undefined => {
   if (!members.some((member) => member.session === session)) return undefined
@@ -26,6 +26,6 @@ export const rank = (members: ReadonlyArray<Member>, session: string, entry: Ent
   return before
 }
 
-/** One member does the work that is needed once in a fleet. */
+/** Selects one member of the fleet for work that is needed once. */
 export const isFirst = (members: ReadonlyArray<Member>, consumer: ConsumerName): boolean =>
   members.every((member) => consumer <= member.consumer)

@@ -1,4 +1,4 @@
-/** Tries messages again when their handler fails, and sends them to the dead letters of their data stream in the end. */
+/** Retries messages whose handler failed, and finally sends them to the dead letters of their data stream. */
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -16,13 +16,13 @@ import * as StreamMetrics from "../StreamMetrics.ts"
 import type { RawMessage } from "../StreamState.ts"
 import { type LeaseError, reasonOf, retryOutages } from "./leaseRequests.ts"
 
-/** One second, doubling up to half a minute. It does not end. */
+/** One second, doubling up to half a minute, without end. */
 export const defaultBackoff: Schedule.Schedule<unknown, unknown> = Schedule.min([
   Schedule.exponential("1 second"),
   Schedule.spaced("30 seconds")
 ]).pipe(Schedule.jittered)
 
-/** These say something about a lease or a backend, and nothing about the message. */
+/** These errors are about a lease or a backend, not about the message. */
 const own = [StreamYielded, LeaseLost, StaleToken, BackendError, ProtocolError, AcquireTimeout]
 
 const isOwn = (cause: Cause.Cause<unknown>): boolean =>
@@ -53,7 +53,7 @@ export const make = (
     message: first.id
   })
 
-  /** Returns the last cause where all attempts have failed. */
+  /** Returns the last cause if all attempts failed. */
   const trying = <E, R>(messages: NonEmptyReadonlyArray<RawMessage>, work: Effect.Effect<unknown, E, R>) =>
     Effect.gen(function*() {
       let step: Step | undefined
@@ -62,7 +62,7 @@ export const make = (
         if (Exit.isSuccess(exit)) return undefined
         const { cause } = exit
         if (attempts === Infinity || isOwn(cause)) return yield* Effect.failCause(cause)
-        // What fails because its lease is over says nothing about the message either
+        // A failure because the lease is over is not about the message either
         yield* lease.ensure
         if (count >= attempts) return { cause, count }
         step ??= yield* Schedule.toStep(backoff)
@@ -71,10 +71,11 @@ export const make = (
         const pause = next[1]
         yield* log.warning(
           `${messages.length === 1 ? "A message" : `A batch of ${messages.length} messages`} failed ` +
-            `(attempt ${count} of ${attempts}); trying again in ${Duration.format(pause)}`,
+            `(attempt ${count} of ${attempts}); retrying in ${Duration.format(pause)}`,
           cause
         ).pipe(Effect.annotateLogs(subjectOf(messages)))
-        // Time in a pause is no lack of progress. A streak of failures goes on: the next attempt may end this process
+        // Time in a pause is not a lack of progress. The streak of failures continues: the next attempt may kill this
+        // process
         if (lease.failures === 0) yield* lease.progress
         yield* Effect.raceAllFirst([Effect.sleep(pause), Effect.andThen(lease.revoked, lease.yield), meanwhile])
         yield* lease.ensure
@@ -82,7 +83,7 @@ export const make = (
     })
 
   const bury = Effect.fnUntraced(function*(message: RawMessage, cause: Cause.Cause<unknown>, count: number) {
-    yield* log.error(`A message failed ${count} time(s), and goes to the dead letters`, cause).pipe(
+    yield* log.error(`A message failed ${count} time(s); moving it to the dead letters`, cause).pipe(
       Effect.annotateLogs(subjectOf([message]))
     )
     yield* retryOutages(lease.deadLetter(message, reasonOf(Cause.pretty(cause))))
@@ -96,7 +97,7 @@ export const make = (
       const [first] = messages
       if (messages.length === 1) return yield* bury(first, failed.cause, failed.count)
       yield* log.warning(
-        `A batch of ${messages.length} messages failed ${failed.count} time(s); trying them one by one`
+        `A batch of ${messages.length} messages failed ${failed.count} time(s); retrying them one by one`
       )
         .pipe(Effect.annotateLogs(subjectOf(messages)))
       for (const message of messages) yield* attempt([message], handler)

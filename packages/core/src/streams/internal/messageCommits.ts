@@ -1,4 +1,4 @@
-/** Commits processed messages: after so many, after a time, and what is left at the end. */
+/** Commits processed messages: after a number of them, after a time, and at the end. */
 import type * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -17,7 +17,9 @@ export interface Processed {
   readonly isLast: boolean
 }
 
-/** The processed messages that are not committed: the last of them, how many, and since when, in monotonic milliseconds. */
+/**
+ * The processed messages that are not committed: the last of them, how many, and since when, in monotonic milliseconds.
+ */
 interface Uncommitted {
   readonly last: Processed
   readonly count: number
@@ -44,7 +46,7 @@ export class MessageCommits {
     this.within = Duration.toMillis(commitWithin ?? Duration.infinity)
   }
 
-  /** A message is processed, and all before it. Returns whether all others are committed. */
+  /** Called when a message and all messages before it are processed. Returns whether all others are committed. */
   add(last: Processed): boolean {
     const { count, since } = this.uncommitted ?? { count: 0, since: this.now() }
     this.uncommitted = { last, count: count + 1, since }
@@ -62,8 +64,8 @@ export class MessageCommits {
   }
 
   /**
-   * Commits if there are enough of them, or they are old enough. Otherwise the handler does not stall, but a message before
-   * them may fail again and again: only a commit ends a streak of failures.
+   * Commits if there are enough messages, or if they are old enough. Otherwise reports that the handler is not stalled,
+   * but without ending the streak of failures: a message before may fail repeatedly, and only a commit ends a streak.
    */
   get afterMessage(): Effect.Effect<void, LeaseError> {
     return Effect.suspend(() => {
@@ -90,12 +92,12 @@ export class MessageCommits {
     }))
   }
 
-  /** Ends the commit that is under way, and forgets the rest. */
+  /** Finishes the commit that is under way, and forgets the rest. */
   get settle(): Effect.Effect<void> {
     return this.turn.withPermit(Effect.sync(() => this.forget()))
   }
 
-  /** Commits what is uncommitted when its time has come. */
+  /** Commits uncommitted messages when they are due. */
   get due(): Effect.Effect<void, LeaseError> {
     return Effect.suspend(() =>
       this.uncommitted === undefined
@@ -107,7 +109,7 @@ export class MessageCommits {
     )
   }
 
-  /** For the time of a wait. */
+  /** For the duration of a wait. */
   get whenDue(): Effect.Effect<never, LeaseError> {
     return Effect.suspend(() =>
       this.uncommitted === undefined || !this.isTimed ? Effect.never : Effect.andThen(this.due, Effect.never)

@@ -1,4 +1,4 @@
-/** Runs a handler on the messages of a reader: in batches, one after the other. */
+/** Runs a handler on the messages of a reader, in batches, one after another. */
 import { isReadonlyArrayNonEmpty, type NonEmptyReadonlyArray } from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -20,13 +20,13 @@ export interface Loop<A, RD> {
   readonly attempt: Attempts
 }
 
-/** The reader is back at an earlier position: what was processed beyond it is not committed. */
+/** The reader is back at an earlier position: messages that were processed beyond it are not committed. */
 export const turnBack = (
   { commits, lease }: Pick<Loop<never, never>, "commits" | "lease">,
   delivery: Extract<Delivery<never>, { readonly _tag: "Rewritten" | "LostEnd" }>
 ): Effect.Effect<void, LeaseError> => {
   commits.forget()
-  // The commit of a message that is left may be lost
+  // The commit of the last message may have been lost
   return delivery._tag === "LostEnd" ? retryOutages(lease.commit(delivery.left.id, delivery.left)) : Effect.void
 }
 
@@ -40,7 +40,7 @@ export interface Limits {
   readonly wait: number
 }
 
-/** One commit follows each batch, or the options of commits decide where a batch is one message. */
+/** One commit follows each batch. If a batch is one message, the commit options decide. */
 export const inBatches = <A, RD, E, R>(
   { attempt, commits, lease, reading }: Loop<A, RD>,
   limits: Limits,

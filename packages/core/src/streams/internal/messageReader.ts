@@ -34,10 +34,10 @@ const decoderOf = <A, RD>(schema: Schema.Codec<A, unknown, RD, unknown>, field: 
   }
 }
 
-/** The extent is read once a second at most while messages come, and after so long without one. */
+/** The extent is read at most once a second while messages arrive, and after this time without one. */
 const checkAfterMillis = 1000
 
-/** How often the extent is read while no message comes: nothing else shows that the data stream was written again. */
+/** How often the extent is read while no message arrives: only this shows that the data stream was written again. */
 const idleCheck = Duration.seconds(30)
 
 const textOf = ({ missed, reason }: Gap): string => {
@@ -47,15 +47,15 @@ const textOf = ({ missed, reason }: Gap): string => {
     ? "The data stream was deleted and written again; reading from its beginning"
     : `The server lost ${
       Option.isSome(missed) ? `${count} message(s)` : "messages"
-    } that were read; reading on after the others`
+    } that were read; continuing after those that are left`
 }
 
 const warnOfGap = (gap: Gap) =>
   Effect.annotateLogs(log.warning(textOf(gap)), { stream: gap.stream, after: gap.after, until: gap.until })
 
 /**
- * A message, or one that cannot be decoded and is in the dead letters now, or a turn back: to the beginning of another data
- * stream, or to the last message that the server has left of those that were delivered.
+ * A message; a message that cannot be decoded and is now in the dead letters; or a rewind, to the beginning of another
+ * data stream or to the last delivered message that the server still has.
  */
 export type Delivery<A> =
   | { readonly _tag: "Message"; readonly message: Message<A> }
@@ -64,11 +64,14 @@ export type Delivery<A> =
   | { readonly _tag: "Rewritten" }
   | { readonly _tag: "LostEnd"; readonly left: Checkpoint }
 
-/** Bytes, of text in ASCII. */
+/** Bytes of ASCII text. */
 export const sizeOf = ({ fields }: RawMessage): number =>
   fields.reduce((sum, [name, value]) => sum + name.length + value.length, 0)
 
-/** The position in a data stream, and the messages that are read ahead. `R` is what decoding and the hook for gaps need. */
+/**
+ * The position in a data stream, and the messages that were read ahead. `R` is what decoding and the hook for gaps
+ * need.
+ */
 export class MessageReader<A, R> {
   private readonly lease: StreamLease
   private readonly options: ReadOptions<A, R>
@@ -80,14 +83,14 @@ export class MessageReader<A, R> {
   private readonly recent = new RecentIds()
   private index = 0
   private checkedAt = -Infinity
-  /** Messages came since the last check. */
+  /** Messages arrived since the last check. */
   private isUnchecked = true
   private isOver = false
-  /** Ended before and announced again: it is over if it is deleted before a message comes. */
+  /** Ended before and announced again: it is over if it is deleted before a message arrives. */
   private isReopened = false
-  /** Of the last read, on average. */
+  /** Average of the last read. */
   private messageSize: number | undefined
-  /** Succeeds when no commit of messages that were delivered can follow. */
+  /** Succeeds when no commit of delivered messages can follow. */
   settled: Effect.Effect<void> = Effect.void
 
   constructor(
@@ -101,8 +104,8 @@ export class MessageReader<A, R> {
   }
 
   /**
-   * The next message; undefined after the last one. Asks the lease each time: the handler of the message before may have
-   * blocked the process beyond it. `meanwhile` runs during the wait, and ends it.
+   * The next message; undefined after the last one. Checks the lease each time: the handler of the previous message may
+   * have blocked the process until it expired. `meanwhile` runs during the wait, and ends it.
    */
   next(meanwhile: Effect.Effect<void, LeaseError> = Effect.never): Effect.Effect<
     Delivery<A> | undefined,
@@ -127,7 +130,7 @@ export class MessageReader<A, R> {
           if (this.isOver && this.isUnchecked) yield* this.checkLast
           return { _tag: "Message", message: { ...message, offset: this.offset, isLast: this.isOver } }
         }
-        yield* log.warning(`A message cannot be decoded, and goes to the dead letters: ${decoded.failure}`).pipe(
+        yield* log.warning(`A message cannot be decoded; moving it to the dead letters: ${decoded.failure}`).pipe(
           Effect.annotateLogs({ stream: this.lease.stream, message: raw.id })
         )
         yield* retryOutages(this.lease.deadLetter(raw, decoded.failure))
@@ -148,7 +151,7 @@ export class MessageReader<A, R> {
     })
   }
 
-  /** Returns a turn back. */
+  /** Returns a rewind. */
   private refill(
     meanwhile: Effect.Effect<void, LeaseError>
   ): Effect.Effect<Delivery<never> | undefined, LeaseError | StreamYielded, R> {
@@ -186,7 +189,7 @@ export class MessageReader<A, R> {
     })
   }
 
-  /** Whether the next message has to be read first. */
+  /** Whether the next message must be read first. */
   get isEmpty(): boolean {
     return this.index === this.ahead.length
   }
@@ -198,7 +201,7 @@ export class MessageReader<A, R> {
     return Math.max(1, Math.min(batch, fitting))
   }
 
-  /** Compares the position with the extent, while no read is under way. Returns a turn back. */
+  /** Compares the position with the extent, while no read is under way. Returns a rewind. */
   private get check(): Effect.Effect<Delivery<never> | undefined, LeaseError, R> {
     return Effect.gen({ self: this }, function*() {
       const position = this.position!
@@ -233,7 +236,7 @@ export class MessageReader<A, R> {
     })
   }
 
-  /** The last delivered message that the data stream has; undefined where the recent ones do not show it. */
+  /** The last delivered message that the data stream still has; undefined if the known ids do not show it. */
   private lastLeft(extent: Extent): Effect.Effect<Checkpoint | undefined, LeaseError> {
     return Effect.gen({ self: this }, function*() {
       const range = this.recent.range(extent)
@@ -251,7 +254,7 @@ export class MessageReader<A, R> {
     })
   }
 
-  /** Of the last message that was handed out. */
+  /** Of the last delivered message. */
   private get offset(): number | undefined {
     const offset = this.position?.offset
     return offset === undefined ? undefined : offset - this.ahead.length + this.index
@@ -274,8 +277,8 @@ export class MessageReader<A, R> {
   }
 
   /**
-   * Reads the extent during a wait. Messages beyond the position may be on their way, so it judges only where there are none,
-   * and ends the wait where none can come.
+   * Reads the extent during a wait. Messages after the position may be in transit, so it judges only if there are none,
+   * and ends the wait if none can arrive.
    */
   private get watch(): Effect.Effect<ReadonlyArray<RawMessage>, LeaseError, R> {
     return Effect.gen({ self: this }, function*() {
@@ -312,12 +315,12 @@ export class MessageReader<A, R> {
       const { checkpoint, end, processed, start } = yield* startOf(this.lease, this.options)
       this.isOver = end === "Ended" || processed !== undefined && (yield* this.isLast(processed, start))
       this.isReopened = end === "Reopened"
-      // Nothing is read of what is over
+      // A finished data stream is not read
       if (!this.isOver) this.position = yield* this.positionAt(start, checkpoint)
     })
   }
 
-  /** The first check counts where the offset stays unknown. */
+  /** Only the first check counts messages if the offset stays unknown. */
   private positionAt(start: Checkpoint, checkpoint: Checkpoint | undefined) {
     if (start.offset !== undefined || checkpoint?.offset === undefined) return Effect.succeed(readPosition.at(start))
     const [after, last] = compareEntryIds(checkpoint.id, start.id) < 0
@@ -332,7 +335,7 @@ export class MessageReader<A, R> {
     )
   }
 
-  /** Whether a message that is processed is the last: its commit may have come to nothing. Commits it then. */
+  /** Whether a processed message is the last one: its commit may have been lost. Commits it in that case. */
   private isLast(processed: RawMessage, { id, offset }: Checkpoint) {
     return Effect.gen({ self: this }, function*() {
       const decoded = yield* Effect.result(this.decode(processed))
@@ -343,7 +346,7 @@ export class MessageReader<A, R> {
     })
   }
 
-  /** Is over, without messages, when the data stream is deleted. No event shows that, so it polls. */
+  /** A reopened data stream without messages is over when it is deleted. No event reports that, so it polls. */
   private get deletion() {
     const end = Effect.delay(retryOutages(this.lease.end), "10 seconds")
     return Effect.map(Effect.repeat(end, { until: (end) => end === "Ended" }), (): ReadonlyArray<RawMessage> => {

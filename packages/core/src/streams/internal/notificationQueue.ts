@@ -13,11 +13,11 @@ import type { StreamNotification } from "../StreamNotification.ts"
 export interface NotificationQueue {
   /** Does not wait: the number of owned data streams bounds these. */
   readonly push: (notification: StreamNotification) => void
-  /** Waits for room. Adds an entry once until it is read. */
+  /** Waits for room. Adds an entry only once until it is read. */
   readonly expired: (stream: StreamName, entry: EntryId) => Effect.Effect<void>
   /** Waits until the reader has caught up. */
   readonly ready: Effect.Effect<void>
-  /** Adds the last notification. Unread ones stay readable. */
+  /** Adds the last notification. Those before it can still be read. */
   readonly end: (reason: string) => Effect.Effect<void>
   /** Fails the reader. */
   readonly fail: (error: InvalidConfig) => Effect.Effect<void>
@@ -26,7 +26,7 @@ export interface NotificationQueue {
   readonly stream: Stream.Stream<StreamNotification, InvalidConfig>
 }
 
-/** Unread notifications that make the reader of announcements wait. */
+/** How many waiting notifications make the reader of announcements wait. */
 const bound = 256
 
 export const make = (metrics: Recorder): Effect.Effect<NotificationQueue> =>

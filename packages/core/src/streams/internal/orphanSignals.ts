@@ -1,4 +1,4 @@
-/** Takes orphans upon signals of the fleet and expiry events, earlier than the next sweep would. */
+/** Takes orphans on signals of the fleet and on expiry events, earlier than the next sweep would. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
@@ -21,18 +21,20 @@ import type { OrphanSweep } from "./orphanSweep.ts"
 type Source = "expiry" | "signal"
 
 export interface SignalListener {
-  /** Called with an expired lease instead of taking it: for readers of notifications, who claim themselves. */
+  /**
+   * Called with an expired lease instead of taking it: for readers of notifications, who claim data streams themselves.
+   */
   readonly onExpired: ((stream: StreamName, entry: EntryId) => Effect.Effect<void>) | undefined
   /** Called when a data stream was handed over to this member. */
   readonly onHandOver: Effect.Effect<void, StoreError>
 }
 
 /**
- * What is known of an entry that is due.
+ * What is known about an entry that is due.
  *
  * - `Signaled`: it was released, or its lease expired.
  * - `Claimed`: a Go consumer may have claimed it since, and may never lock it.
- * - `Unlocked`: such a consumer has no lock on it. It unlocks an entry before it finishes it.
+ * - `Unlocked`: a Go consumer has no lock on it. It unlocks an entry before it finishes it.
  */
 type Step = "Signaled" | "Claimed" | "Unlocked"
 
@@ -45,10 +47,10 @@ interface Due {
 /** Between two members that try to take the same stream. */
 const staggerMillis = 30
 
-/** Beyond this a sweep is cheaper. */
+/** Above this number a sweep is cheaper. */
 const maxDue = 10_000
 
-/** The greatest id before this one; before the first there is `0-0`, which no entry has. */
+/** The largest id below this one. Below the first there is `0-0`, which no entry has. */
 const before = (id: EntryId): EntryId => {
   const [millis, sequence] = id.split("-").map(BigInt) as [bigint, bigint]
   if (sequence > 0n) return EntryId.make(`${millis}-${sequence - 1n}`)
@@ -83,13 +85,13 @@ export const make = (
     due.set(entry, { at: table.now().monotonic + Duration.toMillis(delay) + staggerMillis, source: "expiry", step })
   }
 
-  /** Takes noted entries that are pending and not renewed, the oldest first. Returns those that it did not find. */
+  /** Takes noted entries that are pending and not renewed, oldest first. Returns those that it did not find. */
   const look = (entries: ReadonlyArray<EntryId>, source: Source, steps: ReadonlyMap<EntryId, Step>) =>
     Effect.gen(function*() {
       const wanted = new Set(entries)
       const last = entries[entries.length - 1]!
       const { leaseDuration } = config
-      // Where a lease of a Go consumer expired, nobody is about to take one, or is finishing
+      // If a lease of a Go consumer expired, no Go consumer is about to take or finish the entry
       const minIdle = source === "expiry" ? Duration.min(leaseDuration, goLease) : leaseDuration
       let after = before(entries[0]!) as EntryId | undefined
       while (true) {
@@ -123,7 +125,7 @@ export const make = (
     })
 
   const attempts = Effect.forever(persist(
-    "Looking for free data streams",
+    "Taking free data streams",
     Effect.gen(function*() {
       changed.closeUnsafe()
       const now = table.now().monotonic
@@ -148,7 +150,8 @@ export const make = (
         } else {
           const young = yield* look(entries.sort(compareEntryIds), source, steps)
           for (const entry of source === "expiry" ? young : []) {
-            // Given for less than its lease: the event is of an earlier one. By then it is locked
+            // Delivered more recently than a lease lasts: the event is about an earlier lease. The new owner has locked
+            // it by then
             if (steps.get(entry) === "Signaled") recheck(entry, "Claimed", goLease)
           }
         }
@@ -157,7 +160,7 @@ export const make = (
     config.sweepInterval
   ))
 
-  /** A sweep adopts what was handed over, too. */
+  /** A sweep also adopts data streams that were handed over. */
   const gap = Effect.sync(() => {
     metrics.update(StreamMetrics.stream.signals.gap, 1)
     sweep.wake()
@@ -199,9 +202,9 @@ export const make = (
   }))
 
   const listen = (what: string, loop: Effect.Effect<never, StoreError>) =>
-    // Sweeps do without it, so not even a final refusal ends anything
+    // Sweeps need no signals, so even a permanent refusal is not fatal
     Effect.catch(persist(what, loop), (error) =>
-      Effect.andThen(log.warning(`${what} is not possible: ${error.message}`), Effect.never))
+      Effect.andThen(log.warning(`${what} failed: ${error.message}`), Effect.never))
 
   return Effect.raceAllFirst([
     listen("Listening to hints", hints),

@@ -1,4 +1,4 @@
-/** Finds orphaned data streams without any event: entries that are pending for longer than a lease. */
+/** Finds orphaned data streams without events: entries that have been pending for longer than a lease. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
@@ -27,7 +27,7 @@ export interface OrphanSweep {
 
 type Source = "start" | "sweep"
 
-/** The least distance of two sweeps. Quick handlers would make room for one after the other. */
+/** The minimum pause between two sweeps. Quick handlers would otherwise start one sweep after another. */
 const minDistanceMillis = 50
 
 export const make = (
@@ -61,7 +61,7 @@ export const make = (
     return true
   })
 
-  /** At the start only at entries of this consumer. */
+  /** The first sweep reads only entries of this consumer. */
   const look = (source: Source) =>
     Effect.gen(function*() {
       requested = false
@@ -84,7 +84,7 @@ export const make = (
         for (const pending of page.entries) {
           const { content } = pending
           if (content._tag === "Malformed") {
-            // A Go consumer may still work on it, and does not refresh its idle time
+            // A Go consumer may still be working on it, and does not refresh its idle time
             const isStale = Duration.isGreaterThanOrEqualTo(pending.idle, config.reapAfter)
             if (pending.consumer === consumer || isStale) yield* taking.deadLetter(content, pending.consumer)
           } else if (pending.goConsumer !== undefined) {
@@ -123,7 +123,7 @@ export const make = (
       yield* sleepUntil(table.now().monotonic + Duration.toMillis(config.sweepInterval) * factor, woken)
       woken.closeUnsafe()
       yield* Effect.sleep(Math.max(0, last + minDistanceMillis - table.now().monotonic))
-      // After an outage orphans wait no longer than for a sweep
+      // After an outage orphans wait no longer than for one sweep
       yield* persist("Sweeping", once, config.sweepInterval)
     }))
   }

@@ -1,20 +1,20 @@
 /**
- * The states of a data stream at its owner, and what moves it from one to another. docs/protocol.md draws them, and a test
- * compares.
+ * The states of a data stream at its owner, and the transitions between them. docs/protocol.md draws them, and a test
+ * compares the two.
  */
 
 /**
- * - `owned`: its handler works on.
- * - `revoked`: it was asked back; its handler finishes the message in hand, within the grace period.
+ * - `owned`: its handler works.
+ * - `revoked`: its owner was asked to release it; the handler finishes its current message, within the grace period.
  * - `stopped`: its handler was interrupted, and it is yielded.
- * - `ended`: done, released, handed over or a dead letter, by its owner's own act.
- * - `lost`: its lease was over first.
+ * - `ended`: done, released, handed over or a dead letter, as its owner asked.
+ * - `lost`: its lease ended first.
  */
 export type OwnedState = "owned" | "revoked" | "stopped" | "ended" | "lost"
 
 type Transitions = { readonly [From in OwnedState]?: OwnedState }
 
-/** What is not here does not happen: nothing follows an end. */
+/** Other transitions do not occur: nothing follows an end. */
 export const transitions = {
   revoke: { owned: "revoked" },
   keep: { revoked: "owned" },
@@ -23,6 +23,6 @@ export const transitions = {
   lose: { owned: "lost", revoked: "lost", stopped: "lost" }
 } satisfies Record<string, Transitions>
 
-/** Undefined where it does not happen. */
+/** Undefined if the transition does not occur. */
 export const after = (state: OwnedState, transition: keyof typeof transitions): OwnedState | undefined =>
   (transitions[transition] as Transitions)[state]

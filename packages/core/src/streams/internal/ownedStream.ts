@@ -1,4 +1,4 @@
-/** One owned data stream: plain data, no fiber and no timer of its own. */
+/** One owned data stream: plain data, without a fiber or timer of its own. */
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import type { FencingToken } from "../../FencingToken.ts"
@@ -37,46 +37,49 @@ export class OwnedStream extends TrackedLease<StreamPeriods> implements Ownershi
   readonly source: Source
   failures: number
   private state: OwnedState = "owned"
-  /** It was asked back before its end. */
+  /** It was revoked before its end. */
   private wasRevoked = false
   loss: LeaseLost | undefined
   readonly onLoss = new Listeners<LeaseLost>()
   readonly onRevoked = new Listeners<void>()
   /** However it ends. */
   readonly onEnd = new Listeners<void>()
-  /** How it ended in order. */
+  /** How it ended normally. */
   outcome: EndOutcome | undefined
   /** Requests under way that end it: their replies decide, not that of a renewal. */
   endings = 0
-  /** A request that ends it was sent at `at` and got no reply: it may have ended by its owner's own act. */
+  /** A request that ends it was sent at `at` and got no reply: it may have ended as its owner asked. */
   attempted: { readonly how: EndOutcome; readonly at: number } | undefined
   /** Its user marks it as done: its handler is stopped first. */
   isMarkedDone = false
-  /** The member that it was asked back for. */
+  /** The member for which it was revoked. */
   receiver: Member | undefined
-  /** Whether its handler knows that it is revoked. */
+  /** Whether its handler was notified of the revocation. */
   hasHeard = false
-  /** Its handler was asked back, and another one left instead: when it yields, it runs again here. */
+  /**
+   * Its handler was notified of a revocation, and another stream was handed over instead: if it yields, it runs again
+   * here.
+   */
   isKept = false
-  /** Of one that came by a hand-over. */
+  /** Set if it was handed over. */
   arrival: Arrival | undefined
   /** From its delivery to the end of the handler. */
   hasHandler = false
-  /** The fiber of its handler, once that has begun. */
+  /** The fiber of its handler, once started. */
   handler: Fiber.Fiber<unknown, unknown> | undefined
-  /** What runs in `protect`. */
+  /** The fibers that run in `protect`. */
   readonly works = new Set<Fiber.Fiber<unknown, unknown>>()
   /** The last progress of the handler, in monotonic milliseconds; undefined while nobody watches. */
   progressedAt: number | undefined
-  /** How many readers wait for messages: no lack of progress. */
+  /** How many readers wait for messages, which is not a lack of progress. */
   waiting = 0
-  /** How many messages are in hand while others are waited for. */
+  /** How many messages are being processed while the loop waits for others. */
   inHand = 0
-  /** Whether anybody read messages by the lease. Without that, nobody knows when its handler has one in hand. */
+  /** Whether the handler read messages through the lease. If not, it is unknown when it is processing one. */
   hasRead = false
-  /** Whether the handler reported progress that the backend does not know. */
+  /** Whether the handler reported progress that the backend does not know yet. */
   hasProgressed = false
-  /** What the backend knows of `isBusy`; undefined while a renewal that says it is under way. */
+  /** The `isBusy` that the backend knows; undefined while a renewal that reports it is under way. */
   private sentBusy: boolean | undefined = true
 
   constructor(acquisition: Acquisition, periods: StreamPeriods) {
@@ -116,7 +119,7 @@ export class OwnedStream extends TrackedLease<StreamPeriods> implements Ownershi
     return { stream, entry, consumer, epoch, token, hasProgressed, isBusy }
   }
 
-  /** The backend knows what this request said. */
+  /** The backend knows what this request reported. */
   renewedBy({ hasProgressed, isBusy }: RenewRequest): void {
     if (isBusy !== undefined) this.sentBusy = isBusy
     if (hasProgressed === true) {
@@ -131,7 +134,7 @@ export class OwnedStream extends TrackedLease<StreamPeriods> implements Ownershi
 
   override extend(sent: Instant): void {
     super.extend(sent)
-    // Renewed after the request without a reply, so that one did not end it
+    // Renewed after the request without a reply, so that request did not end it
     if (this.attempted !== undefined && this.attempted.at < sent.monotonic) this.attempted = undefined
   }
 
@@ -143,17 +146,17 @@ export class OwnedStream extends TrackedLease<StreamPeriods> implements Ownershi
     return this.state !== "ended" && this.state !== "lost"
   }
 
-  /** It was asked back. */
+  /** It was revoked. */
   get isRevoked(): boolean {
     return this.state === "revoked" || this.state === "stopped" || this.wasRevoked
   }
 
-  /** The grace period is over: the handler was interrupted, and nothing is tried again. */
+  /** The grace period is over: the handler was interrupted, and nothing is retried. */
   get isStopped(): boolean {
     return this.state === "stopped"
   }
 
-  /** Returns whether it happened. */
+  /** Returns whether the transition took place. */
   private move(transition: keyof typeof transitions): boolean {
     const next = after(this.state, transition)
     if (next === undefined) return false
@@ -175,7 +178,7 @@ export class OwnedStream extends TrackedLease<StreamPeriods> implements Ownershi
     this.onEnd.notify()
   }
 
-  /** Ends it in order. */
+  /** Ends it normally. */
   end(how: EndOutcome): void {
     this.move("end")
     this.outcome = how
@@ -208,13 +211,15 @@ export class OwnedStream extends TrackedLease<StreamPeriods> implements Ownershi
     return this.onRevoked.next(() => this.isRevoked ? Effect.void : undefined)
   }
 
-  /** Asks for it back, for this member. */
+  /** Revokes it for this member. */
   recall(receiver: Member): void {
     this.receiver = receiver
     this.revoke()
   }
 
-  /** Takes the recall back. A handler that was interrupted cannot go on: its data stream is for any consumer. */
+  /**
+   * Withdraws the revocation. A handler that was interrupted cannot continue: any consumer may take its data stream.
+   */
   keep(): void {
     this.receiver = undefined
     if (!this.move("keep")) return
@@ -226,7 +231,7 @@ export class OwnedStream extends TrackedLease<StreamPeriods> implements Ownershi
     if (this.move("revoke")) this.onRevoked.notify()
   }
 
-  /** After the grace. */
+  /** After the grace period. */
   stop(): void {
     this.revoke()
     if (this.move("stop")) this.handler?.interruptUnsafe()

@@ -1,4 +1,4 @@
-/** Follows what operators pause: it is not taken, and its owner gives it back. */
+/** Follows what operators pause: paused data streams are not taken, and their owner releases them. */
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import type * as Scope from "effect/Scope"
@@ -6,10 +6,10 @@ import * as log from "../../internal/log.ts"
 import type { ClientContext } from "./context.ts"
 import * as revocation from "./revocation.ts"
 
-/** In an outage what was known stays. */
+/** In an outage the last known state stays. */
 const read = ({ pauses, store }: ClientContext) =>
   Effect.matchEffect(store.paused, {
-    onFailure: (error) => log.debug(`What is paused is not known: ${error.message}`),
+    onFailure: (error) => log.debug(`Cannot read what is paused: ${error.message}`),
     onSuccess: (paused) =>
       pauses.set(paused)
         ? log.info(
@@ -22,7 +22,7 @@ const read = ({ pauses, store }: ClientContext) =>
         : Effect.void
   })
 
-/** Reads what is paused, and succeeds with the loop that follows it. A data stream that was taken by name stays. */
+/** Reads what is paused, and succeeds with the loop that follows it. A data stream that was acquired by name stays. */
 export const follow = (client: ClientContext): Effect.Effect<Effect.Effect<never>, never, Scope.Scope> =>
   Effect.gen(function*() {
     const revoke = yield* FiberSet.makeRuntime<never, void>()

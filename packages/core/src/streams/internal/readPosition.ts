@@ -2,9 +2,9 @@
  * The position of a reader in its data stream, and what the extent of the stream says about it: whether messages are
  * missing, how many, and whether the stream was deleted and written again, or lost its end.
  *
- * `Extent.added` counts every message that was ever added, and `offset` those up to the position. Where the number of
- * messages after the position is certain, `added` minus that number is the true offset. A larger one than the reader's own
- * is the number of messages that it never had.
+ * `Extent.added` counts every message that was ever added, and `offset` those up to the position. If the number of
+ * messages after the position is certain, `added` minus that number is the true offset. If it exceeds the reader's own,
+ * the difference is the number of messages that the reader never received.
  */
 import * as Option from "effect/Option"
 import { EntryId } from "../StreamName.ts"
@@ -14,7 +14,7 @@ import { compareEntryIds } from "../StreamStore.ts"
 export interface ReadPosition {
   /** The last message that was read. */
   readonly after: EntryId
-  /** Messages that were added up to it, those that were reported as missing included. Undefined while unknown. */
+  /** How many messages were added up to it, including those that were reported as missing. Undefined while unknown. */
   readonly offset: number | undefined
   /** Up to here every missing message was reported. */
   readonly checked: EntryId
@@ -30,7 +30,7 @@ export interface Origin {
 export interface Missing {
   readonly after: EntryId
   readonly until: EntryId
-  /** None where the backend does not count. */
+  /** None if the backend does not count. */
   readonly count: Option.Option<number>
 }
 
@@ -48,8 +48,8 @@ export const isPast = (after: EntryId, { last }: Extent): boolean => compareEntr
 export const originOf = ({ added, first, length }: Extent): Origin => ({ first, isWhole: added === length })
 
 /**
- * Whether a stream that is behind the position is another one. No commit passes the last message, so a checkpoint beyond it
- * belongs to another stream. So does another first message before which nothing was deleted.
+ * Whether a stream that is behind the position is a different one. No commit passes the last message, so a checkpoint
+ * beyond it belongs to another stream. A first message before which nothing was deleted proves the same.
  */
 export const isRewritten = (
   origin: Origin | undefined,
@@ -66,7 +66,7 @@ export const isRewritten = (
 const isTrimmed = ({ after }: Pick<ReadPosition, "after">, { first }: Extent): boolean =>
   first === undefined || compareEntryIds(first, after) > 0
 
-/** How many messages are left after the position; undefined where neither the extent says so nor they were counted. */
+/** How many messages are left after the position; undefined if neither the extent shows it nor they were counted. */
 const remaining = (position: ReadPosition, extent: Extent & Partial<Counted>): number | undefined => {
   if (isTrimmed(position, extent)) return extent.length
   if (compareEntryIds(extent.last, position.after) === 0) return 0
@@ -82,12 +82,12 @@ const mayMiss = (position: ReadPosition, extent: Extent): boolean => {
 }
 
 /**
- * The position of a reader that begins after another message than that of the checkpoint. `counted` are the messages between
- * the two.
+ * The position of a reader that starts after a message other than that of the checkpoint. `counted` is the number of
+ * messages between the two.
  *
- * Messages that are left between the checkpoint and a later start were processed. Those that were deleted there, and those
- * that the count at the checkpoint lacks, are missing: nobody may have reported them. Messages between a start and a later
- * checkpoint were processed once, so only trimming past the start counts as missing.
+ * Messages that are left between the checkpoint and a later start were processed. Messages that were deleted there, or
+ * that the count at the checkpoint lacks, are missing: nobody may have reported them. Messages between a start and a
+ * later checkpoint were processed once, so only trimming past the start counts as missing.
  */
 export const beside = (start: EntryId, checkpoint: Checkpoint, extent: Counted): ReadPosition => {
   const unknown = at({ id: start, offset: undefined })
@@ -105,10 +105,10 @@ export const check = (
   const left = remaining(position, extent)
   if (left === undefined) return { position, missing: undefined }
   const offset = extent.added === undefined ? undefined : extent.added - left
-  // Trimmed to the end: nothing more comes before its last id
+  // Trimmed to the end: nothing arrives before its last id
   const after = extent.first === undefined ? extent.last : position.after
   const next = isTrimmed(position, extent) ? extent.first : after
-  // Single messages may have been deleted further on
+  // Individual messages may have been deleted after the position
   const isWhole = extent.lastDeleted === undefined || next === undefined ||
     compareEntryIds(extent.lastDeleted, next) <= 0
   const until = isWhole && left > 0 ? next! : extent.last

@@ -14,7 +14,7 @@ export const keepCheckpoints = ({ store, table }: ClientContext): Effect.Effect<
     const streams = Array.from(table.all(), ({ stream }) => stream)
     yield* Effect.catch(
       persist("Keeping checkpoints", store.keepCheckpoints(streams)),
-      (error) => log.warning(`Checkpoints cannot be kept: ${error.message}`)
+      (error) => log.warning(`Cannot keep checkpoints: ${error.message}`)
     )
   }))
 
@@ -31,6 +31,6 @@ export const reap = (client: ClientContext): Effect.Effect<never> =>
         yield* log.info(`Removed ${consumers} silent consumer(s) and ${entries} finished announcement(s)`)
       }
     }).pipe(
-      Effect.catch((error) => log.warning(`Cannot tidy up; trying again later: ${error.message}`))
+      Effect.catch((error) => log.warning(`Cannot remove old data; retrying later: ${error.message}`))
     )
   )

@@ -1,33 +1,34 @@
 /**
- * Who hands how many data streams to whom: decided by each member for itself, from the reply to the last heartbeat.
+ * Which member hands how many data streams to which: decided by each member for itself, from the reply to the last
+ * heartbeat.
  *
- * The fair share of a member is the part of all owned streams that its capacity is of all capacity, rounded down (floor)
- * or up (ceiling). A member above its ceiling hands over to one below its ceiling; when nobody has been above for a
- * while, a member at its ceiling hands over to one below its floor. So a giver never falls below what it should have,
- * no receiver is filled beyond it, and each hand-over brings down the sum of what is above ceilings and below floors:
- * that sum bounds the number of hand-overs, and where it is zero everything rests.
+ * The fair share of a member is its part of all capacity, applied to all owned streams, rounded down (floor) or up
+ * (ceiling). A member above its ceiling hands over to one below its ceiling. When nobody has been above for a while, a
+ * member at its ceiling hands over to one below its floor. So a giver never falls below its share, no receiver exceeds
+ * its own, and each hand-over reduces the sum of what is above ceilings and below floors. That sum bounds the number of
+ * hand-overs, and at zero nothing moves.
  *
- * Views are old. What keeps members that act on old views from giving too much:
+ * Views are old. These rules keep members that act on old views from giving too much:
  *
- * - all make the same pairs of givers and receivers out of one view, and each acts for itself only;
- * - what was handed over is registered as the giver's for as long as the receiver may not have registered it, so that a
- *   stream is counted twice rather than not at all, and shares are seen too large rather than too small;
- * - the giver, who knows of it, counts it for the receiver at once;
- * - a stream that came by a hand-over stays for a while, unless the membership changes: see `isMovable`;
+ * - all members derive the same pairs of givers and receivers from one view, and each acts only for itself;
+ * - a stream that was handed over stays registered as the giver's until the receiver must have registered it. It is
+ * counted twice rather than not at all, and shares are estimated too large rather than too small;
+ * - the giver, who knows about the hand-over, counts the stream for the receiver at once;
+ * - a stream that was handed over stays for a while, unless the membership changes: see `isMovable`;
  * - a large surplus moves a quarter at a time, so that the last streams move one by one.
  *
- * Streams without an owner are nobody's share, and are taken regardless of this plan.
+ * Streams without an owner belong to no share, and are taken regardless of this plan.
  */
 import type { Member } from "../StreamStore.ts"
 
 /**
- * - `settle`: rest after a change of membership, and how long nobody must have been above a ceiling before a member that
- *   is not above its own gives.
+ * - `settle`: the rest after a change of membership, and how long nobody may have been above a ceiling before a member
+ * that is not above its own gives.
  * - `rest`: rest after a hand-over.
- * - `transit`: how long a stream that was handed over is registered as the giver's: until the receiver has surely
- *   adopted and registered it, or it is an orphan.
- * - `stay`: how long a stream that came by a hand-over is not handed on.
- * - `batch`: the most data streams of one decision.
+ * - `transit`: how long a stream that was handed over is registered as the giver's: until the receiver has adopted and
+ * registered it, or it is an orphan.
+ * - `stay`: how long a stream that was handed over is not handed on.
+ * - `batch`: the maximum number of data streams of one decision.
  */
 export interface Settings {
   readonly settle: number
@@ -49,7 +50,7 @@ export const settingsFor = (heartbeat: number, confirm: number): Settings => ({
 export interface State {
   readonly membership: string
   readonly quietUntil: number
-  /** Since when nobody was seen above a ceiling; infinite while somebody is. */
+  /** Since when nobody has been above a ceiling; infinite while a member is. */
   readonly levelSince: number
   readonly sent: ReadonlyArray<{ readonly to: string; readonly until: number }>
 }
@@ -57,9 +58,9 @@ export interface State {
 export const initial: State = { membership: "", quietUntil: -Infinity, levelSince: Infinity, sent: [] }
 
 /**
- * - `members`: from the reply to the last heartbeat; of oneself, the session counts only.
- * - `owned`: what oneself owns at this instant.
- * - `leaving`: the sessions for which some of these were asked back, once for each that is expected to end soon.
+ * - `members`: from the reply to the last heartbeat; for the member itself, only the session counts.
+ * - `owned`: how many streams the member itself owns now.
+ * - `leaving`: the sessions for which some of these were revoked, once for each that is expected to end soon.
  * - `movable`: how many of these may be handed over.
  */
 export interface View {
@@ -94,7 +95,7 @@ const partiesOf = (view: View, sent: State["sent"]): ReadonlyArray<Party> => {
   }))
   const capacity = counted.reduce((sum, { member }) => sum + member.capacity, 0)
   const owned = counted.reduce((sum, party) => sum + party.owned, 0)
-  // More than all capacity is nobody's share: it stays where it is
+  // What exceeds all capacity belongs to no share: it stays where it is
   const shared = Math.min(owned, capacity)
   return counted.map((party) => {
     const share = capacity === 0 ? 0 : shared * party.member.capacity / capacity
@@ -113,7 +114,7 @@ const amounts = (parties: ReadonlyArray<Party>, streams: (party: Party) => numbe
     b.streams - a.streams || (a.party.member.session < b.party.member.session ? -1 : 1)
   )
 
-/** Fills the receivers from the givers, each in order, and returns to whom `session` gives first, and how many. */
+/** Fills the receivers from the givers, each in order, and returns to which `session` gives first, and how many. */
 const pairOf = (
   session: string,
   givers: ReadonlyArray<Amount>,
@@ -152,13 +153,13 @@ export const plan = (state: State, view: View, now: number, settings: Settings):
 const membershipOf = (members: ReadonlyArray<Member>): string =>
   members.map(({ capacity, session }) => `${session}/${capacity}`).sort().join(" ")
 
-/** When a stream came by a hand-over, and which `membership` there was. */
+/** When a stream was handed over, and what the `membership` was. */
 export interface Arrival {
   readonly membership: string
   readonly at: number
 }
 
-/** Whether a stream may be handed over: one that was not handed over itself, or not lately, or to another membership. */
+/** Whether a stream may be handed over: it was never handed over, or not recently, or in another membership. */
 export const isMovable = (state: State, arrival: Arrival | undefined, now: number, settings: Settings): boolean =>
   arrival === undefined || arrival.membership !== state.membership || now - arrival.at >= settings.stay
 

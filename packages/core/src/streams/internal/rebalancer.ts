@@ -1,4 +1,4 @@
-/** Registers this member, adopts data streams handed over to it, and hands over its surplus. */
+/** Registers this member, adopts data streams that were handed over to it, and hands over its surplus. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -31,11 +31,11 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
   const { capacity, consumer } = config
   const heartbeat = Duration.toMillis(config.heartbeatInterval)
   const settings = plan.settingsFor(heartbeat, Duration.toMillis(config.confirmTimeout))
-  /** Survives some lost heartbeats. */
+  /** Survives a few lost heartbeats. */
   const expiry = Duration.max(Duration.times(config.heartbeatInterval, 4), config.leaseDuration)
   const grace = Duration.toMillis(config.gracePeriod)
   const adopting = Semaphore.makeUnsafe(1)
-  /** Data streams that were asked back for other members, and when, in monotonic milliseconds. */
+  /** Data streams that were revoked for other members, and when, in monotonic milliseconds. */
   const recalled = new Map<OwnedStream, number>()
   let state = plan.initial
 
@@ -54,13 +54,13 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
     return { members: client.members, session, owned: table.size, leaving, movable }
   }
 
-  /** Recalled for longer than the grace period: a message is in hand, or the handler cannot be interrupted. */
+  /** Revoked for longer than the grace period: a message is being processed, or the handler cannot be interrupted. */
   const overdue = (now: number) =>
     [...recalled].flatMap(([owned, since]) => owned.isOpen() && now - since > grace ? [owned] : [])
 
   /**
-   * At most `count`, the latest first: those whose handlers wait for messages, then those that never read any, then at most
-   * `busy` of those with a message in hand. In each group those that came by a hand-over are last.
+   * Chooses at most `count`, newest first: those whose handlers wait for messages, then those that never read any, then
+   * at most `busy` that are processing a message. In each group those that were handed over come last.
    */
   const choose = (count: number, busy: number, now: number): ReadonlyArray<OwnedStream> => {
     const groups: Array<Array<OwnedStream>> = [[], [], [], [], [], []]
@@ -75,8 +75,8 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
   }
 
   /**
-   * Asks for data streams back in one step with their choice. An overdue one blocks no other: one that is chosen in its
-   * place leaves instead of it.
+   * Revokes data streams in the same step as their choice. An overdue one does not block another: a stream that is
+   * chosen in its place is handed over instead.
    */
   const recall = ({ count, to }: plan.Decision) =>
     Effect.suspend(() => {
@@ -104,7 +104,7 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
   const awaitHandOver = (owned: OwnedStream, to: Member) =>
     Effect.onExit(revocation.awaitRecall(client, owned), () =>
       Effect.sync(() => {
-        // A kept one may have been recalled again
+        // A kept one may have been revoked again
         if (!owned.isOpen()) recalled.delete(owned)
         if (owned.outcome === "handedOver") {
           state = plan.handedOver(state, to.session, table.now().monotonic, settings)
@@ -130,7 +130,7 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
     if (Exit.isFailure(exit)) {
       const error = toFailure("renew", exit.cause)
       yield* log.warning(`Cannot confirm ${received.length} data stream(s) that were handed over: ${error.message}`)
-      // No handler has begun, but an expired lease would count a failure
+      // No handler has started, but an expired lease would count as a failure
       return yield* Effect.forEach(
         received,
         (ownership) => Effect.exit(replyTimeout(store.release(ownership), "release", config.commandTimeout)),

@@ -1,18 +1,18 @@
 /**
- * The ids that a reader had last. After a fail-over they show which messages the new primary has: it lacks the newest ones,
- * and numbers others in their place.
+ * The ids that a reader received last. After a fail-over they show which messages the new primary has: it lacks the
+ * newest ones, and its new messages have other ids.
  */
 import { EntryId } from "../StreamName.ts"
 import type { Extent, RawMessage } from "../StreamState.ts"
 import { compareEntryIds } from "../StreamStore.ts"
 
-/** A replica is not further behind. */
+/** A replica lags by less than this. */
 const periodMillis = 10_000
 
-/** Of each data stream at least the first number is kept, and never more than the second. */
+/** For each data stream at least the first number of ids is kept, and never more than the second. */
 const [least, most] = [10, 1000]
 
-/** The newest ids first have these milliseconds. Ids that were given by hand may recur in another data stream. */
+/** The newest ids first have these milliseconds. Ids that producers choose may recur in another data stream. */
 const timeOf = (id: EntryId) => Number(id.split("-")[0])
 
 export const isTime = (id: EntryId) => timeOf(id) > 1e12
@@ -38,7 +38,7 @@ export class RecentIds {
     this.ids = this.ids.slice(0, count)
   }
 
-  /** Reads from where the oldest id must be to where the newest was; undefined where that may wait, or finds nothing. */
+  /** Reads from the position of the oldest id to that of the newest; undefined if that can wait, or finds nothing. */
   range({ first, last, lastDeleted }: Extent): { readonly after: EntryId; readonly count: number } | undefined {
     const oldest = this.ids[0]
     if (oldest === undefined || first === undefined || lastDeleted === undefined || !isTime(oldest)) return undefined
@@ -47,7 +47,7 @@ export class RecentIds {
     return isThere ? { after: before(oldest), count: 2 * this.ids.length } : undefined
   }
 
-  /** How many of the messages in the range were read. A new message may have the id of a lost one further on. */
+  /** How many of the messages in the range were read. A new message further on may have the id of a lost one. */
   countRead(found: ReadonlyArray<RawMessage>): number {
     const other = found.findIndex(({ id }, i) => id !== this.ids[i])
     return other === -1 ? found.length : other

@@ -1,4 +1,4 @@
-/** Revokes data streams: asks the handler to finish, interrupts it after the grace period, and awaits its end. */
+/** Revokes data streams: notifies the handler, interrupts it after the grace period, and awaits its end. */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -11,7 +11,7 @@ import type { StreamTable } from "./streamTable.ts"
 const awaitEnds = (holdings: ReadonlyArray<OwnedStream>): Effect.Effect<void> =>
   Effect.forEach(holdings, (owned) => owned.ended, { discard: true })
 
-/** Handlers run on as soon as they are notified: thousands of them share no turn of the event loop. */
+/** Handlers run as soon as they are notified: notify thousands in several turns of the event loop. */
 const inSlices = Effect.fnUntraced(function*(
   table: StreamTable,
   holdings: ReadonlyArray<OwnedStream>,
@@ -35,8 +35,8 @@ export const stop = (table: StreamTable, holdings: ReadonlyArray<OwnedStream>) =
   )
 
 /**
- * Awaits the end of a recalled stream: its handler yields or finishes it, or is interrupted after the grace period, but
- * never with a message in hand. Succeeds too when the stream is kept instead.
+ * Awaits the end of a revoked stream: its handler yields or finishes it, or is interrupted after the grace period, but
+ * never while it processes a message. Succeeds too if the stream is kept instead.
  */
 export const awaitRecall = (client: ClientContext, owned: OwnedStream): Effect.Effect<void> =>
   Effect.gen(function*() {
@@ -54,7 +54,7 @@ export const awaitRecall = (client: ClientContext, owned: OwnedStream): Effect.E
   })
 
 /**
- * Users may release leases without a handler within the grace period; they are released after it. After the last handler
+ * Users may release leases without a handler within the grace period; they are released after it. When the last handler
  * has ended, the backend has `releaseTimeout` for each batch.
  */
 export const revokeAll = (client: ClientContext, holdings: ReadonlyArray<OwnedStream>): Effect.Effect<void> =>

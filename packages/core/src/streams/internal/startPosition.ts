@@ -1,4 +1,4 @@
-/** Where the reading of a data stream begins, by the words of its users. */
+/** Where the reading of a data stream starts, as its users state it. */
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
@@ -14,7 +14,7 @@ import { type LeaseError, retryOutages } from "./leaseRequests.ts"
 import { beginning } from "./readPosition.ts"
 import { before, isTime } from "./recentIds.ts"
 
-/** The first message that is left, the next one to come, a message by its id, or the first one since a time. */
+/** The first message that is left, the next one to arrive, a message by its id, or the first one since a time. */
 export type StartPosition = "beginning" | "now" | (string & {}) | DateTime.DateTime
 
 export const problemOf = (position: StartPosition): string | undefined =>
@@ -27,8 +27,8 @@ export const problemOf = (position: StartPosition): string | undefined =>
 const predecessor = (id: string): EntryId => id === "0-0" ? EntryId.make(id) : before(EntryId.make(id))
 
 /**
- * The checkpoint with which a reader begins there. Messages that were deleted before it are not missing, and before the
- * beginning are all that were deleted.
+ * The checkpoint of a reader that starts there. Messages that were deleted before it are not missing. All messages
+ * before the beginning were deleted.
  */
 export const resolve = (position: StartPosition, extent: Option.Option<Extent>): Checkpoint => {
   if (Option.isNone(extent)) return { id: EntryId.make("0-0"), offset: 0 }
@@ -40,7 +40,7 @@ export const resolve = (position: StartPosition, extent: Option.Option<Extent>):
     : predecessor(DateTime.isDateTime(position) ? `${Math.max(0, DateTime.toEpochMillis(position))}-0` : position)
   // A reader beyond the end would take the data stream for another one
   if (compareEntryIds(id, last) >= 0) return end
-  // Those that were deleted among the others count as missing, and an offset would hide them
+  // Messages that were deleted after the start count as missing, and an offset would hide them
   const isWhole = lastDeleted === undefined || first === undefined || compareEntryIds(lastDeleted, first) < 0
   const isBeforeFirst = first !== undefined && added === length && compareEntryIds(id, first) < 0
   const isKnown = position === "beginning" ? isWhole && added !== undefined : isBeforeFirst
@@ -53,18 +53,18 @@ interface StartOptions {
   readonly until?: unknown
 }
 
-/** Notes the start as the checkpoint, so that the next owner begins there too. */
+/** Stores the start as the checkpoint, so that the next owner starts there too. */
 const startFrom = (lease: StreamLease, from: StartPosition) =>
   Effect.gen(function*() {
     const start = resolve(from, yield* retryOutages(lease.extent))
     yield* retryOutages(lease.seek(start))
-    yield* log.info(`There is no checkpoint; reading begins after ${start.id}`).pipe(
+    yield* log.info(`There is no checkpoint; reading starts after ${start.id}`).pipe(
       Effect.annotateLogs({ stream: lease.stream })
     )
     return start
   })
 
-/** A data stream that is older than any checkpoint lasts unused may have had one. */
+/** An older data stream may have had a checkpoint that expired. */
 const warnOfExpiry = (lease: StreamLease) =>
   Effect.gen(function*() {
     const extent = yield* retryOutages(lease.extent)
@@ -73,12 +73,12 @@ const warnOfExpiry = (lease: StreamLease) =>
     const [written, now] = [Number(first.split("-")[0]), yield* Clock.currentTimeMillis]
     if (!isTime(first) || now - written < Duration.toMillis(lease.checkpointRetention)) return
     yield* log.warning(
-      "There is no checkpoint, or it has expired: reading an old data stream from its first message. " +
+      "There is no checkpoint, or it has expired; reading an old data stream from its first message. " +
         "Raise checkpointRetention above the longest pause between two announcements"
     ).pipe(Effect.annotateLogs({ stream: lease.stream, message: first }))
   })
 
-/** The message at the position of a user. It may be deleted: nothing waits for long for it. */
+/** The message at the position that the user keeps. It may be deleted, so the wait is short. */
 const messageAt = (lease: StreamLease, id: EntryId) =>
   Effect.gen(function*() {
     const extent = Option.getOrUndefined(yield* retryOutages(lease.extent))
@@ -89,8 +89,9 @@ const messageAt = (lease: StreamLease, id: EntryId) =>
   })
 
 /**
- * Starts after the position that its user keeps, else after the checkpoint, else where the options say. `end` is how the data
- * stream ended there. `processed` is the message at the position of the user, who alone knows whether it is the last.
+ * Starts after the position that its user keeps, else after the checkpoint, else where the options say. `end` is how
+ * the data stream ended there. `processed` is the message at the position of the user, who alone knows whether it is
+ * the last.
  */
 export const startOf = (
   lease: StreamLease,

@@ -8,7 +8,7 @@ import type { StoreError } from "../../SimbaError.ts"
 import type { Service } from "../StreamStore.ts"
 import type { StreamConfig } from "./config.ts"
 
-/** For requests at the end of a consumer: the fleet does without them in the end. */
+/** For the last requests of a consumer, which the fleet can do without. */
 export const leaving = (
   problem: string,
   call: Effect.Effect<unknown, StoreError>,
@@ -23,7 +23,7 @@ export const leaving = (
     })
   )
 
-/** For the requests of loops. Taking and ending data streams have limits of their own; subscriptions have none. */
+/** For the requests of loops. Claims and ends of data streams have timeouts of their own; subscriptions have none. */
 export const make = (store: Service, config: StreamConfig): Service => {
   const within = <A>(operation: string, call: Effect.Effect<A, StoreError>, limit = config.commandTimeout) =>
     replyTimeout(call, operation, limit)

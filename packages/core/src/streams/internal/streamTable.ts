@@ -1,4 +1,4 @@
-/** The data streams that one client owns: renewed until they end or are lost; and how much room is left. */
+/** The data streams that one client owns, renewed until they end or are lost, and how much room is left. */
 import * as Arr from "effect/Array"
 import type * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -22,7 +22,7 @@ import { annotations, type OwnedStream, type StreamPeriods } from "./ownedStream
 
 type Lost = keyof typeof StreamMetrics.stream.losses
 
-/** Data streams that one line about many losses names. */
+/** How many data streams one line about many losses names. */
 const namesLogged = 5
 
 const periodsOf = ({ heartbeatInterval, leaseDuration, progressTimeout }: StreamConfig): StreamPeriods => {
@@ -46,7 +46,7 @@ export class StreamTable {
   private readonly metrics: Recorder
   readonly periods: StreamPeriods
   private reserved = 0
-  /** Its client closes: what is taken from now on goes back. */
+  /** Its client closes: data streams that are taken from now on are released. */
   isClosed = false
   /** Handlers that have not ended yet, of data streams that are not owned any more: they take up room. */
   private readonly lingering = new Map<StreamName, OwnedStream>()
@@ -90,7 +90,7 @@ export class StreamTable {
             ))
         }),
       attributes: () => ({}),
-      // A request that ends it may have arrived first: its own reply says so
+      // A request that ends it may have arrived first: its own reply decides
       lost: (owned, { reason }) => {
         if (!owned.isEnding) this.lose(owned, reason)
       }
@@ -101,7 +101,7 @@ export class StreamTable {
     return this.entries.size
   }
 
-  /** Those that are owned at this instant. Loses those whose deadline has passed. */
+  /** Those that are owned now. Loses those whose deadline has passed. */
   owned(): ReadonlyArray<OwnedStream> {
     const now = this.now()
     return [...this.entries.values()].filter((owned) => this.isHeld(owned, now))
@@ -156,8 +156,8 @@ export class StreamTable {
   }
 
   /**
-   * Refuses a lease that the client cannot keep: its deadline has passed, the client closes, or a handler of a former lease
-   * still runs. The caller releases what is refused.
+   * Refuses a lease that the client cannot keep: its deadline has passed, the client closes, or a handler of a former
+   * lease still runs. The caller releases a refused lease.
    */
   add(owned: OwnedStream): boolean {
     const former = this.streams.get(owned.stream)
@@ -191,7 +191,7 @@ export class StreamTable {
     return true
   }
 
-  /** It ended in order. */
+  /** It ended normally. */
   end(owned: OwnedStream, how: keyof typeof StreamMetrics.stream.ends): void {
     if (!this.drop(owned)) return
     owned.end(how)
@@ -203,7 +203,7 @@ export class StreamTable {
     if (this.interrupt(owned, reason)) this.reportLoss(owned, reason)
   }
 
-  /** Interrupts the handlers of all before it notifies anybody: what one costs would delay the last. */
+  /** Interrupts all handlers before it notifies anyone: the notifications of one would delay the last interruption. */
   private endOverdue(ended: ReadonlyArray<OwnedStream>, now: Instant): void {
     const lost = ended.flatMap((owned): ReadonlyArray<readonly [OwnedStream, Lost]> => {
       const reason = owned.left(now) <= 0 ? owned.expiry() : owned.stallsAt() <= now.monotonic ? "Stalled" : undefined
@@ -229,7 +229,7 @@ export class StreamTable {
 
   /** Under overload thousands are lost within moments: each reason has one line. */
   private readonly logLosses = Effect.gen({ self: this }, function*() {
-    // The batches of one renewal have deadlines of their own
+    // The batches of one renewal have separate deadlines
     yield* Effect.sleep("500 millis")
     const byReason = Arr.groupBy(this.losses.splice(0), ({ reason }) => reason._tag)
     for (const [reason, [loss, ...others]] of Object.entries(byReason)) {
@@ -249,7 +249,7 @@ export class StreamTable {
   /** Its handler runs in this fiber from now on. */
   workBegan(owned: OwnedStream, work: NonNullable<OwnedStream["handler"]>): void {
     owned.handler = work
-    // It may have ended or been stopped before the fiber could be known
+    // It may have ended or been stopped before the fiber was known
     if (!owned.isOpen() || owned.isStopped) work.interruptUnsafe()
   }
 
@@ -260,14 +260,14 @@ export class StreamTable {
     this.roomChanged()
   }
 
-  /** Whether it is owned at this instant. Loses all whose deadlines have passed by the clock, even if no timer has fired. */
+  /** Whether it is owned now. Loses all whose deadlines have passed by the clock, even if no timer has fired. */
   isHeld(owned: OwnedStream, now = this.now()): boolean {
     this.leases.sweep(now)
     if (owned.isOpen() && owned.left(now) <= 0) this.lose(owned, owned.expiry())
     return owned.isOpen()
   }
 
-  /** Fails with the loss unless it is owned at this instant. */
+  /** Fails with the loss unless it is owned now. */
   ensure(owned: OwnedStream): Effect.Effect<void, LeaseLost> {
     return Effect.suspend(() => this.isHeld(owned) ? Effect.void : Effect.fail(owned.over))
   }
