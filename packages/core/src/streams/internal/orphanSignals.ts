@@ -204,7 +204,7 @@ export const make = (
   const listen = (what: string, loop: Effect.Effect<never, StoreError>) =>
     // Sweeps need no signals, so even a permanent refusal is not fatal
     Effect.catch(persist(what, loop), (error) =>
-      Effect.andThen(log.warning(`${what} failed: ${error.message}`), Effect.never))
+      Effect.andThen(log.warning(`${what} was refused: ${error.message}`), Effect.never))
 
   return Effect.raceAllFirst([
     listen("Listening to hints", hints),
