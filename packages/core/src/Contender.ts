@@ -80,7 +80,7 @@ interface Observed {
  * Each case also has the owner before and after the last change, and whether the owner's lease is in its ttl or in its
  * transition.
  *
- * **Example** (What a health check may say)
+ * **Example** (What a health check can report)
  *
  * ```ts
  * import { Contender } from "@effect-simba/core"

@@ -18,7 +18,7 @@ import * as Schema from "effect/Schema"
  * Show the token to the resource before you read what you will change. Otherwise a former owner can write between your
  * read and your write. `SqlFence` and `RedisFence.raise` do that.
  *
- * **Example** (Refusing what comes from a former holder)
+ * **Example** (Refusing the writes of a former holder)
  *
  * ```ts
  * import { FencingToken } from "@effect-simba/core"
@@ -53,7 +53,7 @@ export type FencingToken = typeof FencingToken.Type
  * Pass the lease itself. Pass a resource and a token if the token came over a network, or if the resource does not have
  * the name of the mutex.
  *
- * **Example** (A request that carries its token)
+ * **Example** (A request with its token)
  *
  * ```ts
  * import type { FencingToken } from "@effect-simba/core"
@@ -78,7 +78,7 @@ export type Bearer =
 /**
  * Returns the name of the resource to which the bearer shows its token.
  *
- * **Example** (A fence of your own)
+ * **Example** (A custom fence)
  *
  * ```ts
  * import { FencingToken } from "@effect-simba/core"

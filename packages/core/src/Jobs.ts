@@ -155,7 +155,7 @@ const steer = (mutex: string, order: JobOrder): Effect.Effect<boolean, StoreErro
  * Requests one run of the job, now, on the leader. It does not count as an instant of the schedule, and runs even while
  * the job is paused. If the job is running, it runs afterwards. Returns false if there is no such job.
  *
- * **Example** (The report once more)
+ * **Example** (Running the report again)
  *
  * ```ts
  * import { Jobs } from "@effect-simba/core"
@@ -237,7 +237,7 @@ export const reschedule = (
  * Asks the leader to step down: no further run starts, those that have started may finish within `drainTimeout` of its
  * contender, and then another node leads. Returns false if nobody leads, or the mutex has no jobs.
  *
- * **Example** (Before its machine goes)
+ * **Example** (Before its machine is shut down)
  *
  * ```ts
  * import { Jobs } from "@effect-simba/core"

@@ -51,7 +51,7 @@ const contenderOf = <E, R>(source: ContenderSource<E, R>): Effect.Effect<Contend
  * leadership. Work that fails ends the leadership, so that another node can lead; with `onError: "fail"` it ends this
  * effect instead. Use `Effect.repeat` in the work to run it periodically, and `Effect.retry` to retry it on this node.
  *
- * **Example** (A poller of which the fleet wants one)
+ * **Example** (A poller that runs once in the fleet)
  *
  * ```ts
  * import { Contender, Leadership } from "@effect-simba/core"
@@ -96,7 +96,7 @@ const isBody = <A, E, R>(input: Body<A, E, R> | WorkOptions | undefined): input 
 /**
  * When a job runs: from `every` or `cron`. All nodes of a fleet compute the same instants.
  *
- * **Example** (A nightly run, at the hour that a region likes)
+ * **Example** (A nightly run at the local hour of each region)
  *
  * ```ts
  * import { Leadership } from "@effect-simba/core"

@@ -27,7 +27,7 @@ import type { LeaseLost } from "./SimbaError.ts"
  * A lease from `Mutex.acquire` does not interrupt its holder. Run the work in `protect`, or run `ensure` before each
  * step that needs the mutex. `Mutex.withLock` protects its body.
  *
- * **Example** (A step at a time)
+ * **Example** (One step at a time)
  *
  * ```ts
  * import type { Lease } from "@effect-simba/core"
@@ -107,7 +107,7 @@ export interface LeaseGroup extends Pipeable, Inspectable {
 /**
  * Work under a lock: an effect, or a function from the lease to an effect.
  *
- * **Example** (A lock with a name and options of one's own)
+ * **Example** (A lock with its own name and options)
  *
  * ```ts
  * import { Lease, Mutex } from "@effect-simba/core"

@@ -342,7 +342,7 @@ export const acquireAll = <R = never>(
  *
  * Returns `None` if the mutex is owned or waited for, even if a `withLock` around the call owns it.
  *
- * **Example** (Doing without)
+ * **Example** (Skipping the work)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
@@ -398,7 +398,7 @@ export const withLock = <RA = never>(name: string, options?: AcquireOptions<RA>)
 /**
  * Like `withLock`, but returns `None` without running the body if the mutex is owned or waited for.
  *
- * **Example** (A clean-up that one node does, and the others leave to it)
+ * **Example** (A clean-up that only one node does)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
@@ -424,7 +424,7 @@ type Failure<O> =
   | StoreError
   | (O extends { readonly ttl: {} } | { readonly transition: {} } | { readonly isAlive: {} } ? InvalidConfig : never)
 
-/** What the hooks of these options need. */
+/** The services that the hooks of these options need. */
 type Needs<O> = O extends { readonly isAlive: Effect.Effect<boolean, unknown, infer R> } ? R : never
 
 type WaitFailure<O> = Failure<O> | AlreadyHeld | (O extends { readonly timeout: {} } ? AcquireTimeout : never)
@@ -668,7 +668,7 @@ export const forceRelease = (name: string): Effect.Effect<Ownership, StoreError 
 /**
  * Options of one lease. An option that cannot work fails the call with `InvalidConfig`.
  *
- * **Example** (An import that must get on)
+ * **Example** (An import that must make progress)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"

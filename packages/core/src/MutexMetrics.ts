@@ -22,7 +22,7 @@
 import * as Metric from "effect/Metric"
 import { counter, counters } from "./internal/metrics.ts"
 
-/** From a tenth of a millisecond to some minutes, or from one to some days. */
+/** From a tenth of a millisecond to several minutes, or from one millisecond to several days. */
 const milliseconds = (id: string, description: string, start: number) =>
   Metric.histogram(id, {
     description,
@@ -115,7 +115,7 @@ export const mutex = {
   ),
   /** Shows how many attempts are waiting. */
   waiters: Metric.gauge("simba_mutex_waiters", {
-    description: "Attempts that wait for a mutex"
+    description: "Attempts waiting for a mutex"
   }),
   /** Shows how many leases are held. */
   held: Metric.gauge("simba_mutex_held", { description: "Leases that are held" }),
@@ -128,8 +128,8 @@ export const mutex = {
   /**
    * Counts attempts to renew, once for each lease, by outcome.
    *
-   * - `failed`: no usable reply.
-   * - `lost`: the backend says that the lease is over.
+   * - `failed`: no valid reply.
+   * - `lost`: the backend reports that the lease is over.
    * - `notAlive`: not sent, because the option `isAlive` did not return `true`.
    */
   renewals: counters(
@@ -206,7 +206,7 @@ export const leadership = {
 /**
  * Metrics of jobs.
  *
- * **Example** (The runs that went wrong)
+ * **Example** (The runs that failed)
  *
  * ```ts
  * import { MutexMetrics } from "@effect-simba/core"

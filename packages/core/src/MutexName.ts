@@ -45,7 +45,7 @@ export type MutexName = typeof MutexName.Type
  *
  * Each attempt has a new id that is never reused. So an attempt with an unknown outcome can be undone safely.
  *
- * **Example** (Whether the owner is of this library)
+ * **Example** (Whether the owner runs this library)
  *
  * ```ts
  * import { Mutex, MutexName } from "@effect-simba/core"

@@ -52,7 +52,7 @@ export type MutexSchedule = Schedule.Schedule<unknown, Renewal>
  *
  * After a failure it waits 100 milliseconds, doubling up to a second, with a jitter of 20 %.
  *
- * **Example** (The same rhythm for a lease of one's own)
+ * **Example** (The same rhythm for your own lease)
  *
  * ```ts
  * import { MutexSchedule } from "@effect-simba/core"

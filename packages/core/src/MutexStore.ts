@@ -173,7 +173,7 @@ export interface ReleaseRequest {
   readonly lease: Duration.Duration
   readonly unfair?: boolean | undefined
   /**
-   * Another attempt, which is queued first, behind all waiters, even if the caller no longer owned the mutex. Its `id`
+   * Another attempt, which is queued first, behind all waiters, even if the caller no longer owns the mutex. Its `id`
    * is new and should be subscribed already. `lease` is for an immediate grant.
    */
   readonly requeue?: {
@@ -416,7 +416,7 @@ export const release = (
 /**
  * Subscribes one waiter, in the inbox of its layer.
  *
- * **Example** (Waits until its turn may have come)
+ * **Example** (Waiting until it may be this waiter's turn)
  *
  * ```ts
  * import type { LeaseId, MutexName } from "@effect-simba/core/MutexName"
@@ -512,7 +512,7 @@ const make = Effect.gen(function*() {
         {
           listen: (name, id, listener) => {
             let isOpen = true
-            // Behind what runs now: who frees a mutex may ask for it again before those who wait
+            // After what runs now: a fiber that frees a mutex may request it again before the waiters
             const later = (wakeUp: WakeUp) => dispatcher.scheduleTask(() => isOpen ? listener(wakeUp) : undefined, 0)
             const leave = attach(name, (mutex) => mutex.listen(id, later))
             return () => {
@@ -577,7 +577,7 @@ export const layerMemory: Layer.Layer<MutexStore> = Layer.effect(MutexStore, mak
 /**
  * The part of an id that all ids of one layer share, empty for Simba ids.
  *
- * **Example** (Waiters by the process that they belong to)
+ * **Example** (Grouping waiters by process)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"

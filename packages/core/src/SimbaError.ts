@@ -49,7 +49,7 @@ export class AcquireTimeout extends Schema.TaggedError<AcquireTimeout>("@effect-
   }
   override get message(): string {
     const where = this.isLocal === true ? ", in this process" : ""
-    const owner = this.owner === undefined ? "" : `; last seen owner: ${this.owner}${where}`
+    const owner = this.owner === undefined ? "" : `; last known owner: ${this.owner}${where}`
     return `Mutex "${this.mutex}" was not free within ${Duration.format(this.timeout)}${owner}. ` +
       (this.isLocal === true
         ? "Release that lease first, or pass it on: an acquire of a mutex that its caller holds waits for itself."
@@ -91,7 +91,7 @@ export class AcquireTimeout extends Schema.TaggedError<AcquireTimeout>("@effect-
 export const LossReason = Schema.TaggedUnion({
   Expired: {},
   TakenOver: {
-    /** Who owns it now, where the server named somebody. */
+    /** The current owner, if the server named one. */
     owner: Schema.optionalKey(Schema.String)
   },
   Vanished: {},
@@ -100,7 +100,7 @@ export const LossReason = Schema.TaggedUnion({
     problem: Schema.optionalKey(Schema.String)
   },
   ForcedRelease: {
-    /** Who owns it now, where the server named somebody. */
+    /** The current owner, if the server named one. */
     owner: Schema.optionalKey(Schema.String)
   },
   Stalled: {},
@@ -212,8 +212,8 @@ export class StaleToken extends Schema.TaggedError<StaleToken>("@effect-simba/co
     return true
   }
   override get message(): string {
-    return `Token ${this.token} is stale for "${this.resource}", which has seen ${this.seen}: somebody else owned the ` +
-      "mutex since. Nothing was written. Stop, and acquire the mutex anew."
+    return `Token ${this.token} is stale for "${this.resource}", which has seen ${this.seen}: another owner has had the ` +
+      "mutex since. Nothing was written. Stop, and acquire the mutex again."
   }
 }
 
@@ -381,7 +381,7 @@ export class BackendError extends Schema.TaggedError<BackendError>("@effect-simb
  *
  * `read` is the beginning of the reply, and `where` says where it was read.
  *
- * **Example** (Telling what stands in the way)
+ * **Example** (Showing what could not be read)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
@@ -414,7 +414,7 @@ export class ProtocolError extends Schema.TaggedError<ProtocolError>("@effect-si
 }
 
 /**
- * A request to the backend got no usable reply.
+ * A request to the backend got no valid reply.
  *
  * **Example** (Reporting "unknown" if the backend does not reply)
  *
@@ -436,7 +436,7 @@ export type StoreError = BackendError | ProtocolError
 /**
  * Why a single request for a mutex failed.
  *
- * **Example** (Whether it makes sense to ask again)
+ * **Example** (Whether a retry makes sense)
  *
  * ```ts
  * import { type SimbaError, Mutex } from "@effect-simba/core"

@@ -72,7 +72,7 @@ export const createTable: Effect.Effect<void, SqlError, SqlClient> = Effect.flat
       token BIGINT NOT NULL CHECK (token BETWEEN 1 AND 9007199254740991)
     )`
 }).pipe(
-  // If two create it at the same time, Postgres refuses one of them
+  // If two create it at the same time, Postgres refuses one
   Effect.retry({ times: 1 }),
   Effect.asVoid
 )

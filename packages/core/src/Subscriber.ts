@@ -50,7 +50,7 @@ export type Notice = typeof Notice.Type
 /**
  * Publish/subscribe channels with gap detection, over as few connections as the backend allows.
  *
- * **Example** (Looking again after a gap)
+ * **Example** (Checking again after a gap)
  *
  * ```ts
  * import * as Subscriber from "@effect-simba/core/Subscriber"

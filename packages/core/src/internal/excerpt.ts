@@ -19,5 +19,5 @@ const show = (input: unknown, depth: number): string => {
   return Array.isArray(input) ? `[${items.join(",")}${rest}]` : `{${items.join(",")}${rest}}`
 }
 
-/** Texts keep their quotes. */
+/** Strings keep their quotes. */
 export const excerpt = (input: unknown): string => cut(show(input, 0))

@@ -10,7 +10,7 @@ export const Handle: new() => Pipeable & Inspectable = /* @__PURE__ */ (() => {
   return Base as new() => Pipeable & Inspectable
 })()
 
-/** Time left as `toJSON` shows it. */
+/** The time left, as `toJSON` shows it. */
 export const timeLeft = (millis: number): string => Duration.format(Duration.millis(Math.max(0, Math.floor(millis))))
 
 /** A handle that has these members. */

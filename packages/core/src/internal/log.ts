@@ -7,7 +7,7 @@ type Log = (...message: ReadonlyArray<unknown>) => Effect.Effect<void>
 
 const unfailing = (log: Log): Log => (...message) => Effect.ignoreCause(log(...message))
 
-/** A line of the given level. */
+/** A line with the given level. */
 export const at = (level: LogLevel.Severity): Log => unfailing(Effect.logWithLevel(level))
 
 export const debug: Log = /* @__PURE__ */ unfailing(Effect.logDebug)

@@ -1,4 +1,4 @@
-/** How the metrics of this library are made. */
+/** Constructors of the metrics of this library. */
 import * as Metric from "effect/Metric"
 
 type Counters<Value extends string> = { readonly [V in Value]: Metric.Counter<number> }

@@ -8,7 +8,7 @@ type Problem = (name: string) => string | undefined
 
 const maxLength = 1024
 
-/** Of names of every kind. */
+/** For names of every kind. */
 export const anyProblem: Problem = (name) =>
   typeof name !== "string"
     ? "it is not a string"
@@ -17,7 +17,7 @@ export const anyProblem: Problem = (name) =>
     : name.length > maxLength
     ? `it is longer than ${maxLength} characters`
     : /[\ud800-\udfff]/u.test(name)
-    ? "it has half of a surrogate pair, which UTF-8 cannot say: names that differ there would be one"
+    ? "it has half of a surrogate pair, which UTF-8 cannot encode: names that differ only there would be the same"
     : undefined
 
 export const mutexProblem: Problem = (name) =>
@@ -49,7 +49,7 @@ export const streamProblem: Problem = (name) =>
 export const consumerPrefix = "simba-consumer-"
 
 export const consumerProblem: Problem = (name) =>
-  wireProblem(name) ?? (name.endsWith("@") ? "it ends with \"@\", which runs into a separator on the wire" : undefined)
+  wireProblem(name) ?? (name.endsWith("@") ? "it ends with \"@\", which blurs a separator on the wire" : undefined)
 
 export const entryPattern = /^\d+-\d+$/
 

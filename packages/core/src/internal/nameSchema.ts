@@ -1,7 +1,7 @@
 /** Schemas of names. */
 import * as Schema from "effect/Schema"
 
-/** A text that has no problem. */
+/** A string that has no problem. */
 export const nameSchema = (expected: string, problem: (name: string) => string | undefined) =>
   Schema.String.check(
     Schema.makeFilter(problem, { expected }),

@@ -1,4 +1,4 @@
-/** The operations of stores in words for people. Other stores may have other operations. */
+/** The operations of stores as phrases for log lines. Other stores may have other operations. */
 
 const phrases: Readonly<Record<string, string>> = {
   // Mutexes
@@ -6,7 +6,7 @@ const phrases: Readonly<Record<string, string>> = {
   confirm: "Confirming the grant of the mutex",
   guard: "Renewing the lease",
   release: "Releasing the lease",
-  owner: "Asking who owns the mutex",
+  owner: "Reading who owns the mutex",
   inspect: "Reading the state",
   list: "Listing the mutexes",
   "force release": "Taking the mutex from its owner",
@@ -19,13 +19,13 @@ const phrases: Readonly<Record<string, string>> = {
   done: "Ending the data stream",
   fail: "Counting a failure of the data stream",
   "hand over": "Handing data streams over",
-  adopt: "Taking over data streams that were handed over",
-  given: "Looking for data streams that were handed over",
+  adopt: "Adopting data streams that were handed over",
+  given: "Finding data streams that were handed over",
   announce: "Announcing data streams",
   read: "Reading announcements",
-  pending: "Looking for unfinished announcements",
+  pending: "Finding unfinished announcements",
   prepare: "Creating the consumer group",
-  beat: "Reporting that this consumer is up",
+  beat: "Registering this consumer",
   tidy: "Removing former consumers and finished announcements",
   leave: "Leaving the service",
   redrive: "Redriving dead letters",

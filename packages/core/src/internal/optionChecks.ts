@@ -9,8 +9,8 @@ export const refuse = (option: string, problem: string): Effect.Effect<never, In
   Effect.fail(new InvalidConfig({ option, problem }))
 
 /**
- * An owner stops this long before the server's lease ends, so before anybody else may start. It covers clocks whose rates
- * differ by 5 %.
+ * An owner stops this long before the server's lease ends, and so before another owner can start. It covers clocks
+ * whose rates differ by 5 %.
  */
 export const marginMillis = (leaseMillis: number): number => Math.max(100, leaseMillis * 0.05)
 
@@ -21,7 +21,7 @@ export const margin = (lease: Duration.Duration): Duration.Duration =>
 export const checkOptions = (options: unknown): Effect.Effect<void, InvalidConfig> =>
   typeof options === "object" && options !== null ? Effect.void : refuse("options", `${excerpt(options)} are none`)
 
-/** Nothing also for `NaN` and objects with one, which `Duration.fromInput` reads as zero. */
+/** Undefined also for `NaN` and objects with one, which `Duration.fromInput` reads as zero. */
 export const durationOf = (input: Duration.Input): Option.Option<Duration.Duration> => {
   const numbers: ReadonlyArray<unknown> = typeof input === "object" && input !== null ? Object.values(input) : [input]
   return numbers.some(Number.isNaN) ? Option.none() : Duration.fromInput(input)

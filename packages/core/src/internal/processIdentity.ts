@@ -8,14 +8,14 @@ interface ProcessLike {
   readonly getBuiltinModule?: (id: string) => { readonly hostname?: () => string } | undefined
 }
 
-/** Node, Bun and Deno have it. */
+/** Defined in Node, Bun and Deno. */
 const processLike = (): ProcessLike => (globalThis as { readonly process?: ProcessLike }).process ?? {}
 
 /** `<pid>@<host>`, so that an operator can find the process. */
 export const processName = (): string => {
   const self = processLike()
   const host = self.getBuiltinModule?.("node:os")?.hostname?.() ?? self.env?.["HOSTNAME"] ?? ""
-  // In names of contenders and consumers "@@" and a trailing "@" have a meaning
+  // "@@" and a trailing "@" have a meaning in the names of contenders and consumers
   return `${self.pid ?? 0}@${host.replaceAll("@", "-").trim() || "localhost"}`
 }
 
@@ -24,5 +24,5 @@ const sixChars: Effect.Effect<string> = Effect.map(
   (n) => n.toString(36).padStart(6, "0")
 )
 
-/** Twelve random characters. Each layer generates its own once, so that an id costs only a counter. */
+/** Twelve random characters. Each layer generates its own once, so that an id needs only a counter. */
 export const randomKey: Effect.Effect<string> = Effect.map(Effect.all([sixChars, sixChars]), ([a, b]) => a + b)

@@ -27,7 +27,7 @@ export const attributes = (subject: { readonly mutex: string; readonly id?: stri
 
 type Options = () => { readonly attributes: Record<string, unknown>; readonly root?: boolean }
 
-const failed = (cause: Cause.Cause<unknown>) => log.debug("The tracer failed; the work goes on without it", cause)
+const failed = (cause: Cause.Cause<unknown>) => log.debug("The tracer failed; the work continues without it", cause)
 
 /** A tracer that throws must not affect leases: the effect runs without its span. */
 const withSpan = <A, E, R>(self: Effect.Effect<A, E, R>, name: string, options: Options): Effect.Effect<A, E, R> =>

@@ -115,7 +115,7 @@ describe("what was missed", { tags: ["B33"] }, () => {
       yield* TestClock.setTime(noon + 1000)
       const { take, warnings } = yield* pause({ schedule: minutely }, "5 minutes")
       assert.deepStrictEqual(take(), [])
-      assert.deepInclude(warnings, "\"job\" missed 5 run(s): nobody led then")
+      assert.deepInclude(warnings, "\"job\" missed 5 run(s): there was no leader")
       yield* TestClock.adjust("1 minute")
       assert.lengthOf(take(), 1)
     }))
@@ -126,7 +126,7 @@ describe("what was missed", { tags: ["B33"] }, () => {
       const once = yield* pause({ schedule: minutely, catchUp: "1 minute" }, "5 minutes")
       assert.lengthOf(once.ran, 1)
       assert.deepInclude(once.ran[0]!, { scheduledAt: 299, isCatchUp: true })
-      assert.deepInclude(once.warnings, "\"job\" missed 4 run(s): nobody led then")
+      assert.deepInclude(once.warnings, "\"job\" missed 4 run(s): there was no leader")
       yield* TestClock.setTime(noon + 1000)
       const late = yield* pause({ schedule: hourly, catchUp: "1 minute" }, "61.5 minutes")
       assert.deepStrictEqual(late.take(), [])
@@ -157,8 +157,8 @@ describe("what was missed", { tags: ["B33"] }, () => {
       yield* node("a", (name) => [job(name, { schedule: minutely }, () => Effect.sleep("130 seconds"))])
       yield* TestClock.adjust("5 minutes")
       assert.deepStrictEqual(take(), ["a@1", "a@181"])
-      assert.include(warnings.join("\n"), "goes on for longer than its period of 1m")
-      assert.include(warnings, "\"job\" missed 2 run(s): the run before had not ended")
+      assert.include(warnings.join("\n"), "has been running for longer than its period of 1m")
+      assert.include(warnings, "\"job\" missed 2 run(s): the previous run had not ended")
     }))
 
   it.effect("a leader that lives loses no instant in an outage where all are made up for, and none is run twice", () =>
@@ -281,7 +281,7 @@ describe("runs that fail", () => {
       ])
       const orphaned = new Date(noon).toISOString()
       assert.deepStrictEqual(warnings.filter((line) => line.includes("has no end")), [
-        `Run of "job" for ${orphaned} has no end: its leader died, or stands still`
+        `Run of "job" for ${orphaned} has no recorded end: its leader died or is suspended`
       ])
     }))
 

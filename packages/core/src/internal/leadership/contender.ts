@@ -247,10 +247,10 @@ export const make = Effect.fnUntraced(function*(options: {
       }),
     refused: (cause) =>
       Effect.andThen(
-        annotate(log.warning("Cannot see who owns the mutex, and looks again", cause)),
+        annotate(log.warning("Cannot read who owns the mutex; polling again", cause)),
         Effect.forEach(eventReaders, (reader) => Queue.failCause(reader, cause), { discard: true })
       ),
-    // Owners of this library publish their grants; whether one has renewed can be seen after its ttl
+    // Owners of this library publish their grants. A renewal can be detected when the ttl has passed
     nextPoll: ({ end, owner }, now) => {
       const inTtl = owner !== undefined && inboxOf(owner) !== "" && end !== Infinity ? end - transition : 0
       return Math.max(now, inTtl) + every

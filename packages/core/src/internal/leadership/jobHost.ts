@@ -1,4 +1,4 @@
-/** What scheduled jobs need from their contender; for no other use. */
+/** What scheduled jobs need from their contender. For internal use only. */
 import type { Lease } from "../../Lease.ts"
 import type { MutexStore } from "../../MutexStore.ts"
 

@@ -50,7 +50,7 @@ export const noteEnd = (host: JobHost, request: EndRequest): Effect.Effect<void>
   host.store.jobs.end(request).pipe(
     Effect.timeout(noteTimeoutMillis),
     Effect.asVoid,
-    Effect.catchCause((cause) => log.warning(`Cannot note how a run of "${request.job}" ended`, cause))
+    Effect.catchCause((cause) => log.warning(`Cannot record how a run of "${request.job}" ended`, cause))
   )
 
 export const execute = <R>(claimed: Claimed<R>): Effect.Effect<void, never, R> =>
@@ -71,7 +71,7 @@ export const execute = <R>(claimed: Claimed<R>): Effect.Effect<void, never, R> =
       yield* jobMetrics.noteRunning(mutex, name, 0)
       if (ended === undefined) return yield* note("unstarted")
       ended()
-      // A run that interrupts itself has failed; only the end of the leadership interrupts it otherwise
+      // A run that interrupts itself has failed; otherwise only the end of the leadership interrupts it
       const isOver = Exit.isFailure(yield* Effect.exit(restore(Effect.void)))
       const outcome = isOver || outcomeOf(exit) !== "interrupted" ? outcomeOf(exit) : "failure"
       yield* Metric.update(MutexMetrics.jobs.runs[outcome], 1)
@@ -89,7 +89,7 @@ const watched = <R>(work: Effect.Effect<unknown, unknown, R>, { mutex, period, s
   Effect.scoped(Effect.gen(function*() {
     yield* jobMetrics.noteRunning(mutex, spec.name, start)
     const warning = log.warning(
-      `Run of "${spec.name}" goes on for longer than its period of ${Duration.format(Duration.millis(period))}`
+      `Run of "${spec.name}" has been running for longer than its period of ${Duration.format(Duration.millis(period))}`
     )
     yield* Effect.forkScoped(Effect.delay(warning, Math.min(period, 2 ** 31 - 1)))
     return yield* spec.maxRun === undefined ? work : Effect.timeout(work, spec.maxRun)

@@ -44,7 +44,7 @@ export interface Prepared<R> {
 
 type Claiming = Exclude<Decision, { _tag: "Wait" }>
 
-/** What one leadership knows of one job. */
+/** What one leadership knows about one job. */
 interface Tracked<R> extends Prepared<R> {
   record: JobRecord | undefined
   isBusy: boolean
@@ -78,7 +78,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
 
     /** Even if this node does not lead: a new job counts its instants from here on. */
     const introduce = Effect.retry(
-      Effect.tapError(readAll(), (error) => log.warning(`Cannot make the jobs known: ${error.message}`)),
+      Effect.tapError(readAll(), (error) => log.warning(`Cannot register the jobs: ${error.message}`)),
       endlessRetry
     )
 
@@ -89,7 +89,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
         const notify = () => void Deferred.doneUnsafe(wake, Exit.void)
 
         let view: JobsRecord = yield* Effect.retry(
-          Effect.tapError(readAll(lease), (error) => log.warning(`Cannot look at the jobs: ${error.message}`)),
+          Effect.tapError(readAll(lease), (error) => log.warning(`Cannot read the jobs: ${error.message}`)),
           endlessRetry
         ).pipe(Effect.orDie)
         let lookedAt = instant(clock).monotonic
@@ -206,7 +206,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
             }))
             if (Exit.isFailure(reply)) {
               job.notBefore = backendTime() + pauseAfter(++job.failures)
-              return yield* log.warning(`Cannot ask whether "${spec.name}" may run; asking again`, reply.cause)
+              return yield* log.warning(`Cannot claim a run of "${spec.name}"; retrying`, reply.cause)
             }
             const { attempt, _tag, now, wait } = reply.value
             job.failures = 0
@@ -259,7 +259,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
             `The clock of this node differs from the backend's by ${
               Duration.format(Duration.millis(off))
             }, more than half ` +
-              "a period of its jobs. Another node may lead; where none does, jobs run by the backend's time"
+              "a period of its jobs. Another node may lead; if none does, jobs run by the backend's time"
           )
           host.resign(lease)
         })
@@ -269,7 +269,9 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
         for (const { record, spec } of tracked) {
           if (record?.run === undefined || record.run.end !== undefined) continue
           const instant = DateTime.formatIso(DateTime.makeUnsafe(record.run.scheduledAt))
-          yield* log.warning(`Run of "${spec.name}" for ${instant} has no end: its leader died, or stands still`)
+          yield* log.warning(
+            `Run of "${spec.name}" for ${instant} has no recorded end: its leader died or is suspended`
+          )
         }
         while (true) {
           if (Deferred.isDoneUnsafe(wake)) wake = Deferred.makeUnsafe()
@@ -284,7 +286,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
             } else {
               isStale = true
               readFailures++
-              yield* log.warning("Cannot look at the jobs; looking again", seen.cause)
+              yield* log.warning("Cannot read the jobs; retrying", seen.cause)
             }
           }
           if (view.leaving === lease.id) host.resign(lease)
@@ -335,8 +337,8 @@ const periodAt = (next: (after: number) => number, at: number) => {
 }
 
 const causes = {
-  noLeader: "nobody led then",
-  running: "the run before had not ended",
+  noLeader: "there was no leader",
+  running: "the previous run had not ended",
   paused: "it is paused",
   outage: "the backend did not reply in time"
 }

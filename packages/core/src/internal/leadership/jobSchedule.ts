@@ -48,19 +48,19 @@ const nicknames = new Map(Object.entries({
 
 /** Syntax of other cron implementations that is not supported, with the alternative. */
 const dialect: ReadonlyArray<readonly [RegExp, string]> = [
-  [/^\?$/, "? is not known: write *"],
-  [/^(L|L-\d+|LW)$/i, "L is not known: take the first day of the next month, or days 28-31 and let the run decide"],
-  [/^(\d|[a-z]{3})L$/i, "L is not known: name the weekday, and let the run decide whether it is the last"],
-  [/^\d+W$/i, "W is not known: name weekdays, such as 1-5"],
-  [/#/, "# is not known: name the weekday, and let the run decide which of the month it is"]
+  [/^\?$/, "? is not supported: write *"],
+  [/^(L|L-\d+|LW)$/i, "L is not supported: take the first day of the next month, or days 28-31 and let the run decide"],
+  [/^(\d|[a-z]{3})L$/i, "L is not supported: name the weekday, and let the run decide whether it is the last"],
+  [/^\d+W$/i, "W is not supported: name weekdays, such as 1-5"],
+  [/#/, "# is not supported: name the weekday, and let the run decide which of the month it is"]
 ]
 
 const refusal = (shown: unknown, problem: string) => refuse("cron", `${excerpt(shown)}: ${problem}`)
 
 const compile = Effect.fnUntraced(function*(shown: string, timeZone: string | DateTime.TimeZone) {
-  if (typeof shown !== "string") return yield* refusal(shown, "it is no text")
+  if (typeof shown !== "string") return yield* refusal(shown, "it is not a string")
   const text = shown.trim().replace(/\s+/g, " ")
-  if (text === "@reboot") return yield* refusal(shown, "a fleet does not boot: use Leadership.whileLeader")
+  if (text === "@reboot") return yield* refusal(shown, "a fleet has no reboot: use Leadership.whileLeader")
   const expression = nicknames.get(text.toLowerCase()) ?? text
   for (const part of expression.split(/[ ,]/)) {
     const known = dialect.find(([pattern]) => pattern.test(part))
@@ -70,14 +70,14 @@ const compile = Effect.fnUntraced(function*(shown: string, timeZone: string | Da
   if (Option.isNone(zone)) {
     return yield* refuse(
       "timeZone",
-      `${excerpt(timeZone)} is no time zone: give an IANA name, such as "Europe/Vienna"`
+      `${excerpt(timeZone)} is not a time zone: use an IANA name, such as "Europe/Vienna"`
     )
   }
   const parsed = Cron.parse(expression, zone.value)
   if (Result.isFailure(parsed)) return yield* refusal(shown, parsed.failure.message)
   const next = cronInstants.make(parsed.success, zone.value, expression.split(" ").at(-4)!.startsWith("*"))
   // The search for an instant throws if there is none
-  if (Result.isFailure(Result.try(() => next(0)))) return yield* refusal(shown, "it never comes")
+  if (Result.isFailure(Result.try(() => next(0)))) return yield* refusal(shown, "it never occurs")
   return { text: `cron ${DateTime.zoneToString(zone.value)} ${expression}`, next, every: undefined } satisfies Instants
 })
 

@@ -29,10 +29,10 @@ export const make = Effect.fnUntraced(function*(job: Job): Effect.fn.Return<JobS
     : Duration.toMillis(yield* notNegative("catchUp", job.catchUp))
   const misfire = job.misfire ?? (catchUp > 0 ? "runOnce" : "skip")
   if (misfire === "skip" && job.catchUp !== undefined && catchUp > 0) {
-    return yield* refuse("catchUp", `nothing is made up for where misfire is "skip": leave one of them out`)
+    return yield* refuse("catchUp", `misfire "skip" runs no missed instants: remove one of the two`)
   }
   if (misfire !== "skip" && catchUp === 0) {
-    return yield* refuse("misfire", `"${misfire}" needs catchUp: how old an instant may be that is made up for`)
+    return yield* refuse("misfire", `"${misfire}" needs catchUp: the maximum age of a missed instant`)
   }
   if (!Number.isInteger(attempts) || attempts < 1) {
     return yield* refuse("attempts", "it must be a whole number of at least 1")

@@ -43,7 +43,7 @@ export class LeaseDeadlines<L extends AnyLease> {
   private readonly end: (leases: ReadonlyArray<L>, now: Instant) => void
   /** The wall clock minus the monotonic clock, when all deadlines were last computed. */
   private offset: number
-  /** The longest recent turn of the event loop in milliseconds, as seen by late timers. */
+  /** The longest recent turn of the event loop in milliseconds, as measured by late timers. */
   private turn = 0
   /** When the loop wakes, in monotonic milliseconds; undefined while it runs. */
   private wakesAt: number | undefined
@@ -88,7 +88,7 @@ export class LeaseDeadlines<L extends AnyLease> {
     const before = this.turn
     const turn = Math.max(Math.min(late, longestTurnMillis), before * memory)
     this.turn = turn < punctualMillis ? 0 : turn
-    // Earlier leases were placed with the shorter turn
+    // Earlier leases were placed with a shorter turn
     if (this.turn > before) { for (const lease of this.all()) if (lease.isOpen()) this.place(lease) }
   }
 

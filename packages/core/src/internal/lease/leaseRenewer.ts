@@ -259,7 +259,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
     recorder.run(log.warning(
       `This process is so busy that timers come ${Math.round(millis)} ms late. Leases have a margin of ` +
         `${Math.round(margin)} ms: work may run on when its ${what} belongs to somebody else. Give long computations ` +
-        "pauses, run less at a time, or use longer leases"
+        "pauses, run less at once, or use longer leases"
     ))
   }
 

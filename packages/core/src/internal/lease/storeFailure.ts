@@ -43,7 +43,7 @@ export const retrySchedule = (first: Duration.Input, longest: Duration.Input): S
   }))
 }
 
-/** The pause of a waiter after that many consecutive failures, in milliseconds. */
+/** The pause of a waiter after this many consecutive failures, in milliseconds. */
 export const outagePause = backoff(50, 1000)
 
 /** For loops that never give up. */

@@ -12,7 +12,7 @@ import { sleepUntil, supervise } from "./supervise.ts"
 export interface TimerQueue {
   /** Calls `ring` once, at an instant in monotonic milliseconds, unless the returned function is called before. */
   readonly at: (monotonic: number, ring: () => void) => () => void
-  /** The same for a poll: the time of a suspension counts, too, within a second of waking up. */
+  /** The same for a poll: the time of a suspension also counts, within a second after resuming. */
   readonly pollAt: (monotonic: number, ring: () => void) => () => void
   /** Closing calls every remaining `ring`, and later ones are called at once. */
   readonly isClosed: () => boolean

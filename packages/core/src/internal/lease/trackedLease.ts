@@ -28,8 +28,8 @@ export abstract class TrackedLease<P extends Periods> implements Item {
   /** Just before the granting request was sent. */
   readonly since: Instant
   /**
-   * Just before the last granting or renewing request was sent. Of a lease that was handed to another fiber,
-   * `adjustedRenewal`.
+   * Just before the last granting or renewing request was sent. `adjustedRenewal` for a lease that was handed to
+   * another fiber.
    */
   protected renewed: Instant
   private monotonicDeadline = 0
@@ -40,7 +40,7 @@ export abstract class TrackedLease<P extends Periods> implements Item {
   position = -1
   before: Item | undefined = undefined
   behind: Item | undefined = undefined
-  /** It waits for its turn to be renewed. */
+  /** It is due, and waits for a batch. */
   isDue = false
   renewing = false
   /** Why the last attempt to renew it failed. */
@@ -82,14 +82,16 @@ export abstract class TrackedLease<P extends Periods> implements Item {
   }
 
   /**
-   * How much earlier a renewal starts in a process with turns of that many milliseconds: it takes one turn until it is
-   * sent, and one until its reply is read.
+   * How much earlier a renewal starts in a process with event loop turns of this many milliseconds: it takes one turn
+   * until it is sent, and another until its reply is read.
    */
   lead(turn: number): number {
     return this.isFailing ? 0 : Math.max(0, Math.min(2 * turn, (this.nextRenewal - this.renewed.monotonic) / 2))
   }
 
-  /** Ends it sooner, after `usable` milliseconds, unless a request extends it. A renewal is sent after `renewAfter`. */
+  /**
+   * Ends it earlier, after `usable` milliseconds, unless a request extends it. A renewal is sent after `renewAfter`.
+   */
   protected shorten(usable: number, renewAfter: number): void {
     const { monotonic, wall } = this.renewed
     this.monotonicDeadline = Math.min(this.monotonicDeadline, monotonic + usable)
@@ -97,7 +99,7 @@ export abstract class TrackedLease<P extends Periods> implements Item {
     this.nextRenewal = Math.min(this.nextRenewal, monotonic + renewAfter)
   }
 
-  /** Milliseconds until the deadline, by the clock that says less. Setting a clock back does not extend it. */
+  /** Milliseconds until the deadline, by the clock that shows less. Setting a clock back does not extend it. */
   left(now: Instant): number {
     const monotonic = this.monotonicDeadline - now.monotonic
     const wall = this.wallDeadline - now.wall

@@ -34,8 +34,8 @@ const report = (lease: HeldLease, fiber: Fiber.Fiber<unknown, unknown>): Effect.
 }
 
 /**
- * Fails after `timeout`, if there is one: only a mutex that the backend last reported as taken was busy. With a timeout of
- * zero, `granting` is one request, which is awaited.
+ * Fails after `timeout`, if there is one. The error is `AcquireTimeout` only if the backend last reported the mutex as
+ * taken. With a timeout of zero, `granting` is one request, which is awaited.
  */
 const withTimeout = (
   { confirmTimeout, now }: AttemptContext,
@@ -56,7 +56,10 @@ const withTimeout = (
   return Effect.timeoutOrElse(granting, { duration: timeout, orElse })
 }
 
-/** One request where nobody of this layer holds the mutex or waits for it; then, in mode `wait`, a place in line. */
+/**
+ * Sends one request if no fiber of this layer holds the mutex or waits for it. In mode `wait`, a refused caller then
+ * joins the line.
+ */
 const obtain = (
   queues: LocalQueues,
   attempt: Attempt,

@@ -14,14 +14,14 @@ import { limit, type TimerQueue } from "../lease/timerQueue.ts"
 import { HeldLease, type LineKey } from "./heldLease.ts"
 import type { LeaseSettings } from "./leaseOptions.ts"
 
-/** What one caller wants, under an id that is used for this alone. */
+/** What one caller wants, under an id that is used only for this. */
 export interface Attempt {
   readonly mutex: MutexName
   readonly id: LeaseId
   readonly settings: LeaseSettings
 }
 
-/** What requests need of their layer. */
+/** What requests need from their layer. */
 export interface AttemptContext {
   readonly store: MutexStore["Service"]
   /** Of the layer. */
@@ -53,8 +53,9 @@ export const closed = () =>
   })
 
 /**
- * The lease counts from the instant before the request is sent. A reply so late that little of the lease is left is
- * asked for again, and the store recognises the owner; a lease that only `maxHold` has ended would be ended again.
+ * The lease counts from the instant before the request is sent. If the reply is so late that little of the lease is
+ * left, the request is repeated, and the store recognizes the owner. A lease that only `maxHold` has ended would be
+ * ended again.
  */
 export const send = (
   context: AttemptContext,
@@ -72,7 +73,7 @@ export const send = (
         const hasReplied = now()
         recorder.update(MutexMetrics.mutex.acquireLatency, hasReplied.monotonic - sent.monotonic, mutex)
         if (result._tag === "Refused") return Effect.succeed({ ...result, sent })
-        // Nobody would renew it or watch its deadline
+        // Otherwise nobody would renew it or watch its deadline
         if (timers.isClosed()) return Effect.fail(closed())
         const granted = new HeldLease(mutex, id, result.token, settings, sent, line)
         return granted.serverLeft(hasReplied) > settings.margin
@@ -90,7 +91,7 @@ export const withReply = <A, R>(
   request: Effect.Effect<A, StoreError, R>
 ): Effect.Effect<A, StoreError, R> => limit(timers, until, request, () => Effect.fail(noReply("acquire", lease)))
 
-/** Repeats a request after each outage for which `goesOn` says so. `pause` takes milliseconds. */
+/** Repeats a request after each outage for which `goesOn` returns true. `pause` takes milliseconds. */
 export const retryOutages = <A, R>(
   request: Effect.Effect<A, StoreError, R>,
   goesOn: (outage: BackendError) => boolean,

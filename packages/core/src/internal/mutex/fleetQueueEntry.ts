@@ -21,29 +21,29 @@ export interface QueueContext {
   readonly mutex: MutexName
   readonly key: LineKey
   readonly context: AttemptContext
-  /** Others may become the first while a request is under way. */
+  /** A different fiber may become the first waiter while a request is under way. */
   readonly first: () => LocalWaiter | undefined
   readonly refused: (refused: Refused) => void
   /** The entry has ended with a lease for the first waiter. */
   readonly won: (entry: FleetQueueEntry, lease: HeldLease, isHandOff: boolean) => void
-  /** A request is sent, in monotonic milliseconds. `refused`, `won`, `reached` or `outage` follows. */
+  /** A request was sent, in monotonic milliseconds. `refused`, `won`, `reached` or `outage` follows. */
   readonly asked: (now: number) => void
   readonly reached: () => void
   readonly outage: (error: BackendError) => void
-  /** The backend refused the first for good. */
+  /** The backend refused the first waiter permanently. */
   readonly failed: (error: StoreError) => void
-  /** Work of the entry has failed or crashed, unless the entry is over. */
+  /** Work of the entry failed or crashed, unless the entry is over. */
   readonly crashed: (entry: FleetQueueEntry, cause: Cause.Cause<StoreError>) => void
 }
 
 /**
- * Carries out what `placePlan` decides. Plain callbacks: a fiber runs for a request alone, since each turn of a contended
- * mutex begins one entry.
+ * Carries out the decisions of `placePlan`. It uses plain callbacks, and a fiber only for a request, because each turn
+ * of a contended mutex starts one entry.
  */
 export class FleetQueueEntry {
   readonly id: LeaseId
   readonly place = placePlan.make()
-  /** What it has under way. */
+  /** What is under way. */
   readonly fibers = new Set<Fiber.Fiber<unknown, unknown>>()
   private readonly queue: QueueContext
   private readonly unlisten: () => void
@@ -61,12 +61,12 @@ export class FleetQueueEntry {
     return this.place.phase === "over"
   }
 
-  /** Whether the backend may have heard of it. */
+  /** Whether the backend may have received anything about it. */
   get isKnown(): boolean {
     return this.place.phase !== "prepared"
   }
 
-  /** Nobody of this layer holds the mutex: asks, unless a request or a release is under way. */
+  /** Nobody of this layer holds the mutex: sends a request, unless a request or a release is under way. */
   contend(): void {
     if (this.place.phase === "prepared") this.happens({ _tag: "Contend" })
   }
@@ -98,7 +98,7 @@ export class FleetQueueEntry {
       fibers.delete(fiber)
       if (Exit.isFailure(exit)) queue.crashed(this, exit.cause)
     })
-    // It may have ended the entry by itself
+    // It may have ended the entry
     if (this.isOver) fiber.interruptUnsafe()
   }
 
@@ -109,7 +109,7 @@ export class FleetQueueEntry {
     for (const fiber of this.fibers) fiber.interruptUnsafe()
   }
 
-  /** Goes along with a release that is sent now, for the first waiter. */
+  /** Travels with a release that is sent now, for the first waiter. */
   requeue(waiter: LocalWaiter, sent: Instant): Parting {
     this.happens({ _tag: "Requeue" })
     return {
@@ -132,7 +132,7 @@ export class FleetQueueEntry {
     this.happens({ _tag: "Settled", ticket: requeued?.ticket, refused })
   }
 
-  /** Repeats a request until it succeeds. The queue decides how long each waiter sits through an outage. */
+  /** Repeats a request until it succeeds. The queue decides how long each waiter waits through an outage. */
   private persist<A, R>(request: Effect.Effect<A, StoreError, R>): Effect.Effect<A, StoreError, R> {
     const { context } = this.queue
     const once = Effect.suspend(() => {
@@ -155,7 +155,7 @@ export class FleetQueueEntry {
     )
   }
 
-  /** Between two requests in an outage. A turn ends it: the mutex is granted for one confirm period only. */
+  /** Between two requests in an outage. A turn ends the pause: the mutex is granted for only one confirm period. */
   private readonly pause = (millis: number): Effect.Effect<void> =>
     Effect.callback((resume) => {
       const { now, timers } = this.queue.context
@@ -168,7 +168,7 @@ export class FleetQueueEntry {
       return Effect.sync(unset)
     })
 
-  /** `isCalled`: a message says that it is its turn. */
+  /** `isCalled`: a message says that it is this waiter's turn. */
   private ask(isCalled: boolean, before: Effect.Effect<void> = Effect.void): void {
     const { queue } = this
     let waiter: LocalWaiter
@@ -186,14 +186,14 @@ export class FleetQueueEntry {
         if (isRefused(result)) {
           queue.refused(result)
           this.happens({ _tag: "Refused", refused: result })
-        } // The first may have left meanwhile: asking again confirms the grant with the terms of the next one
+        } // The first waiter may have left meanwhile: another request confirms the grant with the periods of the next one
         else if (waiter === queue.first()) queue.won(this, result, isCalled)
         else this.ask(isCalled)
       })
     )
   }
 
-  /** When it asks again if it hears nothing, in monotonic milliseconds. */
+  /** When it polls if it is not notified, in monotonic milliseconds. */
   private latest(refused: Refused): number {
     const { confirmTimeout: confirm, inbox: { bound }, lease, now, random } = this.queue.context
     const delay = pollDelay(refused, { confirm, lease, random: random() })
@@ -203,14 +203,14 @@ export class FleetQueueEntry {
   private hear(wakeUp: WakeUp): void {
     this.happensOutside(
       wakeUp._tag === "LookIn"
-        // A key is gone one millisecond after its remaining time has reached zero
+        // A key disappears one millisecond after its remaining time has reached zero
         ? { _tag: "AskBy", at: this.queue.context.now().monotonic + Duration.toMillis(wakeUp.delay) + 1 }
         : { _tag: "Heard", wakeUp }
     )
     if (wakeUp._tag === "YourTurn") this.endPause?.()
   }
 
-  /** The caller has other waiters too: a defect of this one does not reach it. */
+  /** The caller notifies other waiters too: a defect of this one must not reach it. */
   private happensOutside(event: placePlan.Event): void {
     try {
       this.happens(event)
@@ -236,13 +236,13 @@ export class FleetQueueEntry {
   }
 }
 
-/** What the reply of a release says about the place that it queued, if it says enough to sleep by. */
+/** What the reply to a release says about the place that it queued, if it says enough to sleep. */
 const refusedBy = (
   ownership: Ownership,
   { position, stamp, ticket, token }: NonNullable<Released["requeued"]>,
   sent: Instant
 ): Refused | undefined =>
-  // Another implementation may own the mutex, or take it while it is free: a request finds out
+  // Another implementation may own the mutex, or take it while it is free: only a request finds out
   token !== undefined || position === undefined || ownership._tag === "Free" || inboxOf(ownership.owner) === ""
     ? undefined
     : { _tag: "Refused", ownership, ticket, position, foreign: false, stamp, sent }

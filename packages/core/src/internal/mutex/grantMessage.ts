@@ -1,6 +1,5 @@
 /**
- * Decides whether a waiter may start on the message of its grant, without a request: whether the grant is recent
- * enough.
+ * Decides whether a waiter may start on the message of its grant without a request, because the grant is recent enough.
  */
 import type { LeaseId } from "../../MutexName.ts"
 import type { Grant } from "../../MutexStore.ts"
@@ -10,12 +9,12 @@ import type { Refused } from "./attempt.ts"
 import { HeldLease, type LineKey } from "./heldLease.ts"
 import type { LocalWaiter } from "./localWaiter.ts"
 
-/** How far the two clocks may be apart without one having been set. */
+/** How far the two clocks may differ without one having been set. */
 const roundingMillis = 10
 
 /**
- * The lease of a grant that is younger than `refused`: its token is larger. The backend's own clock says by how much, so
- * it is compared with no clock of the waiter. Returns nothing where a request is to decide.
+ * The lease of a grant that is younger than `refused`: its token is larger. The backend's clock alone says by how much,
+ * so no clock of the waiter is involved. Returns undefined if a request must decide.
  */
 export const leaseOfGrant = (
   grant: Grant,
@@ -24,7 +23,7 @@ export const leaseOfGrant = (
   { id, line, now }: { readonly id: LeaseId; readonly line: LineKey; readonly now: Instant }
 ): HeldLease | undefined => {
   if (stamp === undefined || grant.token <= stamp.token) return undefined
-  // Below zero the backend's clock was set back
+  // Below zero, the backend's clock was set back
   const after = (grant.micros - stamp.micros) / 1000
   if (after < 0) return undefined
   const { mutex, settings } = waiter.attempt
@@ -34,7 +33,7 @@ export const leaseOfGrant = (
     monotonic: Math.min(sent.monotonic + after, now.monotonic),
     wall: Math.min(sent.wall + after, now.wall)
   }, line)
-  // The rates of the clocks may differ for as long as it waited
+  // The clocks may have run at different rates during the wait
   lease.grantedFor(grant.millis, grant.millis - marginMillis(after + grant.millis))
   return lease.left(now) < grant.millis / 2 ? undefined : lease
 }

@@ -1,4 +1,4 @@
-/** One lease of a mutex: plain data, the work that it protects, and the end of both. */
+/** One lease of a mutex: plain data, the work that it protects, and the ends of both. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
@@ -15,11 +15,11 @@ import { spareTokens } from "./tokenStride.ts"
 /** What else a release does, for the fibers that wait for the same mutex. */
 export interface Parting {
   readonly requeue?: ReleaseRequest["requeue"]
-  /** Called once with the outcome of `requeue`: the reply to the first attempt, or nothing. */
+  /** Called once with the outcome of `requeue`: the reply to the first attempt, or undefined. */
   readonly settled?: ((released: Released | undefined) => void) | undefined
 }
 
-/** Names a line of fibers that wait: that of a mutex, or of an unfair attempt, which waits alone. */
+/** Names a line of waiting fibers: that of a mutex, or that of one unfair attempt. */
 export type LineKey = MutexName | object
 
 export class HeldLease extends TrackedLease<LeaseSettings> implements GuardRequest {
@@ -36,11 +36,11 @@ export class HeldLease extends TrackedLease<LeaseSettings> implements GuardReque
   probe: "unasked" | "asking" | "alive" = "unasked"
   /** The last result of `isAlive` was not `true`. */
   dead = false
-  /** When it was last reported taken by force: the reply to the next request decides. */
+  /** When it was last reported as forced: the reply to the next request decides. */
   forcedAt: number | undefined
-  /** Tokens of its grant after its own: for those that it is handed to within this process. */
+  /** Tokens of its grant after its own, for the next holders in this process. */
   private spare: number
-  /** Its grant is not for its whole lease, and no reply has extended it yet. */
+  /** Its grant does not cover its whole lease, and no reply has extended it yet. */
   isUnconfirmed = false
   private works: Set<Fiber.Fiber<unknown, unknown>> | undefined
   private starting = 0
@@ -71,7 +71,7 @@ export class HeldLease extends TrackedLease<LeaseSettings> implements GuardReque
     return { mutex: this.mutex, lease: this.id, token: this.token }
   }
 
-  /** It counts from the message of its grant, which lasts `period`, of which so much is usable. Milliseconds. */
+  /** It counts from the message of its grant, which lasts `period`, of which `usable` can be used. Milliseconds. */
   grantedFor(period: number, usable: number): void {
     this.isUnconfirmed = period !== this.options.leaseMillis
     this.shorten(usable, this.isUnconfirmed ? usable * 0.75 : Infinity)
@@ -80,7 +80,7 @@ export class HeldLease extends TrackedLease<LeaseSettings> implements GuardReque
   override extend(sent: Instant): void {
     super.extend(sent)
     this.isUnconfirmed = false
-    // A renewal sent before the report may have been done before the force
+    // A renewal that was sent before the report may have been executed before the force
     if (this.forcedAt !== undefined && this.forcedAt > sent.monotonic) this.nextRenewal = -Infinity
     else this.forcedAt = undefined
   }
@@ -89,7 +89,7 @@ export class HeldLease extends TrackedLease<LeaseSettings> implements GuardReque
     return this.dead ? "Expired" : this.isUnconfirmed ? "BackendGone" : super.expiry()
   }
 
-  /** Whether it can go to the next holder as it is: granted or renewed in time, and not due yet. */
+  /** Whether it can go to the next holder unchanged: granted or renewed in time, and not due yet. */
   isFresh(now: Instant): boolean {
     const { margin, renewAfter } = this.options
     return this.spare > 0 && !this.isUnconfirmed && !this.renewing && !this.isFailing && !this.dead &&
@@ -107,7 +107,7 @@ export class HeldLease extends TrackedLease<LeaseSettings> implements GuardReque
     this.extend(previous.adjustedRenewal)
   }
 
-  /** Milliseconds until the server's lease ends, if nothing renews it any more. */
+  /** Milliseconds until the server's lease ends without another renewal. */
   serverLeft(now: Instant): number {
     const { leaseMillis } = this.options
     return Math.min(
@@ -118,7 +118,7 @@ export class HeldLease extends TrackedLease<LeaseSettings> implements GuardReque
 
   lossOf(reason: LossReason["_tag"], owner?: string): LeaseLost {
     const { id, mutex, token } = this
-    // Only reasons that name another owner come with one
+    // Only reasons that name another owner have one
     const why = { _tag: reason, ...(owner === undefined ? this.problemOf(reason) : { owner }) } as LossReason
     return new LeaseLost({ kind: "mutex", resource: mutex, id, token, reason: why })
   }
@@ -141,18 +141,18 @@ export class HeldLease extends TrackedLease<LeaseSettings> implements GuardReque
     return this.state === "held" || this.state === "ending"
   }
 
-  /** Protected work is about to run up to where it first waits; `addWork` follows in the same task. */
+  /** Protected work is about to run until it first waits; `addWork` follows in the same task. */
   startWork(): void {
     this.starting++
   }
 
-  /** Protected work: interrupted at a loss, and interrupted and awaited before a release. */
+  /** Protected work: interrupted by a loss, and interrupted and awaited before a release. */
   addWork(work: Fiber.Fiber<unknown, unknown>): void {
     this.starting--
     if (work.pollUnsafe() === undefined) {
       const works = this.works ??= new Set()
       works.add(work)
-      // Its first part may have ended the lease by itself
+      // Its synchronous part may have ended the lease
       if (this.state !== "held") work.interruptUnsafe()
     }
     if (this.starting === 0) this.onStarted.notify()
@@ -187,7 +187,7 @@ export class HeldLease extends TrackedLease<LeaseSettings> implements GuardReque
       const others: Array<Fiber.Fiber<unknown, unknown>> = []
       this.works?.forEach((work) => {
         isolate(work, () => work.interruptUnsafe(releasing.id))
-        // Work that closes the scope of its own lease cannot wait for itself: its interruption comes after the release
+        // Work that closes the scope of its own lease cannot wait for itself: it is interrupted after the release
         if (work !== releasing) others.push(work)
       })
       return Effect.forEach(others, (work) => awaitExit(work, releasing), { discard: true })

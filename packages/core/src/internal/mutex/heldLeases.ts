@@ -27,15 +27,15 @@ import { LatestNames } from "./latestNames.ts"
 import * as overrunMonitor from "./overrunMonitor.ts"
 import * as releaseSender from "./releaseSender.ts"
 
-/** Hears of the ends of leases, for the fibers that wait for the same mutexes. */
+/** Notified of the ends of leases, for the fibers that wait for the same mutexes. */
 export interface Lines {
   readonly lost: (lease: HeldLease) => void
-  /** Returns nothing where the lease stays in this process. */
+  /** Returns undefined if the lease stays in this process. */
   readonly released: (lease: HeldLease, now: Instant) => Parting | undefined
 }
 
 export interface HeldLeases {
-  /** Who hears of the ends of leases from now on. */
+  /** The listener for the ends of leases from now on. */
   readonly follow: (lines: Lines) => void
   readonly now: () => Instant
   readonly recorder: metricsRecorder.Recorder
@@ -43,17 +43,17 @@ export interface HeldLeases {
   readonly tasks: SlicedTasks
   /** Renews the lease from now on. In a closed layer the lease is lost and released at once. */
   readonly add: (lease: HeldLease) => void
-  /** Sends the confirmation of a grant, before it returns. Its reply extends the lease, or ends it. */
+  /** Sends the confirmation of a grant before it returns. The reply extends the lease, or ends it. */
   readonly confirm: (lease: HeldLease) => void
-  /** A hint that this lease was taken by force, maybe before its grant is known here: asks at once. */
+  /** A hint that this lease was taken by force, perhaps before its grant is known here: sends a request at once. */
   readonly suspect: (id: string) => void
   /** Loses the lease if its deadline has passed by the clock, even if no timer has fired. */
   readonly check: (lease: HeldLease, now: Instant) => void
-  /** Gives the mutex back, waiting for at most the release timeout. Never fails: the key expires. */
+  /** Releases the mutex, waiting for at most the release timeout. Never fails: the key expires. */
   readonly release: (lease: HeldLease) => Effect.Effect<void>
-  /** Releases a lease that nobody waits for any more, without waiting. */
+  /** Releases a lease that nobody waits for, without waiting. */
   readonly giveUp: (lease: HeldLease) => Effect.Effect<void>
-  /** Undoes an attempt of unknown outcome, without waiting. */
+  /** Undoes an attempt with an unknown outcome, without waiting. */
   readonly undo: (request: Omit<ReleaseRequest, "confirm" | "lease">) => Effect.Effect<void>
 }
 
@@ -76,7 +76,7 @@ export const make = Effect.fnUntraced(function*(
 
   const tasks = new SlicedTasks(clock, Context.get(context, Scheduler.Scheduler).makeDispatcher())
 
-  /** Interrupts the work of all leases before it notifies anybody: what one costs would delay the last. */
+  /** Interrupts the work of all leases before it notifies anyone: the notifications of one would delay the last. */
   const end = (ended: ReadonlyArray<HeldLease>, now: Instant) => {
     for (const lease of ended) interruptWork(lease, lease.expiry())
     for (const lease of ended) lease.notifyLoss()
@@ -92,7 +92,7 @@ export const make = Effect.fnUntraced(function*(
     recorder.update(MutexMetrics.mutex.holdTime, now.monotonic - lease.since.monotonic, lease.mutex)
   }
 
-  /** Losses that are not logged and counted yet, and of which the line of fibers for the mutex does not know. */
+  /** Losses that are not logged and counted yet, and that the line of fibers for the mutex does not know about. */
   const unreported = new Map<HeldLease, LossTag>()
 
   const interruptWork = (lease: HeldLease, reason: LossTag, owner?: string) => {
@@ -137,7 +137,10 @@ export const make = Effect.fnUntraced(function*(
     lose(lease, reason, owner)
   }
 
-  /** L4: what protected work still used is released when the work has ended. A bare lease is its holder's to release. */
+  /**
+   * L4: what protected work still used is released when the work has ended. A lease without protected work is released
+   * by its holder.
+   */
   const close = Effect.suspend(() => {
     const open = deadlines.all()
     const working = open.filter((lease) => lease.hasWork())
@@ -152,7 +155,7 @@ export const make = Effect.fnUntraced(function*(
     return Effect.timeoutOption(releasing, config.releaseTimeout)
   })
 
-  // Finalizers run in reverse: leases are lost before the renewals that are under way are interrupted
+  // Finalizers run in reverse: leases are lost before renewals in progress are interrupted
   const fibers = yield* FiberSet.make()
   yield* Effect.addFinalizer(() => close)
   const timers = yield* timerQueue.make
@@ -188,7 +191,7 @@ export const make = Effect.fnUntraced(function*(
     span: "simba.renew",
     what: "lease",
     timeout: config.commandTimeout,
-    // Redis is busy with so many for a millisecond
+    // This many keep Redis busy for a millisecond
     batchSize: 500,
     schedule: config.guard,
     pace: config.guard === MutexSchedule.guard ? undefined : ({ options }) => options.ttl,
@@ -199,7 +202,7 @@ export const make = Effect.fnUntraced(function*(
     probe
   }, fibers)
 
-  /** No longer renewed before anything is sent. Returns the request, unless the lease stays in this process. */
+  /** It is not renewed from here on. Returns the request, unless the lease stays in this process. */
   const part = (lease: HeldLease, now: Instant): releaseSender.Request | undefined => {
     report(lease, now)
     if (lease.isOpen()) drop(lease, now)
@@ -211,7 +214,7 @@ export const make = Effect.fnUntraced(function*(
 
   const giveUp: HeldLeases["giveUp"] = (lease) =>
     Effect.suspend(() => {
-      // By the layer that closed
+      // By the layer that was closed
       if (lease.state === "released") return Effect.void
       const request = part(lease, deadlines.now())
       return request === undefined ? Effect.void : releases.later(request)
@@ -222,7 +225,7 @@ export const make = Effect.fnUntraced(function*(
       const now = instant(clock)
       check(lease, now)
       if (lease.isOpen()) {
-        // Before the command is sent: a renewal under way can no longer report a loss
+        // Before the command is sent: a renewal in progress can no longer report a loss
         const request = part(lease, now)
         if (request === undefined) return Effect.void
         return releases.now(request, Math.min(releaseMillis, lease.left(now)))
@@ -231,7 +234,7 @@ export const make = Effect.fnUntraced(function*(
       return reason === "Expired" || reason === "BackendGone" ? giveUp(lease) : Effect.void
     })
 
-  /** Ids taken by force before the reply that grants them: a message may overtake it. */
+  /** Ids that were taken by force before the reply that grants them: a message may overtake it. */
   const forced = new LatestNames()
 
   const pollAll = (lease: HeldLease) => {

@@ -13,7 +13,7 @@ export class LatestNames {
     if (this.names.size > most) this.names.delete(this.names.values().next().value!)
   }
 
-  /** Whether it was there. */
+  /** Whether it was in the set. */
   delete(name: string): boolean {
     return this.names.delete(name)
   }

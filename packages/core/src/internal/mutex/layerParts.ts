@@ -1,6 +1,6 @@
 /**
- * What contenders, observers and the operations of jobs use of a layer. They are functions on these parts and not methods of
- * its service, so that the bundle of a program that only locks has none of them.
+ * What contenders, observers and the operations of jobs use of a layer. They are functions on these parts and not
+ * methods of its service, so that the bundle of a program that only locks leaves them out.
  */
 import type * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
@@ -33,6 +33,6 @@ export interface LayerParts extends AttemptContext {
   ) => Effect.Effect<Option.Option<Lease>, RequestError, Scope.Scope>
   /** The lease that a fiber of this layer holds, checked by the clock. */
   readonly held: (mutex: MutexName) => HeldLease | undefined
-  /** The watches of owners, once somebody has followed one. */
+  /** The watches of owners, once the first is followed. */
   follow: Follow | undefined
 }

@@ -1,4 +1,4 @@
-/** What users have of their leases: a handle for one, a handle for several, and protected work. */
+/** What users see of their leases: a handle for one, a handle for several, and protected work. */
 import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -14,13 +14,13 @@ import type { HeldLeases } from "./heldLeases.ts"
 const lossOf = (lease: HeldLease): LeaseLost | undefined =>
   lease.state === "held" ? undefined : lease.loss ?? lease.lossOf("Released")
 
-/** The loss of the lease, if it is over at this instant. */
+/** The loss of the lease, if it is over now. */
 const over = (leases: HeldLeases, lease: HeldLease): LeaseLost | undefined => {
   leases.check(lease, leases.now())
   return lossOf(lease)
 }
 
-/** The loss of the first lease that is over. The end of one runs finalizers of its work, which may release another. */
+/** The loss of the first lease that is over. Ending one runs finalizers of its work, which may release another. */
 const anyOver = (leases: HeldLeases, all: ReadonlyArray<HeldLease>): LeaseLost | undefined => {
   const now = leases.now()
   for (const lease of all) leases.check(lease, now)
@@ -114,7 +114,7 @@ export class LeaseImpl extends Handle implements Lease {
 
   get lost() {
     return Effect.withFiber((waiting) =>
-      // One step: between two a fiber may be set aside, and miss the loss
+      // Check and subscribe in one step: a yield in between could miss the loss
       Effect.callback<LeaseLost>((resume) => {
         const loss = over(this.leases, this.lease)
         if (loss !== undefined) return resume(Effect.succeed(loss))

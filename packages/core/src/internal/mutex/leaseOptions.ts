@@ -1,4 +1,4 @@
-/** The options of one lease: checked where they enter, and the periods that follow from them. */
+/** The options of one lease, checked where they enter, and the periods derived from them. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -10,15 +10,15 @@ import type { Periods } from "../lease/trackedLease.ts"
 import { checked, mutexProblem } from "../nameRules.ts"
 import { checkOptions, checkPeriods, durationOf, marginMillis, notNegative, positive, refuse } from "../optionChecks.ts"
 
-/** The options of a lease, checked, and what follows from them. */
+/** The checked options of a lease, and what is derived from them. */
 export interface LeaseSettings extends Periods {
   readonly ttl: Duration.Duration
-  /** Time to live plus transition: how long a grant lasts at the server. */
+  /** Ttl plus transition: how long a grant lasts on the server. */
   readonly lease: Duration.Duration
   readonly leaseMillis: number
   readonly unfair: boolean
   readonly isAlive: Effect.Effect<boolean, unknown> | undefined
-  /** How old a turn may be for its lease to go to the next fiber of the process. Milliseconds. */
+  /** The maximum age of a turn whose lease may go to the next fiber of the process. Milliseconds. */
   readonly localTurn: number
 }
 
@@ -50,7 +50,7 @@ export const settingsOf = (options: {
   }
 }
 
-/** As callers give them: `LeaseOptions` of `Mutex`. */
+/** The options as callers pass them: `LeaseOptions` of `Mutex`. */
 interface Options {
   readonly ttl?: Duration.Input | undefined
   readonly transition?: Duration.Input | undefined
@@ -60,7 +60,7 @@ interface Options {
   readonly localTurn?: Duration.Input | undefined
 }
 
-/** How long to wait; nothing where there is no end. */
+/** How long to wait; undefined without a limit. */
 export const checkTimeout = (
   input: Duration.Input | undefined
 ): Effect.Effect<Duration.Duration | undefined, InvalidConfig> => {
@@ -87,11 +87,11 @@ export const checkAlone = Effect.fnUntraced(
 
 const mutexName = checked<MutexName>("mutex", mutexProblem)
 
-/** Throws what can never work on any layer. */
+/** Throws for options that cannot work on any layer. */
 export const checkName = (name: string, options: Parameters<typeof checkAlone>[0]): MutexName =>
   Effect.runSync(Effect.andThen(checkAlone(options), mutexName(name)))
 
-/** `usual` are the terms of the layer. */
+/** `usual` are the periods of the layer. */
 export const check = Effect.fnUntraced(function*(config: MutexConfig, usual: LeaseSettings, options: Options = {}) {
   yield* checkOptions(options)
   const { isAlive, maxHold, transition, ttl, unfair = false } = options
@@ -110,7 +110,7 @@ export const check = Effect.fnUntraced(function*(config: MutexConfig, usual: Lea
   })
   return settingsOf({
     ...periods,
-    // It runs later, with the services of this moment: the types of all operations ask for them
+    // It runs later, with the services of this moment, which the types of all operations require
     isAlive: isAlive === undefined
       ? undefined
       : Effect.provideContext(isAlive as Effect.Effect<boolean, unknown>, yield* Effect.context<never>()),

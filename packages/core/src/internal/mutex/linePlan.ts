@@ -1,15 +1,15 @@
 /**
- * What the fibers of a layer that want one mutex do together: a decision on plain data. `LocalQueue` carries it out.
+ * What the fibers of a layer that want one mutex do together: a decision on plain data. `LocalQueue` executes it.
  *
- * The fibers that wait share one place in the queue of the fleet, which serves the first of them. A fiber that finds nobody
- * else requests the mutex by itself, which takes no place.
+ * The waiting fibers share one place in the queue of the fleet, which serves the first of them. A fiber that is alone
+ * requests the mutex itself, without a place.
  */
 
 /**
  * - `idle`: no fiber wants the mutex.
- * - `asking`: no fiber holds it, and some request it by themselves. Others may wait for the result.
+ * - `asking`: no fiber holds it, and some have a request of their own under way. Others may wait for the result.
  * - `contending`: no fiber holds it, and some wait. Their place contends for the first of them.
- * - `holding`: one holds it, and nobody waits.
+ * - `holding`: one holds it, and none waits.
  * - `awaited`: one holds it, and others wait. Their place listens, so that the release can queue it (H4).
  */
 export type Phase = "idle" | "asking" | "contending" | "holding" | "awaited"
@@ -17,7 +17,7 @@ export type Phase = "idle" | "asking" | "contending" | "holding" | "awaited"
 /** Changed in place: each turn of a contended mutex has several events. */
 export interface Line {
   phase: Phase
-  /** Fibers whose own request is under way. */
+  /** Fibers with a request of their own under way. */
   asking: number
   waiting: number
   /** `contending` from its first request, or from the release that queues it, until it ends. */
@@ -25,9 +25,9 @@ export interface Line {
 }
 
 /**
- * - `Asked`, `Granted`, `Refused`: a fiber requests the mutex by itself; it holds it; it does not want to wait for it.
- * - `JoinedFirst`, `Joined`: a fiber waits, at the head since its own request was refused, or at the end.
- * - `Left`: a waiter is gone.
+ * - `Asked`, `Granted`, `Refused`: a fiber requests the mutex itself; it holds it; it does not want to wait for it.
+ * - `JoinedFirst`, `Joined`: a fiber waits, at the head because its own request was refused, or at the end.
+ * - `Left`: a waiter has left.
  * - `Won`: the place was granted the mutex for the first waiter, and has ended.
  * - `HandedOn`: the first waiter holds it next, within the same turn.
  * - `Released`, `Lost`: no fiber holds it any more.
@@ -48,7 +48,7 @@ export type Event =
 
 /**
  * - `listen`: make a place that listens.
- * - `contend`: the place contends; make it if there is none.
+ * - `contend`: the place contends; create it if there is none.
  * - `requeue`: the release queues the place.
  * - `abandon`: end the place (H7).
  */
@@ -62,7 +62,7 @@ const possible = (line: Line, event: Event): boolean => {
   switch (event) {
     case "Asked":
       return !isHeld(line) && line.waiting === 0
-    // Maybe while another fiber still believes in a lease that the backend has lost
+    // Perhaps while another fiber still relies on a lease that the backend has lost
     case "Granted":
     case "Refused":
     case "JoinedFirst":

@@ -26,9 +26,9 @@ interface Layer {
   readonly nextId: () => LeaseId
   /** By mutex; an unfair attempt has a queue of its own. */
   readonly queues: Map<LineKey, LocalQueue>
-  /** Mutexes that were not free when last asked for: the next attempt queues at once. */
+  /** Mutexes that were not free at the last request: the next attempt queues at once. */
   readonly contended: LatestNames
-  /** Mutexes of which a warning was logged that their process waits for itself. */
+  /** Mutexes for which the warning was logged that their process waits for itself. */
   readonly selfWaits: LatestNames
   isClosed: boolean
 }
@@ -46,7 +46,7 @@ export class LocalQueue implements QueueContext {
   /** The place of the waiters in the queue of the fleet. */
   private entry: FleetQueueEntry | undefined
   readonly silence: Silence = new Silence(this)
-  /** The least lease of those that joined since the line was empty. */
+  /** The shortest lease of those that joined since the line was empty. */
   private shortest = Infinity
   private lastOwner: string | undefined
   private selfWait: SelfWaitWarning | undefined
@@ -61,7 +61,7 @@ export class LocalQueue implements QueueContext {
     return this.layer.context
   }
 
-  /** The last known owner of the mutex, and whether it is of this layer. */
+  /** The last known owner of the mutex, and whether it belongs to this layer. */
   get holder(): { readonly owner?: string; readonly isLocal?: true } {
     if (this.held !== undefined) return { owner: this.held.id, isLocal: true }
     return this.lastOwner === undefined ? {} : { owner: this.lastOwner }
@@ -71,7 +71,7 @@ export class LocalQueue implements QueueContext {
     return this.waiters.first
   }
 
-  /** Notices that its lease is over before any timer does. */
+  /** Notices the end of its lease before a timer does. */
   check(): void {
     if (this.held !== undefined) this.layer.leases.check(this.held, this.context.now())
   }
@@ -81,12 +81,12 @@ export class LocalQueue implements QueueContext {
     return !linePlan.isHeld(this.line) && this.line.waiting === 0
   }
 
-  /** Whether the caller is to ask by itself: it is alone, and the mutex may well be free. */
+  /** Whether the caller should request the mutex itself: it is alone, and the mutex may be free. */
   comesFirst({ settings: { unfair } }: Attempt): boolean {
     return this.line.phase === "idle" && (unfair || !this.layer.contended.has(this.mutex))
   }
 
-  /** The caller asks, and reports how that ended by one of `granted`, `join` and `gaveUp`. */
+  /** The caller sends a request, and reports its result with `granted`, `join` or `gaveUp`. */
   ask(now: number): void {
     this.happens("Asked")
     this.asked(now)
@@ -108,7 +108,7 @@ export class LocalQueue implements QueueContext {
     this.happens("Refused")
   }
 
-  /** Joins the line: at its head if the caller has asked by itself and was refused. */
+  /** Joins the line: at its head if the caller's own request was refused. */
   join(attempt: Attempt, fiber: Fiber.Fiber<unknown, unknown>, hasAsked: boolean): LocalWaiter {
     const now = this.context.now().monotonic
     const { leaseMillis } = attempt.settings
@@ -126,7 +126,7 @@ export class LocalQueue implements QueueContext {
     return waiter
   }
 
-  /** A waiter that does not want the mutex any more, and may have been granted it. */
+  /** Called for a waiter that no longer wants the mutex, and may have been granted it. */
   leave(waiter: LocalWaiter): Effect.Effect<void> {
     if (waiter.granted !== undefined) return this.layer.leases.giveUp(waiter.granted)
     if (waiter.isInLine) {
@@ -185,7 +185,7 @@ export class LocalQueue implements QueueContext {
     this.silence.end()
   }
 
-  /** A waiter fails once it has seen nothing but the outage for as long as its lease would last. */
+  /** A waiter fails after it has seen only the outage for as long as its lease would last. */
   outage(error: BackendError): void {
     const now = this.context.now().monotonic
     const began = this.silence.since ?? now
@@ -225,7 +225,7 @@ export class LocalQueue implements QueueContext {
     waiter.granted = lease
     this.take(waiter)
     this.hold(event, lease, turnBegan)
-    // Work that blocks the event loop is to have its whole lease
+    // Work that blocks the event loop should have its whole lease
     if (lease.isUnconfirmed) this.layer.leases.confirm(lease)
     waiter.conclude(Exit.succeed(lease))
   }
@@ -271,7 +271,7 @@ export class LocalQueue implements QueueContext {
     entry.end()
   }
 
-  /** H7: what the backend may know of it is undone in the background. */
+  /** H7: anything that the backend may know about it is undone in the background. */
   private abandon(entry: FleetQueueEntry): void {
     const { id, isKnown } = entry
     this.end(entry)
@@ -292,7 +292,7 @@ export class LocalQueue implements QueueContext {
 export interface LocalQueues {
   readonly context: AttemptContext
   readonly leases: HeldLeases
-  /** The queue for an attempt. Use it at once: one that nobody has asked or joined may be replaced. */
+  /** The queue for an attempt. Use it at once: an unused queue may be replaced. */
   readonly at: (attempt: Attempt) => LocalQueue
   /** The lease that a fiber of this layer holds, unless it is an unfair one. */
   readonly held: (mutex: MutexName) => HeldLease | undefined

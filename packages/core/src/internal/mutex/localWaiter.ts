@@ -17,7 +17,7 @@ export class LocalWaiter {
   private readonly tasks: SlicedTasks
   private resume: ((end: End) => void) | undefined
   private end: End | undefined
-  /** The lease that it was granted, even before its fiber has taken notice. */
+  /** The lease that it was granted, even before its fiber has resumed. */
   granted: HeldLease | undefined
   isInLine = true
   next: LocalWaiter | undefined
@@ -35,7 +35,9 @@ export class LocalWaiter {
     else resume(this.end)
   })
 
-  /** A fiber that is granted continues before this returns, unless many do so in this turn of the event loop. */
+  /**
+   * A fiber that is granted the mutex continues before this returns, unless many do so in this turn of the event loop.
+   */
   conclude(end: End): void {
     this.end = end
     if (this.resume === undefined) return

@@ -29,7 +29,7 @@ type Listener = (wakeUp: WakeUp) => void
 const toTicket = (micros: number) => (micros / 1e6).toFixed(6) as Ticket
 const fromTicket = (ticket: Ticket) => Math.round(Number(ticket) * 1e6)
 
-/** The last token and ticket of mutexes that were idle, and are not kept for their sake. */
+/** The last token and ticket of idle mutexes, which have no state of their own. */
 export interface Last {
   readonly token: number
   /** Microseconds. */
@@ -60,7 +60,7 @@ export class MemoryMutex {
     if (this.owner !== undefined && this.now > this.deadline) this.owner = undefined
   }
 
-  /** What is to be remembered when it is idle. */
+  /** What must be remembered when it is idle. */
   lastOf({ ticket, token }: Last): Last {
     return { token: Math.max(token, this.token + spareTokens(this.token)), ticket: Math.max(ticket, this.ticket) }
   }
@@ -204,7 +204,7 @@ export class MemoryMutex {
   private mint(): void {
     const next = (Math.floor(this.micros / tokenStride) + 1) * tokenStride
     const least = this.token + spareTokens(this.token) + 1
-    // The last grant was a moment ago: one token more, without a stride
+    // The last grant was a moment ago: one more token, without a stride
     this.token = next >= least ? next : least % tokenStride === 0 ? least + 1 : least
   }
 
@@ -213,7 +213,7 @@ export class MemoryMutex {
     this.mint()
   }
 
-  /** Becomes the owner, or is it already and keeps its token. */
+  /** Becomes the owner, or already is and keeps its token. */
   private take(id: LeaseId, lease: Duration.Duration): FencingToken {
     if (this.owner !== id) this.grant(id)
     this.deadline = this.now + Duration.toMillis(lease)

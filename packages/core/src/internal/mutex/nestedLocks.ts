@@ -1,4 +1,4 @@
-/** Which locks the running fiber is inside of, so that an acquire that would wait for itself can be refused. */
+/** Detects self-deadlock: the locks that the running fiber already holds. */
 import * as Context from "effect/Context"
 import type * as Fiber from "effect/Fiber"
 import { AlreadyHeld } from "../../SimbaError.ts"
@@ -11,7 +11,7 @@ interface Nesting {
   readonly outer: Nesting | undefined
 }
 
-/** Child fibers inherit it, as their work belongs to the same lock. */
+/** Child fibers inherit it, because their work belongs to the same lock. */
 const Current: Context.Reference<Nesting | undefined> = Context.Reference<Nesting | undefined>(
   "@effect-simba/core/internal/Nesting",
   { defaultValue: () => undefined }
@@ -22,7 +22,7 @@ export const provide =
   (leases: HeldLeases, lease: HeldLease) => (context: Context.Context<never>): Context.Context<never> =>
     Context.add(context, Current, { leases, lease, outer: Context.get(context, Current) })
 
-/** The lock around `fiber` that an acquire would wait for. A lease that is over keeps nobody waiting. */
+/** The lock around `fiber` that an acquire would wait for. A lease that is over blocks nobody. */
 export const find = (
   fiber: Fiber.Fiber<unknown, unknown>,
   leases: HeldLeases,

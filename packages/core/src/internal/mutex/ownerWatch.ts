@@ -1,4 +1,4 @@
-/** Follows the owners of mutexes without contending: one watch for each mutex of a layer, shared by all who follow it. */
+/** Follows the owners of mutexes without contending: one watch for each mutex of a layer, shared by all followers. */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -27,10 +27,10 @@ interface Poll {
   readonly end: number
 }
 
-/** Somebody who wants to know the owner of one mutex. */
+/** A follower of the owner of one mutex. */
 interface Follower {
   readonly on: (poll: Poll, events: ReadonlyArray<OwnerEvent>) => Effect.Effect<void>
-  /** The backend refused. It is asked again. */
+  /** The backend refused. The watch keeps polling. */
   readonly refused: (cause: Cause.Cause<StoreError>) => Effect.Effect<void>
   /** How long the next poll may wait while nothing is published, in monotonic milliseconds. */
   readonly nextPoll: (poll: Poll, now: number) => number
@@ -42,7 +42,7 @@ const nobody: Poll = { owner: undefined, token: undefined, end: Infinity }
 /** A renewal moves the end by more than round trips vary. */
 const jitterMillis = 50
 
-/** The events between two looks. An owner that left before the end of its lease has released. */
+/** The events between two polls. An owner that left before the end of its lease has released it. */
 export const between = (
   mutex: string,
   before: Poll,
@@ -71,7 +71,7 @@ export const between = (
     : [{ _tag: "HandedOver", mutex, owner: before.owner, successor: after.owner }]
 }
 
-/** Looks that are due within this time are due together. */
+/** Polls that are due within this time are sent together. */
 const togetherMillis = 250
 
 /**
@@ -83,18 +83,18 @@ const beforeEndMillis = 100
 interface Watch {
   readonly mutex: MutexName
   readonly scope: Scope.Closeable
-  /** With what each has seen last. */
+  /** Each with what it saw last. */
   readonly followers: Map<Follower, Poll>
   state: "resting" | "looking" | "looking, and once more" | "closed"
   cancel: (() => void) | undefined
-  /** The subscription does not see its gaps: the longest time between two looks, in milliseconds. */
+  /** Set if the subscription cannot detect gaps: the longest time between two polls, in milliseconds. */
   bound: number
 }
 
 /** Follows until the scope closes. Returns a function that polls at once. */
 export type Follow = (mutex: MutexName, follower: Follower) => Effect.Effect<() => void, never, Scope.Scope>
 
-/** `held` is the lease that a fiber of this layer holds: while there is one, the backend is not asked. */
+/** `held` is the lease that a fiber of this layer holds: while there is one, the backend is not polled. */
 export const make = Effect.fnUntraced(function*(
   { now, store, timers }: Pick<AttemptContext, "now" | "store" | "timers">,
   held: (mutex: MutexName) => HeldLease | undefined
@@ -103,7 +103,7 @@ export const make = Effect.fnUntraced(function*(
   const run = Effect.runForkWith(yield* Effect.context<never>())
   const watches = new Map<MutexName, Watch>()
 
-  /** One after the other. A follower may leave while another one hears. */
+  /** One by one. A follower may leave while another is notified. */
   const tell = ({ followers }: Watch, f: (follower: Follower, last: Poll) => Effect.Effect<void>) =>
     Effect.suspend(() =>
       Effect.forEach([...followers.keys()], (follower) => {
@@ -155,7 +155,7 @@ export const make = Effect.fnUntraced(function*(
     watch.state = "resting"
     const { monotonic } = now()
     let next = monotonic + watch.bound
-    // A key is gone one millisecond after its remaining time has reached zero
+    // A key disappears one millisecond after its remaining time has reached zero
     let end = Infinity
     for (const [follower, poll] of watch.followers) {
       next = Math.min(next, follower.nextPoll(poll, monotonic))
@@ -180,7 +180,7 @@ export const make = Effect.fnUntraced(function*(
       const polling = isKnown ? Effect.succeed(known) : Effect.map(persist(watch, store.inspect(mutex, 0)), lookOf)
       return Effect.flatMap(Effect.flatMap(polling, (seen) => saw(watch, seen)), () => {
         if (watch.state === "looking, and once more") return asked
-        // In the same step as the test: a change published after it starts the next poll
+        // In the same step as the test: a change that is published after it starts the next poll
         if (watch.state === "looking") rest(watch)
         return Effect.void
       })
@@ -188,7 +188,7 @@ export const make = Effect.fnUntraced(function*(
     run(Effect.forkIn(asked, watch.scope, { startImmediately: true }))
   }
 
-  /** Looks first when it is subscribed, so that no change is missed. */
+  /** Polls first after it is subscribed, so that no change is missed. */
   const hear = (watch: Watch) =>
     Effect.gen(function*() {
       const changes = yield* persist(watch, store.changes(watch.mutex))
@@ -210,7 +210,7 @@ export const make = Effect.fnUntraced(function*(
 
   return (mutex, follower) =>
     Effect.uninterruptible(Effect.gen(function*() {
-      // One step: between two a fiber may be set aside, and another open a second watch
+      // Check and create in one step: a yield in between could open a second watch
       const known = watches.get(mutex)
       const watch = known ?? open(mutex)
       watch.followers.set(follower, nobody)
@@ -231,16 +231,16 @@ export const make = Effect.fnUntraced(function*(
     }))
 })
 
-/** The watches of a layer, which the first follower makes. */
+/** The watches of a layer, created by the first follower. */
 export const ofLayer = (parts: LayerParts): Effect.Effect<Follow> =>
   Effect.suspend(() =>
     parts.follow !== undefined
       ? Effect.succeed(parts.follow)
-      // Another fiber may have made them meanwhile
+      // Another fiber may have created them meanwhile
       : Effect.map(Scope.provide(make(parts, parts.held), parts.scope), (follow) => parts.follow ??= follow)
   ).pipe(Effect.provideContext(parts.services))
 
-/** A reader that is further behind loses the oldest events, and gets a gap instead. */
+/** A reader that falls further behind loses the oldest events, and receives a gap instead. */
 const capacity = 128
 
 export type Reader = Queue.Queue<OwnerEvent, StoreError | Cause.Done>

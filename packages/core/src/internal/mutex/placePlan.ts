@@ -1,9 +1,9 @@
 /**
- * What the place of a layer in the fleet's queue does next: a decision on plain data. `FleetQueueEntry` carries it out.
+ * What the place of a layer in the fleet's queue does next: a decision on plain data. `FleetQueueEntry` executes it.
  *
- * A place listens from its beginning (H4), has at most one request under way, and sleeps only until an instant at which it asks
- * again. What it hears meanwhile waits for the end of that request. A grant by message is judged by the last reply, so
- * after a gap the place asks first (H5).
+ * A place listens from the beginning (H4), has at most one request under way, and sleeps only until its next poll.
+ * Messages that arrive during a request wait for its end. A grant by message is judged by the last reply, so after a
+ * gap the place polls first (H5).
  */
 import type { Grant, Ticket, WakeUp } from "../../MutexStore.ts"
 import type { Refused } from "./attempt.ts"
@@ -23,20 +23,23 @@ type Hint = Exclude<WakeUp, { readonly _tag: "LookIn" }>
 export interface Place {
   phase: Phase
   ticket: Ticket | undefined
-  /** The last reply, if it was no grant. Always there in `asleep`. */
+  /** The last reply, if it was not a grant. Always set in `asleep`. */
   refused: Refused | undefined
-  /** Heard since the place last woke: a gap, unless a turn came before it, else the last turn. Never there in `asleep`. */
+  /**
+   * What arrived since the place last woke: a gap unless a turn came before it, otherwise the last turn. Never set in
+   * `asleep`.
+   */
   heard: Hint | undefined
-  /** Of the turn that `judge` is about. */
+  /** The turn that `judge` is about. */
   grant: Grant | undefined
-  /** When to ask again, in monotonic milliseconds. Finite in `asleep`. */
+  /** When to poll, in monotonic milliseconds. Finite in `asleep`. */
   askAt: number
-  /** Nobody else had the mutex or waited for it. */
+  /** Nobody else owned the mutex or waited for it. */
   wasFree: boolean
 }
 
 export type Event =
-  /** The fiber of this layer has lost the mutex, so no release queues the place. */
+  /** The fiber of this layer lost the mutex, so no release queues the place. */
   | { readonly _tag: "Contend" }
   /** A release that is sent now queues the place. */
   | { readonly _tag: "Requeue" }
@@ -51,9 +54,9 @@ export type Event =
   | { readonly _tag: "End" }
 
 /**
- * - `ask`: send a request. `askAfterOthers`: the same, behind what else the process has to do.
- * - `judge`: begin by `grant` if it is young enough, else send a request.
- * - `sleep`: compute when to ask again. `AskBy` follows.
+ * - `ask`: send a request. `askAfterOthers`: likewise, after the other work of the process.
+ * - `judge`: start on `grant` if it is recent enough, otherwise send a request.
+ * - `sleep`: compute when to poll. `AskBy` follows.
  * - `setTimer`: `Rang` is due at `askAt`.
  */
 export type Command = "nothing" | "ask" | "askAfterOthers" | "judge" | "sleep" | "setTimer"
@@ -77,13 +80,13 @@ const wake = (place: Place, heard: Hint | undefined): Command => {
   place.phase = "asking"
   place.heard = undefined
   place.askAt = Infinity
-  // After a gap, or at the end of a lease, all places of a layer ask
+  // After a gap, or at the end of a lease, all places of a layer poll
   if (heard?._tag !== "YourTurn") return "askAfterOthers"
   place.grant = heard.grant
   return "judge"
 }
 
-/** After a reply that was no grant. */
+/** After a reply that was not a grant. */
 const rest = (place: Place, refused: Refused): Command => {
   place.refused = refused
   place.ticket = refused.ticket ?? place.ticket
@@ -108,14 +111,14 @@ const settled = (place: Place, event: Extract<Event, { readonly _tag: "Settled" 
   return event.refused === undefined ? ask(place) : rest(place, event.refused)
 }
 
-/** H5: after a gap a grant is a hint, until a request gets a reply. */
+/** H5: after a gap a grant is only a hint, until a request gets a reply. */
 const heard = (place: Place, wakeUp: Hint): Command => {
   if (place.phase === "asleep") return wake(place, wakeUp)
   if (place.heard === undefined || (place.heard._tag === "YourTurn" && wakeUp._tag === "YourTurn")) place.heard = wakeUp
   return "nothing"
 }
 
-/** The next step. Throws for an event that the phase cannot have; a place that is over has no more steps. */
+/** The next step. Throws for an event that cannot occur in the phase; a place that is over has no more steps. */
 export const next = (place: Place, event: Event): Command => {
   if (place.phase === "over") return "nothing"
   switch (event._tag) {

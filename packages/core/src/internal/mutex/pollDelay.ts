@@ -10,7 +10,7 @@ import type { Refused } from "./attempt.ts"
 const staggerMillis = 30
 const staggered = 8
 
-/** Owners of another implementation wake one waiter only, so the others look this often. */
+/** Owners of another implementation wake only one waiter, so the others poll this often. */
 const foreignPollMillis = 2000
 
 /** Milliseconds. */
@@ -30,7 +30,7 @@ export const pollDelay = (
     ? confirm
     : ownership.timeLeft === undefined
     ? Duration.toMillis(options.lease)
-    // A key is gone one millisecond after its remaining time has reached zero
+    // A key disappears one millisecond after its remaining time has reached zero
     : Math.min(Duration.toMillis(ownership.timeLeft), Duration.toMillis(options.lease)) + 1
   const apart = position < staggered
     ? position * staggerMillis

@@ -1,4 +1,4 @@
-/** Sends releases and undos in the background; closing the layer waits for them. */
+/** Sends releases, and requests that undo attempts, in the background; closing the layer waits for them. */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -27,7 +27,7 @@ interface ReleaseSender {
   readonly later: (request: Request) => Effect.Effect<void>
 }
 
-/** Between tries: doubling. */
+/** Between attempts, doubling. */
 const pauseMillis = 50
 
 export const make = Effect.fnUntraced(function*(
@@ -42,9 +42,9 @@ export const make = Effect.fnUntraced(function*(
   const lease = Duration.sum(config.ttl, config.transition)
   const closing = Latch.makeUnsafe(false)
   let closed = false
-  /** Closing has ended: a release has one try more, since the store may outlive the layer. */
+  /** Closing has ended: a release has one more attempt, since the store may outlive the layer. */
   let isGone = false
-  /** Releases that were sent without a fiber and got no reply yet. */
+  /** Releases that were sent without a fiber and have no reply yet. */
   let sent = 0
   let onAnswered: (() => void) | undefined
   /** The last awaited attempt got no reply: waiting for the release of each of many leases would add up. */
@@ -69,12 +69,12 @@ export const make = Effect.fnUntraced(function*(
 
   const report = (cause: Failure, held: boolean) =>
     Cause.hasDies(cause)
-      ? log.error("A release crashed; the lease ends by itself", cause)
+      ? log.error("A release crashed; the lease will expire", cause)
       : held
-      ? log.warning(`A release failed; the lease ends by itself: ${Cause.squash(cause)}`)
-      : log.debug(`An attempt could not be undone; it ends by itself: ${Cause.squash(cause)}`)
+      ? log.warning(`A release failed; the lease will expire: ${Cause.squash(cause)}`)
+      : log.debug(`An attempt could not be undone; it will expire: ${Cause.squash(cause)}`)
 
-  /** Until it comes through or the time is over; when the layer closes, once more and no longer. */
+  /** Until it succeeds or the time is over; when the layer closes, once more. */
   const tryAgain = Effect.fnUntraced(function*(request: Request, until: number, held: boolean) {
     for (let delay = pauseMillis;; delay *= 2) {
       yield* Effect.raceFirst(Effect.sleep(Duration.millis(delay)), closing.await)
@@ -85,7 +85,7 @@ export const make = Effect.fnUntraced(function*(
     }
   })
 
-  /** After the first try. */
+  /** After the first attempt. */
   const settle = (
     request: Request,
     exit: Exit.Exit<Released, StoreError | Cause.TimeoutError>,
@@ -96,7 +96,7 @@ export const make = Effect.fnUntraced(function*(
     if (Exit.isSuccess(exit)) return Effect.void
     return closed || instant(clock).monotonic >= until || !mayPass(exit.cause)
       ? report(exit.cause, held)
-      // Without `requeue`: the entry asks by itself after the first try
+      // Without `requeue`: after the first attempt, the entry sends a request of its own
       : tryAgain({ ...request, requeue: undefined }, until, held)
   }
 
@@ -106,7 +106,7 @@ export const make = Effect.fnUntraced(function*(
       return Effect.flatMap(attempt(request, Duration.millis(within)), (exit) => {
         isSilent = Exit.isFailure(exit) && isTimeout(exit.cause)
         const settling = settle(request, exit, until, held)
-        // The caller awaits this try only
+        // The caller awaits only this attempt
         return Exit.isSuccess(exit)
           ? settling
           : Effect.sync(() => void inBackground(request, settling))
@@ -114,8 +114,8 @@ export const make = Effect.fnUntraced(function*(
     })
 
   /**
-   * Without a fiber or a timer. A connection that breaks fails it, and the next try may come behind a new acquire of the
-   * mutex: harmless, since ids are never reused.
+   * Without a fiber or a timer. A broken connection fails it, and the next attempt may arrive after a new acquire of
+   * the mutex: harmless, because ids are never reused.
    */
   const send = (request: Request, within: number, held: boolean): boolean => {
     if (!store.isReady()) return false
@@ -134,13 +134,13 @@ export const make = Effect.fnUntraced(function*(
     onAnswered = () => resume(Effect.void)
   })
 
-  /** A try in the background may have ended in the same moment as another was sent. */
+  /** An attempt in the background may have ended in the same moment as another was sent. */
   const atRest: Effect.Effect<void> = Effect.flatMap(
     Effect.andThen(Effect.andThen(hasReplied, FiberSet.awaitEmpty(background)), FiberSet.size(background)),
     (size) => sent + size === 0 ? Effect.void : atRest
   )
 
-  /** Returns the fiber of the first try, if there is one. */
+  /** Returns the fiber of the first attempt, if there is one. */
   const begin = (request: Request, within: number, held: boolean) =>
     send(request, within, held) ? undefined : inBackground(request, run(request, within, held))
 

@@ -1,4 +1,6 @@
-/** A warning for acquires that wait for their own process: a fiber that holds the mutex would wait forever in silence. */
+/**
+ * Warns about acquires that wait for their own process: a fiber that holds the mutex would wait forever without a sign.
+ */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { MutexName } from "../../MutexName.ts"
@@ -7,7 +9,7 @@ import type { AttemptContext } from "./attempt.ts"
 import type { HeldLease } from "./heldLease.ts"
 import type { LatestNames } from "./latestNames.ts"
 
-/** Longer than most work, and short enough for somebody who tries the library. */
+/** Longer than most work, and short enough for a developer who tries out the library. */
 const patienceMillis = 5000
 
 const report = ({ annotations, mutex, since, token }: HeldLease, now: number) =>
@@ -31,7 +33,7 @@ interface WaitedFor {
   readonly first: () => object | undefined
 }
 
-/** At most one timer for each queue, so that hand-offs within a process cost none. */
+/** At most one timer for each queue, so that hand-offs within a process need none. */
 export class SelfWaitWarning {
   private readonly queue: WaitedFor
   private readonly reports: LatestNames

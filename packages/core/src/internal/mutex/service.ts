@@ -35,7 +35,7 @@ export const make = Effect.fnUntraced(function*(options: Options<unknown> = {}) 
     yield* log.warning(
       `A ttl of ${
         Duration.format(config.ttl)
-      } is very short: each lease is renewed as often. A number is milliseconds; ` +
+      } is very short: each lease is renewed that often. A number is milliseconds; ` +
         `"10 seconds" is ten seconds`
     )
   }

@@ -11,13 +11,13 @@ interface Silenced {
 }
 
 export class Silence {
-  /** The first request without a reply: it may be the beginning of an outage. Monotonic milliseconds. */
+  /** The first request without a reply: possibly the beginning of an outage. Monotonic milliseconds. */
   since: number | undefined
   /** The last request failed with it. */
   private outage: BackendError | undefined
   private hasReplied = false
   private readonly queue: Silenced
-  /** When a waiter gives up an unanswered request, which may have the longer limit of another waiter. */
+  /** When a waiter gives up a request without a reply, which may have the longer limit of another waiter. */
   private patienceEnds = Infinity
   private stopTimer: (() => void) | undefined
 
@@ -41,7 +41,7 @@ export class Silence {
     this.stopTimer?.()
   }
 
-  /** Reports an outage at that instant, unless a reply or an earlier one comes first. Monotonic milliseconds. */
+  /** Reports an outage at this instant, unless a reply or an earlier outage comes first. Monotonic milliseconds. */
   giveUpAt(end: number): void {
     if (end >= this.patienceEnds) return
     const { timers } = this.queue.context
@@ -54,10 +54,12 @@ export class Silence {
     })
   }
 
-  /** Why a waiter that gives up now, after `timeout`, does not know whether the mutex is taken, if it does not. */
+  /**
+   * Why a waiter that gives up now, after `timeout`, does not know whether the mutex is taken. Undefined if it does.
+   */
   timedOut(timeout: Duration.Duration, confirm: Duration.Duration, now: number): BackendError | undefined {
     if (this.outage !== undefined || this.since === undefined) return this.outage
-    // A request that is just under way, after others had replies, is no outage
+    // A request that was just sent, after others had replies, is not an outage
     const isSilent = !this.hasReplied || now - this.since >= Duration.toMillis(Duration.min(timeout, confirm))
     return isSilent ? noReply("acquire", timeout) : undefined
   }

@@ -46,7 +46,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       yield* RedisFence.set(by(key, token(7)), key, "second")
       const error = yield* stale(RedisFence.set(by(key, token(6)), key, "late"))
       assert.deepInclude(error, { _tag: "StaleToken", resource: key, token: token(6), seen: token(7) })
-      assert.include(error.message, "acquire the mutex anew")
+      assert.include(error.message, "acquire the mutex again")
       assert.strictEqual(yield* server.send("GET", key), "second")
       yield* RedisFence.set(by(key, token(8)), key, "third")
       assert.strictEqual(yield* server.send("GET", key), "third")
