@@ -382,7 +382,7 @@ export const layerClusterConfig = (
  * Reads `REDIS_URL` (default `redis://localhost:6379`), `REDIS_USERNAME`, `REDIS_PASSWORD`, `REDIS_DB`,
  * `REDIS_SENTINEL_PASSWORD`, `REDIS_COMMAND_TIMEOUT` and `REDIS_CONNECT_TIMEOUT`.
  *
- * **Example** (An address from the environment, and a limit of one's own)
+ * **Example** (An address from the environment, and a custom timeout)
  *
  * ```ts
  * import { IoRedis, RedisMutex } from "@effect-simba/redis"

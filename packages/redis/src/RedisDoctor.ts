@@ -73,11 +73,11 @@ const latency = Effect.fnUntraced(function*(send: Send, pings: number) {
   const [median, longest] = [times[Math.floor(times.length / 2)], times.at(-1)]
   const text = `a round trip takes ${median?.toFixed(1)} ms, at most ${longest?.toFixed(1)} ms of ${times.length}`
   if (longest === undefined || longest <= 250) return finding("latency", "ok", text)
-  const advice = "look for slow commands (SLOWLOG GET), a busy server, or a long way; give leases more time"
+  const advice = "check for slow commands (SLOWLOG GET), a busy server or a long distance; use longer leases"
   return finding("latency", "warning", text, advice)
 })
 
-/** The error of this comparison is at least half of the round trip. */
+/** The error of this comparison is at least half the round trip. */
 const clock = Effect.fnUntraced(function*(send: Send) {
   const before = yield* Clock.currentTimeMillis
   const [seconds, micros] = yield* send<readonly [string, string]>("TIME")
@@ -85,20 +85,20 @@ const clock = Effect.fnUntraced(function*(send: Send) {
   const ahead = Math.round(Number(seconds) * 1000 + Number(micros) / 1000 - (before + after) / 2)
   const text = `the server's clock is ${Math.abs(ahead)} ms ${ahead < 0 ? "behind" : "ahead of"} the local one`
   if (Math.abs(ahead) <= 1000) return finding("clock", "ok", text)
-  const advice = "let NTP set both: once-per-period jobs and the times of tokens follow the server's clock"
+  const advice = "synchronize both with NTP: once-per-period jobs and the times of tokens follow the server's clock"
   return finding("clock", "warning", text, advice)
 })
 
 const coverage = (value: string | undefined): Finding => {
   if (value === undefined) return finding("coverage", "info", "cluster-require-full-coverage is not visible")
-  if (value === "no") return finding("coverage", "ok", "each primary serves while another is away")
-  const problem = "while one primary is away, all others refuse commands, and every lease may run out"
+  if (value === "no") return finding("coverage", "ok", "each primary serves while another is down")
+  const problem = "while one primary is down, all others refuse commands, and every lease may expire"
   return finding("coverage", "warning", problem, "set cluster-require-full-coverage no")
 }
 
-/** Who paused them may have forgotten it. */
+/** An operator who paused them may have forgotten it. */
 const pausedJobs = (send: Send) =>
-  scan("look for jobs", { send } as Redis.Redis["Service"], { _tag: "Single" }, "MATCH", "simba:{*}:jobs").pipe(
+  scan("list jobs", { send } as Redis.Redis["Service"], { _tag: "Single" }, "MATCH", "simba:{*}:jobs").pipe(
     Stream.mapEffect((key) =>
       Effect.map(send<ReadonlyArray<string>>("HKEYS", key), (fields) => {
         const mutex = key.slice("simba:{".length, -"}:jobs".length)
@@ -212,7 +212,7 @@ const permissions = (replies: ReadonlyArray<string>) => {
 const writeCures = {
   OOM: "free memory or raise maxmemory",
   MISCONF: "let the server save to its disk: the log of the server has the reason",
-  NOREPLICAS: "bring replicas back, or lower min-replicas-to-write",
+  NOREPLICAS: "restore the replicas, or lower min-replicas-to-write",
   READONLY: "connect to the primary"
 }
 
@@ -242,19 +242,24 @@ const messages = (send: Send, subscriber: Subscriber["Service"], channels: Reado
       onFailure: (error) => {
         const text = error instanceof Redis.RedisError ? causeOf(error) : error.message
         return text.includes("NOPERM")
-          ? finding("messages", "error", `no layer can be built: ${text}`, "permit subscribe, and the channels simba:*")
+          ? finding(
+            "messages",
+            "error",
+            `a layer cannot be built: ${text}`,
+            "permit subscribe, and the channels simba:*"
+          )
           : finding(
             "messages",
             "warning",
-            `no message arrives: ${text}`,
-            "let messages pass between client and server: until then each hand-off may take as long as a lease"
+            `messages do not arrive: ${text}`,
+            "allow pub/sub messages between client and server: until then each hand-off may take as long as a lease"
           )
       }
     })
   )
 
 const unreachable = (error: Redis.RedisError): ReadonlyArray<Finding> => [
-  finding("connection", "error", causeOf(error), "the server must answer INFO, TIME and PING")
+  finding("connection", "error", causeOf(error), "the server must reply to INFO, TIME and PING")
 ]
 
 const examineServer = Effect.fnUntraced(function*(send: Send, isCluster: boolean, { pings, streams }: Options) {
@@ -280,7 +285,7 @@ const pausedKeys = keys.paused("" as ServiceName).slice(0, -keys.input("" as Ser
 
 /** Services that an operator has paused. */
 const pauses = (redis: Redis.Redis["Service"], topology: RedisTopology) =>
-  Stream.runCollect(scan("look for pauses", redis, topology, "MATCH", `${pausedKeys}*-input`)).pipe(
+  Stream.runCollect(scan("list pauses", redis, topology, "MATCH", `${pausedKeys}*-input`)).pipe(
     Effect.flatMap((found) =>
       Effect.forEach(new Set(found), (key) =>
         Effect.map(redis.send<ReadonlyArray<string>>("HKEYS", key), (names) => {
@@ -289,7 +294,7 @@ const pauses = (redis: Redis.Redis["Service"], topology: RedisTopology) =>
         }))
     ),
     Effect.match({
-      onFailure: () => finding("pauses", "info", "what is paused cannot be read"),
+      onFailure: () => finding("pauses", "info", "cannot read what is paused"),
       onSuccess: (paused) =>
         paused.length === 0
           ? finding("pauses", "ok", "no service is paused")
@@ -360,7 +365,7 @@ export const examine = Effect.fnUntraced(function*(
 /**
  * Writes a report as text, one finding in a line.
  *
- * **Example** (Only what asks for a change)
+ * **Example** (Only findings that need a change)
  *
  * ```ts
  * import { RedisDoctor } from "@effect-simba/redis"

@@ -39,7 +39,7 @@ import * as RedisKeys from "./internal/mutex/keys.ts"
 const keepMillis = 7 * 24 * 60 * 60 * 1000
 
 /**
- * KEYS the key of the seen token, then those of the snippet. ARGV token, then those of the snippet.
+ * KEYS: the key of the known token, then those of the snippet. ARGV: the token, then those of the snippet.
  * Tokens have up to 16 digits: numbers of Lua hold them exactly, and texts are passed on as they are.
  */
 const fenced = (snippet: string) => /* lua */ `
@@ -192,7 +192,7 @@ const nothing = script(() => [], { numberOfKeys: 0, lua: "return nil" })
  *
  * Writes nothing else. Fails with `StaleToken` if the resource has seen a larger token.
  *
- * **Example** (Reading what nobody else can change any more)
+ * **Example** (A read that stays valid)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"

@@ -45,7 +45,7 @@ export interface Options<R = never> extends Mutex.Options<R> {
   readonly redis?: IoRedis.Options | undefined
 }
 
-/** The services of the hook, and never `any` where the layer is merged with others. */
+/** The services of the hook. They must not become `any` when the layer is merged with others. */
 type HookServices<R> = [R] extends [infer Services] ? Services : never
 
 /**
@@ -122,7 +122,7 @@ export const layerRedis = <R = never>(
  * Fails to build with `BackendError` if Redis is unreachable, or does not reply for 30 seconds. Needs Redis 6.2 or
  * newer.
  *
- * **Example** (The contract of stores, on a provider of your own)
+ * **Example** (Testing a custom provider with the contract of stores)
  *
  * ```ts
  * import { RedisMutex } from "@effect-simba/redis"
@@ -168,7 +168,7 @@ const switchedOn = (name: string) =>
         new InvalidConfig({
           option: name,
           problem: "it is off, and a mutex that silently excludes nobody is worse than none: " +
-            "switch it on, or provide Mutex.layerMemory yourself where one process is all there is"
+            "enable it, or provide Mutex.layerMemory yourself if there is only one process"
         })
       )
   )

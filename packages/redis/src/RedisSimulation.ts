@@ -3,7 +3,7 @@
  *
  * For tests: import it by its path, with `@effect-simba/testkit` installed. The package's index leaves it out.
  *
- * **Example** (A program of your own under all faults)
+ * **Example** (Your own program under all faults)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
@@ -71,14 +71,14 @@ export interface Options<E> extends Omit<Simulation.Options<E>, "program" | "loc
 }
 
 /**
- * Returns the options of `Simulation.run`, for `Simulation.shrink`, and for models that differ in parts.
+ * Returns the options of `Simulation.run`, for `Simulation.shrink` and for models that differ in some parts.
  *
  * **Details**
  *
  * The program gets a `Mutex` with the production scripts and layers that records what it does. The `keep` of the lock
  * names the keys of mutexes. Programs that leave other keys need their own `keep`.
  *
- * **Example** (A key of the program's own may stay)
+ * **Example** (A key of the program that may stay)
  *
  * ```ts
  * import * as RedisSimulation from "@effect-simba/redis/RedisSimulation"

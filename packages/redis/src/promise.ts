@@ -1,11 +1,11 @@
 /**
- * The side door: mutexes and leadership for programs without Effect, such as Express, Nest and Fastify.
+ * Mutexes and leadership for programs without Effect, such as Express, Nest and Fastify.
  *
- * Promises are at the border only. Inside is `RedisMutex.layer` on a `ManagedRuntime`, with the same guarantees and
+ * Promises are only at the border. Inside, it is `RedisMutex.layer` on a `ManagedRuntime`, with the same guarantees and
  * error classes: `SimbaError` of `@effect-simba/core` has them, and `error._tag` names them. Programs on Effect use
  * `Mutex` and `RedisMutex`.
  *
- * **Example** (A response 409 while somebody else is working)
+ * **Example** (A response 409 while another process is working)
  *
  * ```ts
  * import { createSimba } from "@effect-simba/redis/promise"
@@ -47,7 +47,7 @@ import * as IoRedis from "./IoRedis.ts"
 import * as RedisMutex from "./RedisMutex.ts"
 
 /**
- * Options of `createSimba`. Durations are milliseconds, or texts such as `"10 seconds"`.
+ * Options of `createSimba`. Durations are milliseconds, or strings such as `"10 seconds"`.
  *
  * @see {@link createSimba}
  * @category options
@@ -58,7 +58,7 @@ export interface Options extends Omit<Mutex.Options, "onOverrun" | "guard"> {
   readonly url?: string | undefined
   /** The ioredis client of the application, which stays open. It takes the place of `url` and of `redis.client`. */
   readonly client?: Parameters<typeof IoRedis.layerClient>[0] | undefined
-  /** More about the connection: options of ioredis, timeouts. */
+  /** Further options of the connection: options of ioredis, timeouts. */
   readonly redis?: Omit<IoRedis.Options, "url"> | undefined
 }
 
@@ -82,11 +82,11 @@ export interface LockOptions extends Omit<Mutex.AcquireOptions, "isAlive"> {
  * @since 0.1.0
  */
 export interface LeadOptions extends Omit<ContenderOptions, "isAlive"> {
-  /** When the work runs, as a cron expression. Default: once, from each gain of the leadership on. */
+  /** When the work runs, as a cron expression. Default: once, when the leadership begins. */
   readonly cron?: string | undefined
   /** An IANA name, for `cron`. Default: UTC. */
   readonly timeZone?: string | undefined
-  /** How late a new leader may make up for the last instant of `cron` that nobody has had. Default: not at all. */
+  /** The maximum age of an instant of `cron` that nobody ran and that a new leader catches up on. Default: none. */
   readonly catchUp?: Duration.Input | undefined
 }
 
@@ -113,7 +113,7 @@ export interface LeadOptions extends Omit<ContenderOptions, "isAlive"> {
 export interface Lease {
   readonly mutex: string
   readonly id: string
-  /** Grows with every grant. Give it to the resource that the mutex protects, before you read what you will change. */
+  /** Grows with every grant. Pass it to the resource that the mutex protects, before you read what you will change. */
   readonly token: number
   readonly isHeld: boolean
   /** Milliseconds until the lease is over, unless it is renewed. */
@@ -151,8 +151,8 @@ export interface HeldLease extends Lease, AsyncDisposable {
  *
  * **Gotchas**
  *
- * Pass `signal` to everything that waits. The mutex stays taken, and the caller waits, until the promise has settled. Work
- * that locks its own mutex again waits for itself, until its `timeout`.
+ * Pass `signal` to everything that waits. The mutex stays taken, and the caller waits, until the promise has settled.
+ * Work that acquires its own mutex again waits for itself, until its `timeout`.
  *
  * @see {@link Simba}
  * @category models
@@ -182,7 +182,7 @@ export interface Contender extends AsyncDisposable {
 }
 
 /**
- * Whether the mutex was free, and then what the work made of it.
+ * Whether the mutex was free, and if so, the result of the work.
  *
  * @see {@link Simba}
  * @category models
@@ -191,7 +191,7 @@ export interface Contender extends AsyncDisposable {
 export type Attempt<A> = { readonly acquired: true; readonly value: A } | { readonly acquired: false }
 
 /**
- * The operations of this door.
+ * The operations of this module.
  *
  * **Example** (A leader-only cron)
  *
@@ -217,7 +217,7 @@ export interface Simba extends AsyncDisposable {
     <A>(name: string, work: Work<A>): Promise<A>
     <A>(name: string, options: LockOptions, work: Work<A>): Promise<A>
   }
-  /** Like `withLock`, but does not wait: the work does not run where the mutex is taken. */
+  /** Like `withLock`, but does not wait: the work does not run if the mutex is taken. */
   readonly withLockIfAvailable: {
     <A>(name: string, work: Work<A>): Promise<Attempt<A>>
     <A>(name: string, options: Omit<LockOptions, "timeout">, work: Work<A>): Promise<Attempt<A>>
@@ -225,9 +225,9 @@ export interface Simba extends AsyncDisposable {
   /** Waits for the mutex, and holds it until it is released. A loss interrupts nothing: watch `signal`, or call `ensure`. */
   readonly acquire: (name: string, options?: LockOptions) => Promise<HeldLease>
   /**
-   * Contends for a leadership, and runs `work` where this process leads: once from each gain on, or by `cron` at most once
-   * per instant in the whole fleet. Work that fails is logged. Without `cron` it also gives the leadership up, so that
-   * another process may try.
+   * Contends for a leadership, and runs `work` while this process leads: once each time the leadership begins, or by
+   * `cron` at most once per instant in the whole fleet. Work that fails is logged. Without `cron` it also ends the
+   * leadership, so that another process can try.
    */
   readonly lead: {
     (name: string, work: Work<unknown>): Promise<Contender>
@@ -250,16 +250,22 @@ const view = (lease: Core.Lease): Lease => ({
   ensure: () => Effect.runSync(lease.ensure)
 })
 
-/** Aborts; a loss is the reason. */
+/** Aborts. A loss is the reason. */
 const abort = (controller: AbortController, lease: Core.Lease): Effect.Effect<void> =>
   Effect.map(Effect.result(lease.ensure), (held) => controller.abort(Result.isFailure(held) ? held.failure : undefined))
 
-/** Whether work rejects because it was aborted: with the reason, with the error of an API that was, or with its loss. */
+/**
+ * Whether work rejects because it was aborted: with the reason, with the error of an API that was aborted, or with its
+ * loss.
+ */
 const isAbort = (error: unknown, { reason }: AbortSignal, lease: Core.Lease): boolean =>
   error === reason || (error instanceof Error && error.name === "AbortError") ||
   (error instanceof LeaseLost && error.id === lease.id)
 
-/** Interruption aborts the work and awaits it: the mutex is not released under it. Its caller rejects with the abort. */
+/**
+ * An interruption aborts the work and awaits it: the mutex is not released before it ends. The caller's promise rejects
+ * with the abort.
+ */
 const bodyOf = <A>(work: Work<A>) => (lease: Core.Lease): Effect.Effect<A, unknown> =>
   Effect.callback((resume) => {
     const controller = new AbortController()
@@ -329,7 +335,7 @@ interface Unchecked<O, A> {
   readonly problem: InvalidConfig | undefined
 }
 
-/** In JavaScript both may be anything. */
+/** In JavaScript both may be any value. */
 const unchecked = <O extends object, A>(
   args: readonly [Work<A>] | readonly [O, Work<A>],
   names: Names<O>
@@ -434,7 +440,7 @@ const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex.Mutex, unknown>): Sim
             run: ({ lease }) => bodyOf(work)(lease)
           }])
         const fiber = yield* Effect.forkScoped(driven, { startImmediately: true })
-        // A schedule that cannot work has ended by now
+        // A schedule that cannot work has failed by now
         yield* fiber.pollUnsafe() ?? Effect.void
         return contender
       })).then(({ release, value }): Contender => ({
@@ -455,8 +461,8 @@ const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex.Mutex, unknown>): Sim
  *
  * **Details**
  *
- * Rejects with `InvalidConfig` or `BackendError`. Make one for the whole process, and close it when the process ends: others
- * have its mutexes at once.
+ * Rejects with `InvalidConfig` or `BackendError`. Create one for the whole process, and close it when the process ends:
+ * other processes get its mutexes at once.
  *
  * **Example** (Holding a mutex for the rest of a function)
  *

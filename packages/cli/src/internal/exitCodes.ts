@@ -56,7 +56,7 @@ const advice: ReadonlyArray<readonly [ofProgram: string, ofCommand: string]> = [
   ["name the Sentinels in client.sentinels", "name the Sentinels by --sentinel, with --master"],
   ["in the URL or in client.password", "in the URL or in REDIS_PASSWORD"],
   ["correct client.name", "correct --master"],
-  ["give its URL, or the address of a Sentinel", "give it by --url, or the address of a Sentinel"],
+  ["use its URL, or the address of a Sentinel", "use it with --url, or the address of a Sentinel"],
   ["set client.sentinelPassword", "set REDIS_SENTINEL_PASSWORD"]
 ]
 

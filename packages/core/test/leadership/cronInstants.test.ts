@@ -238,7 +238,7 @@ describe("expressions", () => {
     ["0 0 15W * *", "1-5"],
     ["0 0 * * 1#2", "weekday"],
     ["@reboot", "whileLeader"],
-    ["0 0 30 2 *", "never comes"],
+    ["0 0 30 2 *", "never occurs"],
     ["not cron", "cron"]
   ])("%s is refused with the cure", ([expression, cure]) =>
     Effect.gen(function*() {

@@ -280,7 +280,7 @@ describe("runs that fail", () => {
         ["b", 1, 2]
       ])
       const orphaned = new Date(noon).toISOString()
-      assert.deepStrictEqual(warnings.filter((line) => line.includes("has no end")), [
+      assert.deepStrictEqual(warnings.filter((line) => line.includes("has no recorded end")), [
         `Run of "job" for ${orphaned} has no recorded end: its leader died or is suspended`
       ])
     }))

@@ -20,7 +20,7 @@ import * as store from "./internal/store.ts"
  *
  * **Details**
  *
- * `commandTimeout` is for both, unless `redis` has its own.
+ * `commandTimeout` applies to both, unless `redis` has its own.
  *
  * **Example** (A client and its connection)
  *
@@ -84,8 +84,8 @@ export const layer = (
  *
  * **When to use**
  *
- * Use it where the application has a connection already: one that mutexes share, a Cluster, or another provider of Effect's
- * `Redis` service.
+ * Use it if the application already has a connection: one that mutexes share, a Cluster, or another provider of
+ * Effect's `Redis` service.
  *
  * **Example** (A client on a Cluster)
  *
@@ -112,10 +112,10 @@ export const layerRedis = (
  *
  * **Details**
  *
- * Fails to build with `BackendError` when Redis is out of reach, or does not reply for 30 seconds. Needs Redis 6.2 or
+ * Fails to build with `BackendError` if Redis is unreachable, or does not reply for 30 seconds. Needs Redis 6.2 or
  * newer.
  *
- * **Example** (The store on a provider of your own)
+ * **Example** (The store on a custom provider)
  *
  * ```ts
  * import { RedisStreams } from "@effect-simba/redis/streams"

@@ -37,5 +37,5 @@ export const Count = digits.pipe(Schema.decodeTo(
 
 export const Token = digits.pipe(Schema.decodeTo(FencingToken, SchemaTransformation.numberFromString))
 
-/** Whether it is so. */
+/** Encodes a boolean. */
 export const Flag = Schema.Literals(["0", "1"]).transform([false, true])

@@ -12,7 +12,7 @@ export interface Failure {
   readonly cause: unknown
 }
 
-/** Of a provider of `Redis` that can do it. */
+/** Implemented by providers of `Redis` that support it. */
 export class CommandSink extends Context.Service<CommandSink, {
   /** Whether the connection is ready: commands are written at once, and later ones cannot overtake them. */
   readonly isReady: () => boolean

@@ -34,7 +34,7 @@ const over = (redis: Redis["Service"]): Subscriber["Service"] => ({
     })
     const first = yield* redis.subscribe(channel)
     yield* forward(first).pipe(
-      Effect.tapError((error) => log.debug("A subscription failed and is made again", error.cause)),
+      Effect.tapError((error) => log.debug("A subscription failed; renewing it", error.cause)),
       Effect.catch(() => Effect.retry(Effect.scoped(renewed), retry)),
       Effect.forkScoped
     )

@@ -1,4 +1,4 @@
-/** The log lines of this package. Nothing depends on a logger: one that throws loses its line, and no more. */
+/** The log lines of this package. A logger that throws loses its line, and affects nothing else. */
 // oxlint-disable no-restricted-properties -- here a logger may throw
 import * as Effect from "effect/Effect"
 

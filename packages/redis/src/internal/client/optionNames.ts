@@ -1,10 +1,10 @@
-/** Refuses options that do not exist. A compiler does so in TypeScript, and nobody in JavaScript. */
+/** Refuses options that do not exist. TypeScript's compiler does so too, but JavaScript programs have none. */
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
 
 /** Every name of an options type: the compiler refuses a table that lacks one. */
 export type Names<Options> = Readonly<Record<keyof Options, true>>
 
-/** The first mistake in the names of options, if there is one. */
+/** The first mistake in the names of options, if any. */
 export const problemWith = <Options extends object>(
   options: unknown,
   names: Names<Options>

@@ -1,4 +1,4 @@
-/** The name that the environment has for this process. */
+/** The name of this process in the environment. */
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -8,7 +8,7 @@ const variables = Config.all({
   ip: Config.option(Config.NonEmptyString("POD_IP"))
 })
 
-/** The name of the pod, or else its address, unless a name is given. */
+/** The name of the pod, or else its address, unless a name is passed. */
 export const processNameOr = (explicit: string | undefined): Effect.Effect<string | undefined, Config.ConfigError> =>
   explicit === undefined
     ? Effect.map(variables, ({ ip, name }) => Option.getOrUndefined(Option.orElse(name, () => ip)))

@@ -7,7 +7,7 @@ import type { RedisTopology } from "../../RedisTopology.ts"
 import type { Redis } from "./effectRedis.ts"
 import { fromRedis } from "./errors.ts"
 
-/** `filter` are arguments of `SCAN`. A key may come twice. */
+/** `filter` has arguments of `SCAN`. A key may be returned twice. */
 export const scan = (
   operation: string,
   { send }: Redis["Service"],

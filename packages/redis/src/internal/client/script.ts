@@ -1,4 +1,4 @@
-/** A script with the types of its head, and the ways to a server, which may have forgotten it. */
+/** A script with the types of its head, and the ways to run it on a server that may have forgotten it. */
 import type { BackendError, StoreError } from "@effect-simba/core/SimbaError"
 import * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
@@ -10,7 +10,7 @@ import { backendError, fromRedis, isForgotten } from "./errors.ts"
 
 type Packed = readonly [keys: ReadonlyArray<string>, args: ReadonlyArray<string | number>]
 
-/** The text is constant: names and numbers travel in KEYS and ARGV only. */
+/** The text is constant: names and numbers are passed only in KEYS and ARGV. */
 export interface Script<Params, Reply, Encoded = unknown> {
   readonly text: Redis.Script<{ readonly params: Packed; readonly result: unknown }>
   readonly reply: Schema.Codec<Reply, Encoded>
@@ -46,9 +46,9 @@ export const load = (
   })
 
 /**
- * Sends a loaded script. `write` returns the arguments of the command, from the hash or text of the script on. It is called
- * again for a server that has forgotten the script and ran nothing, and returns undefined where nobody wants that any more.
- * Returns a function that cancels a command that is not written yet.
+ * Sends a loaded script. `write` returns the arguments of the command, starting with the hash or text of the script. It
+ * is called again for a server that has forgotten the script and ran nothing, and returns undefined if the caller no
+ * longer wants it. Returns a function that cancels a command that is not written yet.
  */
 export const send = (
   sink: CommandSink["Service"],
@@ -74,7 +74,10 @@ export const send = (
   return () => cancel?.()
 }
 
-/** Through `Redis`, without loading it first. Effect reloads a forgotten script once. If it is forgotten again, or was loaded on another node, EVAL sends the text. */
+/**
+ * Runs it through `Redis`, without loading it first. Effect reloads a forgotten script once. If it is forgotten again,
+ * or was loaded on another node, EVAL sends the text.
+ */
 export const evaluate = <Config extends { readonly params: ReadonlyArray<unknown>; readonly result: unknown }>(
   redis: Redis.Redis["Service"],
   script: Redis.Script<Config>

@@ -29,7 +29,7 @@ interface Options {
   readonly processName?: string | undefined
 }
 
-/** Reads the options that the caller left out. A variable that is not needed may be unreadable. */
+/** Reads the options that the caller left out. Variables that are not needed may be invalid. */
 export const complete = <O extends Options>(explicit: O): Effect.Effect<O, Config.ConfigError> =>
   Effect.gen(function*() {
     const ttl = explicit.ttl ?? (yield* period("SIMBA_REDIS_TTL"))

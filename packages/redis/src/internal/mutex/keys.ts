@@ -26,8 +26,8 @@ export const mutexChannel = (mutex: MutexName): string => `simba:{${mutex}}`
 
 /**
  * The channel on which a Simba contender is notified that it is its turn, and on which it notifies a waiter of
- * effect-simba, which subscribes there only while Simba contenders take part. The scripts build the same name from the
- * owner key.
+ * effect-simba. An effect-simba waiter subscribes there only while Simba contenders take part. The scripts build the
+ * same name from the owner key.
  */
 export const contenderChannel = (mutex: MutexName, id: string): string => `simba:{${mutex}}:${id}`
 
@@ -35,22 +35,23 @@ export const contenderChannel = (mutex: MutexName, id: string): string => `simba
 export const jobs = (mutex: MutexName): string => `simba:{${mutex}}:jobs`
 
 /**
- * The channel of a layer, for its waiters and leases, named by the random part of its lease ids. The layer is subscribed
- * for as long as it lives; a waiter is dead when nobody is. The scripts build the same name from the ids.
+ * The channel of a layer, for its waiters and leases, named by the random part of its lease ids. The layer is
+ * subscribed for its whole life; if nobody is subscribed, the waiter is dead. The scripts build the same name from the
+ * ids.
  */
 export const inboxChannel = (key: string): string => `simba:inbox:${key}`
 
-/** What `SCAN` matches to find mutexes. */
+/** The `SCAN` patterns that find mutexes. */
 export const pattern = "simba:{*"
 
 const ofMutex = /^simba:\{([^]*)\}(?::contender)?$/
 
-/** The mutex whose owner key or wait queue this is, if it is one. */
+/** The mutex with this owner key or wait queue, if it is one. */
 export const mutexOf = (key: string): string | undefined => ofMutex.exec(key)?.[1]
 
 /**
- * String: the largest fencing token that a fenced resource has seen. In the slot of the resource, unless its name has a
- * `}` but no hash tag: on a Cluster such a name cannot be fenced.
+ * String: the largest fencing token that a fenced resource has accepted. In the slot of the resource, unless its name
+ * has a `}` but no hash tag: on a Cluster such a name cannot be fenced.
  */
 export const seenToken = (resource: string): string =>
   /^[^{]*\{[^}]+\}/.test(resource) ? `${resource}:simba-token` : `{${resource}}:simba-token`

@@ -9,10 +9,10 @@ import * as Effect from "effect/Effect"
 import * as RedisKeys from "./keys.ts"
 import { type Call, callsOf } from "./scriptCalls.ts"
 
-/** The place that a reply names: that of an acquire that was refused, or of an attempt that a release queued. */
+/** The place that a reply names: of an acquire that was refused, or of an attempt that a release queued. */
 const placeOf = ({ kind, reply }: Call): number | undefined => {
   if (!Array.isArray(reply) || reply[0] === "error") return undefined
-  // A release that granted replies three parts
+  // A release that granted returns three parts
   const [, ticket] = reply as ReadonlyArray<string>
   return ticket === "" || (kind === "release" && reply.length === 3) ? undefined : Number(ticket)
 }
@@ -58,7 +58,7 @@ export const make = (resources: ReadonlyArray<string>) => {
       }),
     released: (args: ReadonlyArray<string>, reply: unknown) =>
       reply instanceof Error ? undefined : callsTo("release", args, reply),
-    /** The script that takes by force, whose reply is the ownership before. */
+    /** The script that releases by force, whose reply is the ownership before. */
     forced: (args: ReadonlyArray<string>, reply: unknown) => {
       const resource = args[2] === "4" && args.length === 9 ? ownerKeys.get(args[3]!) : undefined
       if (resource === undefined || typeof reply !== "string") return []
@@ -72,8 +72,9 @@ export const make = (resources: ReadonlyArray<string>) => {
 }
 
 /**
- * The options of `Checker.all`. A waiter polls within two confirm periods and a command that is sent again. Where the
- * server lost its owner or its clock was stepped, a waiter may believe in the last lease for as long as that lasts.
+ * The options of `Checker.all`. A waiter polls within two confirm periods plus the time of a command that is sent
+ * again. If the server lost its owner or its clock was stepped, a waiter may rely on the last lease for as long as that
+ * lasts.
  */
 export const bounds = (options?: Mutex.Options): Effect.Effect<
   {

@@ -1,4 +1,4 @@
-/** The texts that contenders and Redis exchange, as Schema codecs in both directions. */
+/** The messages that contenders and Redis exchange, as Schema codecs in both directions. */
 import type { FencingToken } from "@effect-simba/core/FencingToken"
 import * as Schema from "effect/Schema"
 import { Count, countPattern, separator, text, Token } from "../client/codecs.ts"
@@ -42,8 +42,8 @@ const encodeContenderMessage = (message: ContenderMessage): string =>
 const ContenderMessageFields = Schema.TaggedUnion({ Released: { owner: OwnerId }, Look: { millis: Millis } })
 
 /**
- * A contender's own channel: `released@@<previous owner>` hands the mutex over, `look@@<milliseconds>` asks to look again
- * after that time. Contenders of other implementations use this channel.
+ * A contender's own channel: `released@@<previous owner>` hands the mutex over, `look@@<milliseconds>` asks the waiter
+ * to poll after that time. Contenders of other implementations use this channel.
  */
 export const ContenderMessage = text(ContenderMessageFields, decodeContenderMessage, encodeContenderMessage)
 
@@ -55,7 +55,7 @@ const InboxMessageFields = Schema.TaggedUnion({
   Look: { id: OwnerId, millis: Millis }
 })
 
-/** Not a number where the text is none: `Grant` refuses it. */
+/** Not a number if there is no text: `Grant` refuses it. */
 const countOf = (text = "") => (countPattern.test(text) ? Number(text) : NaN) as FencingToken
 
 const decodeReleased = (id: string, input: string): typeof InboxMessageFields.Encoded | string => {

@@ -1,4 +1,6 @@
-/** Sends acquires, confirmations, releases and inspections: those of one task of the event loop in one call, in order. */
+/**
+ * Sends acquires, confirmations, releases and inspections: those of one task of the event loop in one call, in order.
+ */
 import type { MutexName } from "@effect-simba/core/MutexName"
 import type { MutexState } from "@effect-simba/core/MutexState"
 import type {
@@ -26,7 +28,7 @@ export type SkipDead = "1" | "ours" | "0"
 
 type Settle<A> = (exit: Exit.Exit<A, StoreError>) => void
 
-/** Operations of one call: they share a round trip, and block the server only briefly. */
+/** Maximum operations of one call: they share a round trip, and block the server only briefly. */
 const callSize = 64
 
 type Texts<Names extends ReadonlyArray<string>> = { readonly [Index in keyof Names]: string }
@@ -36,7 +38,7 @@ class Call {
   private codes = ""
   private readonly keys: Array<string> = []
   private readonly rest: Array<string> = []
-  /** The mutex of the last keys: the next operation on it repeats no key. */
+  /** The mutex of the last keys: another operation on it repeats no key. */
   private last: MutexName | undefined
   private lease = ""
   private confirm = ""
@@ -56,7 +58,7 @@ class Call {
     this.rest.push(...args)
   }
 
-  /** Usual operations have the durations of the layer, which a call names once. */
+  /** Usual operations have the durations of the layer, which a call states once. */
   shares(lease: string, confirm: string): boolean {
     if (this.lease === "") {
       this.lease = lease
@@ -78,11 +80,11 @@ interface Operation {
   readonly write: (call: Call) => void
   readonly reply: (reply: unknown) => void
   readonly fail: (error: (operation: string) => StoreError) => void
-  /** The caller is gone, and an undo may already be sent. */
+  /** The caller has gone, and an undo may already be sent. */
   isAbandoned: boolean
 }
 
-/** The script replies so for one operation that failed; the others of the call are done. */
+/** The reply of the script for one operation that failed; the others of the call are done. */
 const failureOf = (reply: unknown): string | undefined =>
   Array.isArray(reply) && reply.length === 2 && reply[0] === "error" ? String(reply[1]) : undefined
 
@@ -122,7 +124,7 @@ export interface OperationBatch {
   readonly confirm: (request: ConfirmRequest, settle: Settle<AcquireResult>) => void
   readonly release: (request: ReleaseRequest, settle: Settle<Released>) => void
   readonly inspect: (mutex: MutexName, limit: number, settle: Settle<MutexState>) => void
-  /** Sends the waiting operations now, so that the next command comes behind them. */
+  /** Sends the waiting operations now, so that the next command follows them. */
   readonly flush: () => void
 }
 

@@ -4,7 +4,7 @@ import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
 import { separator, text } from "../client/codecs.ts"
 
-/** No leading zeros, so that every text has one reading and every reading one text. */
+/** No leading zeros, so that text and value correspond one to one. */
 export const millisPattern = /^(0|[1-9]\d{0,14})$/
 
 /** An owner's id: any text that contains no separator, since other implementations choose their own ids. */
@@ -16,7 +16,7 @@ export const OwnerId = Schema.String.check(
       ? "the owner contains a separator"
       : undefined
   ),
-  // Generators of examples do not look into filters
+  // Repeated because schema arbitraries ignore filters
   Schema.isMinLength(1)
 )
 
@@ -28,7 +28,7 @@ const Remaining = Schema.Duration.check(
 
 /**
  * The owner of a mutex: `<owner id>@@<remaining milliseconds>`, `<owner id>@@-1` for a key without expiry, and `@@` for
- * a free mutex. Simba's scripts reply the same.
+ * a free mutex. Simba's scripts return the same.
  */
 export const OwnershipText: Schema.Codec<Ownership, string> = text(
   Schema.TaggedUnion({ Free: {}, Held: { owner: OwnerId, timeLeft: Schema.optionalKey(Remaining) } }),

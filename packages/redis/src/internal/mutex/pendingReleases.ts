@@ -1,15 +1,15 @@
 /**
- * Releases whose effect is not certain: they failed, or a late request queued the id again. A grant to such an id is
- * released once more, however late: ids are never used twice.
+ * Releases whose effect is uncertain: they failed, or a late request queued the id again. A grant to one of these ids
+ * is released once more, however late: ids are never reused.
  */
 import type { ReleaseRequest } from "@effect-simba/core/MutexStore"
 
-/** So many ids at least are remembered. The turn of an id beyond that costs the next waiter a confirm period. */
+/** At least this many ids are remembered. The turn of an older id costs the next waiter a confirm period. */
 const limit = 10_000
 
 export class PendingReleases {
   private requests = new Map<string, ReleaseRequest>()
-  /** Dropped together: a map that loses its first entry again and again becomes slow. */
+  /** Dropped together: a map that repeatedly loses its first entry becomes slow. */
   private older = this.requests
   private readonly queued = new Set<string>()
 

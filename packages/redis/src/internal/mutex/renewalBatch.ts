@@ -57,7 +57,7 @@ export const make = (sink: CommandSink["Service"], script: Loaded) =>
             : Exit.fail(backendError("guard", failure.cause))
         )
     )
-    // A late renewal would revive a lease that was given up
+    // A late renewal would revive a lease that was released
     return Effect.sync(() => {
       isAbandoned = true
       cancel()

@@ -12,13 +12,13 @@ export { Count, Flag, OwnershipText }
 
 export const Natural = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
-/** An absent field is the empty text: a Lua array ends at its first nil. */
+/** An absent field is the empty string: a Lua array ends at its first nil. */
 const orEmpty = <T, E extends string>(codec: Schema.Codec<T, E>) => Schema.Union([Schema.Literal(""), codec])
 
 /**
- * The token of a grant; or ownership, ticket, position among our waiters, and whether contenders of another
- * implementation take part. For one that queues also the server's time in microseconds, and the last token.
- * The usual reply comes first: one that fits a later member costs a failed reading.
+ * The token of a grant; or ownership, ticket, position among waiters of effect-simba, and whether contenders of another
+ * implementation take part. If it queues, also the server's time in microseconds, and the last token. The usual reply
+ * comes first, because a failed match is slow.
  */
 export const AcquireReply = Schema.Union([
   Token,
@@ -27,8 +27,8 @@ export const AcquireReply = Schema.Union([
 ])
 
 /**
- * The ownership; and the ticket of an attempt that was queued with the release, with its token if it was granted, else
- * with how many are ahead, the server's time in microseconds, and the last token.
+ * The ownership; and the ticket of an attempt that was queued with the release, with its token if it was granted,
+ * otherwise with the number ahead of it, the server's time in microseconds, and the last token.
  */
 export const ReleaseReply = Schema.Union([
   OwnershipText,

@@ -7,14 +7,14 @@ export interface Call {
   readonly id: string
   readonly mode: string
   readonly unfair: boolean
-  /** The id that a release queues, or the empty text. */
+  /** The id that a release queues, or the empty string. */
   readonly requeue: string
   readonly reply: unknown
 }
 
 const operands: Readonly<Record<string, ReadonlyArray<string>>> = operations
 
-/** Of any command; none if it is not that script. */
+/** Of any command; empty if it is not that script. */
 export const callsOf = (args: ReadonlyArray<string>, reply: unknown): ReadonlyArray<Call> => {
   if (args[0] !== "EVALSHA" && args[0] !== "EVAL") return []
   const keys = Number(args[2])

@@ -76,7 +76,7 @@ const make = Effect.gen(function*() {
     })
   }
 
-  /** Sends what is batched first, so that commands keep the order in which they were asked for. */
+  /** Sends what is batched first, so that commands keep their order. */
   const behind = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
     Effect.suspend(() => {
       flush()
@@ -130,8 +130,8 @@ const make = Effect.gen(function*() {
 })
 
 /**
- * Whether a script on each server can count the subscribers of a waiter's channel: asked once, for a channel of our own.
- * Behind a proxy, or on a replica, it cannot.
+ * Whether a script on each server can count the subscribers of a waiter's channel, checked once with a channel of this
+ * store. Behind a proxy, or on a replica, it cannot.
  */
 const seesSubscribers = Effect.fnUntraced(function*(
   servers: ReadonlyArray<Redis["Service"]["send"]>,

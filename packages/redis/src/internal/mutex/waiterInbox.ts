@@ -1,6 +1,6 @@
 /**
- * Delivers messages to waiters. One channel serves all waiters of a layer, so that a wait costs no subscription. Where
- * contenders of another implementation are seen, a waiter also subscribes to a channel of its own.
+ * Delivers messages to waiters. One channel serves all waiters of a layer, so that a wait costs no subscription. If
+ * contenders of another implementation take part, a waiter also subscribes to its own channel.
  */
 import type { LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import type { MutexStore, WakeUp } from "@effect-simba/core/MutexStore"
@@ -30,7 +30,7 @@ const gap: WakeUp = { _tag: "Gap" }
 
 interface Waiter {
   readonly notify: (wakeUp: WakeUp) => void
-  /** Its subscription to a channel of its own. */
+  /** Its subscription to its own channel. */
   own: Fiber.Fiber<unknown> | undefined
 }
 
@@ -42,7 +42,7 @@ interface Inbox {
 
 export interface WaiterInbox {
   readonly open: MutexStore["Service"]["inbox"]
-  /** The waiter has seen contenders of another implementation, and subscribes to its own channel. */
+  /** The waiter detected contenders of another implementation, and subscribes to its own channel. */
   readonly noteForeign: (mutex: MutexName, id: LeaseId) => void
 }
 
@@ -64,7 +64,7 @@ export const make = Effect.fnUntraced(function*(
       if (waiter === undefined) onStranger(message.id)
       else waiter.notify(toWakeUp(message))
     }
-    // There may be thousands: the event loop has its turns in between
+    // There may be thousands: other fibers run in between
     const notifyAll = Effect.suspend(() =>
       Effect.forEach(Arr.chunksOf(inbox.waiters, 32), (waiters) => {
         for (const [id, waiter] of waiters) if (inbox.waiters.get(id) === waiter) waiter.notify(gap)
@@ -88,7 +88,7 @@ export const make = Effect.fnUntraced(function*(
   })
   const inboxes = yield* RcMap.make({ lookup: open })
 
-  /** A failed inbox leaves the map with its last user, so that the next one opens it again. */
+  /** A failed inbox leaves the map with its last user, so that the next user opens it again. */
   const inboxByKey = Effect.fnUntraced(function*(key: string) {
     const scope = yield* Scope.fork(yield* Effect.scope)
     return yield* Effect.onError(
@@ -97,7 +97,9 @@ export const make = Effect.fnUntraced(function*(
     )
   })
 
-  /** A gap follows the subscription, since messages before it were missed. After a failure the next refusal tries again. */
+  /**
+   * A gap follows the subscription, because messages before it were missed. After a failure the next refusal retries.
+   */
   const subscribeOwn = Effect.fnUntraced(function*(mutex: MutexName, id: LeaseId, { notify }: Waiter) {
     const { next } = yield* subscribe(subscriber, keys.contenderChannel(mutex, id), readContenderMessage, {
       gap,
@@ -107,7 +109,7 @@ export const make = Effect.fnUntraced(function*(
     return yield* Effect.forever(Effect.map(next, notify))
   })
 
-  /** Returns what ends it. */
+  /** Returns a function that ends it. */
   const enter = (inbox: Inbox, id: LeaseId, notify: Waiter["notify"]) => {
     const waiter: Waiter = { notify, own: undefined }
     inbox.waiters.set(id, waiter)

@@ -9,11 +9,11 @@ const decode = Schema.decodeUnknownResult(StreamWire.Announcement)
 
 export const announcementField = "lbs-input"
 
-/** The text of an announcement. The other fields are kept, and ignored. */
+/** The text of an announcement. The other fields are kept, but ignored. */
 export const textOf = (fields: StreamWire.Fields): string | undefined =>
   fields.find(([name]) => name === announcementField)?.[1]
 
-/** `problemWith` returns why a data stream cannot be owned here. */
+/** `problemWith` returns why a data stream cannot be owned in this service. */
 export const toEntry =
   (problemWith: (stream: string) => string | undefined) => (entry: EntryId, fields: StreamWire.Fields): Entry => {
     const text = textOf(fields)

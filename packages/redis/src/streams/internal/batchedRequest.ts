@@ -11,14 +11,14 @@ import { type Failed, isFailed } from "./replies.ts"
 /** Requests of one call: they share a round trip, and block the server only briefly. */
 const batchSize = 200
 
-/** For lists, which are their own batch. */
+/** For lists, which are batches already. */
 export const inCalls = <A, B>(
   items: ReadonlyArray<A>,
   call: (items: ReadonlyArray<A>) => Effect.Effect<ReadonlyArray<B>, StoreError>
 ): Effect.Effect<ReadonlyArray<B>, StoreError> =>
   Effect.map(Effect.forEach(Arr.chunksOf(items, batchSize), call), Arr.flatten)
 
-/** Makes the request for one item from the call for many, which replies in order. */
+/** Makes a request for one item from a call for many, which returns results in order. */
 export const make = <A, B>(
   operation: string,
   call: (items: ReadonlyArray<A>) => Effect.Effect<ReadonlyArray<B | Failed>, StoreError>

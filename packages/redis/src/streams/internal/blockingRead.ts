@@ -1,6 +1,6 @@
 /**
- * Waits for messages. All handlers of a service share some connections, each with a blocking read of a bounded number of
- * data streams, so that the cost of a message does not grow with the data streams that are silent.
+ * Waits for messages. All handlers of a service share a few connections, each with a blocking read of a bounded number
+ * of data streams, so that the cost of a message does not grow with the number of silent data streams.
  */
 import type { StoreError } from "@effect-simba/core/SimbaError"
 import type { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
@@ -29,10 +29,13 @@ interface Waiter {
   readonly resume: (exit: Exit.Exit<ReadonlyArray<RawMessage>, StoreError>) => void
 }
 
-/** A data stream that a reader waits for. It stays for a while without waiters: its handler is soon back. */
+/**
+ * A data stream that a reader waits for. It stays for a while without waiters, because its handler usually returns
+ * soon.
+ */
 interface Watched {
   readonly waiters: Set<Waiter>
-  /** The read under way, or else the next one, has all messages after this; undefined before the first. */
+  /** The current read, or else the next one, has all messages after this; undefined before the first. */
   asked: EntryId | undefined
   /** When its last waiter left. Milliseconds. */
   leftAt: number
@@ -41,26 +44,28 @@ interface Watched {
 /** A connection and its data streams. */
 interface Reader {
   readonly watched: Map<StreamName, Watched>
-  /** Open when a waiter joins that the read under way does not cover. */
+  /** Open when a waiter joins that the current read does not cover. */
   readonly joined: Latch.Latch
   /** Since its last reply. */
   failures: number
 }
 
-/** Data streams of one read: Redis takes each of them up again after a message, at some 2 microseconds. */
+/**
+ * Data streams of one read: after a message Redis registers each of them again, which takes about 2 microseconds each.
+ */
 export const readSize = 128
 
-/** Messages of one data stream in one read, and of all: so many do not hold up the event loop. */
+/** Messages of one data stream in one read, and of all: few enough not to hold up the event loop. */
 const [maxCount, maxMessages] = [100, 2000]
 
-/** How long a data stream is read on without a waiter. */
+/** How long a data stream is still read without a waiter. */
 const patienceMillis = 5000
 
 const readMessages = decoder("a read of data streams", StreamWire.ReadReply)
 
 const isRetryable = (error: StoreError) => error._tag === "BackendError" && error.isRetryable
 
-/** `maxReaders` bounds the connections. Beyond it, readers take more data streams each. */
+/** `maxReaders` bounds the connections. Beyond it, each reader takes more data streams. */
 export const make = Effect.fnUntraced(function*(
   context: ServiceContext,
   messages: Service["messages"],
@@ -69,7 +74,7 @@ export const make = Effect.fnUntraced(function*(
   const { isCluster, redis } = context
   const clock = yield* Clock.Clock
   const readers: Array<Reader> = []
-  /** Replies are given out one after the other, with a turn of the event loop in between. */
+  /** Replies are delivered one after another, with a turn of the event loop in between. */
   const turn = Semaphore.makeUnsafe(1)
   // On a Cluster no command ends a blocking read early: a new waiter waits for its end
   const block = isCluster ? Duration.millis(250) : Duration.seconds(5)
@@ -85,7 +90,7 @@ export const make = Effect.fnUntraced(function*(
     waiter.resume(exit)
   }
 
-  /** Without a waiter, all that is known of it goes on. Returns the number of messages to ask of each. */
+  /** Without a waiter, the position stays. Returns the number of messages to request from each. */
   const begin = ({ joined, watched: streams }: Reader): number => {
     joined.closeUnsafe()
     const now = clock.currentTimeMillisUnsafe()
@@ -121,12 +126,12 @@ export const make = Effect.fnUntraced(function*(
         watched.asked = mine[mine.length - 1]!.id
         settle(watched, waiter, Exit.succeed(mine))
       }
-      // Nobody waited for them: who comes next reads by itself first
+      // Nobody waited for them: the next reader first reads by itself
       if (watched.asked === undefined && watched.waiters.size === 0) reader.watched.delete(stream as StreamName)
     }
   }
 
-  /** Ends the blocking read when waiters join. Repeats, since the read may not have begun to block. */
+  /** Ends the blocking read when waiters join. Repeats, because the read may not have started to block. */
   const unblock = ({ joined }: Reader, client: string) =>
     Effect.gen(function*() {
       yield* joined.await
@@ -199,7 +204,7 @@ export const make = Effect.fnUntraced(function*(
     reader.watched.clear()
   }
 
-  /** A reader without data streams gets none any more. */
+  /** A reader without data streams gets no new ones. */
   const isWanted = (reader: Reader) => {
     if (reader.watched.size === 0) readers.splice(readers.indexOf(reader), 1)
     return reader.watched.size > 0
@@ -241,7 +246,7 @@ export const make = Effect.fnUntraced(function*(
     if (readers.length >= maxReaders) return readers.reduce((a, b) => b.watched.size < a.watched.size ? b : a)
     const reader: Reader = { watched: new Map(), joined: Latch.makeUnsafe(false), failures: 0 }
     readers.push(reader)
-    // Those that join in the same moment share the first read
+    // Those that join at the same moment share the first read
     fork(Effect.andThen(Effect.yieldNow, run(reader)))
     return reader
   }

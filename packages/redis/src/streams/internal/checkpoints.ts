@@ -25,7 +25,7 @@ type Part = Pick<
   "checkpoint" | "commit" | "end" | "keepCheckpoints" | "lag" | "messages" | "seek" | "trim"
 >
 
-/** So many messages are counted one by one, at most: Redis has to read each. */
+/** The maximum number of messages that are counted one by one: Redis must read each. */
 const mostCounted = 1000
 
 const mostId = "18446744073709551615-18446744073709551615"

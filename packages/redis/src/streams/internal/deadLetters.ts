@@ -1,4 +1,4 @@
-/** Dead letters of a service, and dead messages of a data stream: adds, lists, and brings them back. */
+/** Dead letters of a service, and dead messages of a data stream: adds, lists and redrives them. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import type { Service } from "@effect-simba/core/streams/StreamStore"
 import * as Effect from "effect/Effect"
@@ -18,7 +18,7 @@ const decodeFields = Schema.decodeUnknownOption(Schema.fromJsonString(StreamWire
 
 type Row = (typeof StreamWire.Entries.Type)[number]
 
-/** Fields that are packed in one. A field of this name with another text is what it was. */
+/** Fields that are packed in one. A field with this name but another text is an ordinary field. */
 const unpack = (fields: StreamWire.Fields): Option.Option<StreamWire.Fields> => {
   const [first] = fields
   return fields.length === 1 && first?.[0] === "simba-fields" ? decodeFields(first[1]) : Option.none()
@@ -87,7 +87,7 @@ export const make = (
       if (entry === undefined) return false
       const letter = toLetter(entry)
       const stream = streamOf(letter)
-      // The packed fields have no reader: the text of the announcement stands beside them
+      // Packed fields are not read here: the text of the announcement is stored beside them
       const text = letter.isPacked ? textOf(letter.fields) : undefined
       const checkpoint = stream === undefined ? deadLetters : keys.checkpoint(stream)
       return yield* redrive({

@@ -1,4 +1,4 @@
-/** The options of a client that the environment has. */
+/** The options of a client that come from the environment. */
 import type { Options } from "@effect-simba/core/streams/StreamClient"
 import type * as Config from "effect/Config"
 import * as Effect from "effect/Effect"

@@ -1,6 +1,6 @@
 /**
- * Makes Redis publish the expiry of a key at once. Redis publishes it when it removes the key: upon an access, or in its
- * periodic sample, which is slow among many keys. So a command accesses the key.
+ * Makes Redis publish the expiry of a key at once. Redis publishes it when it removes the key: on an access, or in its
+ * periodic sample, which is slow if there are many keys. So a command accesses the key.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -19,11 +19,11 @@ export const make = Effect.fnUntraced(function*(
   redis: Redis["Service"]
 ): Effect.fn.Return<(key: string) => void, never, Scope.Scope> {
   const due = new Set<string>()
-  /** Being touched. A key that comes again meanwhile is due again. */
+  /** Keys that are being touched. A key that is added again meanwhile is due again. */
   let touching: ReadonlyArray<string> = []
   const wanted = Latch.makeUnsafe(false)
 
-  /** How many keys remain. They expire also if this fails. */
+  /** How many keys remain. They expire even if this fails. */
   const touch = (keys: ReadonlyArray<string>) =>
     Effect.catch(
       redis.send<number>("EXISTS", ...keys),

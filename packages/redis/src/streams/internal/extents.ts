@@ -1,4 +1,4 @@
-/** Reads how far data streams reach, and counts their messages. */
+/** Reads the extents of data streams, and counts their messages. */
 import type { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import type { Extent } from "@effect-simba/core/streams/StreamState"
 import type { Service } from "@effect-simba/core/streams/StreamStore"
@@ -11,10 +11,10 @@ import type { ServiceContext } from "./service.ts"
 
 type Part = Pick<Service, "count" | "extent">
 
-/** So many messages are read by a call, at most: it blocks the server for about a millisecond. */
+/** The maximum number of messages that a call reads: it blocks the server for about a millisecond. */
 const mostCounted = 1000
 
-/** Counting begins again so often where messages are deleted meanwhile. */
+/** How often counting restarts if messages are deleted meanwhile. */
 const restarts = 2
 
 type Reply = Exclude<(typeof scripts.readExtents.reply.Type)[number], Failed | readonly []>
@@ -44,7 +44,7 @@ export const make = (context: ServiceContext): Part => {
         )
     ))
 
-  /** `counted` is undefined where messages were deleted between two pages, or the server does not count. */
+  /** `counted` is undefined if messages were deleted between two pages, or if the server does not count. */
   const countOnce = (stream: StreamName, after: EntryId, last: EntryId | undefined) =>
     Effect.gen(function*() {
       let [from, until, total] = [after, last, 0]

@@ -31,7 +31,10 @@ export const streamValue = (ownership: Pick<Ownership, "consumer" | "epoch" | "t
 /** String: the last fencing token of the data stream. Expires 7 days after it was last taken. */
 export const fence = (stream: StreamName): string => `simba:fence:${stream}`
 
-/** String: the last committed message, and the entry under which the data stream ended there. Expires 7 days after the last commit or taking. */
+/**
+ * String: the last committed message, and the entry under which the data stream ended there. Expires 7 days after the
+ * last commit or claim.
+ */
 export const checkpoint = (stream: StreamName): string => `simba:checkpoint:${stream}`
 
 /** The keys of a data stream, by the names that scripts have for them. */
@@ -63,16 +66,16 @@ export const announced = (service: ServiceName): string => `simba:announced:${in
 /** Hash: data streams that are paused, and under the empty name the service. Never expires. */
 export const paused = (service: ServiceName): string => `simba:paused:${input(service)}`
 
-/** Hash: the members of the fleet, by consumer and session. Expires when none has been heard of. */
+/** Hash: the members of the fleet, by consumer and session. Expires when none has sent a heartbeat for its expiry. */
 export const members = (service: ServiceName): string => `simba:members:${input(service)}`
 
-/** Sorted set: what was handed over and is not confirmed yet, by the end of the time for it. Expires with the last. */
+/** Sorted set: hand-overs that are not confirmed yet, by the end of the confirm period. Expires with the last. */
 export const handOvers = (service: ServiceName): string => `simba:given:${input(service)}`
 
 /** The channel on which members publish yields and hand-overs. */
 export const signalChannel = (service: ServiceName): string => `simba:streams:${input(service)}`
 
-/** The channel on which Redis says which keys of a database expired. */
+/** The channel on which Redis publishes which keys of a database expired. */
 export const expiredChannel = (db: number): string => `__keyevent@${db}__:expired`
 
 const isStream = Schema.is(StreamName)

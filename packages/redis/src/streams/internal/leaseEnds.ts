@@ -14,10 +14,10 @@ type Part = Pick<
   "deadLetter" | "deadLetterMalformed" | "done" | "fail" | "handedOver" | "handOver" | "release"
 >
 
-/** What all scripts of owned data streams take of a lease. */
+/** The lease that all scripts of owned data streams take. */
 type Lease = Parameters<typeof scripts.markDone.pack>[0]["each"][number]
 
-// A spread comes last in these calls, which there may be thousands of: V8 is slow to add fields to a copy
+// The spread comes last in these calls, of which there may be thousands: V8 is slow to add fields to a copy
 const leaseOf = (ownership: Ownership): Lease => ({
   stream: ownership.stream,
   entry: ownership.entry,

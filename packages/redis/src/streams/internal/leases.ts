@@ -16,7 +16,7 @@ import { millis, type ServiceContext } from "./service.ts"
 
 const renewed: RenewResult = { _tag: "Renewed" }
 
-/** What the server should know of its handler. */
+/** What the server should know about its handler. */
 const handlerOf = ({ hasProgressed, isBusy }: RenewRequest): string =>
   `${isBusy === undefined ? "" : isBusy ? "busy " : "idle "}${hasProgressed === true ? "progress" : ""}`
 

@@ -1,4 +1,4 @@
-/** Heartbeats of the members, removal of dead consumers and finished entries, and the view for operators. */
+/** Heartbeats of the members, removal of dead consumers and finished entries, and the state for operators. */
 import { StreamName } from "@effect-simba/core/streams/StreamName"
 import type { ServiceState } from "@effect-simba/core/streams/StreamState"
 import type { Service } from "@effect-simba/core/streams/StreamStore"

@@ -1,4 +1,4 @@
-/** What travels between consumers and Redis for stream ownership, as Schema codecs in both directions. */
+/** The messages between consumers and Redis for stream ownership, as Schema codecs in both directions. */
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { ConsumerName, Epoch } from "@effect-simba/core/streams/StreamStore"
 import * as Schema from "effect/Schema"
@@ -7,7 +7,7 @@ import { Count, separator, text, Token } from "../../internal/client/codecs.ts"
 import { separated, Session } from "./codecs.ts"
 
 /**
- * A checkpoint: `<message>`, `<message>@@<entry>` where the data stream ended there under that entry, or
+ * A checkpoint: `<message>`, `<message>@@<entry>` if the data stream ended there under that entry, or
  * `<message>@@<entry>@@<offset>`, where the entry may be empty.
  */
 export const Checkpoint = text(
@@ -26,7 +26,7 @@ export const Checkpoint = text(
 
 const Info = Schema.Record(Schema.String, Schema.Unknown)
 
-/** Names in other letters are the same to redis-stream-client-go. */
+/** Names in other letter cases are equal for redis-stream-client-go. */
 const spelled = (announcement: typeof Info.Type): { readonly DataStreamName: string } => {
   const names = new Map(["DataStreamName", "Info"].map((name) => [name.toLowerCase(), name]))
   return Object.fromEntries(
@@ -36,7 +36,7 @@ const spelled = (announcement: typeof Info.Type): { readonly DataStreamName: str
 
 /**
  * The text of an announcement: `{"DataStreamName": ..., "Info": {...}}`. An `Info` that is missing or null is empty;
- * names are read in upper or lower case.
+ * names may be in upper or lower case.
  */
 export const Announcement = Schema.fromJsonString(Info).pipe(
   Schema.decodeTo(
@@ -52,7 +52,7 @@ export const Announcement = Schema.fromJsonString(Info).pipe(
   )
 )
 
-/** Two by two. `Array.chunksOf` would copy the rest for each. */
+/** In pairs. `Array.chunksOf` would copy the rest for each. */
 const pairsOf = <A>(flat: ReadonlyArray<A>): ReadonlyArray<readonly [A, A]> => {
   const pairs: Array<readonly [A, A]> = []
   for (let i = 0; i < flat.length; i += 2) pairs.push([flat[i]!, flat[i + 1]!])
@@ -88,7 +88,7 @@ const toPairs = (reply: unknown): typeof Pairs.Encoded | null => {
 }
 
 /**
- * The replies of XREAD and XREADGROUP: `[key, entries]` for each stream that has something, or null if none has. Newer
+ * The replies of XREAD and XREADGROUP: `[key, entries]` for each stream with entries, or null if there are none. Newer
  * protocols return a map instead, which clients expose flat or as an object.
  */
 export const ReadReply = Schema.Unknown.pipe(Schema.decodeTo(
@@ -97,8 +97,8 @@ export const ReadReply = Schema.Unknown.pipe(Schema.decodeTo(
 ))
 
 /**
- * The channel of signals: `released@@<entry>@@<stream>` (anybody may take it now), and `given@@<session>` (a data stream
- * was handed over to that member).
+ * The channel of signals: `released@@<entry>@@<stream>` (any consumer may take it now), and `given@@<session>` (a data
+ * stream was handed over to that member).
  */
 export const SignalMessage = Schema.Union([
   separated({ _tag: Schema.Literal("released").transform("Released"), entry: EntryId, stream: StreamName }),

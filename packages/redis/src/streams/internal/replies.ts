@@ -16,7 +16,7 @@ export const Member = separated({ consumer: ConsumerName, session: Session, capa
 /** Milliseconds until a key expires, or `-1` if it does not. */
 export const TimeLeft = Schema.String.check(Schema.isPattern(/^-1$|^\d+$/))
 
-/** Scripts reply so for one item that failed; the others of the call are done. */
+/** The reply of scripts for one item that failed; the others of the call are done. */
 export const Failed = Schema.Tuple([Schema.Literal("error"), Schema.String])
 
 export type Failed = typeof Failed.Type
@@ -28,6 +28,6 @@ export const eachOf = <A, E>(reply: Schema.Codec<A, E>) => Schema.Array(Schema.U
 
 /** The reply of `XPENDING`: id, consumer, idle time in milliseconds, and deliveries of each entry. */
 export const PendingReply = Schema.Array(
-  // Consumers of other implementations may be called anything
+  // Consumers of other implementations may have any name
   Schema.Tuple([EntryId, Schema.String, Natural, Natural])
 )

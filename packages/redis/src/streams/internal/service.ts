@@ -43,10 +43,10 @@ export const make = (
   ): Effect.Effect<T, StoreError> =>
     Effect.flatMap(Effect.mapError(redis.send(command, ...args), fromRedis(operation)), read)
 
-  /** Why this data stream cannot be owned here; undefined if it can. */
+  /** Why this data stream cannot be owned in this service; undefined if it can. */
   const problemWith = (stream: string) =>
     stream === input
-      ? `"${stream}" is the load-balancer stream of service "${service}": a data stream needs a name of its own`
+      ? `"${stream}" is the load-balancer stream of service "${service}": a data stream needs another name`
       : isCluster && (hashTag(stream) === undefined || slot(stream) !== own)
       ? `on a Cluster the names of data stream "${stream}" and service "${service}" must carry the same hash tag`
       : undefined
@@ -87,7 +87,7 @@ export const make = (
   }
 }
 
-/** A blocking read that replies this much too late has failed: its connection has no command timeout. */
+/** A blocking read whose reply is this late has failed: its connection has no command timeout. */
 const replyMargin = Duration.seconds(2)
 
 /** `block`: how long the server may wait before it replies. */

@@ -1,4 +1,4 @@
-/** Signals of other members, and keyspace events of leases that expired. Both only shorten the wait for a sweep. */
+/** Signals of other members, and keyspace events of expired leases. Both only shorten the wait for a sweep. */
 import type { Expiry, Service, Signal } from "@effect-simba/core/streams/StreamStore"
 import type { Subscription } from "@effect-simba/core/Subscriber"
 import * as Effect from "effect/Effect"
@@ -16,7 +16,7 @@ import type { ServiceContext } from "./service.ts"
 const readSignal = reader("a signal", StreamWire.SignalMessage)
 
 /**
- * Adds the missing flags and keeps all others. Consumers of redis-stream-client-go hear the events of `K`. If the server
+ * Adds the missing flags and keeps all others. Consumers of redis-stream-client-go use the events of `K`. If the server
  * refuses, sweeps find orphans without events.
  */
 export const enable = ({ send }: Redis["Service"]): Effect.Effect<void> =>
@@ -35,10 +35,10 @@ export const enable = ({ send }: Redis["Service"]): Effect.Effect<void> =>
 const readSetting = ({ send }: Redis["Service"]) =>
   Effect.map(checks.setting(send, checks.eventsSetting), checks.keyspaceEvents)
 
-/** The connections that a warning was logged for. */
+/** The connections for which a warning was logged. */
 const warned = new WeakSet<Redis["Service"]>()
 
-/** Warns where the server is known not to send the events of expired leases, once for all services on a connection. */
+/** Warns if the server is known not to send the events of expired leases, once for all services on a connection. */
 export const check = (redis: Redis["Service"]): Effect.Effect<void> =>
   Effect.flatMap(readSetting(redis), (finding) => {
     if (finding.status !== "warning" || warned.has(redis)) return Effect.void
@@ -72,7 +72,7 @@ export const make = (context: ServiceContext): Pick<Service, "expiries" | "signa
       message: identity
     }),
     expiries: Effect.gen(function*() {
-      // A Cluster node publishes the events of its own keys only
+      // A Cluster node publishes only the events of its own keys
       if (isCluster || (yield* readSetting(redis)).status === "warning") return Option.none()
       return Option.some(yield* expiriesOf(context, yield* database(redis)))
     })

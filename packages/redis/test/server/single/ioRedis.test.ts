@@ -547,7 +547,7 @@ describe("building the layer", () => {
         const error = yield* Effect.flip(Effect.scoped(Layer.build(refused as Layer.Layer<unknown, unknown>)))
         assert.strictEqual(
           (error as Error).message,
-          "Configuration \"url\": it is an option of the connection: give it inside redis."
+          "Configuration \"url\": it is an option of the connection: set it inside redis."
         )
       }
     }))

@@ -142,7 +142,7 @@ describe("IoRedis.layerClient", () => {
         ]
       ) {
         const error = yield* Effect.flip(Effect.scoped(Layer.build(Layer.fresh(layer))))
-        assert.match((error as InvalidConfig).message, /give it to IoRedis\.layerClient/)
+        assert.match((error as InvalidConfig).message, /pass it to IoRedis\.layerClient/)
       }
     }))
 })

@@ -29,7 +29,7 @@ const ofReply = (text: string, { address }: Target) =>
 
 const ofSentinels = (text: string, { address, primary }: Target) =>
   /unknown command '?sentinel/i.test(text)
-    ? mistake(`${address} is a Redis server, not a Sentinel: give its URL, or the address of a Sentinel`)
+    ? mistake(`${address} is a Redis server, not a Sentinel: use its URL, or the address of a Sentinel`)
     : text.includes("No such master")
     ? mistake(`the Sentinels at ${address} know no primary "${primary}": correct client.name`)
     : /NOAUTH|WRONGPASS/.test(text)
@@ -55,7 +55,7 @@ export const ofConnecting = (cause: unknown, target: Target): DriverError => {
   if (code.includes("CERT") || code.startsWith("UNABLE_TO_")) {
     return mistake(`the certificate of ${address} is not trusted (${code}): set client.tls.ca to that of its authority`)
   }
-  if (code.startsWith("ERR_SSL_")) return mistake(`${address} speaks no TLS (${code}): use redis://, not rediss://`)
+  if (code.startsWith("ERR_SSL_")) return mistake(`${address} does not use TLS (${code}): use redis://, not rediss://`)
   if (/Unknown RESP type|Protocol error/.test(text)) {
     return mistake(`${address} does not speak the protocol of Redis: correct host and port`)
   }
@@ -67,9 +67,9 @@ export const ofConnecting = (cause: unknown, target: Target): DriverError => {
 
 /** Nothing arrived within the timeout. */
 export const ofSilence = (limit: string, { address, tls }: Target): DriverError =>
-  outage(`no connection to ${address} within ${limit}${tls ? ": if it speaks no TLS, use redis://" : ""}`)
+  outage(`no connection to ${address} within ${limit}${tls ? ": if it does not use TLS, use redis://" : ""}`)
 
-export const noPrimary: DriverError = outage("no primary of the Cluster is known to be up")
+export const noPrimary: DriverError = outage("no primary of the Cluster is known to be available")
 
 /** The application has closed it, so that it never connects again. */
 export const closed = (address: string): DriverError =>
@@ -89,7 +89,7 @@ export const timedOut = (limit: string, address: string): DriverError =>
 /** Nothing was sent, such as a text that is too long. */
 export const unwritable = (cause: unknown): DriverError => mistake(`the command cannot be written: ${textOf(cause)}`)
 
-/** Why a command failed that was sent. */
+/** Why a command that was sent has failed. */
 export const ofCommand = (cause: unknown, address: string): unknown => {
   if (isReply(cause)) return withoutArguments(cause)
   if (cause instanceof DriverError) return cause

@@ -204,7 +204,7 @@ export const make = Effect.fnUntraced(function*(
     for (const home of listening) {
       home.missed = home.heartbeat === text ? 0 : home.missed + 1
       if (home.missed < 2 || homes.get(home.address) !== home) continue
-      yield* log.warning(`The subscriber hears nothing at ${home.address}, which may have left the Cluster`)
+      yield* log.warning(`The subscriber receives nothing at ${home.address}, which may have left the Cluster`)
       yield* close(home)
       yield* follow
     }
@@ -212,7 +212,7 @@ export const make = Effect.fnUntraced(function*(
   yield* Effect.forkScoped(
     onWallClock(
       Effect.forever(Effect.delay(
-        Effect.catch(heartbeat, (error) => log.debug("A beat of the Cluster failed", error)),
+        Effect.catch(heartbeat, (error) => log.debug("A heartbeat through the Cluster failed", error)),
         heartbeatInterval
       ))
     )

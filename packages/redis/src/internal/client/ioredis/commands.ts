@@ -57,7 +57,7 @@ const refusal = (command: string, args: ReadonlyArray<string>): string | undefin
 const refused = (name: string, problem: string): DriverError =>
   new DriverError(`Redis.send refuses ${name}: ${problem}`, false)
 
-/** Through a sink, as the scripts do. */
+/** Through a sink, like the scripts. */
 export const shared = (send: CommandSink["Service"]["send"]): Send =>
   sending((command, args, name) => {
     const problem = refusal(name, args)
@@ -136,7 +136,9 @@ export const onCluster = (cluster: Cluster, limit: Duration.Duration, send: Send
         return Effect.map(replies, (sizes) => sizes.reduce((sum: number, size) => sum + Number(size), 0))
       case "SCAN":
       case "RANDOMKEY":
-        return fail(refused(name, "on a Cluster a node knows its own keys only: ask each of RedisTopology's primaries"))
+        return fail(
+          refused(name, "on a Cluster a node knows only its own keys: query each of RedisTopology's primaries")
+        )
       default:
         return send(command, ...args)
     }

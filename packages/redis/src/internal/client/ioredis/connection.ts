@@ -43,7 +43,7 @@ const hostPort = (
   normal = 6379
 ) => `${host ?? "localhost"}:${port ?? normal}`
 
-/** Where the commands go now. */
+/** Where commands go now. */
 export const addressOf = (client: Client | Cluster): string => {
   // Not by its class, which may be of another copy of ioredis
   if ("nodes" in client) return "the Cluster"
@@ -91,7 +91,7 @@ const optionsFor = (role: Role, settings: Settings): ClientOptions & { readonly 
   }
 }
 
-/** For a Cluster, the error of the last node that was asked. */
+/** For a Cluster, the error of the last node that was tried. */
 const reasonOf = (error: unknown): unknown =>
   error instanceof Error && "lastNodeError" in error && error.lastNodeError ? error.lastNodeError : error
 
@@ -217,8 +217,8 @@ const observeAsking = (node: Client) => {
 }
 
 /**
- * A Cluster client of ioredis resends the unanswered commands of a lost node, which that node may have executed. It
- * recognises them by their error, so they are rejected with a different error.
+ * A Cluster client of ioredis resends the commands of a lost node that have no reply, which that node may have
+ * executed. It recognizes them by their error, so they are rejected with a different error.
  */
 export const rejectUnanswered = (node: Client) => {
   observeAsking(node)

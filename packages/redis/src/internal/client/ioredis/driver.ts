@@ -106,7 +106,7 @@ export const single = Effect.fnUntraced(function*(options: SingleOptions) {
   const server = yield* partsOf(options.url)
   const client = yield* driverOptions(options.client)
   if (client.db !== undefined && (!Number.isInteger(client.db) || client.db < 0)) {
-    return yield* new InvalidConfig({ option: "db", problem: "it must be a whole number, and not below 0" })
+    return yield* new InvalidConfig({ option: "db", problem: "it must be a whole number of at least 0" })
   }
   if (client.sentinels !== undefined && client.name === undefined) {
     return yield* new InvalidConfig({

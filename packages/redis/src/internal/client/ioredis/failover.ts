@@ -68,7 +68,7 @@ export const watch = Effect.fnUntraced(function*({ client: options, connectTimeo
     )
 
   yield* Effect.forEach(options.sentinels ?? [], askSentinel, { discard: true })
-  /** Drops the connection at each fail-over, so that it reconnects to the new primary; until its scope closes. */
+  /** Drops the connection at each fail-over, so that it reconnects to the new primary. Runs until its scope closes. */
   const follow = (open: Effect.Effect<Client, RedisError, Scope.Scope>) =>
     Effect.gen(function*() {
       const before = switches
@@ -93,7 +93,10 @@ export const watch = Effect.fnUntraced(function*({ client: options, connectTimeo
       if (switches !== before) client.disconnect(true)
       return client
     })
-  /** Call it when a server replied that it is a replica. The first connection to find a primary makes the others follow. */
+  /**
+   * Call it when a server replied that it is a replica. The first connection that finds a replica makes the others
+   * follow.
+   */
   const onReplica = () => {
     wasReplica = true
   }

@@ -45,7 +45,7 @@ export const within = <A, E, R>(
 ): Layer.Layer<A, E | InvalidConfig, R> => {
   const misplaced = ofConnection.find((option) => (options as SingleOptions)[option] !== undefined)
   if (misplaced !== undefined) {
-    const problem = "it is an option of the connection: give it inside redis"
+    const problem = "it is an option of the connection: set it inside redis"
     return Layer.effectContext(Effect.fail(new InvalidConfig({ option: misplaced, problem })))
   }
   // One timeout for both, unless the connection has its own
@@ -67,7 +67,7 @@ export const timeouts = ({ commandTimeout = "1 second", connectTimeout = "2 seco
 
 export const prefixed = new InvalidConfig({
   option: "keyPrefix",
-  problem: "it is not supported, since channels would not have it: use another database, or other names"
+  problem: "it is not supported, because channels would not have it: use another database, or other names"
 })
 
 /** Of any copy of ioredis. */
@@ -78,7 +78,7 @@ const isClient = (input: unknown) =>
 export const driverOptions = <A extends object>(input: A | undefined): Effect.Effect<Partial<A>, InvalidConfig> => {
   if (isClient(input)) {
     return Effect.fail(
-      new InvalidConfig({ option: "client", problem: "it is a client, not options: give it to IoRedis.layerClient" })
+      new InvalidConfig({ option: "client", problem: "it is a client, not options: pass it to IoRedis.layerClient" })
     )
   }
   const options = defined(input)
@@ -88,7 +88,7 @@ export const driverOptions = <A extends object>(input: A | undefined): Effect.Ef
 export const partsOf = (text: SingleOptions["url"]): Effect.Effect<url.Parts, InvalidConfig> =>
   text === undefined ? Effect.succeed({}) : url.read(Redacted.isRedacted(text) ? Redacted.value(text) : text)
 
-/** Does not read the variable of an option that is set in code, because it may be invalid. */
+/** Skips the variable of an option that is set in code, because it may be invalid. */
 const unless = <A>(defined: unknown, variable: Config.Config<A>): Config.Config<A | undefined> =>
   defined === undefined ? Config.withDefault(variable, undefined) : Config.succeed(undefined)
 

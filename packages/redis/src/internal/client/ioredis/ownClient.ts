@@ -15,16 +15,16 @@ const refuse = (option: string, problem: string) => new InvalidConfig({ option, 
 export const problemWith = (client: Client | Cluster): InvalidConfig | undefined => {
   const options = client instanceof Client ? client.options : { ...client.options.redisOptions, ...client.options }
   if (options.keyPrefix) return prefixed
-  if (options.stringNumbers === true) return refuse("stringNumbers", "replies must have numbers: leave it out")
-  if (options.replyMapping === "resp3") return refuse("replyMapping", "replies must be as in RESP2: leave it out")
+  if (options.stringNumbers === true) return refuse("stringNumbers", "replies must have numbers: remove it")
+  if (options.replyMapping === "resp3") return refuse("replyMapping", "replies must be as in RESP2: remove it")
   if ("scaleReads" in options && options.scaleReads !== "master") {
-    return refuse("scaleReads", "replicas lag behind: leave it out")
+    return refuse("scaleReads", "replicas lag behind: remove it")
   }
   if (client.status === "end") {
-    return refuse("client", "it is closed: give one that is open, and close it after the layer")
+    return refuse("client", "it is closed: pass an open one, and close it after the layer")
   }
   if (client instanceof Client && client.mode !== "normal") {
-    return refuse("client", "it subscribes or monitors: give a client for commands")
+    return refuse("client", "it subscribes or monitors: pass a client for commands")
   }
   return undefined
 }

@@ -179,7 +179,7 @@ export const make = Effect.fnUntraced(function*(
         }),
         () => Effect.sync(() => forget(channel, listener))
       )),
-      // Each listener waits for an acknowledgement of its own
+      // Each listener waits for its own acknowledgement
       Effect.andThen(
         Effect.suspend(() => connected === undefined ? Effect.fail(isDown()) : subscribeTo(connected, [channel]))
           .pipe(Effect.onError(() => Effect.sync(() => forget(channel, listener))))

@@ -11,7 +11,7 @@ const refuse = (problem: string) => new InvalidConfig({ option: "url", problem }
 const decoded = (text: string) =>
   Effect.try({
     try: () => decodeURIComponent(text),
-    catch: () => refuse("a % in the user or in the password has to be written as %25")
+    catch: () => refuse("a % in the user or in the password must be written as %25")
   })
 
 export const read = Effect.fnUntraced(function*(text: string): Effect.fn.Return<Parts, InvalidConfig> {

@@ -1,4 +1,4 @@
-/** Connections to real servers keep real time, also where a test moves the clock of the program. */
+/** Connections to real servers use real time, even if a test moves the clock of the program. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 

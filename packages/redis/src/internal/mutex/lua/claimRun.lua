@@ -1,7 +1,7 @@
---- Gives a run of a job to the owner of the mutex, once, or notes that nobody runs some instants.
+--- Grants a run of a job to the owner of the mutex, once, or records that some instants were missed.
 ---
---- A caller that got no reply asks again with the same claim. A run is refused to an owner whose token is smaller than
---- that of the last run.
+--- A caller that got no reply repeats the request with the same claim. An owner whose token is smaller than that of the
+--- last run is refused.
 ---
 --- KEYS[1] owner
 --- KEYS[2] jobs

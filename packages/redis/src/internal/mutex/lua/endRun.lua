@@ -1,4 +1,4 @@
---- Notes how a run ended. Without effect where another run has begun.
+--- Records how a run ended. No effect if another run has started.
 ---
 --- KEYS[1] jobs
 --- ARGV[1] job

@@ -1,7 +1,7 @@
 --- Takes a mutex from its owner and hands it over as a release does.
 ---
---- Takes a new token, so that resources refuse the old owner, and notifies that owner. The next owner is granted the
---- confirm period only, because no releasing layer says how long a lease is.
+--- Takes a new token, so that resources refuse the old owner, and notifies that owner. The next owner is granted only
+--- the confirm period, because no releasing layer says how long a lease is.
 ---
 --- KEYS[1] owner
 --- KEYS[2] queue
@@ -21,7 +21,7 @@ skipDead = skipDead ~= '0' and skipDead
 
 local current = redis.call('GET', owner)
 local before = ownershipOf(current)
--- First, so that a fence of the wrong type takes nothing from anybody
+-- First, so that a fence of the wrong type takes the mutex from nobody
 mint()
 redis.call('DEL', owner, reserved)
 handOver(current or 'nobody', confirm)

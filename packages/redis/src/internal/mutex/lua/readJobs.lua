@@ -1,6 +1,6 @@
---- Reads all jobs of a mutex, and makes known those that are named.
+--- Reads all jobs of a mutex, and registers those that are named.
 ---
---- Forgets jobs that nobody named for as long as they asked to be kept, unless they are paused.
+--- Forgets jobs that nobody named within the time that they asked to be kept, unless they are paused.
 ---
 --- KEYS[1] owner
 --- KEYS[2] jobs

@@ -1,6 +1,6 @@
 --- Renews each lease to its full length if its id is still the owner. Never creates a key.
 ---
---- An error at one key leaves the others alone.
+--- An error at one key does not affect the others.
 ---
 --- KEYS[n] owner
 --- ARGV[1..] idsAndLeases  the lease id of each key, then the lease in ms of each key, or one for all

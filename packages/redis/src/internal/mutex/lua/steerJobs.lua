@@ -12,10 +12,10 @@ local order, job, schedule = ARGV[1], ARGV[2], ARGV[3]
 
 --- @include include/jobs.lua
 
--- Long enough for a fleet to look again
+-- Long enough for a leader to read it
 local retention = 30 * 86400000
 
--- What came while the job was paused is not made up for
+-- Instants that passed during a pause are not caught up on
 local function resume(name)
   clear(jobs, 'paused', name)
   set(jobs, 'at', name, text(math.max(millis(), tonumber(get(jobs, 'at', name) or '0'))))

@@ -1,6 +1,6 @@
---- Begins the work under hand-overs, where the lease is still the receiver's.
+--- Adopts data streams that were handed over, if the leases are still the receiver's.
 ---
---- From now on a handler runs under it, so a lease that runs out is a failure.
+--- From now on a handler runs under the lease, so an expiry counts as a failure.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures

@@ -1,7 +1,7 @@
---- Moves the checkpoints of data streams forward, where the caller owns the stream lease.
+--- Moves the checkpoints of data streams forward, if the caller owns the stream lease.
 ---
---- A checkpoint never passes the last message: a primary that lost the end of a data stream lost the commits there too.
---- So one beyond the last message shows that the data stream was deleted and written again.
+--- A checkpoint never passes the last message: a primary that lost the end of a data stream also lost the commits
+--- there. A checkpoint beyond the last message shows that the data stream was deleted and written again.
 ---
 --- KEYS[1] failures
 --- KEYS[3n-1] streamLease

@@ -1,4 +1,4 @@
---- Makes the group of a service. It begins at the first entry.
+--- Makes the group of a service, starting at the first entry.
 ---
 --- KEYS[1] input
 --- ARGV[1] group

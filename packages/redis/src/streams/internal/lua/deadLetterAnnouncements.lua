@@ -2,7 +2,7 @@
 ---
 --- Transition: owned -> dead
 ---
---- The checkpoint lasts as long as this letter would alone.
+--- The checkpoint is kept for as long as the letter.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures

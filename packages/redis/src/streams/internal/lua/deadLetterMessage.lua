@@ -1,6 +1,6 @@
---- Adds a message to the dead letters of its data stream, once. The checkpoint stays where it is.
+--- Adds a message to the dead letters of its data stream, once. The checkpoint does not move.
 ---
---- The message is copied inside the server, byte by byte. `fields` serve where it was deleted from the data stream.
+--- The message is copied on the server, byte by byte. `fields` are used if it was deleted from the data stream.
 ---
 --- KEYS[1] streamLease
 --- KEYS[2] stream
@@ -52,7 +52,7 @@ local before = redis.call('HGET', deadIds, id)
 if before and isLetterOf(redis.call('XRANGE', deadMessages, before, before)[1]) then
   return 'DeadLettered'
 end
--- Without this list, a message that is processed again may have two letters
+-- Without this record, a message that is processed again could have two letters
 if redis.call('HLEN', deadIds) >= 20000 then
   redis.call('DEL', deadIds)
 end

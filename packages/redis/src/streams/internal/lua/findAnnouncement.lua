@@ -1,4 +1,4 @@
---- Finds the unfinished entry by which a data stream was announced here last.
+--- Finds the unfinished entry that announced a data stream last.
 ---
 --- KEYS[1] input
 --- KEYS[2] announced

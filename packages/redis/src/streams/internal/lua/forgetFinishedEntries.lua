@@ -1,4 +1,4 @@
---- Forgets entries that others have finished, a page: their consumers know nothing of these tables.
+--- Forgets one page of entries that others have finished, whose consumers do not update these tables.
 ---
 --- KEYS[1] input
 --- KEYS[2] announced

@@ -41,7 +41,7 @@ local replies = forEachOwned(function(lease, receiver, session, confirm)
   claimEntry(input, group, entry, receiver, '0')
   keepFence(fence, newToken)
   ownEntry(lease.entryLease, lease.streamLease, newValue, newToken, confirm)
-  -- Until the receiver asks for it, no handler runs under its lease
+  -- No handler runs under the lease until the receiver adopts it
   markYielded(failures, entry, lease.value)
   local handOver = table.concat({ session, epoch, newToken, entry, receiver, lease.stream }, '@@')
   redis.call('ZREMRANGEBYSCORE', handOvers, '-inf', string.format('%.0f', now - 1))

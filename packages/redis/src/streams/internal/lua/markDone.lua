@@ -1,9 +1,9 @@
---- Marks data streams done: deletes their entries and leases, and notes the end beside the checkpoint.
+--- Marks data streams as done: deletes their entries and leases, and stores the end with the checkpoint.
 ---
 --- Transition: owned -> done, (none) -> announced
 ---
---- One becomes a new announcement where messages were announced that follow the end, or where it was repeated after the
---- end was written.
+--- An entry becomes a new announcement if messages after the end were announced, or if it was repeated after the end
+--- was written.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures
@@ -38,7 +38,7 @@ return forEachOwned(function(lease)
     writeCheckpoint(checkpoint, committed, entry, offset, keepMillis)
   end
   if announcedBy == entry then
-    -- Without a checkpoint the next handler reads all that was written since
+    -- Without a checkpoint the next handler reads everything that was written since
     local order = committed and compareIds(last, committed) or 0
     if order > 0 and endedBy == entry or order >= 0 and repeats > 0 then
       announce(input, announced, stream, payload, committed and math.max(0, repeats - 1) or 0, last)

@@ -1,4 +1,4 @@
---- Reads how far data streams reach.
+--- Reads the extents of data streams.
 ---
 --- KEYS[n] stream
 --- Reply: each { } | { length: Count, last: EntryId, first: '' | EntryId, added: '' | Count,

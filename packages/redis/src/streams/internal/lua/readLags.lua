@@ -1,4 +1,4 @@
---- Reads how many messages of data streams follow the checkpoint, and since when the first of them waits.
+--- Reads how many messages of data streams follow the checkpoint, and how long the first of them has waited.
 ---
 --- KEYS[2n-1] stream
 --- KEYS[2n] checkpoint
@@ -23,7 +23,7 @@ local function lagOf(stream, id, offset)
     end
     return { 'error', info.err }
   end
-  -- Deleted and written again: all of it follows
+  -- Deleted and written again: all messages follow
   if compareIds(field(info, 'last-generated-id'), id) < 0 then
     id, offset = '0-0', ''
   end

@@ -1,7 +1,7 @@
 --- Counts failures of handlers, once for each attempt.
 ---
---- The last attempt again counts nothing, nor does one before it: a reply was lost, and a request that was sent first
---- may arrive after all that were sent since.
+--- A repetition of the last attempt counts nothing, nor does an earlier attempt: a reply was lost, and a request may
+--- arrive after all that were sent later.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures

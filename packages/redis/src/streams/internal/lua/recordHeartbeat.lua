@@ -1,4 +1,4 @@
---- Notes that a member is alive, and forgets the members that were not heard of in time.
+--- Records that a member is alive, and forgets the members whose heartbeats are overdue.
 ---
 --- KEYS[1] members
 --- ARGV[1] member  consumer@@session

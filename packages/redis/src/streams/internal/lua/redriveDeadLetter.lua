@@ -1,8 +1,9 @@
---- Announces a dead letter again: its data stream goes on where it was, or stays at its end.
+--- Announces a dead letter again: its data stream continues where it was, or stays at its end.
 ---
 --- Transition: dead -> announced
 ---
---- Where the data stream was announced meanwhile, that announcement continues after the checkpoint: the letter goes.
+--- If the data stream was announced meanwhile, that announcement continues after the checkpoint, and the letter is
+--- deleted.
 ---
 --- KEYS[1] input
 --- KEYS[2] deadLetters

@@ -1,4 +1,4 @@
---- Removes a consumer that leaves, if nothing is pending at it: its pending entries would go with it.
+--- Removes a consumer that leaves, if nothing is pending for it: its pending entries would be deleted with it.
 ---
 --- KEYS[1] input
 --- ARGV[1] group

@@ -1,6 +1,6 @@
---- Deletes entries that the group was given and that are pending no more, a page. Not if there is another group.
+--- Deletes one page of entries that were delivered to the group and are no longer pending, if there is no other group.
 ---
---- Where the group was made by others, only entries after the first call are known to have been given.
+--- If the group was made by another program, only entries after the first call are known to have been delivered.
 ---
 --- KEYS[1] input
 --- ARGV[1] group
@@ -33,7 +33,7 @@ if #page == 0 then
 end
 local isPending, first, deliveries = {}, page[1][1], nil
 repeat
-  -- More than there are entries: those that were deleted while they were pending are among them
+  -- More than there are entries: entries that were deleted while pending are counted too
   deliveries = redis.call('XPENDING', input, group, first, page[#page][1], count)
   for _, delivery in ipairs(deliveries) do
     isPending[delivery[1]] = true

@@ -1,4 +1,4 @@
---- Removes consumers that are silent and have nothing pending. With one, its pending entries would go.
+--- Removes consumers that are silent and have nothing pending: pending entries would be deleted with their consumer.
 ---
 --- Fields of unfinished announcements are kept for another 7 days.
 ---

@@ -1,6 +1,7 @@
---- Renews both leases of each data stream that is still the caller's, and makes its entry young. Never creates a key.
+--- Renews both leases of each data stream that is still the caller's, and resets the idle time of its entry.
 ---
---- Leases of others are left to run out: until the reply arrives, or the deadline, their owner works under them.
+--- Never creates a key.
+--- Lost leases are left to expire: until the reply arrives, or the deadline, their owner works under them.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures
@@ -63,7 +64,7 @@ if #mine > 0 then
     local epoch, handler = ARGV[4 * i + 1], ARGV[4 * i + 3]
     local isThere = young[entry] or #redis.call('XRANGE', input, entry, entry) > 0
     if isThere and not young[entry] and not claimed.err then
-      -- The group was made again, perhaps behind it: nobody would find it again
+      -- The group was made again, perhaps after it: nobody would find the entry again
       redis.call('XCLAIM', input, group, consumer, '0', entry, 'FORCE', 'JUSTID')
     end
     if isThere then

@@ -1,12 +1,13 @@
---- Moves the checkpoint of a data stream to any message, also back: by its owner, or by an operator.
+--- Moves the checkpoint of a data stream to any message, forward or back: by its owner, or by an operator.
 ---
 --- Transition: owned -> announced
 ---
---- An operator who forces it ends the lease of the owner, whose requests are refused from then on. An end is forgotten,
---- but for the owner one under an earlier announcement: without further messages there is nothing to do.
+--- An operator who forces it ends the lease of the owner, whose later requests are refused. The end of the stream is
+--- forgotten. If the owner seeks, an end under an earlier announcement stays: without further messages there is nothing
+--- to do.
 ---
---- The owner names the checkpoint that it moves. So a request of a broken connection that the server carries out late,
---- after the same one was sent again and messages were committed since, moves nothing.
+--- The owner names the checkpoint that it moves. So a late request of a broken connection changes nothing after the
+--- request was repeated and messages were committed since.
 ---
 --- KEYS[1] streamLease
 --- KEYS[2] checkpoint
@@ -39,7 +40,7 @@ elseif leaseValue == '' and owner then
   end
   disownEntry(streamLease)
 end
--- Also of a text that another program wrote: its owner would retry forever
+-- Also if another program wrote the text: its owner would retry forever
 if leaseValue ~= '' and string.match(redis.call('GET', checkpoint) or '', '^[^@]*') ~= from then
   return 'Changed'
 end

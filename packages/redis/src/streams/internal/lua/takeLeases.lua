@@ -1,9 +1,9 @@
---- Takes data streams whose entry is pending, old enough and leased by nobody: both leases first, then the entry.
+--- Takes data streams whose entry is pending, old enough and not leased: both leases first, then the entry.
 ---
 --- Transition: announced -> owned, announced -> dead
 ---
---- Taken already with the same value: extends, same token. A lease that ran out while a handler had something in hand
---- counts as a failure.
+--- If already taken with the same value, extends the leases and keeps the token. A lease that expired while a handler
+--- was busy counts as a failure.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures
@@ -36,13 +36,13 @@ local group = ARGV[1]
 --- @include include/announcement.lua
 --- @include include/keepCheckpoint.lua
 
--- Yielded this very millisecond: it is left to expire, because others wait for the event
+-- Yielded in this very millisecond: it is left to expire, because others wait for the event
 local function isLapsing(key, value)
   return string.find(value, '@@', 1, true) and redis.call('PTTL', key) <= 1 and redis.call('PTTL', key) >= 0
 end
 
 -- A request from before this value yielded the lease arrives only now: nobody waits for it any more. Epochs of a
--- session are counted, but for those of hand-overs
+-- session are counted, except those of hand-overs
 local function isLate(value, yielded)
   local session, count = string.match(value, '^(.*%.)([0-9a-z]+)$')
   for earlier in string.gmatch(yielded or '', '[^\n]+') do
@@ -117,7 +117,7 @@ local function attempt(entryLease, streamLease, checkpoint, fence,
   if ranOut then
     setFailures(failures, entry, count, age)
   end
-  -- Until a renewal says otherwise: a first message may end its process
+  -- Until a renewal says otherwise: a first message may kill its process
   redis.call('HSET', failures, entry .. ':busy', value)
   return { 'Taken', token, string.format('%.0f', count) }
 end

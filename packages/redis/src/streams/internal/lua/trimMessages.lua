@@ -1,6 +1,6 @@
 --- Removes the messages up to the checkpoint of a data stream that no consumer group of another program needs.
 ---
---- Whole nodes go first, at most some 10,000 messages a call, then the rest of a node.
+--- Whole nodes go first, at most about 10,000 messages a call, then the rest of a node.
 ---
 --- KEYS[1] stream
 --- KEYS[2] checkpoint
@@ -33,7 +33,7 @@ local committed, _, offset = checkpointOf(checkpoint)
 if not committed or redis.call('EXISTS', stream) == 0 then
   return '0'
 end
--- Deleted and written again: nothing of it is read
+-- Deleted and written again: none of it has been read
 local info = redis.call('XINFO', 'STREAM', stream)
 local added, known = field(info, 'entries-added'), tonumber(offset)
 if compareIds(field(info, 'last-generated-id'), committed) < 0 or added and known and added < known then

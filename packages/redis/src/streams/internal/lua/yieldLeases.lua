@@ -1,4 +1,4 @@
---- Gives data streams back unfinished: anybody may take them at once.
+--- Yields data streams unfinished: any consumer may take them at once.
 ---
 --- Transition: owned -> announced
 ---

@@ -18,7 +18,7 @@
 local function positionOf(id, current)
   local foreign = current and not layerOf(current)
   local ahead, found = 0, false
-  -- Without scores, which the server is slow to write
+  -- Without scores, which are slow for the server to format
   for _, waiter in ipairs(redis.call('ZRANGE', queue, '0', '15')) do
     if waiter == id then
       found = true

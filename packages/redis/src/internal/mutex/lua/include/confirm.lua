@@ -1,7 +1,7 @@
---- Extends a grant to a full lease for the waiter that began by the message of the grant. Never makes a grant.
+--- Extends a grant to a full lease for the waiter that started on the message of the grant. Never makes a grant.
 ---
 --- The token distinguishes this grant from another one to the same id.
---- Replies the token, or what a refused try replies.
+--- Returns the token, or what a refused try returns.
 --- Needs owner, fence.
 --- @include ownership.lua
 

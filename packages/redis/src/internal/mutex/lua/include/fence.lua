@@ -13,7 +13,7 @@ local function mint()
   local text = string.format('%.0f', token)
   local last = tonumber(redis.call('SET', fence, text, 'PX', fenceMillis, 'GET') or '') or 0
   if last >= token then
-    -- The last grant was a moment ago, or the clock is behind: alone, after that grant's stride if it has one
+    -- The last grant was a moment ago, or the clock is behind: one token, after that grant's stride if it has one
     text = string.format('%.0f', last + (last % 100 == 0 and 101 or last % 100 == 99 and 2 or 1))
     redis.call('SET', fence, text, 'PX', fenceMillis)
   end

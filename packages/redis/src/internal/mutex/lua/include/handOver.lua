@@ -1,10 +1,10 @@
---- Gives a mutex that nobody owns to the first live waiter.
+--- Hands a mutex that nobody owns to the first live waiter.
 ---
---- A fresh waiter is granted a whole lease. It queued within the last confirm period, and its layer listens, so it is
---- hardly silent. Any other is granted the confirm period, and the waiter behind it is notified when to look.
---- The message of a grant carries what lets its waiter begin at once: token, time and period of the grant.
---- Without a lease nobody is fresh.
---- Unfair: the first is only notified that the mutex is free, and keeps its place. The next acquire gets it.
+--- A fresh waiter is granted a whole lease. It queued within the last confirm period and its layer listens, so it is
+--- almost certainly responsive. Any other is granted the confirm period, and the waiter behind it is notified when to
+--- poll. The message of a grant carries what its waiter needs to start at once: token, time and period of the grant. If
+--- no lease is passed, no waiter is fresh.
+--- Unfair: the first is only notified that the mutex is free, and keeps its place. The next acquire gets the mutex.
 --- Needs owner, queue, fence, reserved, skipDead.
 --- @include own.lua
 --- @include liveWaiters.lua
@@ -26,7 +26,7 @@ local function handOver(from, confirm, lease, caller, ticket, unfair)
     callSimba(id, message, confirm)
     return id
   end
-  -- By the clock of the server alone. One that was set back makes nobody fresh
+  -- Judged by the clock of the server alone. If it was set back, no waiter is fresh
   local age = micros() - math.floor(head[2] * 1000000 + 0.5)
   local isWhole = lease and not unfair and skipDead and age >= 0 and age <= confirm * 1000
   local period = isWhole and lease or confirm
@@ -35,7 +35,7 @@ local function handOver(from, confirm, lease, caller, ticket, unfair)
   else
     local done, token = pcall(own, id, period)
     if not done then
-      -- A fence of the wrong type: the waiter asks, and hears of it too
+      -- A fence of the wrong type: the waiter sends a request, and gets the error too
       notify(id, inbox, message)
       error(token, 0)
     end

@@ -21,7 +21,7 @@ local function clear(jobs, attribute, job)
   redis.call('HDEL', jobs, attribute .. ':' .. job)
 end
 
--- A leader keeps to the former schedule up to the change, and to the new one from there on
+-- A leader follows the former schedule up to the change, and the new one from then on
 local function change(jobs, attribute, job, value)
   local before = get(jobs, 'override', job) or get(jobs, 'schedule', job)
   if value == '' then

@@ -1,10 +1,11 @@
---- Reads the live waiters at the head of the queue. A waiter is dead when nobody subscribes to its channel.
---- A Simba waiter of a Cluster may subscribe at another node: so it counts as alive there.
+--- Reads the live waiters at the head of the queue.
 ---
+--- A waiter is dead if nobody subscribes to its channel. A Simba waiter of a Cluster may subscribe at another node,
+--- so it counts as alive there.
 --- Needs owner, queue, skipDead.
 --- @include contenderIds.lua
 
--- Ids and tickets in turn, of the waiters up to index `last`. The dead among them are removed. Where all are dead, it
+-- Ids and tickets in turn, of the waiters up to index `last`. The dead ones among them are removed. If all are dead, it
 -- reads on
 local function live(last)
   local page = redis.call('ZRANGE', queue, '0', last, 'WITHSCORES')

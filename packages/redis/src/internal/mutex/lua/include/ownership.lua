@@ -1,4 +1,4 @@
---- Says who owns the mutex, and for how long: `<id>@@<remaining ms>`, or `@@` for nobody.
+--- Returns who owns the mutex, and for how long: `<id>@@<remaining ms>`, or `@@` for nobody.
 --- Needs owner.
 
 local function ownershipOf(current, millis)

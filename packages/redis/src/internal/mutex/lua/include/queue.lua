@@ -1,6 +1,6 @@
---- Puts a waiter into the queue, and keeps the queue from expiring under it.
+--- Puts a waiter into the queue, and keeps the queue from expiring while it waits.
 ---
---- It keeps its place, or goes to the place of its ticket, or behind all that wait.
+--- It keeps its place, or goes to the place of its ticket, or to the end.
 --- Needs queue, fence.
 --- @include clock.lua
 
@@ -24,7 +24,7 @@ local function enter(id, ticket)
   return text
 end
 
--- Every waiter touches the queue before it sleeps, for longer than it will sleep
+-- Every waiter touches the queue before it sleeps, so the queue must outlive the sleep
 local function keepQueue(ownerMillis, lease, confirm)
   local keep = math.max(ownerMillis, 0) + lease + confirm
   if redis.call('PTTL', queue) < keep then
@@ -32,7 +32,7 @@ local function keepQueue(ownerMillis, lease, confirm)
   end
 end
 
--- The time, and the token of the last grant: a later one has a larger token, even if the clock steps
+-- The time, and the token of the last grant: a later grant has a larger token, even if the clock steps
 local function stampNow()
   return string.format('%.0f', micros()), string.match(redis.call('GET', fence) or '', '^%d+') or '0'
 end

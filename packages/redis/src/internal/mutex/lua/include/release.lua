@@ -1,14 +1,14 @@
 --- Decides a release.
 ---
---- - The caller owns it: the first live waiter is granted the mutex, else it is free. Unfair: it is free, and the first
----   waiter is notified.
---- - Otherwise the caller leaves the queue. A free mutex is handed over, since notified waiters may be unresponsive.
----   Else, if the caller was the first, the new first is notified when to poll.
---- - A next id queues behind all that wait, and is granted the mutex where nobody is before it. Asked again, it keeps
----   its place or its grant.
+--- - The caller owns it: the first live waiter is granted the mutex, otherwise it is free. Unfair: it is free, and the
+--- first waiter is notified.
+--- - Otherwise the caller leaves the queue. A free mutex is handed over, because notified waiters may be unresponsive.
+--- If the mutex is owned and the caller was the first, the new first waiter is notified when to poll.
+--- - A next id queues behind all waiters, and is granted the mutex if nobody is ahead of it. If the request is
+--- repeated, it keeps its place or its grant.
 ---
---- Replies the ownership afterwards; with a next id { ownership, its ticket, its token } if it was granted, else
---- { ownership, its ticket, how many are ahead, time in microseconds, last token }.
+--- Returns the ownership afterwards; with a next id { ownership, its ticket, its token } if it was granted, otherwise {
+--- ownership, its ticket, how many are ahead, time in microseconds, last token }.
 --- Needs owner, queue, fence, reserved, skipDead.
 --- @include grant.lua
 --- @include handOver.lua

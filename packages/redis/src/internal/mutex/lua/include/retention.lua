@@ -1,4 +1,4 @@
 --- How long keys are kept after their last use.
 
--- 7 days in ms. Afterwards the clock of the server, its seed, keeps tokens growing
+-- 7 days in ms. After that the clock of the server, which seeds tokens, keeps them growing
 local fenceMillis = '604800000'

@@ -1,12 +1,12 @@
 --- Schedules a poll of one more waiter, in case the one before it does not respond.
 ---
---- Where nobody can be seen to be dead, the next eight look: one of several is alive more likely than the first.
+--- If dead waiters cannot be detected, the next eight poll: one of several is more likely alive than the first.
 --- Needs owner, queue, skipDead.
 --- @include liveWaiters.lua
 --- @include wakeUp.lua
 
--- Behind the waiter `id`, if it is still in the queue. Waiters of one layer fall silent together, so the one that is to
--- look is of another layer than `inbox` where one is near
+-- Behind the waiter `id`, if it is still in the queue. Waiters of one layer become unresponsive together, so the one
+-- that polls belongs to another layer than `inbox`, if one is near
 local function scheduleBehind(id, inbox, millis)
   local page, message, passed = live('15'), 'look@@' .. millis, 0
   local chosen, chosenInbox

@@ -1,8 +1,10 @@
---- Gives a Simba waiter its turn: it takes the free mutex itself, while others hold back for the confirm period.
+--- Notifies a Simba waiter that it is its turn.
+---
+--- It takes the free mutex itself, while others hold back for the confirm period.
 ---
 --- A Simba release removes the first waiter from the queue and notifies it on its own channel. An effect-simba waiter
---- that is not subscribed there yet polls at once, and finds out that Simba contenders take part. Of the others the
---- nearest poll after the confirm period, because the Simba contender may not come.
+--- that is not subscribed there yet polls at once, and learns that Simba contenders take part. The nearest of the
+--- others polls after the confirm period, because the Simba contender may not come.
 --- Needs owner, queue, reserved, skipDead.
 --- @include contenderIds.lua
 --- @include wakeUp.lua

@@ -1,6 +1,7 @@
---- Adds to dead letters: the fields as they are, then the reason, the id and the token. Returns the id of the letter.
+--- Adds to dead letters: the fields unchanged, then the reason, the id and the token. Returns the id of the letter.
 ---
---- About 10,000 letters are kept. More fields than a call of Lua can have become one field, `simba-fields`, in JSON.
+--- About 10,000 letters are kept. If there are more fields than a Lua call can take, they become one field,
+--- `simba-fields`, in JSON.
 
 -- 30 days in ms: dead letters, and the checkpoints that belong to them
 local deadMillis = '2592000000'

@@ -1,6 +1,7 @@
 --- Reads and writes the last announcement of a data stream.
 ---
---- It has its entry, how often it was repeated, the last message at that time, and the payload of the last repetition.
+--- It consists of its entry, how often it was repeated, the last message at that time, and the payload of the last
+--- repetition.
 --- @include entryStates.lua
 --- @include infoField.lua
 --- @include retention.lua
@@ -29,7 +30,7 @@ local function forgetAnnouncement(announced, stream, entry)
   end
 end
 
--- The greatest id that a data stream ever had
+-- The largest id that a data stream ever had
 local function lastMessage(key)
   local info = redis.pcall('XINFO', 'STREAM', key)
   return info.err and '0-0' or field(info, 'last-generated-id')

@@ -1,7 +1,7 @@
 --- Reads and writes the checkpoint of a data stream: `<id>`, `<id>@@<entry>` or `<id>@@<entry>@@<offset>`.
 ---
---- The entry is the one under which the data stream ended there, or ''. The offset says how many messages were added up
---- to the checkpoint, or is ''.
+--- The entry is the one under which the data stream ended there, or ''. The offset is how many messages were added up
+--- to the checkpoint, or ''.
 --- @include retention.lua
 
 -- Returns the id, the entry and the offset; nil without a checkpoint
@@ -9,7 +9,7 @@ local function checkpointOf(checkpoint)
   return string.match(redis.call('GET', checkpoint) or '', '^([^@]+)@?@?([^@]*)@?@?(%d*)$')
 end
 
--- Never shortens the time that is left
+-- Never shortens the remaining time
 local function writeCheckpoint(checkpoint, id, endedBy, offset, millis)
   local text = id
   if endedBy ~= '' or offset ~= '' then

@@ -1,6 +1,6 @@
---- Gives the entry of a data stream to a consumer.
+--- Assigns the entry of a data stream to a consumer.
 
--- Without a group there is nothing pending, and the next group hands everything out again
+-- Without a group nothing is pending, and the next group delivers everything again
 local function claimEntry(input, group, entry, consumer, idle)
   local reply = redis.pcall('XCLAIM', input, group, consumer, '0', entry, 'IDLE', idle, 'JUSTID')
   if reply.err and not string.find(reply.err, 'NOGROUP', 1, true) then

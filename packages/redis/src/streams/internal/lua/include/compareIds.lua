@@ -1,4 +1,4 @@
---- Orders ids of entries. Both parts of an id have up to 20 digits: more than a number of Lua holds.
+--- Orders ids of entries. Both parts of an id have up to 20 digits: more than a Lua number holds.
 
 local function compareText(a, b)
   if #a ~= #b then

@@ -1,4 +1,4 @@
---- Decides whether an entry is unfinished: it is there, and pending, or no consumer was given it yet.
+--- Decides whether an entry is unfinished: it exists, and is pending or undelivered.
 --- @include compareIds.lua
 --- @include groupInfo.lua
 

@@ -1,6 +1,6 @@
 --- The states of an entry, and the only functions that move it from one to another.
 ---
---- Each line says from where to where. The heads of scripts say which of them they do, and protocol.md draws them all.
+--- Each line shows a transition. The heads of scripts say which transitions they make, and protocol.md draws them all.
 --- announceEntry  (none), dead -> announced
 --- ownEntry       announced, owned -> owned
 --- yieldEntry     owned -> announced
@@ -9,7 +9,7 @@
 --- buryEntry      announced, owned -> dead
 --- @include addDeadLetter.lua
 
--- No consumer was given it yet
+-- Not delivered to a consumer yet
 local function announceEntry(input, fields)
   return redis.call('XADD', input, '*', unpack(fields))
 end
@@ -20,23 +20,23 @@ local function ownEntry(entryLease, streamLease, value, token, lease)
   redis.call('SET', streamLease, value .. '@@' .. token, 'PX', lease)
 end
 
--- The entry lease runs out with an expired event. A deletion has none, nor an expiry of 0
+-- The entry lease expires with an expired event. A deletion has none, nor an expiry of 0
 local function yieldEntry(entryLease, streamLease)
   redis.call('DEL', streamLease)
   redis.call('PEXPIRE', entryLease, 1)
 end
 
--- By force: the entry lease runs out in its time, and its owner hears of it at the next renewal
+-- By force: the entry lease expires in its time, and its owner learns of it at the next renewal
 local function disownEntry(streamLease)
   redis.call('DEL', streamLease)
 end
 
--- Of a script that could not claim the entry, or found it gone
+-- For a script that could not claim the entry, or found it gone
 local function dropLeases(entryLease, streamLease)
   redis.call('DEL', entryLease, streamLease)
 end
 
--- Others have finished it, or the caller notes its end. Returns whether it was there
+-- Others have finished it, or the caller records its end. Returns whether it was there
 local function deleteEntry(input, group, failures, entry)
   redis.call('XACK', input, group, entry)
   redis.call('HDEL', failures, entry, entry .. ':busy', entry .. ':last', entry .. ':yielded')

@@ -1,8 +1,8 @@
---- Reads how far a data stream reaches.
+--- Reads the extent of a data stream.
 --- @include infoField.lua
 
--- { length, last id, first id, messages ever added, largest id deleted by XDEL }. { } if there is no such stream, or
--- { 'error', message }. The first id is '' without messages, the last two are '' before Redis 7.0
+-- { length, last id, first id, messages ever added, largest id deleted by XDEL }. { } if there is no such stream, or {
+-- 'error', message }. The first id is '' if there are no messages, the last two are '' before Redis 7.0
 local function extentOf(stream)
   local info = redis.pcall('XINFO', 'STREAM', stream)
   if info.err then

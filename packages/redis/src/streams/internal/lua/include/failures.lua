@@ -1,6 +1,6 @@
---- Reads and writes the failures of an entry in a row: <count>|<ms of the first>|<ms of the last>.
+--- Reads and writes the consecutive failures of an entry: <count>|<ms of the first>|<ms of the last>.
 ---
---- Progress ends a streak, and so does a pause without a failure, unless it is 0.
+--- Progress ends a streak, and so does a pause without a failure, unless the pause is 0.
 --- @include clock.lua
 
 -- How many, and ms since the first

@@ -1,6 +1,6 @@
---- Goes through the items of a call, each with its keys and its arguments. A failure of one does not affect the others.
+--- Processes the items of a call, each with its keys and arguments. A failure of one does not affect the others.
 
--- The numbers say how many keys and arguments all items share, and how many keys each has
+-- The numbers say how many keys and arguments all items share, and how many keys each item has
 local function forEach(sharedKeys, keysOfEach, sharedArgs, act)
   local replies, count = {}, (#KEYS - sharedKeys) / keysOfEach
   local argsOfEach = (#ARGV - sharedArgs) / count

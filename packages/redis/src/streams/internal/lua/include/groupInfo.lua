@@ -1,4 +1,4 @@
---- Reads how far the group of the service is, by XINFO.
+--- Reads the position of the group of the service, with XINFO.
 --- @include infoField.lua
 
 local function lastDelivered(input, group)

@@ -1,6 +1,6 @@
---- Reads and writes the entry after which the group is known to have been given everything.
+--- Reads and writes the entry after which the group is known to have received everything.
 ---
---- The mark is the name of a consumer that has nothing: it goes with its group, so a group that is made again has none.
+--- The mark is the name of a consumer with nothing pending: it disappears with its group, so a new group has none.
 --- @include infoField.lua
 
 local markPrefix = 'simba:given-after:'

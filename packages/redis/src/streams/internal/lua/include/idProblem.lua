@@ -1,4 +1,4 @@
---- Says what is wrong with the id of a message, if anything is: nothing could read it later.
+--- Returns what is wrong with the id of a message, if anything, because nothing could read it later.
 --- @include compareIds.lua
 
 local function idProblem(id)

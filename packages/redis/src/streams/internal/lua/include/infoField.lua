@@ -1,4 +1,4 @@
---- Reads a field of a reply of XINFO.
+--- Reads a field of an XINFO reply.
 
 local function field(info, name)
   for i = 1, #info, 2 do

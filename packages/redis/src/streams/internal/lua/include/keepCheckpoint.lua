@@ -1,6 +1,6 @@
---- Keeps a checkpoint for so many milliseconds at least.
+--- Keeps a checkpoint for at least this many milliseconds.
 
--- Never shortens the time that is left
+-- Never shortens the remaining time
 local function keepCheckpoint(key, millis)
   if redis.call('PTTL', key) < tonumber(millis) then
     redis.call('PEXPIRE', key, millis)

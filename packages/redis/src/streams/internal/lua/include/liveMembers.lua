@@ -1,4 +1,4 @@
---- Reads the members that were heard of in time, and removes the others.
+--- Reads the members that sent a heartbeat in time, and removes the others.
 --- @include clock.lua
 
 local function liveMembers(members)

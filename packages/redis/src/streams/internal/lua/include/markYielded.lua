@@ -1,9 +1,9 @@
---- Notes that the caller yielded its lease. No handler runs under it any more, and its earlier requests come too late.
+--- Records that the caller yielded its lease. No handler runs under it any more, and its earlier requests are too late.
 --- @include retention.lua
 
 local function markYielded(failures, entry, value)
   redis.call('HDEL', failures, entry .. ':busy')
-  -- The last few: a request may be older than the lease of another
+  -- The last few: a request may be older than the lease of another owner
   local yielded = value .. '\n' .. (redis.call('HGET', failures, entry .. ':yielded') or '')
   redis.call('HSET', failures, entry .. ':yielded', string.match(yielded, '^[^\n]+\n?[^\n]*\n?[^\n]*\n?[^\n]*'))
   redis.call('PEXPIRE', failures, keepMillis)

@@ -1,6 +1,6 @@
---- Goes through the leases of a call: the caller owns a data stream if both leases are its own.
+--- Processes the leases of a call: the caller owns a data stream if both leases are its own.
 ---
---- It names the slots that all scripts of owned data streams share.
+--- It defines the slots that all scripts of owned data streams share.
 --- @include forEach.lua
 
 local input, failures, announced, deadLetters, handOvers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
