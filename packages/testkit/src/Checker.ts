@@ -14,7 +14,7 @@
  * - `writing`: sends the `write` of that name to an external resource, under `id`. The resource notes `written`, with
  *   its `token`, and whether it was `accepted` (1 or 0).
  *
- * **Example** (Those that fit a lock)
+ * **Example** (The rules that fit a lock)
  *
  * ```ts
  * import { Checker } from "@effect-simba/testkit"
@@ -54,7 +54,7 @@ import type { Checker as AnyChecker } from "./internal/simulation/setup.ts"
 /**
  * A rule for every history: it receives each event and reports violations.
  *
- * **Example** (Nobody works for longer than a second)
+ * **Example** (No work takes longer than a second)
  *
  * ```ts
  * import type { Checker } from "@effect-simba/testkit"
@@ -115,7 +115,7 @@ const releasedAfterWork: Checker = {
           for (const [id, client] of [...working]) if (client === event.target) working.delete(id)
         } else if (event._tag === "Command") {
           for (const { id, resource } of allOf(view.lock.released?.(event.command.args, event.command.reply))) {
-            if (working.has(id)) view.violated(`${id} released ${resource} while its work went on`)
+            if (working.has(id)) view.violated(`${id} released ${resource} while its work was running`)
           }
         }
       }
@@ -271,7 +271,7 @@ export const rules: {
 /**
  * All checkers for a lock with tokens, a queue and protected work.
  *
- * **Example** (A lock that looks again every 1.5 seconds)
+ * **Example** (A lock that polls every 1.5 seconds)
  *
  * ```ts
  * import { Checker } from "@effect-simba/testkit"

@@ -4,7 +4,7 @@
  * A script says which worker acquires which mutex, when, and how. It is played under `TestClock`, and tests assert on
  * its history.
  *
- * **Example** (No two at a time, in any order)
+ * **Example** (Never two at a time, in any order)
  *
  * ```ts
  * import { assert, it } from "@effect/vitest"
@@ -99,7 +99,7 @@ type Options = {
  *
  * A failing script is shrunk: fewer, earlier and shorter steps.
  *
- * **Example** (Two processes, one mutex, and nobody who gives up)
+ * **Example** (Two processes, one mutex, and no attempt that gives up)
  *
  * ```ts
  * import { ContentionScript } from "@effect-simba/testkit"
@@ -122,7 +122,7 @@ type Holding = {
   readonly worker: string
   readonly mutex: string
   readonly token: number
-  /** When it sent its request, and from when until when it worked: milliseconds after the start of the script. */
+  /** When it sent its request, and when its work started and ended: milliseconds after the start of the script. */
   readonly asked: number
   readonly from: number
   readonly to: number
@@ -150,7 +150,7 @@ type Holding = {
 export interface History {
   /** Steps that got their mutex, in the order of their starts. */
   readonly holdings: ReadonlyArray<Holding>
-  /** Steps that found the mutex not free. */
+  /** Steps for which the mutex was not free. */
   readonly refused: ReadonlyArray<Step>
   /** Steps that ended by a timeout or an interruption. */
   readonly abandoned: ReadonlyArray<Step>
@@ -231,7 +231,7 @@ const driven = Effect.fnUntraced(function*<A, E, R>(effect: Effect.Effect<A, E, 
 /**
  * Plays a script on `Mutex`, moving `TestClock` until all workers are done, and returns its history.
  *
- * **Example** (Who does not wait is refused while the other works)
+ * **Example** (An attempt that does not wait is refused while another works)
  *
  * ```ts
  * import { assert, it } from "@effect/vitest"
@@ -332,7 +332,7 @@ const overtaken = (history: History) =>
     }
     if (sharesTurn(history, earlier)) return undefined
     const { latest } = placeOf(history, later)
-    return latest < placeOf(history, earlier).since ? `had its place since ${latest} ms, before` : undefined
+    return latest < placeOf(history, earlier).since ? `had its place from ${latest} ms on, before` : undefined
   })
 
 const rules = {
@@ -362,7 +362,7 @@ type Rule = keyof typeof rules
  *
  * `inOrder` needs a network without delays, where the first request arrives first.
  *
- * **Example** (What must hold under faults too)
+ * **Example** (Rules that must hold even under faults)
  *
  * ```ts
  * import { ContentionScript } from "@effect-simba/testkit"

@@ -171,7 +171,7 @@ export class FakeRedis extends Context.Service<FakeRedis, {
   readonly connections: (client?: string) => Effect.Effect<number>
 }>()("@effect-simba/testkit/FakeRedis") {}
 
-/** Any 13-digit time will do: a shorter one would hide bugs with long numbers. */
+/** Any 13-digit time is fine: a shorter one would hide bugs with long numbers. */
 const testEpoch = 1_750_000_000_000
 
 const make = Effect.fnUntraced(function*(options: Options = {}) {
@@ -228,7 +228,7 @@ const fromServer = (server: FakeServer): FakeRedis["Service"] => {
  *
  * Each build of this layer is a separate server. Share one among the clients that must communicate.
  *
- * **Example** (Another server for another seed)
+ * **Example** (A server with its own seed)
  *
  * ```ts
  * import { FakeRedis } from "@effect-simba/testkit"

@@ -50,7 +50,7 @@ type Options = {
  *
  * Every run uses new names of mutexes, so the backend may be shared.
  *
- * **Example** (A store of one's own)
+ * **Example** (A custom store)
  *
  * ```ts
  * import * as MutexStore from "@effect-simba/core/MutexStore"

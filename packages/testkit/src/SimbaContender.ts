@@ -138,7 +138,7 @@ export const contend = Effect.fnUntraced(function*<E, R>(options: Options<E, R>)
       continue
     }
     const late = yield* Random.nextBetween(-200, 1000)
-    // It reacts to its turn only and ignores all other messages
+    // It reacts only to its turn, and ignores all other messages
     yield* Effect.timeoutOption(
       Effect.repeat(Queue.take(released), {
         until: (notice) => notice._tag === "Message" && notice.text.startsWith("released@@")

@@ -59,7 +59,7 @@ import * as timeline from "./internal/simulation/timeline.ts"
  * A program that fails is restarted a second later, in a new process. A defect is a violation. `outside` acts on a
  * resource that is neither a process nor Redis, such as another database.
  *
- * **Example** (A file that counts)
+ * **Example** (A file that is a counter)
  *
  * ```ts
  * import type { Simulation } from "@effect-simba/testkit"

@@ -15,7 +15,7 @@ import type { Redis } from "./internal/client/effectRedis.ts"
  *
  * Each build is a separate server.
  *
- * **Example** (Something of Effect's that lives in Redis)
+ * **Example** (A feature of Effect that uses Redis)
  *
  * ```ts
  * import { assert, it } from "@effect/vitest"

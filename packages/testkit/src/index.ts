@@ -16,7 +16,7 @@
  * - `writing`: sends the `write` of that name to an external resource, under `id`. The resource notes `written`, with
  *   its `token`, and whether it was `accepted` (1 or 0).
  *
- * **Example** (Those that fit a lock)
+ * **Example** (The rules that fit a lock)
  *
  * ```ts
  * import { Checker } from "@effect-simba/testkit"
@@ -50,7 +50,7 @@ export * as Checker from "./Checker.ts"
  * A script says which worker acquires which mutex, when, and how. It is played under `TestClock`, and tests assert on
  * its history.
  *
- * **Example** (No two at a time, in any order)
+ * **Example** (Never two at a time, in any order)
  *
  * ```ts
  * import { assert, it } from "@effect/vitest"

@@ -1,7 +1,7 @@
 /**
  * Ours and Simba contenders on the same mutexes, under every fault there is. What cannot hold beside contenders
  * that know neither tokens nor turns is left out: first come, first served, and tokens of theirs. What does hold is that
- * no grant comes to nothing without a reason, and that ours are served in turn, as far as the others let them.
+ * no grant is wasted without a reason, and that ours are served in turn, as far as the others let them.
  */
 import { Checker, type Simulation } from "@effect-simba/testkit"
 import * as SimbaContender from "@effect-simba/testkit/SimbaContender"

@@ -3,8 +3,8 @@
  *
  * It follows the wire protocol of the original, including its weaknesses. It overwrites the server's setting for
  * keyspace events. It takes all entries at once, locks entries and not data streams, and re-creates a vanished lock
- * when it renews. Its reader ends for good at the first lock that it does not get in 32 attempts, and it never sweeps
- * without a signal. On shutdown it marks its unfinished streams as done.
+ * when it renews. Its reader stops permanently at the first lock that it does not get in 32 attempts, and it never
+ * sweeps without a signal. On shutdown it marks its unfinished streams as done.
  *
  * @since 0.1.0
  */
@@ -87,7 +87,7 @@ type Consumer = {
   /**
    * All its events so far. `Added`: it has the lock of this entry. `Disowned`: it could not renew it. `Expired`: it was
    * notified that a lock expired. `Claimed`: whether it then got the entry. `Done`: it finished the stream.
-   * `Terminated`: its reader has ended, for good.
+   * `Terminated`: its reader has stopped permanently.
    */
   readonly events: ReadonlyArray<Event>
   /** The data streams that it believes it owns. */
@@ -135,7 +135,7 @@ const read = (rows: Rows): Effect.Effect<ReadonlyArray<Entry>, Schema.SchemaErro
  * The original subscribes to key events (`K`) with a pattern. This model receives the same expiries through keyevent
  * channels (`E`), because `Subscriber` has no patterns.
  *
- * **Example** (One that is killed after a while)
+ * **Example** (A consumer that is killed after a while)
  *
  * ```ts
  * import * as GoConsumer from "@effect-simba/testkit/streams/GoConsumer"
@@ -197,7 +197,7 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
   })
 
   const renewing = Effect.fnUntraced(function*(entry: Entry) {
-    // By the name of the stream, whichever entry it is by now
+    // By the name of the stream, whichever entry it has by now
     while (owned.has(entry.stream)) {
       const extended = yield* Effect.option(redis.eval(extendScript)(keyOf(entry), name))
       if (Option.isNone(extended) || extended.value !== 1) {
@@ -214,7 +214,7 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
       Effect.andThen(options.work(entry.stream), finish(entry.stream)),
       (cause) => !Cause.hasInterruptsOnly(cause),
       // oxlint-disable-next-line no-restricted-properties -- the loggers are those of the test
-      (cause) => Effect.logDebug("The work on a data stream failed, and is left as it is", cause)
+      (cause) => Effect.logDebug("The work on a data stream failed, and is left unfinished", cause)
     )
 
   /** Has the lock: owns it, renews it, and notifies the program. */
@@ -225,7 +225,7 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
     yield* Effect.forkIn(working(entry), scope)
   })
 
-  /** Locks one after the other; the first that it does not get ends it, with what would have come after. */
+  /** Locks one after another; the first one that it does not get ends it, and the later ones are dropped. */
   const takeAll = Effect.fnUntraced(function*(rows: Rows) {
     for (const entry of yield* read(rows)) {
       if (!(yield* lock(entry))) return false
@@ -277,7 +277,7 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
     if (isMine) yield* own(entry, (yield* Random.next) >= (options.unrenewed ?? 0))
   })
 
-  /** In its words, `Init`. */
+  /** Its `Init`. */
   const setEvents = Effect.gen(function*() {
     const reply = yield* redis.send<ReadonlyArray<string> | Record<string, string>>("CONFIG", "GET", setting)
     const found = Array.isArray(reply) ? reply[1] : Object.values(reply)[0]
@@ -291,7 +291,7 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
     for (;;) {
       const notice = yield* Queue.take(expiries)
       if (notice._tag !== "Message") continue
-      // Every expiry of every service comes by here
+      // Expiries of all services arrive here
       const [stream, entry, ...rest] = notice.text.split(separator)
       if (stream === undefined || entry === undefined || rest.length > 0) continue
       events.push({ _tag: "Expired", stream, entry })

@@ -54,7 +54,7 @@ type Options<R = never> = {
  * Every run uses new names of services and data streams, so the backend may be shared. All names of one service share a
  * hash tag.
  *
- * **Example** (A store of one's own)
+ * **Example** (A custom store)
  *
  * ```ts
  * import type * as StreamStore from "@effect-simba/core/streams/StreamStore"

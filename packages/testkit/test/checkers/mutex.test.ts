@@ -85,7 +85,7 @@ describe("workNeverOverlaps", () => {
     ([, other]) =>
       finds(
         Checker.rules.workNeverOverlaps,
-        new RegExp(`^${other.id} begins to work on m while a works on it`),
+        new RegExp(`^${other.id} starts work on m while a has worked on it`),
         ({ note }) =>
           Effect.gen(function*() {
             yield* take("a")
@@ -163,18 +163,18 @@ describe("writesAreFenced", () => {
   it.effect("finds a smaller token after a larger in Redis", () =>
     finds(
       Checker.rules.writesAreFenced,
-      /m took a write with token 4 after one with 5/,
+      /m accepted a write with token 4 after one with 5/,
       () => Effect.andThen(send("SET", "fenced", "5"), send("SET", "fenced", "4"))
     ))
 
   it.effect("finds a resource outside that takes all", () =>
     finds(
       Checker.rules.writesAreFenced,
-      /the resource m took a write with token 4 after one with 5/,
+      /the resource m accepted a write with token 4 after one with 5/,
       (client) => Effect.andThen(write(client, 5, () => true), write(client, 4, () => true))
     ))
 
-  it.effect("finds a write that was refused while its lease was in force", () =>
+  it.effect("finds a write that was refused while its lease was valid", () =>
     finds(
       Checker.rules.writesAreFenced,
       /a write of a was stale for m/,
@@ -195,7 +195,7 @@ describe("writesAreFenced", () => {
   it.effect("what was sent happens, also when its sender is gone", () =>
     finds(
       Checker.rules.writesAreFenced,
-      /took a write with token 4 after one with 5/,
+      /accepted a write with token 4 after one with 5/,
       (client) =>
         Effect.gen(function*() {
           yield* Effect.forkChild(write(client, 4, () => true).pipe(Effect.timeoutOption("1 millis")))
@@ -292,7 +292,7 @@ describe("servedInTurn", () => {
   it.effect("finds a waiter before a lock that nobody passes on", () =>
     finds(
       checker(),
-      /^a waits for m for .* while 0 others had their turns/,
+      /^a has waited for m for .* while others had 0 turns/,
       () => Effect.andThen(take("stock1", 60_000), wait("a")),
       listening
     ))

@@ -144,7 +144,7 @@ describe("A processor", () => {
       assert.isAbove(yield* entered(2), 0)
     }))
 
-  it.effect("finds a loop that waits for nothing, with and without time that passes", () =>
+  it.effect("finds a busy loop, whether its tasks take time or not", () =>
     Effect.gen(function*() {
       for (const task of [0, 0.001]) {
         const result = yield* run(() => Effect.forever(Effect.yieldNow), { task: [task] })

@@ -145,7 +145,7 @@ describe("messagesInOrder", () => {
       for (const id of ids) note("processed", { resource: "s", id: "s#1", message: id })
     })
 
-  it.effect("finds what is left out", () => finds(checker, /^s#1 processed 3-0, and left out 2-0/, run("3-0")))
+  it.effect("finds a message that is skipped", () => finds(checker, /^s#1 processed 3-0, and skipped 2-0/, run("3-0")))
 
   it.effect("finds what was committed already", () => finds(checker, /^s#1 processed 1-0 again/, run("1-0")))
 
@@ -172,7 +172,7 @@ describe("nothingIsForgotten", () => {
     })
 
   it.effect("finds an announcement that went before its data stream was at its end", () =>
-    finds(checker, /^1-0 of s is gone, which was committed up to 1-0 only/, (client) =>
+    finds(checker, /^1-0 of s is gone, but was only committed up to 1-0/, (client) =>
       Effect.gen(function*() {
         yield* announced(client)
         yield* commit("1-0")
@@ -221,7 +221,7 @@ describe("nothingIsForgotten", () => {
     it.effect("finds one that began afterwards, and takes its word for it", () =>
       finds(
         checker,
-        /^1-0 of s is gone, which was committed up to its beginning only/,
+        /^1-0 of s is gone, but was only committed up to its beginning/,
         twice(({ note }) => note("begin", { resource: "s", id: "s#2", entry: "1-0" })),
         {},
         faults
@@ -319,7 +319,7 @@ describe("noPingPong", () => {
 
   it.effect("finds a data stream that is handed on at once, whatever else comes and ends", () =>
     Effect.gen(function*() {
-      const what = /^s was handed over at 8\..*, and again, though nobody came or went$/
+      const what = /^s was handed over at 8\..*, and again, although no member joined or left$/
       yield* finds(checker, what, moves(Effect.void), also)
       yield* finds(checker, what, moves(taken), also)
       yield* finds(checker, what, moves(Effect.void, taken), also)
@@ -327,7 +327,7 @@ describe("noPingPong", () => {
 
   it.effect("finds one that is handed on later, where everything is as it was", () =>
     Effect.gen(function*() {
-      const what = /^s was handed over at 8\..*, and again at its time, though everything was as before$/
+      const what = /^s was handed over at 8\..*, and again when it was due, although nothing had changed$/
       yield* finds(checker, what, moves(stays), also)
       yield* finds(checker, what, moves(stays, taken), also)
     }))
@@ -351,7 +351,7 @@ describe("liveGoConsumersAreLeftAlone", () => {
     })
 
   it.effect("finds a lease that is taken before its time", () =>
-    finds(checker, /^c1 took entry:s:1-0 from stock-a, \d\.\d+ s before its time was up/, stolen("1 second")))
+    finds(checker, /^c1 took entry:s:1-0 from stock-a, \d\.\d+ s before it expired/, stolen("1 second")))
 
   it.effect("accepts one that ran out", () => accepts(checker, stolen("3 seconds")))
 

@@ -76,7 +76,7 @@ export const firstComeFirstServed: Checker = {
             if (view.serverStepAt() > -Infinity && waiter.at >= since) continue
             if (waiter.place >= place || view.lossAt() >= waiter.at || view.serverStepAt() >= waiter.at) continue
             if (view.disturbedAt(waiter.client) >= waiter.at) continue
-            view.violated(`${resource} was granted to ${to} although ${id} waits since ${seconds(waiter.at)}`)
+            view.violated(`${resource} was granted to ${to} although ${id} has waited since ${seconds(waiter.at)}`)
           }
         }
       }
@@ -90,7 +90,7 @@ interface Asking {
   readonly client: string
   readonly line: string
   readonly unfair: boolean
-  /** It may send its request later than its note. */
+  /** The request may be sent later than the note. */
   readonly asksLater: boolean
 }
 
@@ -139,7 +139,7 @@ export const inOrderWithinLines: Checker = {
           for (const [earlier, other] of asking) {
             if (other.line !== wait.line || other.unfair || other.asksLater || other.order > wait.order) continue
             if (view.disturbedAt(other.client) >= other.at) continue
-            const text = `${key} was served before ${earlier}, which waits since ${seconds(other.at)}`
+            const text = `${key} was served before ${earlier}, which has waited since ${seconds(other.at)}`
             overtaken.push({ key: earlier, wait: other, at: event.at, text })
           }
         }

@@ -17,7 +17,7 @@ export const oneOwner: Checker = {
       if (ended.some((party) => party.resource === resource && party.id === from)) return
       const left = deadline - view.serverNow()
       if (left < 0) return
-      view.violated(`${resource} went from ${from} to ${to ?? "nobody"}, ${seconds(left)} before its time was up`)
+      view.violated(`${resource} went from ${from} to ${to ?? "nobody"}, ${seconds(left)} before its lease expired`)
     }
   })
 }

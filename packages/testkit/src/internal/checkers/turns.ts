@@ -39,7 +39,7 @@ const owners = (view: View) => {
 }
 
 export const noFlapping = (options: { readonly recovery: Duration.Input; readonly bound?: number }): Checker => ({
-  name: "no grant comes to nothing",
+  name: "no grant is wasted",
   start: (view) => {
     const recovery = Duration.toMillis(Duration.fromInputUnsafe(options.recovery))
     const bound = options.bound ?? 0
@@ -84,7 +84,7 @@ export const noFlapping = (options: { readonly recovery: Duration.Input; readonl
         inVain.set(resource, count)
         if (count > bound) {
           view.violated(
-            `${resource} was granted to ${from}, which never had it, ${count} times in a row without reason`
+            `${resource} was granted to ${from}, which never had it, ${count} consecutive times without reason`
           )
         }
       }
@@ -154,7 +154,7 @@ export const servedInTurn = (options: {
         const waited = view.now() - wait.since
         if (waited > (wait.turns + 1) * turn) {
           return view.violated(
-            `${id} waits for ${wait.resource} for ${seconds(waited)}, while ${wait.turns} others had their turns`
+            `${id} has waited for ${wait.resource} for ${seconds(waited)}, while others had ${wait.turns} turns`
           )
         }
       }

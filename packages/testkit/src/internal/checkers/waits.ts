@@ -43,9 +43,9 @@ const waits = () => {
 
 /**
  * While the lock is free, no undisturbed waiter sleeps longer than `bound`. The limit is `afterLoss` if the server lost
- * the owner or its clock was stepped, or if several others are silent. It counts from the moment at which a paused or
- * suspended waiter continues. A disturbed waiter has `recovery` (default zero) more: a lost command costs its timeout and
- * the pause after it.
+ * the owner or its clock was stepped, or if several others are unresponsive. It counts from the moment at which a
+ * paused or suspended waiter continues. A disturbed waiter has `recovery` (default zero) more: a lost command costs its
+ * timeout and the pause after it.
  *
  * @category checkers
  * @since 0.1.0
@@ -84,7 +84,7 @@ export const nobodyOversleeps = (options: {
           const since = Math.max(free, wait.at, recovered, view.resumedAt(wait.client))
           const own = manySilent(free, wait.client) ? Math.max(limit, afterLoss) : limit
           if (now - since > own) {
-            return view.violated(`${wait.client} sleeps for ${seconds(now - since)} although ${resource} is free`)
+            return view.violated(`${wait.client} has slept for ${seconds(now - since)} although ${resource} is free`)
           }
         }
       }
@@ -118,7 +118,9 @@ export const everybodyIsServed: Checker = {
       isConverged: () => left().length === 0,
       onConverged: () => {
         for (const { at, client, resource } of left()) {
-          view.violated(`${client} waits for ${resource} since ${seconds(at)}, faults were over at ${seconds(over)}`)
+          view.violated(
+            `${client} has waited for ${resource} since ${seconds(at)}, faults were over at ${seconds(over)}`
+          )
         }
       }
     }

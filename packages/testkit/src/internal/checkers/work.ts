@@ -10,8 +10,8 @@ interface Working {
 }
 
 /**
- * Protected work does not begin while other work runs, under another lease or the same. Work of a process that was paused
- * past its deadline is excused until a moment after the process resumes. Finalizers do not count.
+ * Protected work does not start while other work runs, under another lease or the same one. Work of a process that was
+ * paused past its deadline is excused until a moment after the process resumes. Finalizers do not count.
  */
 export const workNeverOverlaps: Checker = {
   name: "work never overlaps",
@@ -37,7 +37,7 @@ export const workNeverOverlaps: Checker = {
           if (!view.isRunning(other.client)) continue
           if (isExcused(other.client, resource, other.id, true) || isExcused(event.client, resource, id, true)) continue
           view.violated(
-            `${id} begins to work on ${resource} while ${other.id} works on it, since ${seconds(other.at)}`
+            `${id} starts work on ${resource} while ${other.id} has worked on it since ${seconds(other.at)}`
           )
         }
         present.set(id, { id, client: event.client, at: event.at })
@@ -63,7 +63,7 @@ export const writesAreFenced: Checker = {
       if (Number.isNaN(token)) return
       const before = inRedis.get(resource)
       if (before !== undefined && token < before.token && view.lossAt() < before.at) {
-        view.violated(`${resource} took a write with token ${token} after one with ${before.token}`)
+        view.violated(`${resource} accepted a write with token ${token} after one with ${before.token}`)
       }
       if (token !== before?.token) inRedis.set(resource, { token, at })
     }
@@ -90,7 +90,7 @@ export const writesAreFenced: Checker = {
           const largest = outside.get(resource) ?? -Infinity
           if (Number(event.fields["accepted"]) === 1) {
             if (token < largest) {
-              view.violated(`the resource ${resource} took a write with token ${token} after one with ${largest}`)
+              view.violated(`the resource ${resource} accepted a write with token ${token} after one with ${largest}`)
             }
             outside.set(resource, Math.max(token, largest))
             return
@@ -99,7 +99,7 @@ export const writesAreFenced: Checker = {
           const shrunk = view.lossAt() > -Infinity && view.serverStepAt() > -Infinity
           if (before?.agreed !== true || shrunk || wasForced(id)) return
           if (view.lossAt() >= before.at || view.serverStepAt() >= before.at) return
-          view.violated(`a write of ${id} was stale for ${resource}, although its lease was in force when it was sent`)
+          view.violated(`a write of ${id} was stale for ${resource}, although its lease was valid when it was sent`)
         }
       }
     }

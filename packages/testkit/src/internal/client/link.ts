@@ -98,7 +98,7 @@ export class Pipe {
   }
 }
 
-/** What the link needs of the server. */
+/** What the link needs from the server. */
 export interface ServerSide<Reply> {
   readonly execute: (args: ReadonlyArray<string>, reply: (reply: Reply) => void) => void
   readonly close: () => void
@@ -110,10 +110,10 @@ export interface ClientSide<Push> {
   readonly broken: () => void
 }
 
-/** One connection, as its client holds it. */
+/** One connection, from the side of its client. */
 export interface Wire<Reply> {
   readonly send: (args: ReadonlyArray<string>, reply: (reply: Reply) => void) => void
-  /** In order: what was sent before still arrives. */
+  /** In order: messages that were sent before still arrive. */
   readonly close: () => void
   /** The client closes the connection: messages in flight may arrive late or never. */
   readonly abandon: () => void
@@ -192,7 +192,7 @@ export class Link {
     return true
   }
 
-  /** Breaks every connection, for both ends. */
+  /** Breaks every connection, on both sides. */
   reset(): void {
     for (const connection of [...this.connections]) connection.reset()
   }
@@ -245,7 +245,7 @@ class Connection<Reply, Push> implements Wire<Reply>, ConnectionEnd<Push> {
   private readonly requests: Pipe
   private readonly replies: Pipe
   private server: ServerSide<Reply> | undefined
-  /** As the client sees it. */
+  /** From the side of the client. */
   isOpen = true
 
   constructor(

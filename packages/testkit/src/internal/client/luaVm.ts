@@ -1,4 +1,4 @@
-/** The Lua VM of this process. Nothing else in the testkit takes real time. */
+/** The Lua VM of this process. Only this takes real time in the testkit. */
 import { type LuaVm, sharedLua } from "@effect-simba/fake-redis/Engine"
 import * as Effect from "effect/Effect"
 

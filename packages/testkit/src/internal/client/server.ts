@@ -1,4 +1,4 @@
-/** One in-memory server with its time, its links and its trace: what `FakeRedis` is made of. */
+/** One in-memory server with its time, its links and its trace: the implementation of `FakeRedis`. */
 import {
   Engine,
   fromBytes,
@@ -54,7 +54,7 @@ export class FakeServer {
     number,
     { readonly client: string; readonly role: Role }
   >()
-  /** Counts the times that somebody stopped listening. */
+  /** Counts unsubscriptions. */
   departures = 0
   private readonly listening = new Map<string, Set<number>>()
   private entries: Array<TraceEntry> = []
@@ -151,7 +151,7 @@ export class FakeServer {
     this.sessions.delete(session)
   }
 
-  /** How many connections listen to a channel. */
+  /** The number of connections that listen to a channel. */
   subscribers(channel: string): number {
     return this.listening.get(channel)?.size ?? 0
   }
@@ -232,7 +232,7 @@ export class FakeServer {
     return count
   }
 
-  /** Breaks the connections of one client, or of all, as a network does that forgets them. */
+  /** Breaks the connections of one client, or of all, as a network that forgets them does. */
   dropConnections(client?: string): void {
     for (const link of this.links.values()) if (client === undefined || link.name === client) link.reset()
   }
@@ -241,7 +241,7 @@ export class FakeServer {
     this.run(() => this.engine.restart({ keepData }))
   }
 
-  /** A replica takes over that lacks the last writes. Returns how many it lacks. */
+  /** Fails over to a replica that lacks the last writes. Returns how many it lacks. */
   failOver(lose: number): number {
     if (lose > this.options.undoDepth) {
       throw new RangeError(`cannot lose ${lose} writes: this server remembers ${this.options.undoDepth}; see undoDepth`)

@@ -100,7 +100,7 @@ export const make = Effect.fnUntraced(function*(settings: Settings) {
     })
   )
 
-  /** The first subscription opens the connection, and waits for it as long as connecting may take. */
+  /** The first subscription opens the connection, and waits for at most the connect timeout. */
   const open = Effect.suspend((): Effect.Effect<void, BackendError> => {
     if (opened) return Effect.void
     if (connection.state === "closed") connection.connect()

@@ -59,7 +59,7 @@ export const draw = (options: NonNullable<Parameters<typeof arbitrary>[0]>): Arb
     Arbitrary.map((steps) =>
       steps.map(({ at, kind, patience, ...rest }): Step =>
         kind === "acquire" || kind === "acquireIfAvailable"
-          ? { ...rest, at: at + 0, kind } // Among the numbers is -0
+          ? { ...rest, at: at + 0, kind } // -0 is among the numbers
           : { ...rest, at: at + 0, kind, patience }
       ).sort((a, b) => a.at - b.at)
     )

@@ -1,6 +1,6 @@
 /**
- * The choices of one run of an exploration. Without deviations each point takes the first choice, in which nothing goes
- * wrong. A schedule is the list of its deviations, so that it can be run again.
+ * The choices of one run of an exploration. Without deviations, each point takes the first choice, in which nothing
+ * goes wrong. A schedule lists the deviations of a run, so that it can be replayed.
  */
 
 /** How a schedule may deviate from the one in which nothing goes wrong. Times are in milliseconds. */
@@ -90,7 +90,7 @@ export class Choices {
     if (this.isOpen && this.taken === this.schedule.length) this.skipped++
   }
 
-  /** One of these, or nothing that goes wrong. */
+  /** Takes one of these, or the choice in which nothing goes wrong. */
   choose(alternatives: ReadonlyArray<string>): string | undefined {
     if (!this.isOpen || alternatives.length === 0) return undefined
     const point = this.count++

@@ -13,7 +13,7 @@ export interface Explored {
   readonly schedules: number
   /** Schedules that were skipped, also among `branches`: a kill with the outcome of one that was run. */
   readonly skipped: number
-  /** Different histories among them. */
+  /** The number of different histories. */
   readonly states: number
   /** Schedules that ended in a violation. */
   readonly violations: number
@@ -98,7 +98,7 @@ export const explore = (
   return { schedules, skipped, states: histories.size, violations, first, isComplete, branches }
 }
 
-/** One schedule again. */
+/** Replays one schedule. */
 export const replay = (
   setup: Setup<never>,
   deviations: Deviations,

@@ -12,7 +12,7 @@ export interface Parcel {
   /** Of the request, or of the request that a reply belongs to. */
   readonly args: ReadonlyArray<string>
   readonly reply: Reply | undefined
-  /** Of a published message. */
+  /** The channel of a published message. */
   readonly channel: string
   readonly text: string
   readonly sentAt: number
@@ -57,12 +57,12 @@ export interface Live {
   /** No request, no reply and no message passes until `heal`. */
   readonly cut: (client: string) => void
   readonly heal: (client: string) => void
-  /** The faults of a link from now on, with the delays of the options where it has none. */
+  /** Sets the faults of a link from now on, with the delays of the options where it has none. */
   readonly setLink: (client: string, faults: LinkFaults) => void
   readonly stepClock: (client: string, millis: number) => void
   readonly stepServerClock: (millis: number) => void
   readonly restartServer: (options: { readonly keepData: boolean }) => void
-  /** A replica takes over that lacks the last writes. */
+  /** Fails over to a replica that lacks the last writes. */
   readonly failOver: (options: { readonly loseLastWrites: number }) => void
   /** Ends all subscriptions, as `CLIENT KILL TYPE pubsub` does. */
   readonly dropSubscribers: () => void
@@ -110,7 +110,7 @@ export const make = ({ actions, add, advance, isOver, processes, state }: Runnin
     if (slot === undefined) throw new RangeError(`there is no process ${client}`)
     return slot
   }
-  /** Acts, and lets the processes react to it at this instant. */
+  /** Acts, and lets the processes react at this instant. */
   const act = <Args extends ReadonlyArray<unknown>>(run: (...args: Args) => void) => (...args: Args) => {
     run(...args)
     world.settle()

@@ -7,7 +7,7 @@ import type { Event } from "../simulation/history.ts"
  * How to read locks from a server. The testkit knows Redis commands, and no keys of an implementation.
  *
  * - `ownerKey`: a string key whose value is the owner's id. `tokenKey`: a string key that begins with the fencing token.
- * - `asked`: the ids for which a command asks; an `unfair` one may pass waiters.
+ * - `asked`: the ids that a command requests a resource for; an `unfair` one may pass waiters.
  * - `queued`: the ids that a command put into the queue, with their places: smaller is earlier.
  * - `released`: the ids that a command released, owners or waiters; for a null reply, the ids that it would release.
  * - `forced`: the owners from whom a command took a resource by force.
@@ -40,7 +40,7 @@ export interface Party {
   readonly id: string
 }
 
-/** None, one, or several: one command may do many things. */
+/** None, one, or several: one command may make several changes. */
 export type Parties<P extends Party = Party> = P | ReadonlyArray<P> | undefined
 
 const none: ReadonlyArray<never> = []

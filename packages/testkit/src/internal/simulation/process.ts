@@ -18,11 +18,11 @@ import { clockOf, type World } from "./world.ts"
 export interface ProcessOptions {
   readonly world: World
   readonly prng: Prng
-  /** Of the wall clock, against the world's, in milliseconds. */
+  /** The offset of the wall clock from the world's, in milliseconds. */
   readonly offset: number
   /** How fast both clocks of the process run: 1.01 gains one percent. */
   readonly rate: number
-  /** Of its processor; without one, no task takes time, and what arrives is handled at once. */
+  /** Of its processor; without one, tasks take no time, and arriving data are handled at once. */
   readonly pace: Pace | undefined
 }
 
@@ -49,7 +49,7 @@ export class Process implements Host {
   openTimers = 0
   /** How many of its fibers have not ended. */
   openFibers = 0
-  /** How often it has sent a request, or called a system outside. */
+  /** How often it has sent a request, or called an external system. */
   acts = 0
   private readonly world: World
   private readonly prng: Prng
@@ -144,7 +144,7 @@ export class Process implements Host {
     else if (this.state === "paused") this.heldMail.push(run)
   }
 
-  /** Uses the processor for so many milliseconds. */
+  /** Uses the processor for this many milliseconds. */
   readonly compute = (millis: number | Range): Effect.Effect<void> =>
     Effect.suspend(() => {
       const { processor } = this
@@ -170,7 +170,7 @@ export class Process implements Host {
     if (suspend) this.suspendedAt = this.world.now()
   }
 
-  /** How long its timers have stood still by now. Milliseconds. */
+  /** How long its timers have been stopped so far. Milliseconds. */
   get slept(): number {
     return this.suspendedAt === undefined ? 0 : this.world.now() - this.suspendedAt
   }
@@ -208,19 +208,19 @@ export class Process implements Host {
   }
 }
 
-/** One client: the process that it runs in now. */
+/** One client, and the process in which it runs now. */
 export interface ProcessSlot {
   readonly name: string
   readonly index: number
   generation: number
   process: Process
   fiber: Fiber.Fiber<void, unknown> | undefined
-  /** When a fault last touched it. */
+  /** When a fault last affected it. */
   disturbedAt: number
-  /** Until then a message to it is in flight, overtaken by others, or a command of it hangs. */
+  /** Until then a message to it is in flight, overtaken by others, or one of its commands hangs. */
   lateUntil: number
   /** When its wall clock was last stepped. */
   steppedAt: number
-  /** Faults that touch it now. */
+  /** Faults that affect it now. */
   faults: number
 }

@@ -17,7 +17,7 @@ export interface ProcessorFault {
   readonly yieldAfter: ReadonlyArray<number>
 }
 
-/** What the tasks of one process take, and in which order they run. */
+/** How long the tasks of one process take, and in which order they run. */
 export interface Pace {
   /** Milliseconds of the next task. */
   readonly cost: () => number
@@ -155,7 +155,7 @@ export class Processor {
     this.wake()
   }
 
-  /** Takes the processor for so long; nothing else runs before `then`. */
+  /** Uses the processor for this long; nothing else runs before `then`. */
   compute(millis: number, then: Task): void {
     if (this.pace === free) return then()
     this.computations.push({ millis, then })
@@ -205,7 +205,7 @@ export class Processor {
     this.world.at(this.busyUntil, this.run)
   }
 
-  /** The next task; none when all is done. */
+  /** The next task, if any is left. */
   private take(): Task | undefined {
     for (;;) {
       const item = this.rest.pop()

@@ -1,4 +1,7 @@
-/** One simulation, from start to end or step by step, synchronously: faults, then calm until all has converged, then closing. */
+/**
+ * One simulation, from start to end or step by step, synchronously: faults, then calm until everything has converged,
+ * then closing.
+ */
 import type { LuaVm } from "@effect-simba/fake-redis/Engine"
 import { install } from "./deviations.ts"
 import { faultActions } from "./faultActions.ts"
@@ -84,7 +87,7 @@ function* phases(
   const { server, setup, slots, violations, world } = state
   let limit = -Infinity
 
-  /** Returns whether no checker has found anything. */
+  /** Returns whether no checker has found a violation. */
   const pass = function*(
     millis: number,
     done: () => boolean = () => false,

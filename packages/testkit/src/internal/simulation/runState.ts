@@ -1,4 +1,6 @@
-/** The state of one simulation: its world, server and processes, what happened so far, and what a fault touches now. */
+/**
+ * The state of one simulation: its world, server and processes, what has happened so far, and what a fault affects now.
+ */
 import type { LuaVm } from "@effect-simba/fake-redis/Engine"
 import { FakeServer, type TraceEntry } from "../client/server.ts"
 import type { Choices } from "./choices.ts"
@@ -27,9 +29,9 @@ export class RunState {
   readonly listeners: Array<(event: Event) => void> = []
   phase: Phase = "safety"
   commands = 0
-  /** When a fault last touched the server. */
+  /** When a fault last affected the server. */
   serverDisturbedAt = never
-  /** Faults that touch the server now. */
+  /** Faults that affect the server now. */
   serverFaults = 0
   /** When the server last lost data. */
   lossAt = never

@@ -19,24 +19,27 @@ export interface Client {
   readonly random: () => number
   readonly phase: () => Phase
   /**
-   * Uses the processor of its process for so many milliseconds, or for a draw between two numbers: its other fibers wait.
-   * Takes no time without the fault `processor`.
+   * Uses the processor of its process for this many milliseconds, or for a number drawn between two: its other fibers
+   * wait. Takes no time without the fault `processor`.
    */
   readonly compute: (millis: number | Range) => Effect.Effect<void>
   /** In an exploration: waits until all processes are here. What follows is explored. */
   readonly ready: Effect.Effect<void>
-  /** Runs work, which an exploration may interrupt whenever something arrives at its process. `name` is that of the work. */
+  /**
+   * Runs work that an exploration may interrupt whenever something arrives at its process. `name` is the name of the
+   * work.
+   */
   readonly interruptible: <E, R>(name: string, work: Effect.Effect<void, E, R>) => Effect.Effect<void, E, R>
   /** Adds a note to the history, for the checkers and the trace. */
   readonly note: (kind: string, fields?: Fields) => void
   /**
-   * Acts on a system outside, such as a file or another database. `act` runs there after `delay` milliseconds, even if
-   * the process dies meanwhile, and the reply takes as long.
+   * Acts on an external system, such as a file or another database. `act` runs there after `delay` milliseconds, even
+   * if the process dies meanwhile, and the reply takes as long.
    */
   readonly outside: <A>(delay: number, act: (outside: Outside) => A) => Effect.Effect<A>
 }
 
-/** A system outside of all processes, which no fault touches. */
+/** An external system, which no fault affects. */
 export interface Outside {
   /** Its memory: empty when a run begins. */
   readonly state: Map<string, unknown>
@@ -106,7 +109,7 @@ export interface View {
   /** When a live key expires, in milliseconds of the server: Infinity for a key that stays, nothing for an absent one. */
   readonly expiresAt: (key: string) => number | undefined
   readonly keys: () => ReadonlyArray<{ readonly key: string; readonly expiresAt: number | undefined }>
-  /** When a fault last touched a client, or the server. Now, while one does. */
+  /** When a fault last affected a client, or the server. Now, if one does. */
   readonly disturbedAt: (client?: string) => number
   /** When the server last lost data, by a fault or by an eviction. */
   readonly lossAt: () => number
@@ -124,7 +127,7 @@ export interface View {
   readonly isOrdered: (client: string) => boolean
   /** When its machine last woke up. */
   readonly sleptUntil: (client: string) => number
-  /** Whether its last pause was that of a sleeping machine. */
+  /** Whether its last pause was a suspension of its machine. */
   readonly wasSuspended: (client: string) => boolean
   readonly every: (millis: number, run: () => void) => void
   readonly violated: (message: string) => void
@@ -134,7 +137,7 @@ export interface Checker {
   readonly name: string
   readonly start: (view: View) => {
     readonly onEvent?: (event: Event) => void
-    /** Whether everything has happened that must happen after the last fault. The liveness phase ends then. */
+    /** Whether everything that must happen after the last fault has happened. The liveness phase ends then. */
     readonly isConverged?: () => boolean
     /** Called at the end of the liveness phase. */
     readonly onConverged?: () => void
@@ -145,9 +148,9 @@ export interface Checker {
 
 export interface Setup<E> {
   readonly seed: string
-  /** Of an exploration, which draws nothing else. */
+  /** For an exploration, which draws nothing else. */
   readonly explored?: { readonly choices: Choices; readonly deviations: Deviations } | undefined
-  /** Of an exploration: whether it may end before `duration`. */
+  /** For an exploration: whether it may end before `duration`. */
   readonly isOver?: ((view: View) => boolean) | undefined
   readonly clients: number
   readonly program: (client: Client) => Effect.Effect<void, E, Redis | Subscriber | Scope.Scope>
@@ -157,7 +160,7 @@ export interface Setup<E> {
   readonly faults: Faults
   /** Which of the faults take part; by default a random half. */
   readonly enabled: ReadonlyArray<FaultName> | undefined
-  /** How many of its last writes the server can lose in a fail-over that no fault draws. */
+  /** How many of its last writes the server can lose in a fail-over that is not drawn as a fault. */
   readonly undoDepth?: number | undefined
   /** Milliseconds. */
   readonly duration: number

@@ -64,7 +64,7 @@ export class TimerHeap {
     return this.nodes[0]?.time ?? Infinity
   }
 
-  /** Takes the earliest timer out. */
+  /** Removes the earliest timer. */
   take(): (() => void) | undefined {
     if (this.next() === Infinity) return undefined
     const node = this.pop()

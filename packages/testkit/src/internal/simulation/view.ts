@@ -1,4 +1,4 @@
-/** What checkers see of a simulation. */
+/** The view that checkers have of a simulation. */
 import { follow, streamView } from "../../streams/internal/streamView.ts"
 import type { Process } from "./process.ts"
 import { never, type RunState } from "./runState.ts"

@@ -43,7 +43,7 @@ const busy = 100_000
 /** A program in a busy loop. */
 export class Restless extends Error {
   constructor(at: number) {
-    super(`the program does not come to rest at ${at.toFixed(3)} ms: a loop that waits for nothing`)
+    super(`the program does not come to rest at ${at.toFixed(3)} ms: it has a busy loop`)
   }
 }
 

@@ -1,4 +1,4 @@
-/** One mutex under test, and the attempts at it. */
+/** One mutex under test, and the attempts to acquire it. */
 import { LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import type { Ownership } from "@effect-simba/core/MutexState"
 import {
@@ -49,7 +49,7 @@ export const ownerOf = (ownership: Ownership): string | undefined =>
   ownership._tag === "Held" ? ownership.owner : undefined
 
 export const timeLeftOf = (ownership: Ownership): number => {
-  assert.isTrue(ownership._tag === "Held" && ownership.timeLeft !== undefined, "expected an owner with an end")
+  assert.isTrue(ownership._tag === "Held" && ownership.timeLeft !== undefined, "expected an owner with an expiry")
   return ownership._tag === "Held" ? Duration.toMillis(ownership.timeLeft!) : NaN
 }
 
@@ -84,7 +84,7 @@ export class Party {
   /** Subscribes and queues, as a waiter does. */
   readonly queue = Effect.suspend(() => Effect.andThen(this.subscribe, Effect.map(this.ask("wait"), refused)))
 
-  /** Waits for longer than a fresh waiter has, which is a confirm period. */
+  /** Waits for longer than a waiter stays fresh, which is a confirm period. */
   readonly growStale = Effect.suspend(() => this.bench.pass(this.bench.confirm))
 
   readonly own = Effect.suspend(() => Effect.map(this.ask("try"), granted))
@@ -121,7 +121,9 @@ export class Party {
     return Effect.map(store.guard([{ mutex, id: this.id, lease }]), (results) => results[0]!)
   }
 
-  /** Renews for an instant only, and waits for the end of its lease: the steps before have all the time they need. */
+  /**
+   * Renews for a moment only, and waits for the end of its lease: the steps before have all the time that they need.
+   */
   readonly lapse = Effect.suspend(() => {
     const lease = Duration.millis(50)
     return Effect.andThen(
@@ -192,7 +194,7 @@ export interface Bench extends Periods, suiteTime.SuiteTime {
   readonly parties: (count: number) => ReadonlyArray<Party>
   /** Parties of one layer. */
   readonly siblings: (count: number) => ReadonlyArray<Party>
-  /** Time that passes, in microseconds. */
+  /** Lets time pass, in microseconds. */
   readonly micros: Effect.Effect<number>
   readonly owner: Effect.Effect<Ownership, Effect.Error<ReturnType<MutexStore["Service"]["owner"]>>>
 }
@@ -208,7 +210,7 @@ export const makeBench = Effect.fnUntraced(function*(
   const mutex = MutexName.make(`${label} ${unique}`)
   // Counts down, so that the order of ids is never the order of arrival
   let counter = 100_000
-  // To a store each party is a layer of its own; siblings share one
+  // To a store each party is a separate layer; siblings share one
   const newId = (sibling?: LeaseId) => {
     const own = `${unique.slice(4)}${(--counter).toString(36).padStart(4, "0")}`
     return LeaseId.make(`${counter}-${sibling === undefined ? own : inboxOf(sibling)}:suite@host`)
@@ -233,10 +235,10 @@ export const makeBench = Effect.fnUntraced(function*(
   return bench
 })
 
-/** The context of the cases: where to register, and how time passes. */
+/** The context of the cases: where to register them, and how time passes. */
 export interface Cases {
   readonly it: Vitest.MethodsNonLive<MutexStore>
   readonly bench: (label: string, periods?: Periods) => ReturnType<typeof makeBench>
-  /** Whether the store sees subscribers, and so skips dead waiters. */
+  /** Whether the store can count subscribers, and so skips dead waiters. */
   readonly countsSubscribers: boolean
 }

@@ -1,4 +1,4 @@
-/** What a store shows to those who only look. */
+/** What a store shows to observers. */
 import { MutexName } from "@effect-simba/core/MutexName"
 import { release, wakeUps } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"
@@ -19,7 +19,7 @@ const listed = ({ mutex, store }: Bench) =>
   )
 
 export const observing = ({ bench, it }: Cases): void => {
-  it.effect("S16: observers are told of acquisitions and confirmations, by the owner's id, in order", () =>
+  it.effect("S16: observers are notified of acquisitions and confirmations, by the owner's id, in order", () =>
     Effect.gen(function*() {
       const { mutex, next, nothing, parties, store } = yield* bench("changes")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -38,7 +38,7 @@ export const observing = ({ bench, it }: Cases): void => {
       }
     }))
 
-  it.effect("S16: observers are told of their own mutex only", () =>
+  it.effect("S16: observers are notified only of their own mutex", () =>
     Effect.gen(function*() {
       const one = yield* bench("changes of one")
       const other = yield* bench("changes of another")
@@ -50,7 +50,7 @@ export const observing = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* one.next(changes), { _tag: "Acquired", owner: a.id })
     }))
 
-  it.effect("S16: an observer that has ceased to listen is told nothing, and the others still are", () =>
+  it.effect("S16: an observer that stops listening is not notified, and the others still are", () =>
     Effect.gen(function*() {
       const { mutex, newId, next, party, scope, store, within } = yield* bench("changes closed")
       const subscription = yield* Scope.fork(scope)
@@ -65,7 +65,7 @@ export const observing = ({ bench, it }: Cases): void => {
       assert.isTrue(Exit.isFailure(left) || Option.isNone(left.value))
     }))
 
-  it.effect("B59: a look shows owner, time left and token", () =>
+  it.effect("B59: an inspection shows owner, time left and token", () =>
     Effect.gen(function*() {
       const { lease, mutex, parties, store } = yield* bench("inspect")
       const nobody = { ownership: { _tag: "Free" }, token: undefined, waiting: 0, waiters: [] } as const
@@ -85,10 +85,10 @@ export const observing = ({ bench, it }: Cases): void => {
       assert.isAbove(handed.token!, token)
       assert.strictEqual((yield* b.confirm).token, handed.token)
       yield* b.release
-      assert.deepStrictEqual(yield* store.inspect(mutex, 10), nobody, "the token is that of an owner")
+      assert.deepStrictEqual(yield* store.inspect(mutex, 10), nobody, "the token belongs to an owner")
     }))
 
-  it.effect("B59: a look shows the waiters in their order, the first of them by name, and for how long they wait", () =>
+  it.effect("B59: an inspection shows the waiters in order, the first ones by name, and how long each has waited", () =>
     Effect.gen(function*() {
       const { mutex, parties, pass, store } = yield* bench("inspect queue")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -112,7 +112,7 @@ export const observing = ({ bench, it }: Cases): void => {
       }
     }))
 
-  it.effect("B59: a look changes nothing: neither the owner, nor who is next", () =>
+  it.effect("B59: an inspection changes neither the owner nor who is next", () =>
     Effect.gen(function*() {
       const { mutex, owner, parties, store } = yield* bench("inspect only")
       const [a, b] = parties(2) as [Party, Party]
@@ -128,7 +128,7 @@ export const observing = ({ bench, it }: Cases): void => {
       yield* b.confirm
     }))
 
-  it.effect("B59: the list has what is owned and what is waited for, and nothing that was freed or ran out", () =>
+  it.effect("B59: the list has what is owned and what is waited for, and nothing that was released or has expired", () =>
     Effect.gen(function*() {
       const one = yield* bench("list")
       const { confirm, lease, mutex, newId, pass, store } = one
@@ -159,7 +159,7 @@ export const observing = ({ bench, it }: Cases): void => {
       )
     }))
 
-  it.effect("S19, B59: the list has names as they are, whatever they are", () =>
+  it.effect("S19, B59: the list has any name unchanged", () =>
     Effect.gen(function*() {
       const one = yield* bench("list odd")
       const { confirm, lease, mutex, newId, store } = one
@@ -173,7 +173,7 @@ export const observing = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* listed(one), [...names].sort())
     }))
 
-  it.effect("B59: the list has many names, each of them once", () =>
+  it.effect("B59: the list has many names, each once", () =>
     Effect.gen(function*() {
       const one = yield* bench("list many")
       const { confirm, lease, mutex, newId, store } = one

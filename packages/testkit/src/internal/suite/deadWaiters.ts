@@ -1,4 +1,4 @@
-/** The dead cost nothing: what holds where a store sees who listens. `uncounted` has what holds elsewhere. */
+/** Dead waiters cost nothing if a store can count subscribers. `uncounted` covers the stores that cannot. */
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -7,7 +7,7 @@ import * as Option from "effect/Option"
 import { type Cases, ownerOf, type Party, refused } from "./bench.ts"
 
 export const counting = ({ bench, it }: Cases): void => {
-  it.effect("S4, B5: waiters that nobody listens for are passed over, any number of them", () =>
+  it.effect("S4, B5: any number of dead waiters is skipped", () =>
     Effect.gen(function*() {
       const { owner, parties } = yield* bench("dead waiters")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -26,7 +26,7 @@ export const counting = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* owner, { _tag: "Free" })
     }))
 
-  it.effect("a waiter that stopped listening is passed over", () =>
+  it.effect("a waiter that stopped listening is skipped", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("stopped listening")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -53,7 +53,7 @@ export const counting = ({ bench, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* c.release), b.id)
     }))
 
-  it.effect("after an expiry the dead at the head of the queue hold up nobody", () =>
+  it.effect("after an expiry, dead waiters at the head of the queue delay nobody", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("dead after expiry")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -63,7 +63,7 @@ export const counting = ({ bench, it }: Cases): void => {
       yield* d.own
     }))
 
-  it.effect("B1: wake-ups count from the subscription on, and nothing is told before", () =>
+  it.effect("B1: wake-ups arrive from the subscription on, and none before", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("subscription")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -78,7 +78,7 @@ export const counting = ({ bench, it }: Cases): void => {
       assert.strictEqual(yield* b.expectTurn, c.id)
     }))
 
-  it.effect("wake-ups reach each waiter alone, and none that has ceased to listen", () =>
+  it.effect("each wake-up reaches only its waiter, and none that has stopped listening", () =>
     Effect.gen(function*() {
       const { parties, pass, within } = yield* bench("own wake-ups")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -94,7 +94,7 @@ export const counting = ({ bench, it }: Cases): void => {
       assert.isTrue(Exit.isFailure(left) || Option.isNone(left.value))
     }))
 
-  it.effect("an unfair release calls the first that listens, and one that died is no part of it", () =>
+  it.effect("an unfair release notifies the first live waiter, and skips dead ones", () =>
     Effect.gen(function*() {
       const { confirm, parties } = yield* bench("unfair, dead")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -110,7 +110,7 @@ export const counting = ({ bench, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* c.release), d.id)
     }))
 
-  it.effect("B59: a forced release passes over waiters that nobody listens for, and frees the mutex if there are no others", () =>
+  it.effect("B59: a forced release skips dead waiters, and frees the mutex if there are no others", () =>
     Effect.gen(function*() {
       const { confirm, mutex, owner, parties, store } = yield* bench("force, dead")
       const [a, b, c] = parties(3) as [Party, Party, Party]

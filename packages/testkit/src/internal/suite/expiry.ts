@@ -1,4 +1,4 @@
-/** What happens after a lease ran out. */
+/** What happens after a lease has expired. */
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -26,7 +26,7 @@ export const expiring = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(tokens, [...new Set(tokens)].sort((x, y) => x - y))
     }))
 
-  it.effect("an expired lease is free, and may be taken", () =>
+  it.effect("an expired lease is free, and can be taken", () =>
     Effect.gen(function*() {
       const { owner, parties } = yield* bench("expiry")
       const [a, b] = parties(2) as [Party, Party]
@@ -37,7 +37,7 @@ export const expiring = ({ bench, it }: Cases): void => {
       yield* b.own
     }))
 
-  it.effect("after an expiry the head of the queue comes first: a newcomer's try gets it the mutex, and nothing itself", () =>
+  it.effect("after an expiry the head of the queue comes first: a newcomer's try hands it the mutex, and is refused itself", () =>
     Effect.gen(function*() {
       const { confirm, owner, parties } = yield* bench("try after expiry", shortConfirm)
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -72,7 +72,7 @@ export const expiring = ({ bench, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* c.release), d.id)
     }))
 
-  it.effect("after an expiry the head of the queue gets the whole lease when it asks", () =>
+  it.effect("after an expiry the head of the queue gets the whole lease when it requests the mutex", () =>
     Effect.gen(function*() {
       const { confirm, owner, parties } = yield* bench("head after expiry")
       const [a, b, c] = parties(3) as [Party, Party, Party]

@@ -1,4 +1,4 @@
-/** What a forced release does to the old owner, to the next one, and to those who wait. */
+/** What a forced release does to the old owner, the next owner and the waiters. */
 import { inboxOf, type MutexStore, wakeUps } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
@@ -9,7 +9,7 @@ import * as Queue from "effect/Queue"
 import * as Scope from "effect/Scope"
 import { type Cases, ownerOf, type Party, refused, timeLeftOf } from "./bench.ts"
 
-/** What the layer of this key hears of forced releases. */
+/** The notifications of forced releases to the layer of this key. */
 const forcedFrom = Effect.fnUntraced(function*(store: MutexStore["Service"], key: string) {
   const forced = yield* Queue.unbounded<string>()
   yield* store.inbox(key, (id) => Queue.offerUnsafe(forced, id))
@@ -17,7 +17,7 @@ const forcedFrom = Effect.fnUntraced(function*(store: MutexStore["Service"], key
 })
 
 export const forcing = ({ bench, it }: Cases): void => {
-  it.effect("B59: it answers whom the mutex was taken from, and frees it where nobody waits", () =>
+  it.effect("B59: it returns the previous owner, and frees the mutex if nobody waits", () =>
     Effect.gen(function*() {
       const { confirm, lease, mutex, owner, party, store } = yield* bench("force")
       const a = party()
@@ -65,7 +65,7 @@ export const forcing = ({ bench, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* b.release), c.id)
     }))
 
-  it.effect("B59, B18: where nobody waits, the old owner's renewal creates nothing", () =>
+  it.effect("B59, B18: if nobody waits, the old owner's renewal creates nothing", () =>
     Effect.gen(function*() {
       const { confirm, mutex, owner, party, store } = yield* bench("force, vanished")
       const a = party()
@@ -76,7 +76,7 @@ export const forcing = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* owner, { _tag: "Free" })
     }))
 
-  it.effect("B59, B32: tokens move on with every forced release, also where nobody owns or waits", () =>
+  it.effect("B59, B32: tokens grow with every forced release, even if nobody owns the mutex or waits for it", () =>
     Effect.gen(function*() {
       const { confirm, mutex, parties, store } = yield* bench("force, tokens")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -89,7 +89,7 @@ export const forcing = ({ bench, it }: Cases): void => {
       assert.isAbove((yield* c.own).token, second)
     }))
 
-  it.effect("B59: it takes a grant that was not confirmed, and the next has it", () =>
+  it.effect("B59: it takes a grant that was not confirmed, and the next waiter gets it", () =>
     Effect.gen(function*() {
       const { confirm, mutex, parties, store } = yield* bench("force, unconfirmed")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -102,7 +102,7 @@ export const forcing = ({ bench, it }: Cases): void => {
       yield* c.confirm
     }))
 
-  it.effect("B59: where nobody owns a mutex that is waited for, the first waiter has it", () =>
+  it.effect("B59: if nobody owns a mutex that is waited for, the first waiter gets it", () =>
     Effect.gen(function*() {
       const { confirm, mutex, owner, parties, store } = yield* bench("force, free but wanted")
       const [a, b] = parties(2) as [Party, Party]
@@ -116,7 +116,7 @@ export const forcing = ({ bench, it }: Cases): void => {
       yield* b.confirm
     }))
 
-  it.effect("B59: other mutexes of the same owner are left alone", () =>
+  it.effect("B59: other mutexes of the same owner are not affected", () =>
     Effect.gen(function*() {
       const one = yield* bench("force, one")
       const other = yield* bench("force, other")
@@ -127,7 +127,7 @@ export const forcing = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* b.guard, { _tag: "Renewed" })
     }))
 
-  it.effect("B59: the layer of the old owner is told of the very lease, and no other layer is", () =>
+  it.effect("B59: the layer of the old owner is notified of the exact lease, and no other layer is", () =>
     Effect.gen(function*() {
       const { confirm, mutex, newId, next, nothing, party, siblings, store } = yield* bench("inbox")
       const stranger = newId()
@@ -143,7 +143,7 @@ export const forcing = ({ bench, it }: Cases): void => {
       yield* store.acquire({ mutex, id: stranger, mode: "try", lease: confirm, confirm })
       yield* store.forceRelease(mutex, confirm)
       assert.strictEqual(yield* next(others), stranger)
-      // Neither a release, nor a forced one that takes from nobody, is news
+      // Neither a release, nor a forced release that takes from nobody, is notified
       yield* c.own
       yield* c.release
       yield* store.forceRelease(mutex, confirm)
@@ -152,7 +152,7 @@ export const forcing = ({ bench, it }: Cases): void => {
       yield* nothing(inbox)
     }))
 
-  it.effect("B59: the layer of the old owner is told of a grant that it has not heard of", () =>
+  it.effect("B59: the layer of the old owner is notified of a grant that it does not know about yet", () =>
     Effect.gen(function*() {
       const { confirm, mutex, next, party, siblings, store } = yield* bench("inbox, not confirmed")
       const first = party()
@@ -172,7 +172,7 @@ export const forcing = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* requeued.guard)._tag, "Lost")
     }))
 
-  it.effect("B59: a layer that has ceased to listen is told nothing", () =>
+  it.effect("B59: a layer that has stopped listening is not notified", () =>
     Effect.gen(function*() {
       const { confirm, mutex, newId, party, scope, store, within } = yield* bench("inbox closed")
       const a = party()

@@ -1,4 +1,4 @@
-/** Who is granted a mutex, who is refused, and which place it is given. */
+/** Who is granted a mutex, who is refused, and in which place a waiter queues. */
 import type { Ticket } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
@@ -19,7 +19,7 @@ export const granting = ({ bench, it }: Cases): void => {
       assert.isAbove(timeLeftOf(ownership), Duration.toMillis(lease) / 2)
     }))
 
-  it.effect("a free mutex is granted to one that is ready to wait, and leaves no place behind", () =>
+  it.effect("a free mutex is granted to an attempt that would wait, and leaves no place behind", () =>
     Effect.gen(function*() {
       const { owner, party } = yield* bench("free to wait")
       const a = party()
@@ -29,7 +29,7 @@ export const granting = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* owner, { _tag: "Free" })
     }))
 
-  it.effect("of many that ask at once, one is granted", () =>
+  it.effect("of many concurrent requests, one is granted", () =>
     Effect.gen(function*() {
       const { owner, parties } = yield* bench("at once")
       const all = parties(50)
@@ -39,7 +39,7 @@ export const granting = ({ bench, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* owner), winners[0]!.id)
     }))
 
-  it.effect("a refusal names the owner and what remains of its lease", () =>
+  it.effect("a refusal names the owner and the remaining time of its lease", () =>
     Effect.gen(function*() {
       const { lease, party } = yield* bench("refusal")
       const a = party()
@@ -65,7 +65,7 @@ export const granting = ({ bench, it }: Cases): void => {
       yield* b.noWakeUp
     }))
 
-  it.effect("a waiter keeps its ticket and its place however often it asks", () =>
+  it.effect("a waiter keeps its ticket and its place however often it polls", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("ticket")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -81,7 +81,7 @@ export const granting = ({ bench, it }: Cases): void => {
       assert.strictEqual(refused(yield* c.ask("wait")).position, 1)
     }))
 
-  it.effect("S7, S2: the owner that asks again gets the whole lease, the same token, and no place in its own queue", () =>
+  it.effect("S7, S2: an owner that repeats its request gets the whole lease, the same token, and no place in its own queue", () =>
     Effect.gen(function*() {
       const { confirm, lease, owner, parties } = yield* bench("confirm")
       const [a, b] = parties(2) as [Party, Party]
@@ -100,7 +100,7 @@ export const granting = ({ bench, it }: Cases): void => {
       yield* b.noWakeUp
     }))
 
-  it.effect("a release is safe when nothing is held, and when somebody else holds it", () =>
+  it.effect("a release is safe if nothing is held, and if somebody else holds the mutex", () =>
     Effect.gen(function*() {
       const { owner, parties } = yield* bench("idle release")
       const [a, b] = parties(2) as [Party, Party]
@@ -129,7 +129,7 @@ export const granting = ({ bench, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* c.release), b.id)
     }))
 
-  it.effect("B6: a waiter that missed its turn comes before those that arrived after it, when the mutex is free", () =>
+  it.effect("B6: a waiter that missed its turn comes before those that arrived after it, if the mutex is free", () =>
     Effect.gen(function*() {
       const { confirm, parties, pass } = yield* bench("missed turn, free", shortConfirm)
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -143,7 +143,7 @@ export const granting = ({ bench, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* b.release), c.id)
     }))
 
-  it.effect("a ticket from the future buys no better place and no worse one", () =>
+  it.effect("a ticket from the future gives neither a better place nor a worse one", () =>
     Effect.gen(function*() {
       const { parties, pass } = yield* bench("future ticket")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]

@@ -1,4 +1,4 @@
-/** What a release does for those who wait. */
+/** What a release does for the waiters. */
 import { release } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import { type Cases, ownerOf, type Party, refused, shortConfirm, timeLeftOf } from "./bench.ts"
 
 export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
-  it.effect("S1, B7: first come, first served, also among those of one instant", () =>
+  it.effect("S1, B7: first come, first served, even among waiters of one instant", () =>
     Effect.gen(function*() {
       const { owner, party, parties } = yield* bench("fifo")
       let last = party()
@@ -24,7 +24,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.deepStrictEqual(yield* last.release, { _tag: "Free" })
     }))
 
-  it.effect("H1: waiters of one layer are told each what is for it, and nothing else", () =>
+  it.effect("H1: each waiter of a layer receives only its own messages", () =>
     Effect.gen(function*() {
       const { confirm, party, siblings } = yield* bench("siblings", shortConfirm)
       const a = party()
@@ -46,7 +46,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* c.release), d.id)
     }))
 
-  it.effect("H1: a release hands the mutex to the oldest waiter, for the confirm period if it waits for longer, and tells it", () =>
+  it.effect("H1: a release hands the mutex to the oldest waiter, for the confirm period if it has waited longer, and notifies it", () =>
     Effect.gen(function*() {
       const { confirm, owner, parties } = yield* bench("hand-off", shortConfirm)
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -62,7 +62,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.isAbove(timeLeftOf(ownership), 0)
     }))
 
-  it.effect("a waiter of a layer that listens is told its turn, and nothing once it has left", () =>
+  it.effect("a waiter of a layer that listens is notified of its turn, and of nothing once it has left", () =>
     Effect.gen(function*() {
       const { party, siblings } = yield* bench("listener")
       const a = party()
@@ -82,7 +82,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* b.noWakeUp
     }))
 
-  it.effect("S3, B3: nobody slips in between a release and the waiter that it serves", () =>
+  it.effect("S3, B3: nobody gets in between a release and the waiter that it serves", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("barging")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -96,7 +96,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* b.confirm
     }))
 
-  it.effect("S2: a waiter that won by itself is not handed the mutex again by its own release", () =>
+  it.effect("S2: a waiter that acquired by polling is not handed the mutex again by its own release", () =>
     Effect.gen(function*() {
       const { owner, parties } = yield* bench("self hand-off")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -104,14 +104,14 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* b.queue
       yield* a.lapse
       yield* b.confirm
-      assert.strictEqual((yield* c.queue).position, 0, "the winner waits no more")
+      assert.strictEqual((yield* c.queue).position, 0, "the new owner waits no more")
       yield* c.release
       assert.deepStrictEqual(yield* b.release, { _tag: "Free" })
       assert.deepStrictEqual(yield* owner, { _tag: "Free" })
       yield* b.noWakeUp
     }))
 
-  it.effect("H3: with a grant for the confirm period, the first that remains learns when to look", () =>
+  it.effect("H3: with a grant for the confirm period, the first remaining waiter is notified when to poll", () =>
     Effect.gen(function*() {
       const { confirm, parties } = yield* bench("look after a grant", shortConfirm)
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -121,12 +121,12 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* a.release
       yield* b.expectTurn
       assert.strictEqual(yield* c.expectPoll, Duration.toMillis(confirm))
-      // Where the dead cannot be seen, the next is one of several that are told
+      // If dead waiters cannot be detected, the next one is one of several that are notified
       if (countsSubscribers) yield* d.noWakeUp
       else assert.strictEqual(yield* d.expectPoll, Duration.toMillis(confirm))
     }))
 
-  it.effect("H3: when the first leaves, the new first learns when to look; when another leaves, nobody does", () =>
+  it.effect("H3: when the first leaves, the new first is notified when to poll; when another leaves, nobody is", () =>
     Effect.gen(function*() {
       const { lease, parties } = yield* bench("look after leaving")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -142,7 +142,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* d.noWakeUp
     }))
 
-  it.effect("H3: one silent waiter costs the confirm period, no more", () =>
+  it.effect("H3: an unresponsive waiter costs at most the confirm period", () =>
     Effect.gen(function*() {
       const { confirm, owner, parties, pass } = yield* bench("silent waiter", shortConfirm)
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -159,7 +159,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.strictEqual(ownerOf(refused(yield* b.ask("wait")).ownership), c.id)
     }))
 
-  it.effect("a release by one that waits gives up its place, and may be repeated", () =>
+  it.effect("a release by a waiter gives up its place, and may be repeated", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("leaving")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -185,7 +185,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.strictEqual(yield* c.expectTurn, b.id)
     }))
 
-  it.effect("H5: a fresh waiter is granted a whole lease, of the releasing layer, and nobody is told to look", () =>
+  it.effect("H5: a fresh waiter is granted a whole lease of the releasing layer, and nobody is notified to poll", () =>
     Effect.gen(function*() {
       const { confirm, lease, mutex, owner, parties, pass, store } = yield* bench("fresh waiter")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -201,13 +201,13 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       if (!countsSubscribers) return
       assert.isAbove(timeLeftOf(granted), Duration.toMillis(other) - Duration.toMillis(lease))
       for (const party of [c, d]) yield* party.noWakeUp
-      // It is the owner of a plain lease: it confirms nothing
+      // It owns a plain lease: it confirms nothing
       assert.deepStrictEqual(yield* b.guard, { _tag: "Renewed" })
       assert.strictEqual(ownerOf(yield* b.release), c.id)
     }))
 
   if (countsSubscribers) {
-    it.effect("H5: the age of a waiter counts from its ticket, however often it asks", () =>
+    it.effect("H5: the age of a waiter counts from its ticket, however often it polls", () =>
       Effect.gen(function*() {
         const { confirm, owner, parties } = yield* bench("stale waiter", shortConfirm)
         const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -221,7 +221,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
         assert.strictEqual(yield* c.expectPoll, Duration.toMillis(confirm))
       }))
 
-    it.effect("H5: so is a waiter that an acquire grants after an expiry", () =>
+    it.effect("H5: an acquire also grants a fresh waiter a whole lease after an expiry", () =>
       Effect.gen(function*() {
         const { lease, owner, parties } = yield* bench("fresh after expiry")
         const [a, b, c] = parties(3) as [Party, Party, Party]

@@ -24,10 +24,10 @@ export type Command = typeof Command.Type
 /** The full state of one mutex: owner, last token, and the queue. */
 interface Model {
   owner: Party | undefined
-  /** Virtual milliseconds at which the lease ends; only where the suite moves the clock. */
+  /** Virtual milliseconds at which the lease ends; only if the suite moves the clock. */
   until: number
   token: number
-  /** Whether the owner has been told its token. */
+  /** Whether the owner received its token. */
   confirmed: boolean
   readonly queue: Array<Party>
 }
@@ -68,7 +68,7 @@ export const runHistory = Effect.fnUntraced(function*(
     model.confirmed = true
   }
 
-  /** The head that a free mutex goes to, unless `caller` comes before it. */
+  /** The head that receives a free mutex, unless `caller` comes before it. */
   const headBefore = (caller: Party | undefined) => {
     const head = model.queue.find((party) => party.subscribed || !countsSubscribers)
     if (head === undefined || head === caller) return undefined
@@ -93,7 +93,7 @@ export const runHistory = Effect.fnUntraced(function*(
     if (model.owner === undefined || model.owner === party) {
       const { token } = granted(result)
       if (model.owner === party && model.confirmed) {
-        assert.strictEqual(token, model.token, "an owner that asks again keeps its token")
+        assert.strictEqual(token, model.token, "an owner that repeats its request keeps its token")
       } else mint(token)
       model.owner = party
       model.until = now + leaseMillis
@@ -126,7 +126,7 @@ export const runHistory = Effect.fnUntraced(function*(
       if (head !== undefined) yield* handOver(head)
     }
     assert.strictEqual(ownerOf(ownership), model.owner?.id)
-    // Ids are never used twice
+    // Ids are never reused
     yield* party.unsubscribe
     parties[who] = bench.party()
   })
@@ -149,7 +149,7 @@ export const runHistory = Effect.fnUntraced(function*(
       model.until = now + leaseMillis
     } else {
       assert.isUndefined(token)
-      assert.isTrue(model.queue.every((other) => Number(other.ticket) < Number(next.ticket)), "behind all who wait")
+      assert.isTrue(model.queue.every((other) => Number(other.ticket) < Number(next.ticket)), "behind all waiters")
       model.queue.push(next)
     }
     assert.strictEqual(ownerOf(ownership), model.owner?.id)

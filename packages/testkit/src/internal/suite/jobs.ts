@@ -1,4 +1,4 @@
-/** What the fleet knows of its jobs, and to whom a run is given. */
+/** What the fleet stores about its jobs, and which owner may run one. */
 import type { FencingToken } from "@effect-simba/core/FencingToken"
 import type { ClaimRequest, JobOrder, JobRecord, ReadJobsRequest } from "@effect-simba/core/JobStore"
 import { assert } from "@effect/vitest"
@@ -15,12 +15,12 @@ const jobsOf = ({ mutex, store: { jobs } }: Bench) => {
   const read = (named: ReadJobsRequest["jobs"] = [], id?: Party["id"]) => jobs.read({ mutex, id, jobs: named })
   return {
     read,
-    /** Makes a job known, and returns the backend's time. */
+    /** Registers a job, and returns the backend's time. */
     know: (name: string) => Effect.map(read([{ name, schedule: "every 1000", keep }]), ({ now }) => now),
     record: (name: string) =>
       Effect.map(read(), ({ jobs }): JobRecord => {
         const record = jobs.get(name)
-        assert.isDefined(record, `${name} is not known`)
+        assert.isDefined(record, `${name} is not registered`)
         return record!
       }),
     steer: (order: JobOrder) => jobs.steer(mutex, order),
@@ -52,7 +52,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
     return { one, a, b, token, ...jobsOf(one) }
   })
 
-  it.effect("B33: a job begins when it is first named, or with its present period, and stays as it is", () =>
+  it.effect("B33: a job starts when it is first registered, or with its current period, and stays unchanged", () =>
     Effect.gen(function*() {
       const { read } = yield* setup("jobs known")
       const period = 3_600_000
@@ -63,13 +63,13 @@ export const scheduling = ({ bench, it }: Cases): void => {
       const { jobs, now } = yield* read(named)
       assert.strictEqual(jobs.get("cron")!.at, now)
       assert.strictEqual(jobs.get("rate")!.at, Math.floor(now / period) * period - 1)
-      assert.isUndefined(jobs.get("cron")!.schedule, "only the owner says when")
+      assert.isUndefined(jobs.get("cron")!.schedule, "only the owner sets schedules")
       const again = yield* read(named)
       assert.strictEqual(again.jobs.get("cron")!.at, now)
       assert.deepStrictEqual([...(yield* read()).jobs.keys()].sort(), ["cron", "rate"])
     }))
 
-  it.effect("B33: an instant is given once, to the owner, and not before it has come", () =>
+  it.effect("B33: an instant is handed out once, to the owner, and not before it has come", () =>
     Effect.gen(function*() {
       const { a, b, claim, know, one, record, token } = yield* setup("jobs claimed")
       const begin = yield* know("job")
@@ -91,12 +91,12 @@ export const scheduling = ({ bench, it }: Cases): void => {
         end: undefined,
         outcome: undefined
       })
-      // Without a reply the caller asks again; anybody else has none
+      // A caller without a reply repeats the request; anyone else is refused
       assert.strictEqual((yield* claim(a, token, "job", "a1", at))._tag, "Claimed")
       assert.strictEqual((yield* claim(a, token, "job", "a2", at))._tag, "Running")
     }))
 
-  it.effect("B33: the end of a run is noted once, and its instant and earlier ones do not come back", () =>
+  it.effect("B33: the end of a run is recorded once, and its instant and earlier ones do not come back", () =>
     Effect.gen(function*() {
       const { a, claim, end, know, one, record, token } = yield* setup("jobs ended")
       const begin = yield* know("job")
@@ -114,7 +114,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* claim(a, token, "job", "a2", begin + 21))._tag, "Claimed")
     }))
 
-  it.effect("B33: a run that did not succeed may begin again as often as asked, also for the next owner", () =>
+  it.effect("B33: a run that did not succeed may start again as often as requested, also for the next owner", () =>
     Effect.gen(function*() {
       const { a, b, claim, end, know, one, record, token } = yield* setup("jobs again")
       const at = yield* Effect.map(know("job"), (now) => now + 10)
@@ -128,13 +128,13 @@ export const scheduling = ({ bench, it }: Cases): void => {
       const next = yield* b.own
       assert.strictEqual((yield* claim(b, next.token, "job", "b1", at, { attempts: 2 }))._tag, "Taken")
       assert.strictEqual((yield* claim(b, next.token, "job", "b2", at, { attempts: 3 })).attempt, 3)
-      // What never began takes no attempt
+      // A run that never started uses up no attempt
       yield* end("job", "b2", "unstarted")
       assert.strictEqual((yield* record("job")).run!.attempt, 2)
       assert.strictEqual((yield* claim(b, next.token, "job", "b3", at, { attempts: 3 })).attempt, 3)
     }))
 
-  it.effect("B33: an owner whose token is older than that of the last run has no run", () =>
+  it.effect("B33: an owner with a smaller token than that of the last run is refused", () =>
     Effect.gen(function*() {
       const { a, claim, end, know, one, token } = yield* setup("jobs fenced")
       const at = yield* know("job")
@@ -146,7 +146,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* claim(a, token, "job", "a3", at + 2))._tag, "Claimed")
     }))
 
-  it.effect("B33: instants that nobody runs are counted, with the last cause", () =>
+  it.effect("B33: missed instants are counted, with the last cause", () =>
     Effect.gen(function*() {
       const { a, claim, know, one, record, token } = yield* setup("jobs missed")
       const at = yield* know("job")
@@ -158,7 +158,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* claim(a, token, "job", "a3", at + 1, { mode: "miss" }))._tag, "Running")
     }))
 
-  it.effect("B33: the least time between two runs counts by the backend's time", () =>
+  it.effect("B33: the minimum time between two runs counts by the backend's time", () =>
     Effect.gen(function*() {
       const { a, claim, end, know, one, token } = yield* setup("jobs apart")
       const at = yield* know("job")
@@ -173,7 +173,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* claim(a, token, "job", "a3", at + 2, { minInterval }))._tag, "Claimed")
     }))
 
-  it.effect("B33: a paused job has no runs but those asked for, and what came meanwhile is over when it resumes", () =>
+  it.effect("B33: a paused job runs only on request, and instants that passed meanwhile are over when it resumes", () =>
     Effect.gen(function*() {
       for (const job of ["job", undefined]) {
         const { a, claim, end, know, one, record, steer, token } = yield* setup("jobs paused")
@@ -195,7 +195,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       }
     }))
 
-  it.effect("B33: a run that is asked for begins once, and uses up no instant", () =>
+  it.effect("B33: a requested run starts once, and uses up no instant", () =>
     Effect.gen(function*() {
       const { a, claim, end, know, one, record, steer, token } = yield* setup("jobs manual")
       const at = yield* know("job")
@@ -213,7 +213,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* claim(a, token, "job", "a3", at + 1))._tag, "Claimed")
     }))
 
-  it.effect("B33: a change of the schedule says what was in force, and until when", () =>
+  it.effect("B33: a change of the schedule records the former one, and until when it applied", () =>
     Effect.gen(function*() {
       const { a, read, one, record, steer } = yield* setup("jobs changed")
       const named = (schedule: string) => [{ name: "job", schedule, keep }]
@@ -231,7 +231,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
         "every 3000",
         "every 2000"
       ])
-      // An order stays in force through a new version of the code
+      // An operator's schedule survives a new version of the code
       yield* read(named("every 4000"), a.id)
       const { changed, former } = yield* record("job")
       assert.deepStrictEqual([former, changed], [third.former, third.changed])
@@ -240,7 +240,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual([last.schedule, last.override, last.former], ["every 4000", undefined, "every 3000"])
     }))
 
-  it.effect("B33: a job is forgotten when it was not named for as long as it asked, unless it is paused", () =>
+  it.effect("B33: a job is forgotten if it was not named for as long as it asked, unless it is paused", () =>
     Effect.gen(function*() {
       const { read, one, steer } = yield* setup("jobs forgotten")
       const short = Duration.millis(100)
@@ -255,7 +255,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual([...(yield* read()).jobs.keys()].sort(), ["kept", "paused"])
     }))
 
-  it.effect("B33: jobs are independent of each other, whatever their names, and so are mutexes", () =>
+  it.effect("B33: jobs are independent of each other with any names, and so are mutexes", () =>
     Effect.gen(function*() {
       const { a, claim, know, one, record, token } = yield* setup("jobs named")
       const names = ["a", "a:b", ":", " ", "{a}", "ünïcödé ✓", "a\nb", "paused", "x".repeat(500)]
@@ -271,7 +271,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* one.store.inspect(one.mutex, 1)).waiting, 0)
     }))
 
-  it.effect("B33: an order to step down names the leader, if there is one", () =>
+  it.effect("B33: a request to step down names the leader, if there is one", () =>
     Effect.gen(function*() {
       const { a, know, read, steer } = yield* setup("jobs step down")
       assert.isFalse(yield* steer({ _tag: "StepDown" }), "no jobs")

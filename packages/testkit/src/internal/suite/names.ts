@@ -1,4 +1,4 @@
-/** What keeps mutexes apart. */
+/** What keeps mutexes separate. */
 import { MutexName } from "@effect-simba/core/MutexName"
 import { release } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"
@@ -23,7 +23,7 @@ export const oddNames = [
 ]
 
 export const naming = ({ bench, it }: Cases): void => {
-  it.effect("S19: any name is a name of its own", () =>
+  it.effect("S19: any name is a separate name", () =>
     Effect.gen(function*() {
       for (const odd of oddNames) {
         const { owner, parties } = yield* bench(odd)
@@ -41,7 +41,7 @@ export const naming = ({ bench, it }: Cases): void => {
       }
     }))
 
-  it.effect("two hundred mutexes know nothing of each other", () =>
+  it.effect("two hundred mutexes do not affect each other", () =>
     Effect.gen(function*() {
       const { confirm, lease, mutex, newId, store } = yield* bench("independent")
       const all = Array.from({ length: 200 }, (_, index) => ({

@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import { type Cases, ownerOf, type Party, tagOf, timeLeftOf } from "./bench.ts"
 
 export const guarding = ({ bench, it }: Cases): void => {
-  it.effect("the guard renews to the whole lease, shorter or longer than the last", () =>
+  it.effect("a renewal extends to the whole lease, shorter or longer than the last", () =>
     Effect.gen(function*() {
       const { lease, owner, party, pass } = yield* bench("renewal")
       const a = party()
@@ -21,7 +21,7 @@ export const guarding = ({ bench, it }: Cases): void => {
       }
     }))
 
-  it.effect("the guard names the owner that took over", () =>
+  it.effect("a renewal names the owner that took over", () =>
     Effect.gen(function*() {
       const { owner, parties } = yield* bench("taken over")
       const [a, b] = parties(2) as [Party, Party]
@@ -34,7 +34,7 @@ export const guarding = ({ bench, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* owner), b.id)
     }))
 
-  it.effect("B18: the guard never creates a mutex that vanished", () =>
+  it.effect("B18: a renewal never creates a mutex that vanished", () =>
     Effect.gen(function*() {
       const { owner, parties } = yield* bench("vanished")
       const [a, b] = parties(2) as [Party, Party]
@@ -47,7 +47,7 @@ export const guarding = ({ bench, it }: Cases): void => {
       yield* b.own
     }))
 
-  it.effect("the guard of one that only waits is a loss, and keeps its place", () =>
+  it.effect("a renewal by a waiter is a loss, and keeps its place", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("guard of a waiter")
       const [a, b] = parties(2) as [Party, Party]
@@ -57,7 +57,7 @@ export const guarding = ({ bench, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* a.release), b.id)
     }))
 
-  it.effect("B34: the guard answers many in their order", () =>
+  it.effect("B34: many renewals are returned in order", () =>
     Effect.gen(function*() {
       const { lease, mutex, newId, owner, party, store } = yield* bench("guard of many")
       const a = party()

@@ -1,4 +1,4 @@
-/** Requests that are sent without waiting: confirmations, and releases whose answer comes later. */
+/** Requests that are sent without waiting: confirmations, and releases whose reply comes later. */
 import type { FencingToken } from "@effect-simba/core/FencingToken"
 import type { AcquireResult } from "@effect-simba/core/MutexStore"
 import type { StoreError } from "@effect-simba/core/SimbaError"
@@ -29,7 +29,7 @@ export const ordering = ({ bench, it }: Cases): void => {
       assert.isAbove(timeLeftOf(ownership), Duration.toMillis(here.lease))
     }))
 
-  it.effect("a confirmation of another grant, or by another, is refused and extends nothing", () =>
+  it.effect("a confirmation of another grant, or by another contender, is refused and extends nothing", () =>
     Effect.gen(function*() {
       const here = yield* bench("confirm another")
       const [a, b] = here.parties(2) as [Party, Party]
@@ -53,7 +53,7 @@ export const ordering = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* here.owner, { _tag: "Free" })
     }))
 
-  it.effect("a request comes behind a release that nobody waits for, and each is answered once", () =>
+  it.effect("a request follows a release that nobody awaits, and each gets one reply", () =>
     Effect.gen(function*() {
       const { confirm, lease, mutex, parties, store } = yield* bench("behind")
       if (!store.isReady()) return

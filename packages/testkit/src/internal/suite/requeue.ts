@@ -1,4 +1,4 @@
-/** A release that queues the next attempt of the same caller with it. */
+/** A release that also queues the next attempt of the same caller. */
 import { spareTokens } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import { type Cases, granted, ownerOf, type Party, refused, shortConfirm, timeLeftOf } from "./bench.ts"
 
 export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
-  it.effect("where nobody waits the next attempt is granted at once, for its whole lease, with a larger token", () =>
+  it.effect("if nobody waits, the next attempt is granted at once, for its whole lease, with a larger token", () =>
     Effect.gen(function*() {
       const { lease, mutex, next: nextOf, owner, parties, store } = yield* bench("requeue alone")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -38,7 +38,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* owner), b.id)
     }))
 
-  it.effect("it goes behind all who wait, and has its turn like any waiter", () =>
+  it.effect("it queues behind all waiters, and has its turn like any other", () =>
     Effect.gen(function*() {
       const { confirm, mutex, owner, parties, store } = yield* bench("requeue behind", shortConfirm)
       const [a, b, c, d, e] = parties(5) as [Party, Party, Party, Party, Party]
@@ -58,14 +58,14 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.strictEqual(yield* b.expectTurn, a.id)
       assert.strictEqual(yield* c.expectPoll, Duration.toMillis(confirm))
       assert.isAbove((yield* b.confirm).token, token)
-      assert.strictEqual(refused(yield* d.ask("wait")).position, 1, "it keeps its place however often it asks")
+      assert.strictEqual(refused(yield* d.ask("wait")).position, 1, "it keeps its place however often it polls")
       for (const [from, to] of [[b, c], [c, d], [d, e]] as const) {
         assert.strictEqual(ownerOf(yield* from.release), to.id)
         yield* to.confirm
       }
     }))
 
-  it.effect("H3: if it is all that remains behind the one that is granted, it is told when to look", () =>
+  it.effect("H3: if it is all that remains behind the granted waiter, it is notified when to poll", () =>
     Effect.gen(function*() {
       const { confirm, parties } = yield* bench("requeue, look", shortConfirm)
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -77,7 +77,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.strictEqual(yield* c.expectPoll, Duration.toMillis(confirm))
     }))
 
-  it.effect("one that lost the mutex queues all the same, behind the owner and all who wait", () =>
+  it.effect("a caller that lost the mutex still queues, behind the owner and all waiters", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("requeue, lost")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -95,7 +95,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.strictEqual(yield* d.expectTurn, c.id)
     }))
 
-  it.effect("one that lost the mutex is granted it again where nobody owns it or waits", () =>
+  it.effect("a caller that lost the mutex is granted it again if nobody owns it or waits", () =>
     Effect.gen(function*() {
       const { lease, owner, parties } = yield* bench("requeue, expired")
       const [a, b] = parties(2) as [Party, Party]
@@ -107,7 +107,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.isAbove(timeLeftOf(yield* owner), Duration.toMillis(lease) / 2)
     }))
 
-  it.effect("where the owner's lease has ended and somebody waits, that one is granted first", () =>
+  it.effect("if the owner's lease has ended and somebody waits, the waiter is granted first", () =>
     Effect.gen(function*() {
       const { owner, parties } = yield* bench("requeue, expired and wanted")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -122,7 +122,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* b.release), c.id)
     }))
 
-  it.effect("a waiter that gives up its place for another goes to the end", () =>
+  it.effect("a waiter that exchanges its place for another goes to the end", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("requeue, waiting")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -136,7 +136,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* c.release), d.id)
     }))
 
-  it.effect("repeated, because the answer was lost, it keeps its place, and its grant with the same token", () =>
+  it.effect("repeated because the reply was lost, it keeps its place, and its grant with the same token", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("requeue repeated")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -156,7 +156,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.strictEqual((yield* a.requeue(c)).token, token)
     }))
 
-  it.effect("an unfair release frees the mutex for the first that waits, and the next attempt waits", () =>
+  it.effect("an unfair release frees the mutex for the first waiter, and the next attempt waits", () =>
     Effect.gen(function*() {
       const { owner, parties } = yield* bench("requeue unfair")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -172,7 +172,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
     }))
 
   if (countsSubscribers) {
-    it.effect("H3: behind waiters that died it is granted at once", () =>
+    it.effect("H3: behind dead waiters it is granted at once", () =>
       Effect.gen(function*() {
         const { owner, parties } = yield* bench("requeue behind the dead")
         const [a, b, c] = parties(3) as [Party, Party, Party]

@@ -1,4 +1,4 @@
-/** What a dead waiter costs where nobody can see who listens: a confirm period, and no more. */
+/** What a dead waiter costs if dead waiters cannot be detected: a confirm period, and no more. */
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -7,7 +7,7 @@ import * as Option from "effect/Option"
 import { type Cases, ownerOf, type Party, refused, shortConfirm, timeLeftOf } from "./bench.ts"
 
 export const uncounted = ({ bench, it }: Cases): void => {
-  it.effect("H3: each dead waiter costs a confirm period, then the next has the mutex", () =>
+  it.effect("H3: each dead waiter costs a confirm period, then the next one gets the mutex", () =>
     Effect.gen(function*() {
       const { confirm, owner, parties, pass } = yield* bench("dead waiters", shortConfirm)
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -26,7 +26,7 @@ export const uncounted = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* d.release, { _tag: "Free" })
     }))
 
-  it.effect("H3: who is behind a dead waiter is told when to look, and then has the mutex", () =>
+  it.effect("H3: the waiter behind a dead one is notified when to poll, and then gets the mutex", () =>
     Effect.gen(function*() {
       const { confirm, parties, pass } = yield* bench("stopped listening", shortConfirm)
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -41,7 +41,7 @@ export const uncounted = ({ bench, it }: Cases): void => {
       yield* c.confirm
     }))
 
-  it.effect("H3: who is behind several dead waiters is told when to look", () =>
+  it.effect("H3: the waiter behind several dead ones is notified when to poll", () =>
     Effect.gen(function*() {
       const { confirm, parties, pass } = yield* bench("several stopped listening", shortConfirm)
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -86,7 +86,7 @@ export const uncounted = ({ bench, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* c.release), b.id)
     }))
 
-  it.effect("B1: who subscribes after its turn was told has the mutex when it asks", () =>
+  it.effect("B1: a waiter that subscribes after its turn was notified gets the mutex when it polls", () =>
     Effect.gen(function*() {
       const { confirm, owner, parties } = yield* bench("subscription")
       const [a, b] = parties(2) as [Party, Party]
@@ -98,7 +98,7 @@ export const uncounted = ({ bench, it }: Cases): void => {
       assert.isAbove(timeLeftOf(yield* owner), Duration.toMillis(confirm))
     }))
 
-  it.effect("wake-ups reach each waiter alone, and none that has ceased to listen", () =>
+  it.effect("each wake-up reaches only its waiter, and none that has stopped listening", () =>
     Effect.gen(function*() {
       const { confirm, parties, within } = yield* bench("own wake-ups")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -113,7 +113,7 @@ export const uncounted = ({ bench, it }: Cases): void => {
       assert.isTrue(Exit.isFailure(left) || Option.isNone(left.value))
     }))
 
-  it.effect("an unfair release calls the first, dead or alive, and the one behind it looks after the confirm period", () =>
+  it.effect("an unfair release notifies the first waiter, dead or alive, and the one behind it polls after the confirm period", () =>
     Effect.gen(function*() {
       const { confirm, parties, pass } = yield* bench("unfair, dead", shortConfirm)
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -122,13 +122,13 @@ export const uncounted = ({ bench, it }: Cases): void => {
       yield* c.queue
       assert.deepStrictEqual(yield* a.leave(true), { _tag: "Free" })
       assert.strictEqual(yield* c.expectPoll, Duration.toMillis(confirm))
-      // Its look hands the mutex to the dead one, whose confirm period is all that it costs besides
+      // Its poll hands the mutex to the dead one, whose only further cost is a confirm period
       assert.strictEqual(ownerOf(refused(yield* c.ask("wait")).ownership), b.id)
       yield* pass(confirm)
       yield* c.confirm
     }))
 
-  it.effect("B59: a forced release hands over to the first, dead or alive", () =>
+  it.effect("B59: a forced release hands over to the first waiter, dead or alive", () =>
     Effect.gen(function*() {
       const { confirm, mutex, owner, parties, pass, store } = yield* bench("force, dead", shortConfirm)
       const [a, b, c] = parties(3) as [Party, Party, Party]

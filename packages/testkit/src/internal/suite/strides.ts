@@ -7,7 +7,7 @@ import { type Bench, type Cases, granted, type Party } from "./bench.ts"
 
 const lastOf = (token: number) => token + spareTokens(token)
 
-/** A grant that comes long enough after the last one to have a whole stride. */
+/** A grant that is late enough after the last one to have a whole stride. */
 const withStride = Effect.fnUntraced(function*({ pass }: Bench, party: Party) {
   yield* pass(Duration.millis(1))
   const { token } = yield* party.own
@@ -16,7 +16,7 @@ const withStride = Effect.fnUntraced(function*({ pass }: Bench, party: Party) {
 })
 
 export const striding = ({ bench, it }: Cases): void => {
-  it.effect("the next grant's token lies past the stride of the last, however soon it comes", () =>
+  it.effect("the next grant's token lies past the stride of the last, however soon it follows", () =>
     Effect.gen(function*() {
       const own = yield* bench("stride")
       const [a, b, c, d] = own.parties(4) as [Party, Party, Party, Party]
@@ -30,7 +30,7 @@ export const striding = ({ bench, it }: Cases): void => {
       }
     }))
 
-  it.effect("an owner that asks again, or confirms, keeps its token", () =>
+  it.effect("an owner that repeats its request, or confirms, keeps its token", () =>
     Effect.gen(function*() {
       const own = yield* bench("stride again")
       const { mutex, parties, store } = own
@@ -47,7 +47,7 @@ export const striding = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* store.inspect(mutex, 0)).token, second)
     }))
 
-  it.effect("a forced release, and the end of a lease, leave the stride behind too", () =>
+  it.effect("a forced release, and the end of a lease, also skip the rest of the stride", () =>
     Effect.gen(function*() {
       const own = yield* bench("stride, forced")
       const { confirm, mutex, parties, store } = own
@@ -60,7 +60,7 @@ export const striding = ({ bench, it }: Cases): void => {
       assert.isAbove((yield* c.own).token, lastOf(second))
     }))
 
-  it.effect("grants that follow one another at once take few tokens: they do not run ahead of the clock", () =>
+  it.effect("grants in quick succession take few tokens: tokens do not run ahead of the clock", () =>
     Effect.gen(function*() {
       const own = yield* bench("stride, at once")
       const count = 60

@@ -1,4 +1,4 @@
-/** Time in a contract suite: real time for a store on real time, else `TestClock`. */
+/** Time in a contract suite: real time for a store with real I/O, otherwise `TestClock`. */
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -25,14 +25,14 @@ export const make = ({ live }: { readonly live: boolean }): SuiteTime => {
     next: ({ next }) =>
       Effect.map(
         within(next, 20_000),
-        (value) => Option.getOrElse(value, () => assert.fail("expected something to come"))
+        (value) => Option.getOrElse(value, () => assert.fail("expected an element"))
       ),
     nothing: ({ next }) =>
       Effect.map(within(next, 100), (value) => {
         assert.isTrue(Option.isNone(value), `expected nothing to come: ${JSON.stringify(value)}`)
       }),
     pass: (duration) => {
-      // Servers count finer than milliseconds, so that a little more than the time has to pass
+      // Servers count finer than milliseconds, so wait a little longer
       const more = Duration.millis(Duration.toMillis(duration) + 25)
       return live ? Effect.sleep(more) : TestClock.adjust(more)
     }

@@ -1,11 +1,11 @@
-/** What `unfair` changes: whoever asks first after a release has the mutex, and those who wait keep their places. */
+/** What `unfair` changes: the first request after a release gets the mutex, and waiters keep their places. */
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { type Cases, granted, ownerOf, type Party, refused, shortConfirm, timeLeftOf } from "./bench.ts"
 
 export const unfairness = ({ bench, countsSubscribers, it }: Cases): void => {
-  it.effect("an unfair release frees the mutex; the first is told and keeps its place, the next learns when to look", () =>
+  it.effect("an unfair release frees the mutex; the first waiter is notified and keeps its place, the next is notified when to poll", () =>
     Effect.gen(function*() {
       const { confirm, mutex, owner, parties, store } = yield* bench("unfair release")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -21,7 +21,7 @@ export const unfairness = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.deepStrictEqual(waiters.map(({ id }) => id), [b.id, c.id, d.id])
     }))
 
-  it.effect("the one that was told has the mutex when it asks first, with a larger token", () =>
+  it.effect("the notified waiter gets the mutex if it is the first to poll, with a larger token", () =>
     Effect.gen(function*() {
       const { lease, owner, parties } = yield* bench("unfair, called")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -34,7 +34,7 @@ export const unfairness = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* b.release), c.id)
     }))
 
-  it.effect("H3: one that leaves a free mutex hands it on: the one that was told of it may be silent", () =>
+  it.effect("H3: a waiter that leaves a free mutex hands it on, because the notified one may be unresponsive", () =>
     Effect.gen(function*() {
       const { confirm, owner, parties } = yield* bench("unfair, left", shortConfirm)
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -49,7 +49,7 @@ export const unfairness = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.strictEqual(yield* d.expectPoll, Duration.toMillis(confirm))
     }))
 
-  it.effect("an unfair newcomer that asks first has the mutex, and the one that was told keeps ticket and place", () =>
+  it.effect("an unfair newcomer that is first gets the mutex, and the notified waiter keeps ticket and place", () =>
     Effect.gen(function*() {
       const { lease, owner, parties } = yield* bench("unfair newcomer")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -66,7 +66,7 @@ export const unfairness = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.strictEqual(yield* b.expectTurn, c.id)
     }))
 
-  it.effect("round after round, those who wait are told again", () =>
+  it.effect("in each round the waiters are notified again", () =>
     Effect.gen(function*() {
       const { party, parties } = yield* bench("unfair rounds")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -113,7 +113,7 @@ export const unfairness = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* b.release), c.id)
     }))
 
-  it.effect("an unfair waiter that takes a free mutex before others leaves its own place, and only that", () =>
+  it.effect("an unfair waiter that takes a free mutex before others leaves only its own place", () =>
     Effect.gen(function*() {
       const { mutex, parties, store } = yield* bench("unfair waiter")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -128,7 +128,7 @@ export const unfairness = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.deepStrictEqual(yield* b.release, { _tag: "Free" })
     }))
 
-  it.effect("after an expiry, too, unfair takes what is free, whoever waits", () =>
+  it.effect("after an expiry, too, unfair takes what is free, regardless of waiters", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("unfair after expiry")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -140,14 +140,14 @@ export const unfairness = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.deepStrictEqual([ownerOf(again.ownership), again.ticket], [c.id, ticket])
     }))
 
-  it.effect("an unfair release where nobody waits frees the mutex; by one that does not own it, it takes nothing", () =>
+  it.effect("an unfair release frees the mutex if nobody waits; by a contender that does not own it, it takes nothing", () =>
     Effect.gen(function*() {
       const { owner, parties } = yield* bench("unfair idle release")
       const [a, b, c] = parties(3) as [Party, Party, Party]
       const { token } = yield* a.own
       yield* b.queue
       assert.strictEqual(ownerOf(yield* c.leave(true)), a.id)
-      assert.strictEqual(ownerOf(yield* b.leave(true)), a.id, "one that waits gives up its place")
+      assert.strictEqual(ownerOf(yield* b.leave(true)), a.id, "a waiter gives up its place")
       assert.deepStrictEqual(yield* a.guard, { _tag: "Renewed" })
       assert.deepStrictEqual(yield* a.leave(true), { _tag: "Free" })
       assert.deepStrictEqual(yield* a.leave(true), { _tag: "Free" })

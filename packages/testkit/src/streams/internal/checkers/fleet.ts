@@ -112,7 +112,7 @@ export const consumersAreReaped = (model: StreamModel, bound: number): Checker =
       onConverged: () => {
         check()
         for (const [name, since] of absent) {
-          if (view.now() - since > bound) view.violated(`${name} is still a consumer, though nobody is called so`)
+          if (view.now() - since > bound) view.violated(`${name} is still a consumer, though nobody has this name`)
         }
       }
     }

@@ -28,7 +28,7 @@ export interface StreamModel {
 
 export type Parts = ReturnType<Checker["start"]>
 
-/** Ids of entries and messages: negative where `a` comes first. */
+/** Compares ids of entries and messages: negative if `a` comes first. */
 export const compareIds = (a: string, b: string): number => {
   const [aMillis, aSequence] = a.split("-").map(Number) as [number, number]
   const [bMillis, bSequence] = b.split("-").map(Number) as [number, number]
@@ -38,7 +38,7 @@ export const compareIds = (a: string, b: string): number => {
 /** The smallest id. */
 export const beginning = "0-0"
 
-/** The last committed message. Nothing is read yet of what follows a draft. */
+/** The last committed message. Nothing after a draft has been read yet. */
 export const checkpointOf = (view: View, model: StreamModel, stream: string): string | undefined => {
   const id = view.read(model.checkpoint(stream))?.split("@@")[0]
   return id !== undefined && model.isDraft?.(id) === true ? beginning : id

@@ -1,4 +1,4 @@
-/** The checkers of dead messages, of gaps, and of what operators do: pausing and trimming. */
+/** The checkers of dead messages, of gaps, and of the operations of operators: pausing and trimming. */
 import type { Checker } from "../../../internal/simulation/setup.ts"
 import {
   beginning,
@@ -90,7 +90,8 @@ export const gapsAreReported = (model: StreamModel): Checker =>
           const sought = soughtBy(model, event)
           const to = sought === undefined ? undefined : checkpointOf(view, model, sought)
           if (sought !== undefined && to !== undefined) {
-            // What was deleted before the first message that is left is not missing to a reader that begins there
+            // Messages that were deleted before the first one that is left are not missing to a reader that starts
+            // there
             const first = view.stream(sought)?.entries[0]?.[0]
             drop(sought, (message) =>
               compareIds(message, to) <= 0 || first === undefined || compareIds(message, first) < 0)
@@ -119,7 +120,7 @@ export const gapsAreReported = (model: StreamModel): Checker =>
         let others = missed - (before - missing.get(stream)!.size)
         drop(stream, (message) => compareIds(message, after) <= 0 && others-- > 0)
         if (missed > all && view.lossAt() < 0) {
-          view.violated(`${missed} messages of ${stream} are reported as missing, and ${all} were deleted`)
+          view.violated(`${missed} messages of ${stream} are reported as missing, but ${all} were deleted`)
         }
       },
       onConverged: () => {
@@ -128,9 +129,9 @@ export const gapsAreReported = (model: StreamModel): Checker =>
           check(stream)
           const read = position.of(stream) ?? beginning
           for (const message of messages) {
-            // What follows a dead letter is not read
+            // Messages after a dead letter are not read
             if (compareIds(message, read) > 0) continue
-            view.violated(`${message} of ${stream} was deleted unread, and no gap is reported`)
+            view.violated(`${message} of ${stream} was deleted before it was read, and no gap is reported`)
           }
         }
       }
@@ -154,7 +155,7 @@ export const pausedRest = (model: StreamModel, bound: number): Checker =>
         const stream = field(note.fields, "resource")
         const since = Math.max(pausedAt.get(stream) ?? Infinity, view.disturbedAt(note.client))
         if (note.at - since <= bound) return
-        view.violated(`${field(note.fields, "id")} began though ${stream} is paused`)
+        view.violated(`${field(note.fields, "id")} started although ${stream} is paused`)
       }
     }
   })

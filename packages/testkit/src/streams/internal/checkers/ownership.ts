@@ -95,7 +95,7 @@ export const noOrphans = (model: StreamModel, bounds: { own: number; go: number 
           (before.consumer === undefined || (consumer !== undefined && model.isGoConsumer(consumer))))
         const since = isMoved ? now : before.since
         orphans.set(entry, { since, consumer })
-        // Without the set of our consumers, one that is dead counts as a Go consumer
+        // Without the set of consumers of this library, a dead one counts as a Go consumer
         const countsAsGo = delivery !== undefined && (model.isGoConsumer(delivery.consumer) ||
           now - (view.serverNow() - delivery.deliveredAt) <= view.lossAt() + recovery)
         const bound = countsAsGo ? bounds.go : bounds.own
@@ -104,7 +104,7 @@ export const noOrphans = (model: StreamModel, bounds: { own: number; go: number 
           const from = Math.max(since, ownedAt.get(name) ?? 0, ableSince, view.lossAt() + recovery)
           if (now - from <= bound) continue
           orphans.set(entry, { since: now, consumer })
-          view.violated(`${entry} (${name}) has had no owner since ${seconds(from)}, and ${client} has room`)
+          view.violated(`${entry} (${name}) has had no owner since ${seconds(from)}, although ${client} has room`)
         }
       }
     }
@@ -161,8 +161,8 @@ export const noPingPong = (model: StreamModel, settle: number, stay: number): Ch
         const before = moved.get(resource)
         if (before !== undefined && changedAt < before - settle) {
           const first = `${resource} was handed over at ${seconds(before)}, and again`
-          if (at - before < stay) view.violated(`${first}, though nobody came or went`)
-          else if (loadedAt < before - settle) view.violated(`${first} at its time, though everything was as before`)
+          if (at - before < stay) view.violated(`${first}, although no member joined or left`)
+          else if (loadedAt < before - settle) view.violated(`${first} when it was due, although nothing had changed`)
         }
         moved.set(resource, at)
       }
@@ -188,7 +188,7 @@ export const liveGoConsumersAreLeftAlone = (model: StreamModel): Checker =>
         now <= before.until && view.lossAt() < before.since && view.serverStepAt() < before.since
       ) {
         view.violated(
-          `${client} took ${key} from ${before.holder}, ${seconds(before.until - now)} before its time was up`
+          `${client} took ${key} from ${before.holder}, ${seconds(before.until - now)} before it expired`
         )
       }
       if (value === undefined) leases.delete(key)
@@ -224,10 +224,10 @@ export const liveGoConsumersAreLeftAlone = (model: StreamModel): Checker =>
  */
 const [goLease, timeToLock, timeToFinish, lockTries] = [2000, 40_000, 200, 32]
 
-/** The time in which a client processes late messages. */
+/** How long a client may process late messages. */
 const latenessMillis = 2000
 
-/** An entry, and what its consumer did since it was given it. */
+/** An entry, and what its consumer did since its delivery. */
 interface Delivery {
   readonly stream: string
   readonly key: string
@@ -261,7 +261,7 @@ export const goConsumersHaveTime = (model: StreamModel): Checker =>
       const took = `${client} took ${entry} (${stream}) from ${consumer}`
       if (view.lossAt() >= since || view.serverStepAt() >= since) return
       const wasLate = at - Math.max(view.disturbedAt(client), view.resumedAt(client)) < latenessMillis
-      // It claimed an entry whose lease expired, and had a lease's time to lock it
+      // It claimed an entry whose lease expired, and had the duration of a lease to lock it
       if (!hasLocked && wasLocked && idle >= goLease) return
       if (!hasLocked && (wasLocked && wasLate || before.refusals >= lockTries)) return
       if (!hasLocked && idle < timeToLock) return view.violated(`${took}, which has not locked it for ${seconds(idle)}`)

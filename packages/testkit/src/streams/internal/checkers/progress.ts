@@ -109,7 +109,7 @@ export const messagesInOrder = (model: StreamModel): Checker =>
         }
         const message = field(note.fields, "message")
         const run = runs.get(id)
-        if (run === undefined) return view.violated(`${id} processed ${message} before it began`)
+        if (run === undefined) return view.violated(`${id} processed ${message} before it started`)
         const key = "key" in note.fields ? field(note.fields, "key") : undefined
         const last = key === undefined ? run.last : run.byKey.get(key)
         const first = last === undefined
@@ -125,7 +125,7 @@ export const messagesInOrder = (model: StreamModel): Checker =>
           other !== message && !dead.has(other) && !(first && compareIds(other, checkpoint) <= 0) &&
           (key === undefined || model.keyOf?.(other) === key)
         )
-        if (skipped !== undefined) view.violated(`${id} processed ${message}, and left out ${skipped}`)
+        if (skipped !== undefined) view.violated(`${id} processed ${message}, and skipped ${skipped}`)
       }
     }
   })
@@ -188,7 +188,7 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
           !isAtAnEnd(stream) && !isAtItsEnd(stream) && !wasDeletedAfterItsEnd(stream) && !wasAtItsEnd(stream, entry)
         ) {
           const checkpoint = position.of(stream) ?? "its beginning"
-          view.violated(`${entry} of ${stream} is gone, which was committed up to ${checkpoint} only`)
+          view.violated(`${entry} of ${stream} is gone, but was only committed up to ${checkpoint}`)
         }
       }
     }

@@ -5,7 +5,7 @@ import * as Option from "effect/Option"
 import { announcedOf, type Cases, only } from "./bench.ts"
 
 export const announcing = ({ append, bench, it }: Cases): void => {
-  it.effect("announcements are answered in order, and read as they were made", () =>
+  it.effect("announcements are returned in order, and read as they were made", () =>
     Effect.gen(function*() {
       const { party, service, stream } = yield* bench("announce")
       const announcements = [
@@ -19,7 +19,7 @@ export const announcing = ({ append, bench, it }: Cases): void => {
       assert.deepStrictEqual(entries.map(({ info, stream }) => ({ stream, info })), announcements)
     }))
 
-  it.effect("announcing again adds nothing while the first is unfinished, and is a new announcement when that is done", () =>
+  it.effect("a repetition adds nothing while the first is unfinished, and is a new announcement when that is done", () =>
     Effect.gen(function*() {
       const { announce, party, service, stream } = yield* bench("again")
       const one = stream("one")
@@ -40,7 +40,7 @@ export const announcing = ({ append, bench, it }: Cases): void => {
       assert.isTrue((yield* again()).isNew)
     }))
 
-  it.effect("each repetition is a round of its own, up to the end that was written after it", () =>
+  it.effect("each repetition is a separate round, up to the end that was written after it", () =>
     Effect.gen(function*() {
       if (append === undefined) return
       const { announce, party, service, stream } = yield* bench("rounds")
@@ -54,7 +54,7 @@ export const announcing = ({ append, bench, it }: Cases): void => {
       let entry = yield* announce("one")
       yield* round
       assert.strictEqual(yield* announce("one"), entry)
-      // Nothing was written since: the producer had no answer
+      // Nothing was written since: the producer got no reply
       assert.strictEqual(yield* announce("one"), entry)
       yield* round
       yield* announce("one")
@@ -69,7 +69,7 @@ export const announcing = ({ append, bench, it }: Cases): void => {
       assert.strictEqual((yield* service.inspect).announced, 0)
     }))
 
-  it.effect("announced twice with nothing written in between, it has no further round", () =>
+  it.effect("announced twice without new messages in between, it has no further round", () =>
     Effect.gen(function*() {
       if (append === undefined) return
       const { announce, party, service, stream } = yield* bench("twice")
@@ -102,7 +102,7 @@ export const announcing = ({ append, bench, it }: Cases): void => {
       assert.strictEqual((yield* service.inspect).announced, 0)
     }))
 
-  it.effect("what is done by hand is done for good, whatever is unread", () =>
+  it.effect("what is done by hand is done permanently, regardless of unread messages", () =>
     Effect.gen(function*() {
       if (append === undefined) return
       const { announce, party, service, stream } = yield* bench("by hand")
@@ -151,7 +151,7 @@ export const announcing = ({ append, bench, it }: Cases): void => {
       assert.isUndefined(yield* found)
     }))
 
-  it.effect("a large announcement is made in order", () =>
+  it.effect("many announcements are made in order", () =>
     Effect.gen(function*() {
       const { party, service, stream } = yield* bench("large")
       const streams = Array.from({ length: 1100 }, (_, i) => stream(String(i)))

@@ -38,7 +38,7 @@ export const only = <A>(items: ReadonlyArray<A>): A => {
   return items[0]!
 }
 
-/** How many failures in a row there are now. */
+/** The current number of consecutive failures. */
 export const failed = (service: Service, ownership: Ownership, options?: Parameters<Service["fail"]>[1]) =>
   Effect.map(service.fail(ownership, options), (answer) => answer === "NotOwner" ? answer : answer.count)
 
@@ -133,7 +133,9 @@ export interface Bench extends suiteTime.SuiteTime {
   readonly goConsumer: () => Party
   readonly announce: (label: string, info?: Record<string, unknown>) => Effect.Effect<EntryId, unknown>
   readonly renew: (ownership: Ownership, lease?: Duration.Duration) => Effect.Effect<RenewResult, unknown>
-  /** Renews for an instant only, and waits for the end of the lease: the steps before have all the time they need. */
+  /**
+   * Renews for a moment only, and waits for the end of the lease: the steps before have all the time that they need.
+   */
   readonly lapse: (ownership: Ownership) => Effect.Effect<void, unknown>
   readonly pending: (
     options?: { readonly consumer?: ConsumerName; readonly minIdle?: Duration.Duration }
@@ -202,7 +204,7 @@ export const makeBench = Effect.fnUntraced(function*(
   return bench
 })
 
-/** The context of the cases: where to register, and how time passes. */
+/** The context of the cases: where to register them, and how time passes. */
 export interface Cases {
   readonly it: Vitest.MethodsNonLive<StreamStore>
   readonly bench: (label: string, lease?: Duration.Duration) => ReturnType<typeof makeBench>

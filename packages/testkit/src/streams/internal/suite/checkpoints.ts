@@ -7,7 +7,7 @@ import { type Cases, committed, only } from "./bench.ts"
 const id = (text: string) => EntryId.make(text)
 
 export const committing = ({ append, bench, it }: Cases): void => {
-  it.effect("the checkpoint moves forward only, in the order of ids", () =>
+  it.effect("the checkpoint only moves forward, in the order of ids", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("checkpoint")
       const ownership = yield* party().own("one")
@@ -49,7 +49,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       assert.strictEqual(yield* service.commit(ownership, last!.id), "Committed")
     }))
 
-  it.effect("B55: whoever was replaced commits nothing, and the next goes on where it was", () =>
+  it.effect("B55: a replaced owner commits nothing, and the next continues where it was", () =>
     Effect.gen(function*() {
       const { lapse, party, service } = yield* bench("replaced")
       const [a, b] = [party(), party()]
@@ -70,7 +70,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       const { party, service } = yield* bench("end")
       const [a, b] = [party(), party()]
       const ownership = yield* a.own("one")
-      // A data stream that exists may be read on after an end
+      // A data stream that exists may be read beyond an end
       yield* append?.(ownership.stream, [["n", "1"]]) ?? Effect.void
       assert.strictEqual(yield* service.end(ownership), "Open")
       assert.strictEqual(yield* service.commit(ownership, id("5-0")), "Committed")
@@ -82,7 +82,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       yield* service.release(ownership)
       const other = yield* b.take(ownership.stream, ownership.entry)
       assert.strictEqual(yield* service.end(other), "Ended")
-      // Redriven, it goes on with its old announcement
+      // Redriven, it continues with its old announcement
       yield* service.deadLetter(other, "poison")
       yield* service.redrive(only(yield* service.deadLetters(undefined, 10)).id)
       const redriven = yield* b.take(ownership.stream, only(yield* b.read()).entry)
@@ -91,7 +91,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       assert.strictEqual(yield* service.end(redriven), "Open")
     }))
 
-  it.effect("what is done has ended, and is over for a later announcement if it was deleted", () =>
+  it.effect("a finished stream has ended, and is over for a later announcement if it was deleted", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("ended")
       const a = party()
@@ -108,7 +108,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       assert.strictEqual(yield* service.end(again), "Open")
     }))
 
-  it.effect("an owner that seeks forgets the end of its own announcement, and no earlier one", () =>
+  it.effect("an owner that seeks forgets the end of its own announcement, but no earlier one", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("seek")
       const a = party()
@@ -138,7 +138,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       assert.strictEqual(yield* service.commit(next, id("6-0")), "NotOwner")
     }))
 
-  it.effect("keeping the checkpoints of what has some and of what has none changes nothing else", () =>
+  it.effect("keeping checkpoints changes nothing else, whether there is one or not", () =>
     Effect.gen(function*() {
       const { party, service, stream } = yield* bench("keep")
       const ownership = yield* party().own("one")
@@ -149,7 +149,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       assert.isTrue(Option.isNone(yield* committed(service, stream("two"))))
     }))
 
-  it.effect("what is no id of a message is not committed, and the checkpoint stays readable", () =>
+  it.effect("an invalid id of a message is not committed, and the checkpoint stays readable", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("no id")
       const ownership = yield* party().own("one")
@@ -163,7 +163,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* service.deadMessages(ownership.stream, undefined, 10), [])
     }))
 
-  it.effect("each message has one dead letter, in any order, at or behind the checkpoint, which stays", () =>
+  it.effect("each message has one dead letter, in any order, at or behind the checkpoint, which does not move", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("dead-letter message")
       const ownership = yield* party().own("one")
@@ -193,11 +193,11 @@ export const committing = ({ append, bench, it }: Cases): void => {
       assert.lengthOf(yield* dead, 6)
     }))
 
-  it.effect("dead messages are listed in order, and redriven once, as they were", () =>
+  it.effect("dead messages are listed in order, and redriven once, unchanged", () =>
     Effect.gen(function*() {
       const { party, service, stream } = yield* bench("redrive")
       const ownership = yield* party().own("one")
-      // Fields of any name are the message's own
+      // The message may have fields of any name
       const one = {
         id: id("3-0"),
         fields: [["n", "3"], ["n", "three"], ["simba-id", "x"], ["simba-reason", "y"]] as const
@@ -225,7 +225,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       assert.deepStrictEqual(messages.map(({ fields }) => fields), [one.fields, two.fields])
     }))
 
-  it.effect("a stream that has no messages yet has none", () =>
+  it.effect("a stream without messages has none", () =>
     Effect.gen(function*() {
       const { service, stream } = yield* bench("no messages")
       assert.deepStrictEqual(yield* service.messages(stream("one"), id("0-0"), 10), [])

@@ -6,7 +6,7 @@ import * as Fiber from "effect/Fiber"
 import { announcedOf, type Cases, only } from "./bench.ts"
 
 export const reading = ({ bench, it }: Cases): void => {
-  it.effect("G6: what was announced before there was a group is read", () =>
+  it.effect("G6: announcements from before the group existed are read", () =>
     Effect.gen(function*() {
       const { name, party, store, stream } = yield* bench("before")
       const service = yield* store.open(ServiceName.make(`${name}:late`))
@@ -18,7 +18,7 @@ export const reading = ({ bench, it }: Cases): void => {
       assert.strictEqual(announcedOf(only(entries)).stream, stream("one"))
     }))
 
-  it.effect("reading makes the group where there is none", () =>
+  it.effect("reading creates the group if it does not exist", () =>
     Effect.gen(function*() {
       const { name, party, store, stream } = yield* bench("none")
       const service = yield* store.open(ServiceName.make(`${name}:unprepared`))
@@ -29,7 +29,7 @@ export const reading = ({ bench, it }: Cases): void => {
       assert.isFalse(yield* service.prepare)
     }))
 
-  it.effect("G7: nobody is given more than it asked for, and nobody the same", () =>
+  it.effect("G7: no consumer receives more than it asked for, and none the same entries", () =>
     Effect.gen(function*() {
       const { announce, party } = yield* bench("count")
       for (let i = 0; i < 5; i++) yield* announce(String(i))
@@ -41,14 +41,14 @@ export const reading = ({ bench, it }: Cases): void => {
       assert.strictEqual(new Set([...first, ...second, ...third].map(({ entry }) => entry)).size, 5)
     }))
 
-  it.effect("G31: a read without new entries ends, and is no error", () =>
+  it.effect("G31: a read without new entries ends, and is not an error", () =>
     Effect.gen(function*() {
       const { during, party } = yield* bench("empty")
       const block = Duration.millis(200)
       assert.deepStrictEqual(yield* during(party().read(10, block), Duration.millis(250)), [])
     }))
 
-  it.effect("a waiting read is given what comes, at once", () =>
+  it.effect("a waiting read receives new entries at once", () =>
     Effect.gen(function*() {
       const { announce, party } = yield* bench("waiting")
       const fiber = yield* Effect.forkChild(party().read(10, Duration.minutes(1)), { startImmediately: true })
@@ -57,7 +57,7 @@ export const reading = ({ bench, it }: Cases): void => {
       assert.strictEqual(only(yield* Fiber.join(fiber)).entry, entry)
     }))
 
-  it.effect("pending entries say whose they are and for how long, page by page", () =>
+  it.effect("pending entries show their consumer and their idle time, page by page", () =>
     Effect.gen(function*() {
       const { announce, party, pass, pending } = yield* bench("pending")
       const labels = ["a", "b", "c", "d", "e"]
@@ -83,7 +83,7 @@ export const reading = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* pending({ consumer: party().consumer }), [])
     }))
 
-  it.effect("G1: pending entries show what is a Go consumer's, by its name alone", () =>
+  it.effect("G1: pending entries show which belong to Go consumers, by the name alone", () =>
     Effect.gen(function*() {
       const { announce, goConsumer, party, pending, service } = yield* bench("go consumer")
       const [other, reader, owner] = [goConsumer(), party(), party()]
@@ -119,7 +119,7 @@ export const reading = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(announcedOf(entries[1]!.content).info, {})
     }))
 
-  it.effect("G4: pages of pending entries go on where the last ended, and end", () =>
+  it.effect("G4: pages of pending entries continue where the last one ended, and end", () =>
     Effect.gen(function*() {
       const { announce, party, service } = yield* bench("pages")
       for (let i = 0; i < 7; i++) yield* announce(String(i))

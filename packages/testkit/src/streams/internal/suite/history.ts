@@ -112,7 +112,7 @@ export const runHistory = Effect.fnUntraced(function*(
       case "Read": {
         for (const content of yield* read(parties[command.by]!)) {
           const model = [...models.values()].find(({ entry }) => entry === content.entry)
-          assert.isFalse(model?.isDelivered, "what is new is given out once")
+          assert.isFalse(model?.isDelivered, "each new entry is delivered once")
           model!.isDelivered = true
         }
         return

@@ -6,7 +6,7 @@ import { type Cases, only } from "./bench.ts"
 export const lagging = ({ append, bench, it, trim }: Cases): void => {
   if (append === undefined) return
 
-  it.effect("the lag is what follows the checkpoint: all without one, none at the end, and how long the first waits", () =>
+  it.effect("the lag counts the messages after the checkpoint: all without one, none at the end, and how long the first has waited", () =>
     Effect.gen(function*() {
       const { party, pass, service, stream } = yield* bench("lag")
       const ownership = yield* party().own("one")
@@ -31,7 +31,7 @@ export const lagging = ({ append, bench, it, trim }: Cases): void => {
       assert.deepStrictEqual(yield* service.lag(ownership.stream), none)
     }))
 
-  it.effect("many lags are read at once, and what is deleted is not behind", () =>
+  it.effect("many lags are read at once, and deleted messages do not count", () =>
     Effect.gen(function*() {
       const { party, service, stream } = yield* bench("lags")
       const ownership = yield* party().own("one")
@@ -44,7 +44,7 @@ export const lagging = ({ append, bench, it, trim }: Cases): void => {
       assert.deepStrictEqual(lags.map(({ messages }) => messages), [trim === undefined ? 3 : 1, 1, 0])
     }))
 
-  it.effect("trimming removes what is committed, and nothing without a checkpoint or that is young", () =>
+  it.effect("trimming removes committed messages, none without a checkpoint, and no young ones", () =>
     Effect.gen(function*() {
       const { party, pass, service } = yield* bench("trim")
       const ownership = yield* party().own("one")

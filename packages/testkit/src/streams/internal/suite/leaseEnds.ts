@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import { type Cases, failed, only, short } from "./bench.ts"
 
 export const ending = ({ bench, it }: Cases): void => {
-  it.effect("done is final, and done twice is done", () =>
+  it.effect("done is final, and a repetition is done too", () =>
     Effect.gen(function*() {
       const { party, pending, service } = yield* bench("done")
       const a = party()
@@ -15,7 +15,7 @@ export const ending = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* service.inspect).announced, 0)
     }))
 
-  it.effect("G18: whoever lost it can neither finish it nor give it back, nor anything else", () =>
+  it.effect("G18: a former owner can neither finish it nor yield it, nor anything else", () =>
     Effect.gen(function*() {
       const { lapse, party, pending, renew, service } = yield* bench("stale")
       const [a, b] = [party(), party()]
@@ -53,7 +53,7 @@ export const ending = ({ bench, it }: Cases): void => {
       assert.strictEqual(yield* service.release(ownership), "Released")
       const { entry, stream } = ownership
       assert.deepStrictEqual(yield* next(hints), { _tag: "Released", stream, entry })
-      // As others look for it: by how long it was left alone
+      // As other consumers find it: by its idle time
       const minIdle = Duration.seconds(30)
       assert.strictEqual(only(yield* pending({ minIdle })).content.entry, entry)
       const other = yield* b.take(stream, entry, { minIdle })
@@ -62,7 +62,7 @@ export const ending = ({ bench, it }: Cases): void => {
       assert.strictEqual(yield* service.release(ownership), "NotOwner")
     }))
 
-  it.effect("B52: failures are counted until a commit; too many, and it goes to the dead letters", () =>
+  it.effect("B52: failures are counted until a commit; too many send it to the dead letters", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("failures")
       const [a, b] = [party(), party()]
@@ -70,9 +70,9 @@ export const ending = ({ bench, it }: Cases): void => {
       const last = (n: number) => `${n}-0` as typeof ownership.entry
       assert.strictEqual(yield* failed(service, ownership), 1)
       assert.strictEqual(yield* failed(service, ownership, { attempt: 2 }), 2)
-      // Its answer was lost
+      // Its reply was lost
       assert.strictEqual(yield* failed(service, ownership, { attempt: 2 }), 2)
-      // It was late, and the same was sent again meanwhile
+      // It was late, and the same request was sent again meanwhile
       assert.strictEqual(yield* failed(service, ownership, { attempt: 1 }), 2)
       assert.strictEqual(yield* service.commit(ownership, last(1)), "Committed")
       assert.strictEqual(yield* failed(service, ownership), 1)
@@ -89,7 +89,7 @@ export const ending = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* a.refused(ownership.stream, ownership.entry))._tag, "Gone")
     }))
 
-  it.effect("hand-backs and start-up reads are no failures, run-out leases are", () =>
+  it.effect("yields and reads at the start are no failures, expired leases are", () =>
     Effect.gen(function*() {
       const { party, pass, service } = yield* bench("counting", short)
       const [a, b] = [party(), party()]
@@ -109,7 +109,7 @@ export const ending = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(refused, { _tag: "DeadLettered", failures: 3 })
     }))
 
-  it.effect("a lease that ran out is no failure where its handler waited", () =>
+  it.effect("an expired lease is no failure if its handler waited", () =>
     Effect.gen(function*() {
       const { party, pass, service } = yield* bench("idle", short)
       const b = party()
@@ -122,7 +122,7 @@ export const ending = ({ bench, it }: Cases): void => {
       }
     }))
 
-  it.effect("a row of failures ends with progress, and after a while without one", () =>
+  it.effect("a streak of failures ends with progress, and after a while without one", () =>
     Effect.gen(function*() {
       const { lease, party, pass, renew, service } = yield* bench("rows")
       const [a, b] = [party(), party()]

@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import { type Cases, only, short } from "./bench.ts"
 
 export const taking = ({ bench, it }: Cases): void => {
-  it.effect("one takes it, the others learn by whom, and for how long", () =>
+  it.effect("one takes it, the others learn its owner and the time left", () =>
     Effect.gen(function*() {
       const { lease, party } = yield* bench("take")
       const [a, b] = [party(), party()]
@@ -30,7 +30,7 @@ export const taking = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* renew(ownership))._tag, "Renewed")
     }))
 
-  it.effect("asked again with the same epoch, it answers the same, for the whole lease", () =>
+  it.effect("a request with the same epoch returns the same result, for the whole lease", () =>
     Effect.gen(function*() {
       const lease = Duration.seconds(6)
       const { party, pass, renew } = yield* bench("repeated", lease)
@@ -43,7 +43,7 @@ export const taking = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* renew(ownership))._tag, "Renewed")
     }))
 
-  it.effect("what was delivered lately is left alone", () =>
+  it.effect("a recently delivered entry is left alone", () =>
     Effect.gen(function*() {
       const { announce, party, pass, stream } = yield* bench("recent")
       const [a, b] = [party(), party()]
@@ -55,14 +55,14 @@ export const taking = ({ bench, it }: Cases): void => {
       yield* b.take(stream("one"), entry, { minIdle })
     }))
 
-  it.effect("what nobody was given yet is left to the group", () =>
+  it.effect("an undelivered entry is left to the group", () =>
     Effect.gen(function*() {
       const { announce, party, stream } = yield* bench("undelivered")
       const entry = yield* announce("one")
       assert.strictEqual((yield* party().refused(stream("one"), entry))._tag, "Unread")
     }))
 
-  it.effect("a request that arrives after what was asked for later was given back is refused: nobody waits for it", () =>
+  it.effect("a request that arrives after a later one was yielded is refused: nobody waits for it", () =>
     Effect.gen(function*() {
       const { announce, party, service, stream } = yield* bench("late")
       const [a, b] = [party(), party()]
@@ -80,7 +80,7 @@ export const taking = ({ bench, it }: Cases): void => {
       yield* a.take(stream("one"), entry)
     }))
 
-  it.effect("likewise where another had it and gave it back since", () =>
+  it.effect("likewise if another owned it and yielded it since", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("late for others")
       const [a, b] = [party(), party()]
@@ -92,7 +92,7 @@ export const taking = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* b.take(ownership.stream, ownership.entry)).failures, 0)
     }))
 
-  it.effect("likewise after a hand-over, and what was handed over can be given back by its epoch", () =>
+  it.effect("likewise after a hand-over, and what was handed over can be yielded by its epoch", () =>
     Effect.gen(function*() {
       const { party, pass, service } = yield* bench("late hand-over", short)
       const [a, b] = [party(), party()]
@@ -106,7 +106,7 @@ export const taking = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* a.take(ownership.stream, ownership.entry)).failures, 1)
     }))
 
-  it.effect("what is finished, or never was, is gone", () =>
+  it.effect("what is finished, or never existed, is gone", () =>
     Effect.gen(function*() {
       const { party, service, stream } = yield* bench("gone")
       const a = party()
@@ -116,7 +116,7 @@ export const taking = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* a.refused(stream("two"), EntryId.make("1-1")))._tag, "Gone")
     }))
 
-  it.effect("when the lease has run out another takes it, with a larger token and one failure", () =>
+  it.effect("when the lease has expired, another takes it, with a larger token and one failure", () =>
     Effect.gen(function*() {
       const { party, pass } = yield* bench("run out", short)
       const [a, b] = [party(), party()]
@@ -127,7 +127,7 @@ export const taking = ({ bench, it }: Cases): void => {
       assert.strictEqual(next.failures, 1)
     }))
 
-  it.effect("of many that try at once one gets it", () =>
+  it.effect("of many concurrent requests one gets it", () =>
     Effect.gen(function*() {
       const { announce, party, stream } = yield* bench("race")
       const entry = yield* announce("one")
@@ -143,7 +143,7 @@ export const taking = ({ bench, it }: Cases): void => {
       ])
     }))
 
-  it.effect("many are taken at once, answered in order", () =>
+  it.effect("many are taken at once, with results in order", () =>
     Effect.gen(function*() {
       const { lease, party, service, stream } = yield* bench("batch")
       const [a, b] = [party(), party()]
@@ -174,7 +174,7 @@ export const taking = ({ bench, it }: Cases): void => {
       assert.isTrue(renewed.every(({ _tag }) => _tag === "Renewed"))
     }))
 
-  it.effect("nothing is asked, and nothing answered", () =>
+  it.effect("an empty request returns nothing", () =>
     Effect.gen(function*() {
       const { lease, service } = yield* bench("nothing")
       assert.deepStrictEqual(yield* service.take([]), [])

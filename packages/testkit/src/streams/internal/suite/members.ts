@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import { type Cases, failed, only, short } from "./bench.ts"
 
 export const sharing = ({ bench, it }: Cases): void => {
-  it.effect("what is handed over is the receiver's, which confirms by renewing it", () =>
+  it.effect("a handed-over stream is the receiver's, which confirms by renewing it", () =>
     Effect.gen(function*() {
       const { announce, lease, next, party, pass, pending, renew, service, stream } = yield* bench("hand over")
       const [a, b, c] = [party(), party(), party()]
@@ -35,7 +35,7 @@ export const sharing = ({ bench, it }: Cases): void => {
       assert.strictEqual(yield* failed(service, given), 2)
     }))
 
-  it.effect("B55: what was handed over and not confirmed is anybody's", () =>
+  it.effect("B55: what was handed over and not confirmed can be claimed by anyone", () =>
     Effect.gen(function*() {
       const { party, pass, service } = yield* bench("unconfirmed")
       const [a, b, c] = [party(), party(), party()]
@@ -49,7 +49,7 @@ export const sharing = ({ bench, it }: Cases): void => {
       assert.strictEqual(yield* failed(service, next), 1)
     }))
 
-  it.effect("what was handed over and adopted counts when its lease runs out", () =>
+  it.effect("what was handed over and adopted counts a failure when its lease expires", () =>
     Effect.gen(function*() {
       const { party, pass, service } = yield* bench("adopted")
       const [a, b, c] = [party(), party(), party()]
@@ -61,7 +61,7 @@ export const sharing = ({ bench, it }: Cases): void => {
       assert.strictEqual(yield* failed(service, next), 2)
     }))
 
-  it.effect("epochs of what is handed over are never used twice", () =>
+  it.effect("epochs of hand-overs are never reused", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("epochs")
       const [a, b] = [party(), party()]
@@ -74,7 +74,7 @@ export const sharing = ({ bench, it }: Cases): void => {
       assert.strictEqual(epochs.size, 5)
     }))
 
-  it.effect("members know one another until they leave or fall silent", () =>
+  it.effect("members know one another until they leave or go silent", () =>
     Effect.gen(function*() {
       const { party, pass, service } = yield* bench("members")
       const [a, b] = [party(), party()]
@@ -98,7 +98,7 @@ export const sharing = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual((yield* service.inspect).members, [member(a, 4)])
     }))
 
-  it.effect("two sessions of one name are two members, and each leaves for itself", () =>
+  it.effect("two sessions of one name are two members, and each leaves on its own", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("twins")
       const [a, b] = [party("twin"), party("twin")]

@@ -10,7 +10,7 @@ const first = EntryId.make("0-0")
 export const messaging = ({ append, bench, it, trim }: Cases): void => {
   if (append === undefined) return
 
-  it.effect("messages come in order, with their fields, from where one asks", () =>
+  it.effect("messages arrive in order, with their fields, from the requested position", () =>
     Effect.gen(function*() {
       const { service, stream } = yield* bench("messages")
       const one = stream("one")
@@ -25,7 +25,7 @@ export const messaging = ({ append, bench, it, trim }: Cases): void => {
       assert.deepStrictEqual(yield* service.messages(one, ids[3]!, 2), [])
     }))
 
-  it.effect("whoever waits gets what comes, and only of its own data stream", () =>
+  it.effect("a waiting reader receives new messages, and only of its own data stream", () =>
     Effect.gen(function*() {
       const { service, stream } = yield* bench("waiting")
       const streams = ["a", "b", "c"].map(stream)
@@ -42,7 +42,7 @@ export const messaging = ({ append, bench, it, trim }: Cases): void => {
       }
     }))
 
-  it.effect("one after the other, nothing is missed and nothing comes twice", () =>
+  it.effect("read one after another, none is missed and none comes twice", () =>
     Effect.gen(function*() {
       const { service, stream } = yield* bench("following")
       const one = stream("one")
@@ -68,7 +68,7 @@ export const messaging = ({ append, bench, it, trim }: Cases): void => {
       assert.deepStrictEqual(yield* Fiber.join(reader), Array.from({ length: count }, (_, i) => String(i)))
     }))
 
-  it.effect("who waits no more disturbs nobody", () =>
+  it.effect("a reader that stops waiting disturbs no other", () =>
     Effect.gen(function*() {
       const { service, stream } = yield* bench("left")
       const [one, two] = [stream("one"), stream("two")]
@@ -83,7 +83,7 @@ export const messaging = ({ append, bench, it, trim }: Cases): void => {
 
   if (trim === undefined) return
 
-  it.effect("the extent counts what was added, and what is left after trimming", () =>
+  it.effect("the extent counts added messages, and what is left after trimming", () =>
     Effect.gen(function*() {
       const { service, stream } = yield* bench("extent")
       const one = stream("one")
@@ -95,7 +95,7 @@ export const messaging = ({ append, bench, it, trim }: Cases): void => {
       assert.deepInclude(yield* extent, { length: 5, first: ids[0]!, last, added: 5 })
       yield* trim(one, ids[2]!)
       assert.deepInclude(yield* extent, { length: 3, first: ids[2]!, last, added: 5 })
-      // None is left
+      // No message is left
       yield* trim(one, EntryId.make("9999999999999999-0"))
       assert.deepInclude(yield* extent, { length: 0, first: undefined, last, added: 5 })
       const extents = yield* Effect.forEach(["one", "two"], (label) => service.extent(stream(label)), {

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type { Cases } from "./bench.ts"
 
 export const pausing = ({ bench, it }: Cases): void => {
-  it.effect("a service and data streams are paused and resumed by themselves, and every client sees it", () =>
+  it.effect("a service and its data streams are paused and resumed independently, and every client sees it", () =>
     Effect.gen(function*() {
       const { name, service, store, stream } = yield* bench("pauses")
       const other = yield* store.open(name)

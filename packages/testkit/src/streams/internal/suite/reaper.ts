@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import { type Cases, only } from "./bench.ts"
 
 export const tidying = ({ bench, it }: Cases): void => {
-  it.effect("B51: a consumer that is silent goes, unless something is pending at it", () =>
+  it.effect("B51: a silent consumer is removed, unless something is pending for it", () =>
     Effect.gen(function*() {
       const { party, pass, pending, service } = yield* bench("reap")
       const [a, b, c] = [party(), party(), party()]
@@ -19,7 +19,7 @@ export const tidying = ({ bench, it }: Cases): void => {
       assert.strictEqual(only(yield* pending()).content.entry, ownership.entry)
     }))
 
-  it.effect("B51: a consumer that leaves goes at once, unless something is pending at it", () =>
+  it.effect("B51: a consumer that leaves is removed at once, unless something is pending for it", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("leave")
       const [a, b] = [party(), party()]
@@ -52,7 +52,7 @@ export const tidying = ({ bench, it }: Cases): void => {
       assert.strictEqual(after.pending, 1)
     }))
 
-  it.effect("what is unfinished stays, however often it is tidied", () =>
+  it.effect("unfinished entries stay, however often old data is removed", () =>
     Effect.gen(function*() {
       const { announce, party, service, stream } = yield* bench("unfinished")
       const a = party()

@@ -16,7 +16,7 @@ export const renewing = ({ bench, it }: Cases): void => {
       }
     }))
 
-  it.effect("G3: what is renewed is never old, so no recovery takes it", () =>
+  it.effect("G3: a renewed entry is never old, so no recovery takes it", () =>
     Effect.gen(function*() {
       const { party, pass, pending, renew } = yield* bench("idle", short)
       const a = party()
@@ -30,7 +30,7 @@ export const renewing = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* pending({ minIdle: short }), [])
     }))
 
-  it.effect("G10: a lease that ran out is lost, and not made again", () =>
+  it.effect("G10: an expired lease is lost, and not created again", () =>
     Effect.gen(function*() {
       const { lapse, party, renew } = yield* bench("vanished")
       const [a, b] = [party(), party()]
@@ -40,7 +40,7 @@ export const renewing = ({ bench, it }: Cases): void => {
       yield* b.take(ownership.stream, ownership.entry)
     }))
 
-  it.effect("a lease that another has is lost, and the other keeps it", () =>
+  it.effect("a lease that belongs to another owner is lost, and the other keeps it", () =>
     Effect.gen(function*() {
       const { lapse, party, renew } = yield* bench("taken over")
       const [a, b] = [party(), party()]
@@ -51,7 +51,7 @@ export const renewing = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* renew(other))._tag, "Renewed")
     }))
 
-  it.effect("what is finished cannot be renewed, and what is given back neither", () =>
+  it.effect("a finished stream cannot be renewed, nor a yielded one", () =>
     Effect.gen(function*() {
       const { party, pass, renew, service } = yield* bench("finished")
       const a = party()
@@ -64,7 +64,7 @@ export const renewing = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* renew(released), { _tag: "Lost", reason: "Vanished" })
     }))
 
-  it.effect("a lost one does not concern its neighbours", () =>
+  it.effect("a lost lease does not affect the others of its call", () =>
     Effect.gen(function*() {
       const { lease, party, service } = yield* bench("neighbours")
       const a = party()

@@ -31,7 +31,7 @@ export const seeking = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* committed(service, ownership.stream), Option.some(EntryId.make("0-0")))
     }))
 
-  it.effect("a seek of the owner that is carried out late moves no checkpoint that was committed since", () =>
+  it.effect("a late seek of the owner does not move a checkpoint that was committed since", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("late seek")
       const ownership = yield* party().own("one")
@@ -59,7 +59,7 @@ export const seeking = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* committed(service, ownership.stream), Option.some(EntryId.make("1-0")))
     }))
 
-  it.effect("forced, it takes the data stream from its owner: nothing that one asks for counts, and tokens grow", () =>
+  it.effect("forced, it takes the data stream from its owner, whose requests are refused, and tokens grow", () =>
     Effect.gen(function*() {
       const { lease, party, pass, renew, service } = yield* bench("forced", Duration.seconds(2))
       const ownership = yield* party().own("one")
@@ -80,7 +80,7 @@ export const seeking = ({ bench, it }: Cases): void => {
       assert.strictEqual(yield* service.commit(next, EntryId.make("2-0")), "Committed")
     }))
 
-  it.effect("what is no id is refused, and takes nothing from the owner", () =>
+  it.effect("an invalid id is refused, and takes nothing from the owner", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("no position")
       const ownership = yield* party().own("one")

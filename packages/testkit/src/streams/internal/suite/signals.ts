@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { Bench, Cases } from "./bench.ts"
 
-/** The next expiry of this data stream: those of others come by too. */
+/** The next expiry of this data stream: those of others arrive too. */
 const expiryOf = (bench: Bench, expiries: Subscription<Expiry>, stream: StreamName): Effect.Effect<Expiry> =>
   Effect.filterOrElse(
     bench.next(expiries),
@@ -25,7 +25,7 @@ export const listening = ({ bench, it, publishesExpiries }: Cases): void => {
     }))
 
   if (publishesExpiries) {
-    it.effect("a lease that runs out is announced, and one that is given back", () =>
+    it.effect("an expired lease is announced, and so is a yielded one", () =>
       Effect.gen(function*() {
         const tested = yield* bench("expiries")
         const { lapse, party, pass, renew, service } = tested
@@ -34,7 +34,7 @@ export const listening = ({ bench, it, publishesExpiries }: Cases): void => {
         const first = yield* a.own("one")
         const { entry, stream } = first
         yield* lapse(first)
-        // Among many keys it may not be noticed for long, unless somebody asks
+        // Among many keys its expiry may go unnoticed for long, unless a command accesses it
         assert.strictEqual((yield* renew(first))._tag, "Lost")
         assert.deepStrictEqual(yield* expiryOf(tested, expiries, stream), { _tag: "Expired", stream, entry })
         const second = yield* a.take(stream, entry)
