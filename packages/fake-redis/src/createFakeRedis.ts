@@ -23,11 +23,11 @@ export interface Options {
   readonly host?: string | undefined
   /** The path of a Unix socket, instead of a port. */
   readonly path?: string | undefined
-  /** Decides every random choice, such as that of `RANDOMKEY`. Default: `fake-redis`. */
+  /** The seed of every random choice, such as that of `RANDOMKEY`. Default: `fake-redis`. */
   readonly seed?: string | undefined
   /**
-   * How late the server removes an expired key that nobody touches, in milliseconds: a random delay between the two, as
-   * real servers are late. A command never sees an expired key. Default: 0 to 100.
+   * How late the server removes an expired key that nobody accesses, in milliseconds: a random delay between the two,
+   * because real servers are late. A command never sees an expired key. Default: 0 to 100.
    */
   readonly expiryDelay?: readonly [minimum: number, maximum: number] | undefined
   /** How many of the last writes `failOver` can lose. Default: 16. */
@@ -37,7 +37,7 @@ export interface Options {
 /**
  * A running server.
  *
- * **Example** (What goes wrong in production)
+ * **Example** (Failures of production)
  *
  * ```ts
  * import { createFakeRedis } from "@effect-simba/fake-redis"
@@ -54,7 +54,7 @@ export interface Options {
  * @since 0.1.0
  */
 export interface FakeRedis {
-  /** As clients take it: `redis://127.0.0.1:6379`, or `unix:///tmp/redis.sock`. */
+  /** In the form that clients take: `redis://127.0.0.1:6379`, or `unix:///tmp/redis.sock`. */
   readonly url: string
   /** Empty with a Unix socket. */
   readonly host: string
@@ -64,7 +64,7 @@ export interface FakeRedis {
   readonly path: string
   /** The server's wall clock, in milliseconds since the epoch. */
   readonly now: () => number
-  /** Moves the server's clock forward by so many milliseconds: keys expire, and blocking commands time out. */
+  /** Moves the server's clock forward by this many milliseconds: keys expire, and blocking commands time out. */
   readonly advance: (millis: number) => void
   /** Closes all connections and forgets scripts and settings, and the data unless `keepData` is true. */
   readonly restart: (options?: { readonly keepData?: boolean }) => void

@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import { exitCodeOf } from "../internal/exitCodes.ts"
 import { main } from "../internal/main.ts"
 
-// A terminal that closes ends the program in order, as a signal does: a command under a lock has to end, too
+// A terminal that closes ends the program gracefully, as a signal does: a command under a lock must end, too
 process.once("SIGHUP", () => process.kill(process.pid, "SIGTERM"))
 
 NodeRuntime.runMain(Effect.provide(main(new URL("../../package.json", import.meta.url)), NodeServices.layer), {

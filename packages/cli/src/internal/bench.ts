@@ -16,10 +16,10 @@ type Mutexes = Mutex.Mutex["Service"]
 /** Milliseconds of a clock that never steps. */
 const now = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)
 
-/** Fewer samples than this say nothing, however long they take. */
+/** Fewer samples than this are not meaningful, however long they take. */
 const fewest = 10
 
-/** To Redis a separate process: its connections are not shared. */
+/** A separate process to Redis: it shares no connections. */
 const member = Effect.map(Layer.build(Layer.fresh(mutexes)), Context.get(Mutex.Mutex))
 
 const summary = (name: string, times: ReadonlyArray<number>) => {
@@ -37,7 +37,7 @@ const free = Effect.fnUntraced(function*(mutex: Mutexes, name: string, until: nu
   return summary("acquire and release", times)
 })
 
-/** Two members that take turns: the time from one's release to the other's grant. */
+/** Two members that take turns: the time from the release of one to the grant of the other. */
 const handOff = Effect.fnUntraced(function*(members: ReadonlyArray<Mutexes>, name: string, until: number) {
   const times: Array<number> = []
   let released: number | undefined
@@ -58,7 +58,7 @@ const handOff = Effect.fnUntraced(function*(members: ReadonlyArray<Mutexes>, nam
 
 export const bench = Command.make(
   "bench",
-  { duration: durationFlag("for", "How long each measurement lasts at least (default: 2s)") },
+  { duration: durationFlag("for", "Minimum duration of each measurement (default: 2s)") },
   Effect.fnUntraced(function*({ duration = Duration.seconds(2) }) {
     const [a, b] = yield* Effect.all([member, member])
     const name = `effect-simba:bench:${yield* Random.nextIntBetween(0, 2 ** 40)}`

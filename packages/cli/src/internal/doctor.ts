@@ -15,7 +15,7 @@ const styles: Readonly<Record<RedisDoctor.Report["findings"][number]["status"], 
 
 export const doctor = Command.make(
   "doctor",
-  { streams: switchFlag("streams", "Also what data streams need: keyspace events and permissions") },
+  { streams: switchFlag("streams", "Also check what data streams need: keyspace events and permissions") },
   Effect.fnUntraced(function*({ streams }) {
     const { findings, ...verdict } = yield* RedisDoctor.examine({ streams })
     const report = {

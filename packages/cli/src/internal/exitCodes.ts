@@ -20,11 +20,11 @@ export const exitCodes = {
 
 export class Stop extends Data.TaggedError("Stop")<{ readonly code: number; readonly message: string }> {}
 
-/** Ends the program with a code, and with a message unless all is said. */
+/** Ends the program with a code, and with a message unless everything is printed already. */
 export const stop = (code: keyof typeof exitCodes, message = ""): Effect.Effect<never, Stop> =>
   Effect.fail(new Stop({ code: exitCodes[code], message }))
 
-/** By the tags of errors. All others are bugs of this program. */
+/** By the tags of errors. All other errors are bugs of this program. */
 const codes: Readonly<Record<string, number>> = {
   InvalidConfig: exitCodes.usage,
   InvalidName: exitCodes.usage,
@@ -48,12 +48,12 @@ export const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number =>
     ? exitCodes.interrupted
     : codeOf(Cause.squash(exit.cause))
 
-/** Errors and findings advise programs. A command has flags and variables in the place of these options. */
+/** Errors and findings advise programs. A command has flags and variables instead of these options. */
 const advice: ReadonlyArray<readonly [ofProgram: string, ofCommand: string]> = [
-  ["use IoRedis.layerCluster", "give --cluster"],
-  ["use IoRedis.layer", "leave --cluster out"],
-  ["name it in client.sentinels, with client.name", "name it by --sentinel, with --master"],
-  ["name the Sentinels in client.sentinels", "name the Sentinels by --sentinel, with --master"],
+  ["use IoRedis.layerCluster", "use --cluster"],
+  ["use IoRedis.layer", "remove --cluster"],
+  ["name it in client.sentinels, with client.name", "name it with --sentinel, with --master"],
+  ["name the Sentinels in client.sentinels", "name the Sentinels with --sentinel, with --master"],
   ["in the URL or in client.password", "in the URL or in REDIS_PASSWORD"],
   ["correct client.name", "correct --master"],
   ["use its URL, or the address of a Sentinel", "use it with --url, or the address of a Sentinel"],

@@ -1,4 +1,4 @@
-/** `jobs`: the jobs of a fleet, and what an operator asks of them. */
+/** `jobs`: the jobs of a fleet, and requests of an operator. */
 import * as Jobs from "@effect-simba/core/Jobs"
 import { cron, every } from "@effect-simba/core/Leadership"
 import * as Argument from "effect/cli/Argument"
@@ -119,18 +119,18 @@ const reschedule = Command.make(
     every: optional("every", "A period, such as \"10 minutes\"")
   },
   Effect.fnUntraced(function*({ cron: expression, every: period, job, name, timeZone }) {
-    if (Option.isSome(expression) && Option.isSome(period)) return yield* stop("usage", "Give --cron or --every.")
+    if (Option.isSome(expression) && Option.isSome(period)) return yield* stop("usage", "Use --cron or --every.")
     const schedule = Option.isSome(expression)
       ? cron(expression.value, { timeZone: Option.getOrUndefined(timeZone) })
       : Option.isSome(period)
       ? every(period.value as Duration.Input)
       : undefined
     const text = schedule === undefined
-      ? `${subject(name, Option.some(job))} follows its code again`
+      ? `${subject(name, Option.some(job))} uses the schedule of its code again`
       : `rescheduled ${subject(name, Option.some(job))}`
     yield* done(yield* Jobs.reschedule(name, job, schedule), name, Option.some(job), text)
   }, Effect.provide(mutexes))
-).pipe(Command.withDescription("Replace the schedule of a job; without a schedule bring back that of its code"))
+).pipe(Command.withDescription("Replace the schedule of a job; without a schedule, restore that of its code"))
 
 const stepDown = Command.make(
   "step-down",
@@ -139,7 +139,7 @@ const stepDown = Command.make(
     if (!(yield* Jobs.stepDown(name))) return yield* stop("negative", `"${printable(name)}" has no leader with jobs.`)
     yield* print({ name }, (paint) => [paint("green", `asked the leader of "${printable(name)}" to step down`)])
   }, Effect.provide(mutexes))
-).pipe(Command.withDescription("Ask the leader to let its runs end, and to make room for another node"))
+).pipe(Command.withDescription("Ask the leader to finish its runs and step down"))
 
 export const jobs = Command.make("jobs").pipe(
   Command.withDescription("Jobs of a fleet: list, run, pause, resume, reschedule"),

@@ -36,15 +36,15 @@ const versionIn = Effect.fnUntraced(function*(packageFile: URL) {
   return (yield* Schema.decodeEffect(Package)(text)).version
 })
 
-/** Known also where the other flags cannot be read. The words after `--` are the command of `run`. */
+/** Known even if the other flags cannot be read. The words after `--` are the command of `run`. */
 const outputOf = (args: ReadonlyArray<string>) => {
   const end = args.indexOf("--")
   const isJson = args.slice(0, end < 0 ? args.length : end).includes("--json")
-  // The standard output of `run` is that of its command
+  // The standard output of `run` is the output of its command
   return { isJson, print: isJson && end < 0 ? Console.log : Console.error }
 }
 
-/** The shell that a completion script was asked for. */
+/** The shell for which a completion script was requested. */
 const shellOf = (args: ReadonlyArray<string>) =>
   args.flatMap((arg, at) =>
     arg === "--completions" ? args.slice(at + 1, at + 2) : arg.split("--completions=").slice(1)

@@ -1,4 +1,4 @@
-/** `list`, `inspect` and `release`: the mutexes of a server as an operator sees them. */
+/** `list`, `inspect` and `release`: the mutexes of a server, for operators. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import type { MutexName } from "@effect-simba/core/MutexName"
 import type { MutexState } from "@effect-simba/core/MutexState"
@@ -26,7 +26,7 @@ export const mutexes = RedisMutex.layerRedis().pipe(Layer.provideMerge(redis))
 
 export const nameArgument = Argument.String("name").pipe(Argument.withDescription("The name of the mutex"))
 
-/** The mutexes that can be read, and those that cannot, since another program wrote their keys. */
+/** The mutexes that can be read, and those that cannot because another program wrote their keys. */
 export const readMutexes = (names: ReadonlyArray<string>, limit: number) =>
   Effect.map(
     Effect.forEach(
@@ -51,11 +51,11 @@ export const namesWith = (prefix: string) =>
     (names) => [...names].sort()
   )
 
-/** A mutex as JSON shows it: times in milliseconds. */
+/** A mutex in JSON: times in milliseconds. */
 export const toJson = (name: string, { ownership, token, waiters, waiting }: MutexState) => ({
   name,
   owner: ownership._tag === "Held" ? ownership.owner : null,
-  // A key that another program made may have no end
+  // A key that another program made may not expire
   timeLeft: ownership._tag === "Held" && ownership.timeLeft !== undefined
     ? Duration.toMillis(ownership.timeLeft)
     : null,
@@ -73,7 +73,7 @@ const list = Command.make(
   "list",
   {
     prefix: Argument.String("prefix").pipe(
-      Argument.withDescription("Only names that begin with it"),
+      Argument.withDescription("Only names that begin with this"),
       Argument.optional
     )
   },
@@ -115,11 +115,14 @@ const describe = (name: string, state: MutexState, paint: Paint): ReadonlyArray<
 
 const wrongType = "WRONGTYPE"
 
-/** Another program wrote a key, or a newer version. */
+/** Another program, or a newer version, wrote a key. */
 const isForeign = ({ _tag, message }: StoreError | InvalidName) =>
   _tag === "ProtocolError" || (_tag === "BackendError" && message.includes(wrongType))
 
-/** The key with a value of another type, or else the key of the owner: to delete it by mistake would free the mutex. */
+/**
+ * The key with a value of another type, or else the key of the owner: deleting that one by mistake would free the
+ * mutex.
+ */
 const foreignKey = Effect.fnUntraced(function*(mutex: MutexName) {
   const { send } = yield* Redis
   const isRefused = (command: string, key: string) =>
@@ -131,7 +134,7 @@ const foreignKey = Effect.fnUntraced(function*(mutex: MutexName) {
   return (yield* isRefused("GET", keys.fence(mutex))) ? keys.fence(mutex) : keys.owner(mutex)
 })
 
-/** Reads a mutex. Where another program wrote a key of it, the message names the key. */
+/** Reads a mutex. If another program wrote one of its keys, the message names the key. */
 const read = (verb: string, name: string, options?: { readonly limit: number }) =>
   Effect.catchIf(
     Mutex.inspect(name, options),
@@ -158,7 +161,7 @@ const inspect = Command.make(
 const canConfirm = Effect.map(TerminalCapabilities.TerminalCapabilities, ({ canPrompt }) => canPrompt)
 
 const confirmed = Effect.fnUntraced(function*(name: string, state: MutexState) {
-  const message = `Take "${printable(name)}" from ${printable(ownerOf(state))}? Its work may go on for a moment.`
+  const message = `Take "${printable(name)}" from ${printable(ownerOf(state))}? Its work may continue for a moment.`
   return yield* Prompt.run(Prompt.Confirm({ message }))
 })
 
@@ -166,8 +169,8 @@ const release = Command.make(
   "release",
   {
     name: nameArgument,
-    force: switchFlag("force", "Required: the owner is somebody else"),
-    yes: Flag.withAlias(switchFlag("yes", "Do not ask"), "y")
+    force: switchFlag("force", "Required, because the owner may still be working"),
+    yes: Flag.withAlias(switchFlag("yes", "Do not ask for confirmation"), "y")
   },
   Effect.fnUntraced(function*({ force, name, yes }) {
     const state = yield* read("release", name)
@@ -177,7 +180,7 @@ const release = Command.make(
       return yield* stop(
         "usage",
         `${printable(state.ownership.owner)} owns "${printable(name)}", so this takes ${missing.join(" and ")}. ` +
-          "The owner loses the lease and may work on for a moment."
+          "The owner loses the lease and may continue to work for a moment."
       )
     }
     if (!yes && !(yield* confirmed(name, state))) return yield* stop("negative", "Nothing was changed.")

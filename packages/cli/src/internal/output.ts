@@ -1,4 +1,4 @@
-/** Output of commands: JSON, or lines for people with colours on a terminal. */
+/** Output of commands: JSON, or lines for people, with colours on a terminal. */
 import * as TerminalCapabilities from "effect/cli/TerminalCapabilities"
 import * as Console from "effect/Console"
 import * as Duration from "effect/Duration"
@@ -15,20 +15,22 @@ export const paint: Effect.Effect<Paint> = Effect.map(
   ({ canColor }) => (style, text) => canColor ? `\u001B[${styles[style]}m${text}\u001B[0m` : text
 )
 
-/** Prints `value` as JSON on one line where that was asked for, and the lines otherwise. */
+/** Prints `value` as JSON on one line if requested, and the lines otherwise. */
 export const print = Effect.fnUntraced(function*(value: unknown, lines: (paint: Paint) => ReadonlyArray<string>) {
   if (yield* Json) return yield* Console.log(JSON.stringify(value))
   for (const line of lines(yield* paint)) yield* Console.log(line)
 })
 
-/** Names and ids come from others: a control character in one could rewrite the screen. Lines become one line. */
+/**
+ * Names and ids come from other programs: a control character in one could rewrite the screen. Lines become one line.
+ */
 export const printable = (text: string): string =>
   // oxlint-disable-next-line no-control-regex -- these are the characters that it is about
   text.replace(/\s*\n\s*/g, " ").replace(/[\u0000-\u001F\u007F-\u009F]/g, "\uFFFD")
 
 type Columns<Row> = Readonly<Record<string, (row: Row) => string | number | null | undefined>>
 
-/** Columns by their titles, as wide as their widest cell. An absent value is a dash. */
+/** Columns with titles, as wide as their widest cell. An absent value is a dash. */
 export const table = <Row>(rows: ReadonlyArray<Row>, columns: Columns<Row>, paint: Paint): ReadonlyArray<string> => {
   const cells = Object.values(columns)
   const lines = [Object.keys(columns), ...rows.map((row) => cells.map((cell) => printable(String(cell(row) ?? "-"))))]

@@ -1,4 +1,4 @@
-/** What wrong arguments print: one line for people, one value for programs. Help that nobody asked for would hide it. */
+/** What wrong arguments print: one line for people, one value for programs. Unrequested help would hide it. */
 import * as CliOutput from "effect/cli/CliOutput"
 import * as Console from "effect/Console"
 import { errorJson } from "./exitCodes.ts"

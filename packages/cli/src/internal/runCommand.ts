@@ -14,12 +14,12 @@ import { mutexes, nameArgument } from "./mutexCommands.ts"
 import { printable } from "./output.ts"
 import { durationFlag, switchFlag } from "./settings.ts"
 
-/** The code that shells give for a command that could not start, or that a signal ended. */
+/** The exit code of shells for a command that could not start, or that a signal ended. */
 const startFailure = (command: string) => ({ message, reason: { _tag } }: PlatformError) =>
   new Stop({
     code: _tag === "NotFound" ? exitCodes.notFound : exitCodes.notExecutable,
     message: `cannot run ${printable(command)}: ${
-      _tag === "NotFound" ? "no such command" : _tag === "PermissionDenied" ? "it may not be executed" : message
+      _tag === "NotFound" ? "no such command" : _tag === "PermissionDenied" ? "permission denied" : message
     }`
   })
 
@@ -42,7 +42,7 @@ const execute = Effect.fnUntraced(function*(
     env: { SIMBA_MUTEX: lease.mutex, SIMBA_OWNER: lease.id, SIMBA_TOKEN: String(lease.token) },
     extendEnv: true
   }).pipe(Effect.mapError(startFailure(command!)))
-  // Once the lease is lost another process may own the mutex: there is no time for an orderly end
+  // Once the lease is lost another process may own the mutex: there is no time for a graceful end
   const end = Effect.raceFirst(
     Effect.ignore(child.kill({ killSignal: "SIGTERM", forceKillAfter: grace })),
     Effect.andThen(lease.lost, Effect.ignore(child.kill({ killSignal: "SIGKILL" })))
@@ -62,7 +62,7 @@ export const runCommand = Command.make(
       Argument.withDescription("The command and its arguments, after --"),
       Argument.atLeast(1)
     ),
-    timeout: durationFlag("timeout", "How long to wait for the mutex (default: without end)"),
+    timeout: durationFlag("timeout", "How long to wait for the mutex (default: no limit)"),
     ifAvailable: switchFlag("if-available", "Give up at once if the mutex is owned or waited for"),
     ttl: durationFlag("ttl", "How long a lease lasts without a renewal, besides the transition (default: 10s)"),
     transition: durationFlag("transition", "Grace after the ttl in which only the owner may renew (default: 6s)"),
@@ -71,7 +71,7 @@ export const runCommand = Command.make(
   Effect.fnUntraced(
     function*({ command, grace = Duration.seconds(10), ifAvailable, name, timeout, transition, ttl }) {
       if (ifAvailable && timeout !== undefined) {
-        return yield* stop("usage", "Give --timeout or --if-available, not both.")
+        return yield* stop("usage", "Use --timeout or --if-available, not both.")
       }
       const lease = ifAvailable
         ? Option.getOrUndefined(yield* Mutex.acquireIfAvailable(name, { ttl, transition }))

@@ -32,7 +32,7 @@ const ofStreams = (service: string) =>
     return found.flatMap(({ content }) => content._tag === "Announced" ? [content.stream] : [])
   }))
 
-/** Subcommands whose next words are names of the kind. */
+/** Subcommands whose next words are names of this kind. */
 const withMutex = new Set(["list", "inspect", "release", "watch", "run"])
 const withJob = new Set(["run", "pause", "resume", "reschedule"])
 const withStreams = new Set(["seek", "rewind", "trim", "pause", "resume"])
@@ -51,7 +51,7 @@ const namesAfter = Effect.fnUntraced(function*([command = "", sub = "", ...rest]
   return isNext ? yield* ofStreams(rest[0]!) : none
 })
 
-/** Flags of a connection stay, with their values. Other flags go, with a value if they take one. */
+/** Flags of a connection stay, with their values. Other flags are removed, with a value if they take one. */
 const ofConnection = /^--(?:url|sentinel|master|cluster)(?:=|$)/
 const withValue =
   /^--(?:ttl|transition|timeout|grace|limit|for|poll-interval|lease-duration|by|keep|stream|cron|time-zone|every|log-level)$/
@@ -67,7 +67,7 @@ const command = Command.make(
   ({ words }) => Effect.flatMap(namesAfter(words), (names) => Console.log([...new Set(names)].sort().join("\n")))
 ).pipe(Command.withGlobalFlags(settings))
 
-/** Prints the names that can follow these words, one a line. What goes wrong shows no names. */
+/** Prints the names that can follow these words, one per line. After an error it prints none. */
 export const printNames = (words: ReadonlyArray<string>) =>
   words.includes("--") ? Effect.void : Command.runWith(command, { version: "" })(withoutOtherFlags(words)).pipe(
     Effect.timeoutOption(patience),
@@ -75,7 +75,7 @@ export const printNames = (words: ReadonlyArray<string>) =>
     Effect.ignoreCause
   )
 
-/** What the script of a shell lacks: names of the server, where it knows no word. */
+/** What the script of a shell lacks: names from the server, where it knows no word. */
 export const completionsOf: Readonly<Record<string, string>> = {
   bash: `
 # Names on the server, where the script above knows no word

@@ -1,4 +1,4 @@
-/** Which Redis a command speaks to, how it prints, and the kinds of flags. */
+/** Which Redis a command connects to, how it prints, and the kinds of flags. */
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as IoRedis from "@effect-simba/redis/IoRedis"
 import { environmentBeside, partsOf } from "@effect-simba/redis/RedisInternals"
@@ -9,7 +9,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 
-/** Undefined where it is not given. */
+/** Undefined if it is not passed. */
 export const optional = <A>(flag: Flag.Flag<A>, description: string): Flag.Flag<A | undefined> =>
   flag.pipe(Flag.withDescription(description), Flag.optional, Flag.map(Option.getOrUndefined))
 
@@ -23,7 +23,7 @@ export const countFlag = (name: string, description: string, count: number) =>
 const short = /^(\d+(?:\.\d+)?) ?(ms|s|m|h)$/
 const units = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
 
-/** `500ms`, `5s`, `2m`, `1h`, and all that Effect reads: `5 seconds`. */
+/** `500ms`, `5s`, `2m`, `1h`, and everything that Effect parses: `5 seconds`. */
 const parseDuration = (text: string): Option.Option<Duration.Duration> => {
   const [, amount, unit] = short.exec(text) ?? []
   return amount === undefined
@@ -61,7 +61,7 @@ const Sentinel = GlobalFlag.Setting("sentinel")({
   flag: optional(
     Flag.String("sentinel").pipe(
       Flag.withMetavar("HOST:PORT,..."),
-      Flag.filterMap(parseSentinels, () => "host:port, and commas between several")
+      Flag.filterMap(parseSentinels, () => "host:port, separated by commas")
     ),
     "Sentinels to ask for the primary; needs --master"
   )

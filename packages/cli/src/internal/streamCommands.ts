@@ -28,10 +28,10 @@ import {
 
 const streamFlag = optional(
   Flag.withSchema(Flag.String("stream"), StreamName),
-  "A data stream: its dead messages, in place of the dead letters of the service"
+  "A data stream: its dead messages, instead of the dead letters of the service"
 )
 
-const limitFlag = countFlag("limit", "How many data streams, dead letters or dead messages to show", 50)
+const limitFlag = countFlag("limit", "Maximum number of data streams, dead letters or dead messages", 50)
 
 const idleFor = (millis: number) => formatDuration(Duration.millis(millis))
 
@@ -79,7 +79,7 @@ const list = Command.make(
   }, onStore)
 ).pipe(Command.withDescription("List the services that share data streams"))
 
-/** The data streams that consumers were given. */
+/** The data streams that were delivered to consumers. */
 const dataStreams = (service: Service, paused: ServiceState["paused"], lease: Duration.Duration, limit: number) =>
   pendingOf(service).pipe(
     Stream.take(limit),
@@ -93,7 +93,7 @@ const dataStreams = (service: Service, paused: ServiceState["paused"], lease: Du
           idle: Duration.toMillis(idle),
           isOrphan: Duration.isGreaterThan(idle, lease),
           isPaused: paused.service || content._tag === "Announced" && paused.streams.includes(content.stream),
-          /** Messages behind the checkpoint, and how long the first has waited. */
+          /** The messages behind the checkpoint, and how long the first has waited. */
           lag: messages?.lag.messages ?? null,
           isCounted: messages?.lag.isCounted ?? true,
           waiting: messages === undefined ? null : Duration.toMillis(messages.lag.age),
@@ -125,7 +125,7 @@ const inspect = Command.make(
     limit: limitFlag,
     leaseDuration: durationFlag(
       "lease-duration",
-      "The leaseDuration of the fleet; an owner that is idle for longer is gone (default: 2s)"
+      "The leaseDuration of the fleet; an owner that is idle for longer is dead (default: 2s)"
     )
   },
   Effect.fnUntraced(function*({ leaseDuration = Duration.seconds(2), limit, service: name }) {
@@ -206,12 +206,12 @@ const redrive = Command.make(
       Argument.variadic()
     ),
     stream: streamFlag,
-    all: switchFlag("all", "All that are there now")
+    all: switchFlag("all", "All that exist now")
   },
   Effect.fnUntraced(function*({ all, ids, service: name, stream }) {
     if (all === ids.length > 0) return yield* stop("usage", "Give ids, or --all.")
     const dead = deadOf((yield* known(name)).service, stream)
-    // Listed before the first is redriven: one that fails again comes back with a new id
+    // Listed before the first is redriven: one that fails again returns with a new id
     const wanted = all ? (yield* Stream.runCollect(dead.all)).map(({ id }) => id) : ids
     const results = yield* Effect.forEach(
       wanted,
@@ -221,7 +221,7 @@ const redrive = Command.make(
       results,
       (paint) =>
         results.length === 0 ?
-          [paint("dim", "nothing is dead")] :
+          [paint("dim", "there are no dead letters")] :
           results.map(({ id, redriven }) =>
             redriven ? paint("green", `redriven: ${id}`) : paint("yellow", `not there: ${id}`)
           )

@@ -1,4 +1,4 @@
-/** `streams seek`, `rewind` and `trim`: where the reading of a data stream goes on, and what is removed behind it. */
+/** `streams seek`, `rewind` and `trim`: where the reading of a data stream continues, and what is removed behind it. */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import type { ServiceName } from "@effect-simba/core/streams/StreamStore"
@@ -42,12 +42,12 @@ const move = Effect.fnUntraced(function*(
   const after = yield* Effect.catchTag(
     StreamClient.seek(stream, to, { force }),
     "AlreadyOwned",
-    () => stop("negative", `"${printable(stream)}" has an owner. Give --force to take it from its handler.`)
+    () => stop("negative", `"${printable(stream)}" has an owner. Use --force to take it from its handler.`)
   )
   if (announce) yield* StreamClient.announce(stream)
   const isAnnounced = Option.isSome(yield* service.find(stream))
   yield* print({ stream, after, announced: isAnnounced }, (paint) => [
-    paint("green", `reading of "${printable(stream)}" goes on after ${after}`),
+    paint("green", `reading of "${printable(stream)}" continues after ${after}`),
     ...isAnnounced ? [] : [paint("yellow", "It is not announced: nobody reads it until it is. See --announce.")]
   ])
 })
@@ -65,7 +65,7 @@ export const seek = Command.make(
     )
   },
   ({ position, service, stream, ...options }) => onStore(onService(service, move(service, stream, position, options)))
-).pipe(Command.withDescription("Read a data stream on from a message, or a time"))
+).pipe(Command.withDescription("Continue reading a data stream from a message or a time"))
 
 const serverTime = Effect.mapBoth(Redis.use(({ send }) => send<readonly [string, string]>("TIME")), {
   onFailure: fromRedis("read the time"),
@@ -74,7 +74,7 @@ const serverTime = Effect.mapBoth(Redis.use(({ send }) => send<readonly [string,
 
 export const rewind = Command.make(
   "rewind",
-  { ...flags, by: durationFlag("by", "Read the messages of so long again (default: all that are left)") },
+  { ...flags, by: durationFlag("by", "How far to go back (default: to the first message that is left)") },
   ({ by, service, stream, ...options }) =>
     onStore(Effect.gen(function*() {
       const to = by === undefined ? "beginning" : DateTime.subtractDuration(yield* serverTime, by)
@@ -87,7 +87,7 @@ export const trim = Command.make(
   {
     service: serviceArgument,
     streams: streamArgument.pipe(Argument.atLeast(1)),
-    keep: durationFlag("keep", "Messages that are younger stay (default: none)")
+    keep: durationFlag("keep", "Keep messages younger than this (default: none)")
   },
   ({ keep = Duration.zero, service: name, streams }) =>
     onStore(Effect.gen(function*() {

@@ -69,19 +69,19 @@ export const services = Effect.gen(function*() {
   )
 })
 
-/** Whether something was ever announced to it, or a consumer ran. */
+/** Whether anything was ever announced to it, or a consumer ran. */
 export const exists = Effect.fnUntraced(function*(service: ServiceName, state: ServiceState) {
   if (state.announced > 0 || state.deadLetters > 0 || state.consumers.length > 0) return true
   const { send } = yield* Redis
   return yield* Effect.mapBoth(send<number>("EXISTS", keys.input(service)), {
-    onFailure: fromRedis("look for a service"),
+    onFailure: fromRedis("find a service"),
     onSuccess: (count) => count > 0
   })
 })
 
 export const open = (service: ServiceName) => Effect.flatMap(StreamStore, (streams) => streams.open(service))
 
-/** Opens a service that is there. */
+/** Opens a service that exists. */
 export const known = Effect.fnUntraced(function*(name: ServiceName) {
   const service = yield* open(name)
   const state = yield* service.inspect
@@ -97,13 +97,13 @@ const pages = <A>(read: (after: EntryId | undefined) => Effect.Effect<Page<A>, S
     (after) => Effect.map(read(after), ({ entries, next }) => [entries, Option.fromUndefinedOr(next)] as const)
   )
 
-/** All announcements that a consumer was given and that are unfinished. */
+/** All unfinished announcements that were delivered to a consumer. */
 export const pendingOf = (service: Service) =>
   pages((after) => service.pending({ minIdle: Duration.zero, count: 500, after }))
 
 type Dead = DeadLetter | DeadMessage
 
-/** The dead letters of a service, or the dead messages of one data stream: how to list them, and to bring one back. */
+/** The dead letters of a service, or the dead messages of one data stream: how to list and redrive them. */
 export const deadOf = (service: Service, stream: StreamName | undefined) => {
   const list = (after: EntryId | undefined): Effect.Effect<ReadonlyArray<Dead>, StoreError> =>
     stream === undefined ? service.deadLetters(after, 500) : service.deadMessages(stream, after, 500)
@@ -113,7 +113,7 @@ export const deadOf = (service: Service, stream: StreamName | undefined) => {
   }
 }
 
-/** Messages after the checkpoint, all without one, and dead ones. */
+/** The messages after the checkpoint (all if there is none), and the dead ones. */
 export const messagesOf = Effect.fnUntraced(function*(service: Service, stream: StreamName) {
   const { send } = yield* Redis
   return yield* Effect.all({
@@ -122,7 +122,7 @@ export const messagesOf = Effect.fnUntraced(function*(service: Service, stream: 
   })
 })
 
-/** Of so many data streams of a service the lag is added up, at most. */
+/** The maximum number of data streams of a service whose lag is added up. */
 const mostStreams = 1000
 
 /** How far a service is behind in the data streams that were delivered. */

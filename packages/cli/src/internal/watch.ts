@@ -1,4 +1,4 @@
-/** `watch`: mutexes live on a terminal, and as lines of events everywhere else. */
+/** `watch`: mutexes live on a terminal, and lines of events everywhere else. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import type { OwnerEvent } from "@effect-simba/core/OwnerEvent"
 import type { BackendError } from "@effect-simba/core/SimbaError"
@@ -16,20 +16,20 @@ import { type Paint, paint, print, printable } from "./output.ts"
 import { durationFlag, Json } from "./settings.ts"
 import { type Poll, WatchView } from "./watchView.ts"
 
-/** A person reads no more lines, and Redis has other work. */
+/** More lines than a person can read would only load Redis. */
 const mostMutexes = 100
 
 /** Mutexes that cannot be read are left out; `list` names them. */
 const readable = (names: ReadonlyArray<string>) => Effect.map(readMutexes(names, 20), ([polls]) => polls)
 
-/** The server may come back, and the watch goes on. */
+/** The server may come back, and the watch continues. */
 const isOutage = (error: { readonly _tag: string; readonly isRetryable?: boolean }): error is BackendError =>
   error._tag === "BackendError" && error.isRetryable === true
 
 const clockTime = Effect.map(DateTime.now, DateTime.formatIso)
 
 const eventText = (at: string, event: OwnerEvent, paint: Paint): string => {
-  const what = event._tag === "Gap" ? "may have missed something" : event.owner
+  const what = event._tag === "Gap" ? "may have missed a change" : event.owner
   const more = event._tag === "HandedOver" ? ` to ${event.successor}` : "token" in event ? `, token ${event.token}` : ""
   return `${paint("dim", at.slice(11, 23))} ${event._tag.padEnd(10)} ${printable(what + more)}`
 }
@@ -37,7 +37,7 @@ const eventText = (at: string, event: OwnerEvent, paint: Paint): string => {
 const eventsOf = (name: string, report: (at: string, event: OwnerEvent) => ReturnType<typeof print>) =>
   Stream.runForEach(Mutex.events(name), (event) => Effect.flatMap(clockTime, (at) => report(at, event)))
 
-/** Lines for each change that two looks in a row show. */
+/** Lines for each change between two consecutive polls. */
 const changesOfAll = Effect.fnUntraced(function*(every: Duration.Duration) {
   const before = new Map<string, string>()
   const report = Effect.fnUntraced(function*(name: string, poll: Poll | undefined) {
@@ -48,7 +48,7 @@ const changesOfAll = Effect.fnUntraced(function*(every: Duration.Duration) {
     else before.set(name, owner)
     yield* print(
       { at, ...(poll === undefined ? { name, owner: null } : toJson(name, poll.state)) },
-      () => [`${at.slice(11, 23)} ${printable(name)} ${owner === "-" ? "is free" : `is at ${printable(owner)}`}`]
+      () => [`${at.slice(11, 23)} ${printable(name)} ${owner === "-" ? "is free" : `is owned by ${printable(owner)}`}`]
     )
   })
   let isLost = false
@@ -67,7 +67,7 @@ const changesOfAll = Effect.fnUntraced(function*(every: Duration.Duration) {
   return yield* Effect.forever(Effect.andThen(Effect.catchIf(poll, isOutage, lost), Effect.sleep(every)))
 })
 
-/** The other screen of the terminal, without a cursor; at the end the first one is as it was. */
+/** The alternate screen of the terminal, without a cursor; at the end the first one is restored. */
 const onOtherScreen = Effect.fnUntraced(function*(terminal: Terminal.Terminal) {
   const show = (text: string) => Effect.ignore(terminal.display(text))
   yield* Effect.acquireRelease(show("\u001B[?1049h\u001B[?25l"), () => show("\u001B[?25h\u001B[?1049l"))
@@ -104,8 +104,8 @@ export const watch = Command.make(
   "watch",
   {
     name: Argument.String("name").pipe(Argument.withDescription("One mutex (default: all)"), Argument.optional),
-    pollInterval: durationFlag("poll-interval", "Time between two looks (default: 250ms for one mutex, 1s for all)"),
-    duration: durationFlag("for", "Ends by itself (default: at Ctrl-C)")
+    pollInterval: durationFlag("poll-interval", "Time between two polls (default: 250ms for one mutex, 1s for all)"),
+    duration: durationFlag("for", "Stop after this time (default: at Ctrl-C)")
   },
   Effect.fnUntraced(function*({ duration = Duration.infinity, name: wanted, pollInterval }) {
     const name = Option.getOrUndefined(wanted)
@@ -118,4 +118,4 @@ export const watch = Command.make(
       yield* eventsOf(name, (at, event) => print({ at, ...event }, (paint) => [eventText(at, event, paint)]))
     }).pipe(Effect.timeoutOption(duration))
   }, Effect.provide(mutexes))
-).pipe(Command.withDescription("Follow owners, queues and events; on a terminal with a moving timeline"))
+).pipe(Command.withDescription("Follow owners, queues and events; on a terminal with a live timeline"))

@@ -18,7 +18,7 @@ interface Track {
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 const colours: ReadonlyArray<Style> = ["green", "cyan", "yellow", "magenta", "blue", "red"]
 const free = "\u00B7"
-/** More looks than the widest terminal has columns. */
+/** More polls than the widest terminal has columns. */
 const longest = 500
 
 const letterOf = (track: Track, state: MutexState): string => {

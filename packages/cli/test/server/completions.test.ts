@@ -27,7 +27,7 @@ const press = (script: string, line: string, url: string) => {
 }
 
 layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: completions", (it) => {
-  it.effect("are the names of the server that can follow", () =>
+  it.effect("are the names on the server that can follow", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       for (const name of ["invoices", "orders"]) {
@@ -36,7 +36,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: completio
       yield* server.send("XGROUP", "CREATE", "shop-input", "shop-group", "0", "MKSTREAM")
       yield* server.send("XADD", "shop-input", "*", "lbs-input", `{"DataStreamName":"us","Info":{}}`)
       yield* server.send("XREADGROUP", "GROUP", "shop-group", "c", "STREAMS", "shop-input", ">")
-      // A busy machine takes longer than a press of Tab may: it shows no names then
+      // On a busy machine the program takes longer than its limit: it shows no names then
       const follows = (words: string, ...names: ReadonlyArray<string>) =>
         until(
           `${names} after ${words}`,
@@ -62,7 +62,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: completio
       assert.deepStrictEqual(press(script, "effect-simba streams rew", server.url), ["rewind"])
     }))
 
-  it.effect("are none where no server replies", () =>
+  it.effect("are none if no server replies", () =>
     Effect.gen(function*() {
       const { code, errors, output } = yield* commandLine.run(["--names", "inspect"], { url: "redis://127.0.0.1:1" })
       assert.deepStrictEqual([code, errors, output], [0, "", ""])

@@ -1,4 +1,4 @@
-/** The commands of `effect-simba` that look at jobs and steer them. */
+/** The commands of `effect-simba` that list and control jobs. */
 import { Leadership, Mutex } from "@effect-simba/core"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
@@ -19,7 +19,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: jobs", (i
         ]).pipe(Effect.provideService(Mutex.Mutex, mutex))
       )
       const list = commandLine.json(["jobs", "list", name], server)
-      yield* until("the leader has looked", Effect.map(list, ({ jobs }) => jobs[0]?.schedule === "cron UTC 0 0 1 1 *"))
+      yield* until("the leader has polled", Effect.map(list, ({ jobs }) => jobs[0]?.schedule === "cron UTC 0 0 1 1 *"))
 
       assert.strictEqual((yield* commandLine.run(["jobs", "run", name, "report"], server)).code, 0)
       yield* until("it runs", Effect.sync(() => runs === 1))

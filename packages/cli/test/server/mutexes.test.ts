@@ -1,4 +1,4 @@
-/** The commands of `effect-simba` that look at mutexes and free them, with pipes and in a pseudo-terminal. */
+/** The commands of `effect-simba` that inspect and release mutexes, with pipes and in a pseudo-terminal. */
 import type { RedisDoctor } from "@effect-simba/redis"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
@@ -67,7 +67,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       yield* server.send("DEL", ...[good, list, text].map((name) => `simba:{${name}}`))
     }))
 
-  it.effect("release names the key that is another program's, and not the one of the owner", () =>
+  it.effect("release names the key of another program, not that of the owner", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const holder = yield* openMutex(server)
@@ -94,7 +94,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       assert.include(plain.output, "NAME")
     }))
 
-  it.effect("a name of somebody else cannot send sequences to the terminal", () =>
+  it.effect("a name from another program cannot send escape sequences to the terminal", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const holder = yield* openMutex(server)
@@ -105,7 +105,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       assert.notInclude(output, `${escape}2J`)
     }))
 
-  it.effect("release asks on a terminal, and no leaves everything as it is", () =>
+  it.effect("release asks on a terminal, and a no changes nothing", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const holder = yield* openMutex(server)
@@ -157,7 +157,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       assert.deepStrictEqual(freed, { name, takenFrom: lease.id })
     }))
 
-  it.effect("watch draws owners over time on a terminal, and leaves the screen as it was", () =>
+  it.effect("watch draws owners over time on a terminal, and restores the screen", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const [first, second] = yield* Effect.all([openMutex(server), openMutex(server)])
@@ -185,7 +185,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       assert.match(watching.output(), /\?25h[^\n]*\?1049l\s*$/)
     }))
 
-  it.effect("watch prints events where there is no terminal", () =>
+  it.effect("watch prints events if there is no terminal", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const holder = yield* openMutex(server)
@@ -210,7 +210,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       )
     }))
 
-  it.effect("watch survives a server that goes away, and says so", () =>
+  it.effect("watch survives a server that goes away, and reports it", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const lines = yield* commandLine.start(["watch", "--json", "--poll-interval", "50ms"], server)
@@ -233,13 +233,13 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       assert.lengthOf(lost, 1)
     }))
 
-  it.effect("watch ends by itself after --for", () =>
+  it.effect("watch stops after --for", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       assert.strictEqual((yield* commandLine.run(["watch", "--for", "100ms"], server)).code, 0)
     }))
 
-  it.effect("the exit code and the message tell mistakes from outages", () =>
+  it.effect("the exit code and the message distinguish mistakes from outages", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       for (
@@ -266,10 +266,10 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       }
       const both = yield* commandLine.run(["run", "x", "--timeout", "1s", "--if-available", "--", "true"], server)
       assert.strictEqual(both.code, 64)
-      // The advice is for this program, and not for its library
+      // The advice is for this program, not for its library
       const single = yield* commandLine.run(["list", "--cluster"], server)
       assert.strictEqual(single.code, 69)
-      assert.include(single.errors, "leave --cluster out")
+      assert.include(single.errors, "remove --cluster")
       const unreachable = yield* commandLine.run(["list", "--url", "redis://127.0.0.1:1", "--json"], server)
       assert.strictEqual(unreachable.code, 69)
       assert.strictEqual(unreachable.errors, "")
@@ -292,7 +292,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       }
     }))
 
-  it.effect("doctor prints the report, and its code tells whether there is something to change", () =>
+  it.effect("doctor prints the report, and its code says whether something must change", () =>
     Effect.gen(function*() {
       const good = yield* RedisServer.start({ args: ["--appendonly yes"] })
       const healthy = yield* commandLine.run(["doctor"], good)

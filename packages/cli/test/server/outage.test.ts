@@ -1,4 +1,4 @@
-/** A server that is out of service: the exit code does not take it for a busy mutex. */
+/** A server that is unavailable: the exit code distinguishes it from a busy mutex. */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { quiet, RedisServer } from "../../../redis/test/support/harness.ts"

@@ -24,12 +24,12 @@ const isAlive = (pid: number) => {
 
 const pidIn = (path: string) => Number(readFileSync(path, "utf8"))
 
-/** Writes its pid and that of a child of its own, and goes on for a minute, deaf to SIGTERM. */
+/** Writes its pid and that of a child, and runs for a minute, ignoring SIGTERM. */
 const stubborn = (path: string) =>
   `trap '' TERM; echo $$ > ${path}/parent; sh -c "trap '' TERM; echo \\$\\$ > ${path}/child.new; mv ${path}/child.new ${path}/child; sleep 60" & wait; wait`
 
 layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it) => {
-  it.effect("the command knows its mutex and its token, and its code is the code", () =>
+  it.effect("the command receives its mutex and token, and its exit code is returned", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const name = freshName("known")
@@ -63,7 +63,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       assert.strictEqual(yield* codeOf("sh", "-c", "kill -TERM $$"), 128 + 15)
     }))
 
-  it.effect("one at a time; who cannot wait any longer gets code 75", () =>
+  it.effect("one at a time; a command that cannot wait any longer gets code 75", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const name = freshName("one at a time")
@@ -85,7 +85,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       assert.deepStrictEqual(codes, [0, 0, 0])
     }))
 
-  it.effect("a lost lease kills the command and all that it started, and gives code 79", () =>
+  it.effect("a lost lease kills the command and all processes that it started, with code 79", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const name = freshName("lost")
@@ -100,7 +100,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       yield* until("both are gone", Effect.sync(() => !pids.some(isAlive)))
     }))
 
-  it.effect("a server that is gone for longer than the lease kills it, too", () =>
+  it.effect("a server that is down for longer than the lease kills it, too", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const path = yield* folder
@@ -114,7 +114,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       yield* until("it is gone", Effect.sync(() => !isAlive(pidIn(`${path}/child`))))
     }))
 
-  it.effect("a signal gives the command its grace, then ends it, and only then frees the mutex", () =>
+  it.effect("a signal gives the command its grace, then ends it, and only then releases the mutex", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const name = freshName("signal")

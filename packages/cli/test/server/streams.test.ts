@@ -77,7 +77,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
         const letters = yield* commandLine.json(["streams", "dead-letters", service], server)
         assert.deepStrictEqual(letters.map(({ id }: { id: string }) => id), [deadLetters.first[0].id])
 
-        // It fails again, and comes back under another id
+        // It fails again, and returns under another id
         const redriven = yield* commandLine.json(["streams", "redrive", service, deadLetters.first[0].id], server)
         assert.deepStrictEqual(redriven, [{ id: deadLetters.first[0].id, redriven: true }])
         yield* until(
@@ -97,7 +97,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       assert.strictEqual((yield* show).deadLetters.count, 0)
     }))
 
-  it.effect("a service that never was is named, and no key is made for it", () =>
+  it.effect("a service that never existed is named, and no key is made for it", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       for (const args of [["inspect", "odrers"], ["dead-letters", "odrers"], ["redrive", "odrers", "--all"]]) {
@@ -108,7 +108,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       assert.deepStrictEqual(yield* server.send("KEYS", "*odrers*"), [])
     }))
 
-  it.effect("a service that was announced to is listed before its first consumer", () =>
+  it.effect("a service with announcements is listed before its first consumer", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       yield* StreamClient.announce("early:1").pipe(
@@ -196,7 +196,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       assert.strictEqual(yield* server.send("PTTL", "simba:paused:halted-input"), -1)
     }))
 
-  it.effect("redrive wants ids or --all, and inspect wants a valid name", () =>
+  it.effect("redrive needs ids or --all, and inspect needs a valid name", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       for (

@@ -7,7 +7,7 @@ import * as commandLine from "../support/commandLine.ts"
 
 const shout = ["--", "sh", "-c", "echo $SIMBA_TOKEN"]
 
-/** What doctor advises who gave no flag for it. */
+/** What doctor advises if the flag is missing. */
 const adviceOf = Effect.fnUntraced(function*({ url }: { readonly url: string }) {
   const { code, output } = yield* commandLine.run(["doctor", "--json"], { url })
   assert.strictEqual(code, 1, output)
@@ -24,8 +24,8 @@ it.live("--sentinel and --master lead to the primary", () =>
     })
     assert.strictEqual(code, 0, errors)
     assert.strictEqual(yield* primary.send("GET", "simba:{m}:fence"), output.trim())
-    assert.include(yield* adviceOf(replica), "name the Sentinels by --sentinel, with --master")
-    assert.include(yield* adviceOf(sentinels[0]!), "name it by --sentinel, with --master")
+    assert.include(yield* adviceOf(replica), "name the Sentinels with --sentinel, with --master")
+    assert.include(yield* adviceOf(sentinels[0]!), "name it with --sentinel, with --master")
   })))
 
 it.live("--cluster finds the mutexes and services of all nodes", () =>
@@ -34,7 +34,7 @@ it.live("--cluster finds the mutexes and services of all nodes", () =>
     const url = nodes[0]!.url
     const names = ["a", "b", "c", "d", "e", "f"]
     for (const name of names) {
-      // One command for each slot; a name that the first node does not have is asked for at another
+      // One command for each slot; a name that the first node does not have is requested from another
       const { code, errors } = yield* commandLine.run(["run", name, "--cluster", "--", "true"], { url })
       assert.strictEqual(code, 0, errors)
     }
@@ -43,5 +43,5 @@ it.live("--cluster finds the mutexes and services of all nodes", () =>
     const listed = yield* commandLine.json(["list", "--cluster"], { url })
     assert.deepStrictEqual(listed.map(({ name }: { name: string }) => name), ["held"])
     assert.deepStrictEqual(yield* commandLine.json(["streams", "list", "--cluster"], { url }), [])
-    assert.include(yield* adviceOf({ url }), "give --cluster")
+    assert.include(yield* adviceOf({ url }), "use --cluster")
   })))

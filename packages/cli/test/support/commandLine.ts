@@ -24,7 +24,7 @@ export interface RunOptions {
 
 const quoted = (word: string) => `'${word.replaceAll("'", `'\\''`)}'`
 
-/** Begins a run that ends with the scope at the latest. */
+/** Starts a run that ends with the scope at the latest. */
 export const start = (
   args: ReadonlyArray<string>,
   { env, terminal = false, url }: RunOptions

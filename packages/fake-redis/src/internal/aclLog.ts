@@ -1,5 +1,5 @@
 /**
- * What users were refused, as ACL LOG has it, and the words for it.
+ * Refusals of users, as ACL LOG lists them, and their error messages.
  */
 import type { Client } from "./client.ts"
 import { describeClient } from "./clientInfo.ts"
@@ -21,7 +21,7 @@ export interface AclLogEntry extends Failure {
   client: string
 }
 
-/** Within this time a failure that is like an earlier one counts for the same. */
+/** Within this time a failure like an earlier one is counted with it. */
 const groupingMillis = 60_000
 
 export class AclLog {

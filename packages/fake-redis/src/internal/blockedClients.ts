@@ -1,6 +1,6 @@
 /**
- * Blocked clients: who waits for which keys, in order of arrival, and who is served when a key becomes ready. A key
- * is marked while a command runs and served after it, so that scripts and transactions stay whole.
+ * Blocked clients: which keys each waits for, in order of arrival, and which is served when a key becomes ready. A key
+ * is marked while a command runs and served after it, so that scripts and transactions stay atomic.
  */
 import type { Client } from "./client.ts"
 import type { Context } from "./context.ts"
@@ -15,11 +15,11 @@ export interface Wait {
   readonly keys: ReadonlyArray<string>
   /** Micros, or Infinity. */
   readonly deadline: number
-  /** The reply if the key can serve the client now. SWAPDB may have put another database in place of the first. */
+  /** The reply if the key can serve the client now. SWAPDB may have replaced the first database. */
   readonly serve: (context: Context, key: string) => Value | undefined
-  /** The reply when time is up. */
+  /** The reply after a timeout. */
   readonly timedOut: Value
-  /** The reply when a key vanishes or changes its type, for those who may not wait on. */
+  /** The reply when a key vanishes or changes its type, for clients that must not keep waiting. */
   readonly vanished?: () => Value
 }
 
@@ -81,7 +81,7 @@ export class BlockedClients {
     return this.ready.length > 0
   }
 
-  /** Serves who can be served; what that writes may make further keys ready. */
+  /** Serves all that can be served; their writes may make further keys ready. */
   serveReady(run: (blocked: Blocked, serve: (context: Context) => Value | undefined) => void): void {
     while (this.ready.length > 0) {
       const batch = this.ready
@@ -107,7 +107,7 @@ export class BlockedClients {
     return next === Infinity ? undefined : next
   }
 
-  /** Those whose time is up, earliest first. */
+  /** Clients whose timeouts are over, earliest first. */
   due(micros: number): Array<Blocked> {
     return Array.from(this.all).filter((blocked) => blocked.deadline <= micros)
       .sort((a, b) => a.deadline - b.deadline || a.client.id - b.client.id)

@@ -1,5 +1,5 @@
 /**
- * A script that has run for longer than `busy-reply-threshold`: others are heard meanwhile, and may kill it.
+ * A script that has run for longer than `busy-reply-threshold`: other clients are served meanwhile, and may kill it.
  */
 import type { Client } from "./client.ts"
 import type { CommandSpec } from "./commandSpec.ts"

@@ -31,15 +31,15 @@ export interface Client {
   readonly id: number
   readonly push: (push: BinaryPush) => void
   readonly createdAt: number
-  /** Whether replies and pushes go out as bytes: they then have the types and the shapes of the protocol. */
+  /** Whether replies and pushes are sent as bytes: they then have the types and shapes of the protocol. */
   readonly wire: boolean
   protocol: 2 | 3
-  /** CLIENT REPLY: what becomes of the replies to this command and to the next. */
+  /** CLIENT REPLY: the mode for this command and for the next. */
   replies: "on" | "off" | "skip next" | "skip"
   tracking: Tracking | undefined
   isMonitor: boolean
   db: number
-  /** `undefined` until it has authenticated, where that is needed. */
+  /** `undefined` until it has authenticated, if that is required. */
   user: User | undefined
   name: string
   libName: string

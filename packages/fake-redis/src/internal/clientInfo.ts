@@ -1,10 +1,10 @@
 /**
- * What CLIENT LIST and the logs say of a client.
+ * What CLIENT LIST and the logs report about a client.
  */
 import type { Client } from "./client.ts"
 import { subscriptions } from "./client.ts"
 
-/** Every client has an address, though none has a socket. */
+/** Every client has an address, although none has a socket. */
 export const addressOf = (client: Client): string => `127.0.0.1:${40000 + client.id}`
 
 export const kindOf = (client: Client): string => subscriptions(client) > 0 ? "pubsub" : "normal"

@@ -1,5 +1,5 @@
 /**
- * The definition of a command. `commandTable.ts` puts all of them together.
+ * The definition of a command. `commandTable.ts` collects all of them.
  */
 import type { CommandSpec } from "./commandSpec.ts"
 import { specOf } from "./commandSpec.ts"
@@ -26,7 +26,7 @@ export const define = (name: string, run: Handler): Command => {
   return { name, spec, write: spec.flags.has("write"), run: spec.subcommands.size > 0 ? withHelp : run }
 }
 
-/** A refusal is thrown from anywhere within. */
+/** A refusal is thrown, from anywhere within a command. */
 export const runCommand = (command: Command, context: Context, args: ReadonlyArray<string>): Value | typeof BLOCKED => {
   try {
     return command.run(context, args)
@@ -36,7 +36,7 @@ export const runCommand = (command: Command, context: Context, args: ReadonlyArr
   }
 }
 
-/** The subcommands, without the explanations of Redis. */
+/** The subcommands, without the help texts of Redis. */
 const help = ({ name, subcommands }: CommandSpec): Value => [
   new Status(`${name.toUpperCase()} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:`),
   ...Array.from(subcommands.keys(), (subcommand) => new Status(subcommand.toUpperCase()))
@@ -44,7 +44,7 @@ const help = ({ name, subcommands }: CommandSpec): Value => [
 
 const arityOk = (arity: number, count: number): boolean => arity >= 0 ? count === arity : count >= -arity
 
-/** The description of the command, or of its subcommand; a text where there is no such subcommand. */
+/** The description of the command, or of its subcommand; an error text if there is no such subcommand. */
 export const describedBy = ({ name, spec }: Command, args: ReadonlyArray<string>): CommandSpec | string => {
   if (spec.subcommands.size === 0 || args.length < 2) return spec
   const subcommand = args[1]!
@@ -52,6 +52,6 @@ export const describedBy = ({ name, spec }: Command, args: ReadonlyArray<string>
     `ERR unknown subcommand '${subcommand.slice(0, 128)}'. Try ${name.toUpperCase()} HELP.`
 }
 
-/** Why the arguments of a command are too many or too few, if they are. */
+/** Why the number of arguments of a command is wrong, if it is. */
 export const arityProblem = ({ arity, name }: CommandSpec, args: ReadonlyArray<string>): string | undefined =>
   arityOk(arity, args.length) ? undefined : `ERR wrong number of arguments for '${name}' command`

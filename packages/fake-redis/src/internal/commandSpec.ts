@@ -1,9 +1,11 @@
 /**
- * What Redis says of a command: arity, flags, categories, and where its keys are.
+ * What Redis reports about a command: arity, flags, categories, and the positions of its keys.
  */
 import { commandSpecs } from "./commandSpecs.generated.ts"
 
-/** Where keys begin: after so many arguments, or after a word that is looked for from there, backward if negative. */
+/**
+ * Where keys begin: after a number of arguments, or after a word that is searched for from there, backward if negative.
+ */
 type Begin =
   | { readonly _tag: "index"; readonly index: number }
   | { readonly _tag: "keyword"; readonly keyword: string; readonly from: number }
@@ -22,7 +24,7 @@ export interface KeySpec {
 }
 
 export interface CommandSpec {
-  /** That of a subcommand names both: `client|kill`. */
+  /** The name of a subcommand has both parts: `client|kill`. */
   readonly name: string
   /** Exact if positive, a minimum if negative; the name counts, and so does that of a subcommand. */
   readonly arity: number
@@ -32,7 +34,7 @@ export interface CommandSpec {
   readonly categories: ReadonlyArray<string>
   readonly tips: ReadonlyArray<string>
   readonly keys: ReadonlyArray<KeySpec>
-  /** As COMMAND DOCS has them: `string`, `1.0.0`. */
+  /** As COMMAND DOCS returns them: `string`, `1.0.0`. */
   readonly group: string
   readonly since: string
   readonly subcommands: ReadonlyMap<string, CommandSpec>

@@ -1,6 +1,6 @@
 /**
- * The settings that CONFIG knows. A setting changes what the server does, or no client could see a difference, or it
- * cannot be changed here: CONFIG SET refuses another value by name.
+ * The settings that CONFIG knows. A setting changes what the server does, or has an effect that no client could see, or
+ * cannot be changed here: then CONFIG SET refuses another value by name.
  */
 import { parseBigInt } from "./numbers.ts"
 
@@ -40,7 +40,7 @@ const UNITS: Readonly<Record<string, number>> = {
   gb: 1024 ** 3
 }
 
-/** `100mb` and the like, in bytes. */
+/** Sizes such as `100mb`, in bytes. */
 const parseMemory = (text: string): bigint | undefined => {
   const match = /^([0-9]+)(b|k|kb|m|mb|g|gb)?$/i.exec(text)
   return match === null ? undefined : BigInt(match[1]!) * BigInt(UNITS[(match[2] ?? "b").toLowerCase()]!)
@@ -70,7 +70,7 @@ const yesNo = (initial: string): Setting => ({
 
 const text = (initial: string): Setting => ({ initial, accept: (value) => ({ value }) })
 
-/** Keeps its value: what another would turn on is not here. */
+/** Keeps its value: the feature that another value enables does not exist here. */
 const fixed = (initial: string, setting?: Setting): Setting => ({
   initial,
   accept: (value) => {
@@ -99,7 +99,7 @@ const POLICIES: ReadonlyArray<string> = [
 ]
 
 const SETTINGS: Readonly<Record<string, Setting>> = {
-  // They change what commands do or reply
+  // They change what commands do or return
   "hash-max-listpack-entries": integer("512"),
   "hash-max-listpack-value": memory("64"),
   "hll-sparse-max-bytes": memory("3000"),
@@ -110,7 +110,7 @@ const SETTINGS: Readonly<Record<string, Setting>> = {
   "stream-node-max-entries": integer("100"),
   "zset-max-listpack-entries": integer("128"),
   "zset-max-listpack-value": memory("64"),
-  // Without `maxmemory`, nothing is evicted: replies do not depend on it
+  // Without `maxmemory`, nothing is evicted, so replies do not depend on it
   "maxmemory-policy": choice("noeviction", POLICIES),
   // They trade memory, CPU or latency; no reply depends on them
   "active-expire-effort": integer("1", 1n, 10n),
@@ -124,7 +124,7 @@ const SETTINGS: Readonly<Record<string, Setting>> = {
   "lazyfree-lazy-user-flush": yesNo("no"),
   "list-compress-depth": integer("0", 0n, INT_MAX),
   "list-max-listpack-size": integer("-2", -INT_MAX - 1n, INT_MAX),
-  // What they turn on is not here
+  // The features that they enable do not exist here
   activedefrag: fixed("no", yesNo("no")),
   appendfsync: fixed("everysec", choice("everysec", ["everysec", "always", "no"])),
   appendonly: fixed("no", yesNo("no")),

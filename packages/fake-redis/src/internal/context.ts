@@ -1,5 +1,5 @@
 /**
- * What a command is run with: the client's database as of now, frozen time, and where changes are announced.
+ * What a command runs with: the client's current database, frozen time, and where changes are announced.
  */
 import type { Client } from "./client.ts"
 import type { Entry } from "./data/values.ts"
@@ -27,13 +27,13 @@ export class Context {
     this.script = script
   }
 
-  /** Tells watchers and subscribers that a key has changed. */
+  /** Notifies watchers and subscribers that a key has changed. */
   changed(key: string, kind: EventClass, event: string, db = this.db): void {
     this.server.touch(db, key)
     this.server.notify(db, key, kind, event)
   }
 
-  /** Removes a key whose collection has become empty, and says so. */
+  /** Removes a key whose collection has become empty, and announces that. */
   dropIfEmpty(key: string, entry: Entry): boolean {
     if (!isEmpty(entry)) return false
     this.db.remove(key)

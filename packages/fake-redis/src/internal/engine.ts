@@ -1,6 +1,6 @@
 /**
- * A deterministic in-memory Redis 7.0, without clock, timers or randomness of its own: connections, time, and what a
- * test wants to look at or to break.
+ * A deterministic in-memory Redis 7.0, without a clock, timers or randomness of its own: connections, time, and what a
+ * test wants to inspect or break.
  */
 import type { Client } from "./client.ts"
 import { subscriptions } from "./client.ts"
@@ -118,7 +118,7 @@ export class Engine {
     }
   }
 
-  /** Removes what active expiry would have removed by now, and ends the waits whose time is up. */
+  /** Removes what active expiry would have removed by now, and ends the waits whose timeouts are over. */
   tick(): void {
     const { server } = this
     server.readTime()
@@ -132,7 +132,7 @@ export class Engine {
         db.peek(key)
         server.undo.commit()
         const left = db.entries.get(key)
-        // The clock was set back after the draw: look again at the deadline.
+        // The clock was set back after the draw: check the deadline again.
         if (left !== undefined && left.activeAt !== Infinity) db.setExpiry(key, left, left.expiresAt)
       }
     }
@@ -146,7 +146,7 @@ export class Engine {
     server.flush()
   }
 
-  /** Whether a script runs for so long that others are heard meanwhile: `step` lets it go on. */
+  /** Whether a script has run for so long that other clients are served: `step` continues it. */
   get isBusy(): boolean {
     return this.server.busy !== undefined
   }
@@ -155,7 +155,7 @@ export class Engine {
     this.server.step()
   }
 
-  /** The commands that `run` executes have arrived together: broadcasts of changed keys wait for the last. */
+  /** The commands that `run` executes arrived together: broadcasts of changed keys wait for the last one. */
   turn(run: () => void): void {
     this.server.turn(run)
   }
@@ -167,7 +167,7 @@ export class Engine {
     return next === Infinity ? undefined : next
   }
 
-  /** How many deadlines it remembers, of keys that have gone too. */
+  /** How many deadlines it stores, including those of keys that are gone. */
   get scheduled(): number {
     return this.server.dbs.reduce((sum, db) => sum + db.scheduled, 0)
   }
@@ -194,7 +194,7 @@ export class Engine {
     return found
   }
 
-  /** When a key expires, in milliseconds of the server: Infinity for a key that stays, nothing for an absent one. */
+  /** When a key expires, in milliseconds of the server: Infinity for a key that stays, undefined for an absent one. */
   expiresAt(db: number, key: string): number | undefined {
     return this.server.dbs[db]?.entries.get(toBytes(key))?.expiresAt
   }
@@ -225,13 +225,13 @@ export class Engine {
     }
   }
 
-  /** A stream as it is, to look at only. */
+  /** A stream, for reading only. */
   stream(db: number, key: string): Stream | undefined {
     const entry = this.server.dbs[db]?.entries.get(toBytes(key))
     return entry?.type === "stream" ? entry.value as Stream : undefined
   }
 
-  /** Removes a key as expiry does, whatever its deadline. */
+  /** Removes a key as expiry does, regardless of its deadline. */
   forceExpire(db: number, key: string): boolean {
     return this.change(() => {
       const space = this.server.dbs[db]!
@@ -268,7 +268,7 @@ export class Engine {
     this.server.scripts.clear()
   }
 
-  /** Replies to commands with an error state, those aside that Redis serves in it; READONLY concerns writes only. */
+  /** Replies to commands with an error state, except those that Redis serves in it; READONLY concerns only writes. */
   setErrorState(state: ErrorState | undefined): void {
     this.server.errorState = state
   }
@@ -303,7 +303,7 @@ export class Engine {
     }
   }
 
-  /** Puts the data back as it was. Nobody is notified, as after a fail-over. */
+  /** Restores the data. Nobody is notified, as after a fail-over. */
   restore(snapshot: Snapshot): void {
     this.server.dbs.forEach((db, index) => {
       db.clear()
@@ -312,19 +312,19 @@ export class Engine {
     this.server.undo.clear()
   }
 
-  /** Takes back the last commands that wrote something, at most `undoDepth`; returns how many. */
+  /** Undoes the last commands that wrote something, at most `undoDepth`; returns how many. */
   rollback(count: number): number {
     return this.server.undo.rollback(count)
   }
 
-  /** How many subscriptions there are, over all sessions. */
+  /** The number of subscriptions of all sessions. */
   subscriptions(): number {
     let count = 0
     for (const client of this.server.clients.values()) count += subscriptions(client)
     return count
   }
 
-  /** How many sessions are open, and how many of them wait in a blocking command. */
+  /** The number of open sessions, and how many of them wait in a blocking command. */
   sessions(): { readonly open: number; readonly blocked: number } {
     return { open: this.server.clients.size, blocked: this.server.blocked.all.size }
   }

@@ -27,7 +27,7 @@ const serves: Readonly<Record<Exclude<ErrorState, "READONLY">, string>> = {
 /** There are no replicas here. */
 const NO_REPLICAS = "NOREPLICAS Not enough good replicas to write."
 
-/** Why a command is refused, if it is: READONLY and NOREPLICAS concern writes only; each state serves some commands. */
+/** Why a command is refused, if it is: READONLY and NOREPLICAS concern only writes; each state serves some commands. */
 export const refusalIn = (
   state: ErrorState | undefined,
   config: Config,

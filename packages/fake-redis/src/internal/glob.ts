@@ -1,7 +1,7 @@
 /**
- * Glob patterns as `stringmatchlen` of Redis reads them: `*`, `?`, `[a-z]`, `[^a]` and backslash escapes. The time is at
- * most the product of both lengths: where the text after a star does not match, only the last star takes one character
- * more, since a longer match of an earlier one leaves less text to the rest of the pattern.
+ * Glob patterns as `stringmatchlen` of Redis reads them: `*`, `?`, `[a-z]`, `[^a]` and backslash escapes. The time is
+ * at most the product of both lengths: where the text after a star does not match, only the last star takes one more
+ * character, because a longer match of an earlier star leaves less text for the rest of the pattern.
  */
 export const globMatch = (pattern: string, text: string): boolean => {
   // Redis compares nothing with an empty text
@@ -33,7 +33,7 @@ export const globMatch = (pattern: string, text: string): boolean => {
   return false
 }
 
-/** Matches one character, and returns where the pattern goes on, or -1. */
+/** Matches one character, and returns where the pattern continues, or -1. */
 const matchOne = (pattern: string, at: number, character: string): number => {
   const first = pattern[at]!
   if (first === "?") return at + 1
@@ -42,7 +42,7 @@ const matchOne = (pattern: string, at: number, character: string): number => {
   return pattern[literal] === character ? literal + 1 : -1
 }
 
-/** `at` is behind the bracket. A class that the pattern does not close ends with the pattern. */
+/** `at` is after the bracket. A class that the pattern does not close ends with the pattern. */
 const matchClass = (pattern: string, start: number, character: string): number => {
   let at = start
   const not = pattern[at] === "^"
@@ -62,5 +62,5 @@ const matchClass = (pattern: string, start: number, character: string): number =
   return found === not ? -1 : at + 1
 }
 
-/** Redis compares bytes as signed ones, where its compiler does so: on x86. */
+/** Redis compares bytes as signed ones if its compiler does: on x86. */
 const signed = (character: string): number => (character.charCodeAt(0) << 24) >> 24

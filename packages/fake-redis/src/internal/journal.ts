@@ -1,6 +1,6 @@
 /**
  * An undo log of the last k commands that wrote something: what their keys held before. A fail-over that loses the last
- * writes takes them back.
+ * writes undoes them.
  */
 import type { Entry } from "./data/values.ts"
 import { cloneEntry } from "./data/values.ts"

@@ -1,5 +1,5 @@
 /**
- * Which arguments of a command are keys, and what the command does to them.
+ * Which arguments of a command are keys, and what the command does with them.
  */
 import type { CommandSpec, KeySpec } from "./commandSpec.ts"
 import { parseInteger } from "./numbers.ts"
@@ -29,7 +29,7 @@ const beginning = ({ begin }: KeySpec, args: Args): number | undefined => {
   }
 }
 
-/** The positions of a spec's keys; `undefined` where an argument says that there are more, or none. */
+/** The positions of a spec's keys; `undefined` if an argument announces more keys than there are, or none. */
 const positions = (spec: KeySpec, args: Args): ReadonlyArray<number> | undefined => {
   const begin = beginning(spec, args)
   if (begin === undefined) return []
@@ -52,7 +52,7 @@ const positions = (spec: KeySpec, args: Args): ReadonlyArray<number> | undefined
 
 const accessOnly = ["RO", "access"]
 
-/** What a command does to a key, where its options decide. */
+/** What a command does to a key, if its options decide. */
 const used = ({ name }: CommandSpec, { flags }: KeySpec, args: Args): ReadonlyArray<string> => {
   const has = (word: string) => args.some((arg) => arg.toLowerCase() === word)
   if (name === "set") return has("get") ? ["RW", "access", "update"] : ["OW", "update"]
@@ -60,13 +60,13 @@ const used = ({ name }: CommandSpec, { flags }: KeySpec, args: Args): ReadonlyAr
   return flags
 }
 
-/** Where the last of its options says, SORT stores. */
+/** If the last option says so, SORT stores. */
 const sorted = (args: Args): ReadonlyArray<KeyUse> => {
   const at = args.findLastIndex((arg, at) => at > 1 && arg.toLowerCase() === "store")
   return at >= 0 && at + 1 < args.length ? [{ key: args[at + 1]!, flags: ["OW", "update"] }] : []
 }
 
-/** The keys of a command with their use; `undefined` where its arguments do not add up. */
+/** The keys of a command with their use; `undefined` if its arguments are inconsistent. */
 export const keyUses = (spec: CommandSpec, args: Args): ReadonlyArray<KeyUse> | undefined => {
   const uses: Array<KeyUse> = []
   for (const keySpec of spec.keys) {

@@ -1,6 +1,6 @@
 /**
- * One database: keys, lazy and active expiry, and the journal that lets a fail-over lose the last writes. Commands come
- * to a key through `read` or `write`, so that expiry and the journal cannot be forgotten.
+ * One database: keys, lazy and active expiry, and the journal that lets a fail-over lose the last writes. Commands
+ * access a key only through `read` or `write`, so that expiry and the journal cannot be forgotten.
  */
 import type { Entry, TypeName, ValueTypes } from "./data/values.ts"
 import { cloneEntry } from "./data/values.ts"
@@ -40,7 +40,7 @@ export class Keyspace {
     return this.host.now > entry.expiresAt
   }
 
-  /** The entry if it is there and has not expired; an expired one is removed. */
+  /** The entry if it exists and has not expired; an expired one is removed. */
   peek(key: string): Entry | undefined {
     const entry = this.entries.get(key)
     if (entry === undefined) return undefined
@@ -65,7 +65,7 @@ export class Keyspace {
     return entry
   }
 
-  /** As `read`, for commands about a key: it stays as idle as it was. */
+  /** Like `read`, for commands about a key: they do not reset its idle time. */
   inspect(key: string): Entry | undefined {
     const entry = this.peek(key)
     if (entry === undefined) this.host.missed(this, key)
@@ -100,7 +100,7 @@ export class Keyspace {
   put<T extends TypeName>(key: string, type: T, value: ValueTypes[T], expiresAt = Infinity): Entry<T> {
     const old = this.peek(key)
     this.host.journal(this, key)
-    // The node of the old value serves the new one: nodes would pile up where a key is set again and again
+    // The node of the old value is reused: nodes would pile up if a key is set repeatedly
     const heapAt = old?.heapAt ?? Infinity
     const entry: Entry<T> = { type, value, expiresAt: Infinity, activeAt: Infinity, heapAt, accessedAt: this.host.now }
     this.entries.set(key, entry as Entry)
@@ -129,7 +129,7 @@ export class Keyspace {
       return
     }
     entry.activeAt = this.host.drawActive(expiresAt)
-    // Renewals only postpone, so an earlier node stays and is put back when it comes up.
+    // Renewals only postpone, so an earlier node stays and is reinserted when it is due.
     if (entry.activeAt < entry.heapAt) this.schedule(key, entry)
   }
 
@@ -139,18 +139,18 @@ export class Keyspace {
     if (this.heap.length > 1000 && this.heap.length > 2 * this.entries.size) this.compact()
   }
 
-  /** Leaves out the nodes of keys that have gone. */
+  /** Leaves out the nodes of keys that are gone. */
   private compact(): void {
     this.heap = []
     for (const [key, { heapAt }] of this.entries) if (heapAt !== Infinity) push(this.heap, { at: heapAt, key })
   }
 
-  /** How many nodes wait for their time. */
+  /** The number of nodes that are not due yet. */
   get scheduled(): number {
     return this.heap.length
   }
 
-  /** The earliest micros at which active expiry has something to do. */
+  /** The earliest time, in micros, at which active expiry has something to do. */
   nextActive(): number | undefined {
     for (;;) {
       const top = this.heap[0]
@@ -174,7 +174,7 @@ export class Keyspace {
     this.heap = []
   }
 
-  /** Puts back what the journal or a snapshot holds, without telling anybody. */
+  /** Restores what the journal or a snapshot holds, without notifying anyone. */
   reinstate(key: string, entry: Entry | undefined): void {
     if (entry === undefined) {
       this.entries.delete(key)

@@ -1,5 +1,5 @@
 /**
- * Clients that see each command that runs.
+ * Clients that receive each command that runs.
  */
 import type { Client } from "./client.ts"
 import { addressOf } from "./clientInfo.ts"
@@ -37,7 +37,7 @@ export class Monitors {
     this.lines.push(`${seconds} [${client.db} ${from}] ${redacted(spec, args).map(quoted).join(" ")}`)
   }
 
-  /** Sends what has run, after the reply to it. */
+  /** Sends the commands that have run, after the reply to the last. */
   settle(server: Server): void {
     if (this.lines.length === 0) return
     for (const line of this.lines.splice(0)) {

@@ -15,7 +15,7 @@ export const parseBigInt = (text: string): bigint | undefined => {
   return value > MAX_INT64 || value < MIN_INT64 ? undefined : value
 }
 
-/** A 64-bit integer as a number; beyond 2^53 it is the nearest double, which only comparisons of extremes ever see. */
+/** A 64-bit integer as a number; beyond 2^53 it is the nearest double, which only comparisons of extremes see. */
 export const parseInteger = (text: string): number | undefined => {
   if (text.length < 16) return INTEGER.test(text) ? Number(text) : undefined
   const value = parseBigInt(text)
@@ -24,10 +24,10 @@ export const parseInteger = (text: string): number | undefined => {
 
 export const integer = (text: string, message = NOT_INTEGER): number => parseInteger(text) ?? fail(message)
 
-/** More draws than this with repetition are refused: a reply holds all of them. */
+/** More draws with repetition than this are refused, because a reply holds all of them. */
 const MOST_DRAWS = 2 ** 24
 
-/** How many random members are asked for; fewer than none means that one may be drawn again. */
+/** The requested number of random members; a negative number means that a member may be drawn repeatedly. */
 export const drawCount = (text: string, pairs: boolean): number => {
   const value = bigInteger(text)
   if (value === MIN_INT64) {
@@ -53,7 +53,9 @@ export const bigInteger = (text: string, message = NOT_INTEGER): bigint => parse
 const DECIMAL = /^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$/
 const HEX = /^([+-]?)0[xX]([0-9a-fA-F]+)\.?([0-9a-fA-F]*)(?:[pP]([+-]?[0-9]+))?$/
 
-/** As strtod of C reads a whole text: space before it, nothing behind a byte 0, and zero for nothing. */
+/**
+ * Parses a whole text like strtod of C: leading space is skipped, a byte 0 ends the text, and an empty text is zero.
+ */
 export const strtod = (text: string): number | undefined => {
   const [seen = ""] = text.split("\0", 1)
   return seen === "" ? 0 : parseDouble(seen.replace(/^[ \t-\r]+/, ""))

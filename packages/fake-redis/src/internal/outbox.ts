@@ -1,4 +1,4 @@
-/** What leaves the server once its state is consistent, in order. What it causes comes after it. */
+/** What leaves the server once its state is consistent, in order. Consequences follow it. */
 export class Outbox {
   private readonly actions: Array<() => void> = []
 

@@ -6,12 +6,12 @@ interface Call {
   readonly args: ReadonlyArray<string>
 }
 
-/** A client, as far as it concerns a pause. */
+/** A client, as far as a pause concerns it. */
 interface Pausable {
   readonly queue: ReadonlyArray<Call> | undefined
 }
 
-/** They may write without being write commands. */
+/** These may write although they are not write commands. */
 const mayWrite = new Set(["eval", "evalsha", "fcall", "pfcount", "publish", "spublish"])
 
 export class Pause<Client extends Pausable> {
@@ -22,7 +22,7 @@ export class Pause<Client extends Pausable> {
   private readonly held = new Set<Client>()
   private released: Array<Client> = []
 
-  /** A pause is extended by another, and never relaxed. */
+  /** Another pause extends the current one, and never relaxes it. */
   begin(now: number, until: number, isForAll: boolean): void {
     const goesOn = now < this.until
     this.until = goesOn ? Math.max(this.until, until) : until
@@ -35,7 +35,7 @@ export class Pause<Client extends Pausable> {
     this.held.clear()
   }
 
-  /** Whether this command has to wait. */
+  /** Whether this command must wait. */
   concerns(now: number, spec: CommandSpec, args: ReadonlyArray<string>, { queue }: Client, scripts: Scripts): boolean {
     if (now >= this.until) return false
     const writes = ({ args, spec }: Call) =>
@@ -55,12 +55,12 @@ export class Pause<Client extends Pausable> {
     this.held.delete(client)
   }
 
-  /** The next client that goes on after the end. */
+  /** The next client that continues after the end. */
   next(): Client | undefined {
     return this.released.shift()
   }
 
-  /** When somebody has to be let go. */
+  /** When a waiting client must continue. */
   get deadline(): number {
     return this.held.size > 0 ? this.until : Infinity
   }
@@ -68,7 +68,7 @@ export class Pause<Client extends Pausable> {
 
 type Scripts = ReadonlyMap<string, { readonly readOnly?: boolean }>
 
-/** A script that says of itself that it does not write. */
+/** A script that declares that it does not write. */
 const isReadOnly = ([name, source = ""]: ReadonlyArray<string>, scripts: Scripts): boolean => {
   if (name!.toLowerCase() === "evalsha") return scripts.get(source.toLowerCase())?.readOnly === true
   return /^#!lua .*\bno-writes\b/.test(source)

@@ -1,4 +1,4 @@
-/** Passwords stay out of MONITOR and of the slow log. */
+/** Removes passwords from MONITOR and from the slow log. */
 import type { CommandSpec } from "./commandSpec.ts"
 
 const REDACTED = "(redacted)"

@@ -62,7 +62,7 @@ export class BigNumber {
 /** Nil where RESP2 has a list. */
 export class NullList {}
 
-/** What one SUBSCRIBE or UNSUBSCRIBE answers: a message for each channel. */
+/** The replies to one SUBSCRIBE or UNSUBSCRIBE: a message for each channel. */
 export class Confirmations {
   readonly items: ReadonlyArray<readonly [kind: string, channel: string | null, count: number]>
   constructor(items: ReadonlyArray<readonly [kind: string, channel: string | null, count: number]>) {
@@ -70,7 +70,7 @@ export class Confirmations {
   }
 }
 
-/** A reply within that of EXEC, behind messages that its client was sent meanwhile. */
+/** A reply within that of EXEC, after messages that were sent to its client meanwhile. */
 export class Interleaved {
   readonly pushes: ReadonlyArray<BinaryPush>
   readonly value: Value
@@ -151,7 +151,7 @@ export const fromBytes = (bytes: string): string => {
     let taken = 0
     while (taken < size) {
       const next = i < bytes.length ? bytes.charCodeAt(i) : 0
-      // The second byte decides about overlong forms, surrogates and what lies beyond U+10FFFF.
+      // The second byte shows overlong forms, surrogates and code points above U+10FFFF.
       const low = taken > 0 ? 0x80 : lead === 0xe0 ? 0xa0 : lead === 0xf0 ? 0x90 : 0x80
       const high = taken > 0 ? 0xbf : lead === 0xed ? 0x9f : lead === 0xf4 ? 0x8f : 0xbf
       if (next < low || next > high) break
@@ -179,7 +179,7 @@ export const toReply = (value: Value): Reply => {
   return value instanceof NullList ? null : value.items.map(toReply)
 }
 
-/** A push as a text session gets it: it knows messages only. */
+/** A push as a text session receives it: messages only. */
 export const toPush = (push: BinaryPush): Push | undefined => {
   if (!("channel" in push)) return undefined
   const text = { channel: fromBytes(push.channel), message: fromBytes(push.message) }

@@ -29,7 +29,7 @@ const AFTER_ALL_CHANNELS =
   "have any effect. Try 'resetchannels' to start with an empty list of channels"
 
 export class Selector {
-  /** `+get`, `-@write`, `+client|list`: a later rule counts more. */
+  /** `+get`, `-@write`, `+client|list`: a later rule takes precedence. */
   private commands: Array<string> = ["-@all"]
   private keys: Array<KeyPattern> = []
   private channels: Array<string> = []
@@ -138,7 +138,7 @@ export class Selector {
     )
   }
 
-  /** `isPattern`: a pattern is allowed as it stands only. */
+  /** `isPattern`: a pattern is allowed only in the same form. */
   mayListen(channel: string, isPattern: boolean): boolean {
     return this.channels.some((allowed) =>
       allowed === "*" || (isPattern ? allowed === channel : globMatch(allowed, channel))

@@ -1,7 +1,7 @@
 /**
  * The state of the server and the path of a command through it: arity, error states, subscribed mode, MULTI, the
- * command itself, then those whom it unblocked. Replies and pushes leave only when the state is consistent, so that
- * a client that gets one may send the next command at once.
+ * command itself, then the clients that it unblocked. Replies and pushes leave only when the state is consistent, so
+ * that a client that receives one may send the next command at once.
  */
 import { AclLog } from "./aclLog.ts"
 import { admit } from "./admission.ts"
@@ -71,9 +71,9 @@ export class Server implements KeyspaceHost {
   startedAt: number
   private readonly outbox = new Outbox()
   private turns = 0
-  /** The command that runs, or the script of the one that does: its keys are those that are read. */
+  /** The running command, or its script: the keys that it reads are tracked. */
   private outer: Pick<Queued, "args" | "spec"> = { spec: specOf("ping")!, args: [] }
-  /** Clients that are dropped after the reply to the running command. */
+  /** Clients to drop after the reply to the running command. */
   private readonly leaving: Array<Client> = []
 
   constructor(options: EngineOptions, commands: ReadonlyMap<string, Command>) {
@@ -171,7 +171,7 @@ export class Server implements KeyspaceHost {
     return client.blocked !== undefined || this.busy?.client === client || this.pause.holds(client)
   }
 
-  /** The commands that `run` submits have arrived together. */
+  /** The commands that `run` submits arrived together. */
   turn(run: () => void): void {
     this.turns++
     run()
@@ -185,7 +185,7 @@ export class Server implements KeyspaceHost {
     this.running = client
     const value = this.dispatch(client, request)
     this.running = undefined
-    // It has not begun
+    // It has not started
     if (this.pause.holds(client)) return this.undo.commit()
     if (value !== BLOCKED) request.reply(value)
     for (const leaving of this.leaving.splice(0)) this.outbox.push(() => this.drop(leaving))
@@ -199,7 +199,7 @@ export class Server implements KeyspaceHost {
     this.undo.commit()
   }
 
-  /** Serves the blocked and those who were paused, and what their sessions sent meanwhile. */
+  /** Serves blocked and paused clients, and what their sessions sent meanwhile. */
   settle(): void {
     for (let next = this.pause.next(); next !== undefined; next = this.pause.next()) this.processWaiting(next)
     while (this.blocked.pending) {
@@ -227,7 +227,7 @@ export class Server implements KeyspaceHost {
     this.processWaiting(blocked.client)
   }
 
-  /** Lets the script that keeps the server busy run for a while. */
+  /** Runs the script that keeps the server busy for a while. */
   step(): void {
     const { busy } = this
     if (busy === undefined) return
@@ -279,7 +279,7 @@ export class Server implements KeyspaceHost {
     return this.call(new Context(this, client, false, false), command, spec, args)
   }
 
-  /** Who gets the reply of a command that blocks. */
+  /** The receiver of the reply of a command that blocks. */
   blockedReply: (value: Value) => void = () => {}
 
   call(
@@ -291,7 +291,7 @@ export class Server implements KeyspaceHost {
     const { client, script } = context
     if (!script) this.outer = { spec, args }
     if (client.tracking !== undefined && isReader(spec)) this.tracker.read(client, this.outer.spec, this.outer.args)
-    // A script comes before what it runs
+    // A script precedes the commands that it runs
     const isSource = spec.flags.has("skip_monitor")
     if (isSource) this.monitors.show(this, client, spec, args, script)
     const value = runCommand(command, context, args)
@@ -331,7 +331,7 @@ export class Server implements KeyspaceHost {
     if (onClosed !== undefined) this.outbox.push(onClosed)
   }
 
-  /** As `drop`, but what has already been said to the client still reaches it. */
+  /** Like `drop`, but what was already sent to the client still reaches it. */
   dropLater(client: Client): void {
     this.leaving.push(client)
   }

@@ -1,20 +1,20 @@
 /**
- * A session with the in-memory server, and what it hands out: replies, and messages that nobody asked for.
+ * A session with the in-memory server, and what it delivers: replies, and messages that nobody requested.
  */
 
-/** A reply as a client library hands it out: errors are values, `null` is nil, nested arrays nest. */
+/** A reply as a client library returns it: errors are values, `null` is nil, nested arrays nest. */
 export type Reply = string | number | null | ReplyError | ReadonlyArray<Reply>
 
 export class ReplyError extends Error {
   override readonly name = "ReplyError"
 }
 
-/** Something that the server sends to a connection unasked. */
+/** A message that the server sends to a connection without a request. */
 export type Push =
   | { readonly _tag: "message"; readonly channel: string; readonly message: string }
   | { readonly _tag: "pmessage"; readonly pattern: string; readonly channel: string; readonly message: string }
 
-/** A push in binary strings, as a socket sends it. No keys of an invalidation means all keys. */
+/** A push in binary strings, as a socket sends it. An invalidation without keys means all keys. */
 export type BinaryPush =
   | Push
   | { readonly _tag: "smessage"; readonly channel: string; readonly message: string }
@@ -25,10 +25,10 @@ export type BinaryPush =
 export interface Session<R = Reply> {
   readonly id: number
   /**
-   * Runs one command. `reply` is called exactly once: before `execute` returns, or later for a command that blocks,
-   * or never when the session is closed first.
+   * Runs one command. `reply` is called exactly once: before `execute` returns, or later for a command that blocks. It
+   * is never called if the session is closed first.
    */
   readonly execute: (args: ReadonlyArray<string>, reply: (reply: R) => void) => void
-  /** Drops the connection: blocked commands and subscriptions end, nothing is replied any more. */
+  /** Drops the connection: blocked commands and subscriptions end, and no reply follows. */
   readonly close: () => void
 }

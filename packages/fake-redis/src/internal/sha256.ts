@@ -1,5 +1,5 @@
 /**
- * SHA-256 of a binary string, in hex: how passwords are kept.
+ * SHA-256 of a binary string, in hex: the stored form of passwords.
  */
 
 const fraction = (value: number): number => Math.floor((value - Math.floor(value)) * 2 ** 32) | 0
@@ -9,7 +9,7 @@ for (let candidate = 2; primes.length < 64; candidate++) {
   if (primes.every((prime) => candidate % prime !== 0)) primes.push(candidate)
 }
 
-/** The first bits of the roots of primes, as the standard has them. */
+/** The first bits of the roots of primes, as in the standard. */
 const constants = primes.map((prime) => fraction(Math.cbrt(prime)))
 const initial = primes.slice(0, 8).map((prime) => fraction(Math.sqrt(prime)))
 

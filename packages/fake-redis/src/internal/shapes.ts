@@ -1,6 +1,6 @@
 /**
- * The types that replies have in each protocol, by command. Commands answer in RESP2's terms; here lists become maps,
- * sets, pairs and doubles where RESP3 has them, and nil becomes a nil list where RESP2 has one.
+ * The types that replies have in each protocol, by command. Commands return RESP2 types; here lists become maps, sets,
+ * pairs and doubles where RESP3 has them, and nil becomes a nil list where RESP2 has one.
  */
 import type { Value } from "./reply.ts"
 import { Dictionary, Double, isList, Members, NullList, Verbatim } from "./reply.ts"

@@ -1,5 +1,5 @@
 /**
- * What the server remembers of the commands that it ran: counts for INFO, and the slow log. Time stands still within a
+ * What the server records about the commands that it ran: counts for INFO, and the slow log. Time stands still within a
  * command, so each takes 0 microseconds.
  */
 import type { Client } from "./client.ts"

@@ -1,5 +1,5 @@
 /**
- * Who has subscribed to what, and who is sent a message.
+ * Subscriptions, and the receivers of a message.
  */
 import type { Client } from "./client.ts"
 import { globMatch } from "./glob.ts"
@@ -39,7 +39,7 @@ export class Subscribers {
     }
   }
 
-  /** Sends a message to those who listen to the channel or to a pattern of it; returns how many times. */
+  /** Sends a message to those who listen to the channel or to a matching pattern; returns how many times. */
   publish(channel: string, message: string): number {
     let count = this.send({ _tag: "message", channel, message }, this.channels.get(channel))
     for (const [pattern, clients] of this.patterns) {

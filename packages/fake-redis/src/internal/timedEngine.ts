@@ -1,6 +1,6 @@
 /**
- * An engine that lives on the clock and the timers of the process. It asks for both at each use, so that the fake timers
- * of a test runner move it.
+ * An engine on the clock and the timers of the process. It looks both up at each use, so that the fake timers of a test
+ * runner move it.
  */
 import { Engine } from "./engine.ts"
 import type { LuaVm } from "./lua/script.ts"
@@ -43,7 +43,7 @@ export class TimedEngine {
     this.run(() => this.engine.tick())
   }
 
-  /** Runs what may change the state, and sets the timer for the next expiry, once for all that runs within. */
+  /** Runs what may change the state, and sets the timer for the next expiry, once for everything that runs within. */
   run<A>(change: () => A): A {
     if (this.isRunning) return change()
     this.isRunning = true

@@ -1,5 +1,5 @@
 /**
- * CLIENT TRACKING: which clients have read which keys, and who is told that a key has changed.
+ * CLIENT TRACKING: which clients have read which keys, and which are notified that a key has changed.
  */
 import type { Client } from "./client.ts"
 import type { CommandSpec } from "./commandSpec.ts"
@@ -8,11 +8,11 @@ import type { BinaryPush } from "./session.ts"
 
 export interface Tracking {
   readonly redirect: number
-  /** Of broadcasting; a client without prefixes is told of the keys that it has read. */
+  /** For broadcasting; a client without prefixes is notified of the keys that it has read. */
   readonly prefixes: ReadonlyArray<string> | undefined
   readonly mode: "all" | "optin" | "optout"
   readonly noLoop: boolean
-  /** The client to redirect to has gone. */
+  /** The client to redirect to is gone. */
   isBroken: boolean
   /** CLIENT CACHING: concerns the next command. */
   caching: boolean | undefined
@@ -28,7 +28,7 @@ export class Tracker {
   private readonly tracking = new Set<Client>()
   private readonly clients: ReadonlyMap<number, Client>
   private readonly send: Send
-  /** What the client of the running command is sent after its reply. */
+  /** What is sent to the client of the running command after its reply. */
   private later: Array<() => void> = []
   /** Keys that have changed in this turn, and who changed them last. */
   private changes = new Map<string, Client | undefined>()
@@ -48,7 +48,7 @@ export class Tracker {
     this.tracking.delete(client)
   }
 
-  /** Remembers the keys of a command that reads. */
+  /** Records the keys of a command that reads. */
   read(client: Client, spec: CommandSpec, args: ReadonlyArray<string>): void {
     const { tracking } = client
     if (tracking === undefined || tracking.prefixes !== undefined) return
@@ -63,7 +63,7 @@ export class Tracker {
 
   changed(key: string, by: Client | undefined): void {
     const readers = this.readers.get(key)
-    // Also of clients that track nothing at present, and may again
+    // Also for clients that track nothing now, and may do so again
     if (readers !== undefined) this.readers.delete(key)
     if (this.tracking.size === 0) return
     this.changes.set(key, by)
@@ -74,7 +74,7 @@ export class Tracker {
     }
   }
 
-  /** Sends broadcasting clients the keys that have changed in this turn: a message for each prefix. */
+  /** Sends broadcasting clients the keys that have changed in this turn: one message for each prefix. */
   endTurn(): void {
     if (this.changes.size === 0) return
     const changes = Array.from(this.changes).sort(([a], [b]) => a < b ? -1 : 1)

@@ -6,7 +6,7 @@ import { keyUses } from "./keySpecs.ts"
 import { BadRule, Selector } from "./selector.ts"
 import { sha256 } from "./sha256.ts"
 
-/** What a command was refused for, and which. */
+/** What a command was refused for, and for which object. */
 export interface Denial {
   readonly reason: "command" | "key" | "channel"
   readonly object: string
@@ -76,7 +76,7 @@ export class User {
     return this.isEnabled && (this.needsNoPassword || this.passwords.includes(sha256(password)))
   }
 
-  /** Why a command is refused, if it is: what the first of the selectors that comes farthest lacks. */
+  /** Why a command is refused, if it is: what is missing in the first of the selectors that allow the most. */
   denies(spec: CommandSpec, args: ReadonlyArray<string>): Denial | undefined {
     if (this.isUnrestricted || spec.flags.has("no_auth")) return undefined
     let denial: Denial | undefined
@@ -92,7 +92,7 @@ export class User {
     return this.selectors[0]!.isUnrestricted
   }
 
-  /** As CONFIG SET requirepass leaves it. */
+  /** The result of CONFIG SET requirepass. */
   setPassword(password: string): void {
     this.apply("resetpass")
     this.apply(password === "" ? "nopass" : `>${password}`)
@@ -183,18 +183,18 @@ export class Users {
     return this.all.get("default")!
   }
 
-  /** Who a new connection is. */
+  /** The user of a new connection. */
   get firstUser(): User | undefined {
     return this.default.needsNoPassword && this.default.isEnabled ? this.default : undefined
   }
 
-  /** Who may be with this password. */
+  /** The user with this password. */
   authenticate(name: string, password: string): User | undefined {
     const user = this.all.get(name)
     return user?.accepts(password) === true ? user : undefined
   }
 
-  /** The user, created if need be, after these rules, all or none of which are applied. Throws `BadRule`. */
+  /** The user, created if necessary, after these rules, all or none of which are applied. Throws `BadRule`. */
   set(name: string, words: ReadonlyArray<string>): User {
     const rules = joined(words)
     const changed = this.all.get(name)?.clone() ?? new User(name)

@@ -1,5 +1,5 @@
 /**
- * Which clients watch which keys, and whose transactions a change spoils.
+ * Which clients watch which keys, and whose transactions a change aborts.
  */
 import type { Client } from "./client.ts"
 import type { Server } from "./server.ts"
@@ -35,7 +35,7 @@ export const leaveMulti = (server: Server, client: Client): void => {
   unwatchAll(server, client)
 }
 
-/** A key has changed. That one expires which had expired when it was watched is no change. */
+/** A key has changed. The expiry of a key that had already expired when it was watched is not a change. */
 export const touchWatchers = (server: Server, db: number, key: string, byExpiry: boolean): void => {
   if (server.watchers.size === 0) return
   for (const client of watchersOf(server, db, key)) {

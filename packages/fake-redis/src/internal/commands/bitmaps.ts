@@ -84,7 +84,7 @@ const bitpos: Handler = (context, args) => {
   const last = args.length > 4 ? integer(args[4]!) : -1
   const [from, to] = bitRange(bytes, first, last, bits)
   for (let at = from; at < to; at++) if (bitAt(bytes, at) === wanted) return at
-  // The string goes on with zeros for one who named no end
+  // Without an end, the string continues with zeros
   return wanted === 0 && args[4] === undefined && from < to ? bytes.length * 8 : -1
 }
 

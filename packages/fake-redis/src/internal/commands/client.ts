@@ -1,5 +1,5 @@
 /**
- * CLIENT: who is connected, under which name, and getting rid of them.
+ * CLIENT: the connected clients, their names, and how to disconnect them.
  */
 import type { Client } from "../client.ts"
 import { addressOf, describeClient, kindOf } from "../clientInfo.ts"

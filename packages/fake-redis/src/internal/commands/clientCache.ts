@@ -1,5 +1,5 @@
 /**
- * CLIENT TRACKING, CACHING and TRACKINGINFO: a client asks to be told which keys have changed.
+ * CLIENT TRACKING, CACHING and TRACKINGINFO: a client asks to be notified which keys have changed.
  */
 import type { Client } from "../client.ts"
 import type { Context } from "../context.ts"

@@ -1,5 +1,5 @@
 /**
- * COMMAND: what the server says of its commands.
+ * COMMAND: what the server reports about its commands.
  */
 import type { Command, Handler } from "../command.ts"
 import { arityProblem, define, describedBy } from "../command.ts"
@@ -65,7 +65,7 @@ const describe = (spec: CommandSpec): Value => [
   new Members(Array.from(spec.subcommands.values(), describe))
 ]
 
-/** `name` may be that of a subcommand, such as `client|kill`. */
+/** `name` may be the name of a subcommand, such as `client|kill`. */
 const find = (server: Server, name: string): CommandSpec | undefined => {
   const [first = "", second] = name.toLowerCase().split("|")
   const spec = server.commands.get(first)?.spec

@@ -38,7 +38,7 @@ const config: Handler = ({ server }, args) => {
 const invalid = (name: string, reason: string): never =>
   fail(`ERR CONFIG SET failed (possibly related to argument '${name}') - ${reason}`)
 
-/** Refuses what cannot be set, before any value is checked. */
+/** Refuses settings that cannot be changed, before any value is checked. */
 const checkName = (server: Server, original: string, seen: Set<string>): void => {
   const name = original.toLowerCase()
   if (name !== EVENTS && !server.config.has(name)) {

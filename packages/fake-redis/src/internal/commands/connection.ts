@@ -1,5 +1,5 @@
 /**
- * Commands about the connection itself: greeting, authentication, the choice of a database, and its end.
+ * Commands about the connection itself: greeting, authentication, the choice of a database, and closing.
  */
 import { subscriptions } from "../client.ts"
 import type { Command, Handler } from "../command.ts"
@@ -29,7 +29,7 @@ const select: Handler = ({ client }, args) => {
   return OK
 }
 
-/** Makes the client a user, or refuses. */
+/** Authenticates the client as a user, or refuses. */
 const authenticate = ({ client, server }: Context, command: string, name: string, password: string): void => {
   const user = server.users.authenticate(name, password)
   if (user === undefined) {

@@ -12,7 +12,7 @@ import { Dictionary, fail, Members, OK, Status } from "../reply.ts"
 import type { Server } from "../server.ts"
 import { runScript } from "./scriptCalls.ts"
 
-/** A payload of FUNCTION DUMP begins with this; it is not that of Redis. */
+/** A payload of FUNCTION DUMP begins with this; it differs from that of Redis. */
 const MARK = "fake-redis-functions-1:"
 
 const nameIn = (code: string): string => {

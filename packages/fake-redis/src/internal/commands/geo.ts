@@ -16,7 +16,7 @@ const units: Readonly<Record<string, number>> = { m: 1, km: 1000, ft: 0.3048, mi
 const unitOf = (text: string): number =>
   units[text.toLowerCase()] ?? fail("ERR unsupported unit provided. please use M, KM, FT, MI")
 
-/** As `%f` of C. */
+/** Like `%f` in C. */
 const sixDigits = (value: number): string => {
   if (!Number.isFinite(value)) return value > 0 ? "inf" : "-inf"
   return Math.abs(value) < 1e21 ? value.toFixed(6) : `${BigInt(value)}.000000`
@@ -127,7 +127,7 @@ const noOptions = (): Options => ({
   storesDistances: false
 })
 
-/** Takes an option that all searches have; how many arguments it has, 0 if it is another. */
+/** Parses an option that all searches have; returns its number of arguments, 0 if it is another option. */
 const takeOption = (options: Options, args: ReadonlyArray<string>, at: number): number => {
   switch (args[at]!.toLowerCase()) {
     case "withdist":
@@ -181,14 +181,14 @@ const find = (context: Context, { center, key, options, shape }: Search): Readon
     if (options.isAny && options.count > 0 && found.length >= options.count) break
   }
   const direction = options.order === "desc" ? -1 : 1
-  // The nearest come first where only some are wanted
+  // The nearest come first if there is a limit
   if (options.order !== "none" || (options.count > 0 && !options.isAny)) {
     found.sort((a, b) => direction * (a.metres - b.metres))
   }
   return options.count > 0 ? found.slice(0, options.count) : found
 }
 
-/** Replies with what was found, or stores it under `event`. */
+/** Returns what was found, or stores it under `event`. */
 const finish = (context: Context, search: Search, event: string): Value => {
   const { options, shape: { unit } } = search
   const found = find(context, search)
@@ -227,7 +227,7 @@ const check = (options: Options, name: string): void => {
   if (isAny && count === 0) return fail("ERR the ANY argument requires COUNT argument")
 }
 
-/** `from` is where the options begin; the ones that store are refused unless `mayStore`. */
+/** `from` is where the options begin; those that store are refused unless `mayStore`. */
 const radiusOptions = (args: ReadonlyArray<string>, from: number, mayStore: boolean): Options => {
   const options = noOptions()
   for (let at = from; at < args.length;) {

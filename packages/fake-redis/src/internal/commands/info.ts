@@ -59,7 +59,7 @@ const sections: Readonly<Record<string, (server: Server) => ReadonlyArray<string
     })
 }
 
-/** Sections that are shown to those who ask for them, or for all. */
+/** Sections that are shown only on request, or with all. */
 const onDemand: ReadonlyArray<string> = ["Commandstats", "Latencystats"]
 
 export const info = (server: Server, wanted: ReadonlyArray<string>): string => {

@@ -130,7 +130,7 @@ const scan: Handler = (context, args) => {
   const found = page.filter((key) => {
     const entry = context.db.entries.get(key)
     if (entry === undefined) return false
-    // The type is compared before expiry, as Redis does: a wrong one leaves an expired key alone.
+    // The type is compared before expiry, as in Redis: a different type leaves an expired key alone.
     if (type !== undefined && entry.type !== type) return false
     return context.db.peek(key) !== undefined
   })

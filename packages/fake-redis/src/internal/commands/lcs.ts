@@ -1,5 +1,5 @@
 /**
- * LCS: the longest common subsequence of two strings, its length, or where it is.
+ * LCS: the longest common subsequence of two strings, its length, or its positions.
  */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
@@ -7,7 +7,7 @@ import { integer } from "../numbers.ts"
 import type { Value } from "../reply.ts"
 import { fail, syntaxError } from "../reply.ts"
 
-/** `table[i][j]`: how long the subsequence of the first i and the first j characters is. */
+/** `table[i][j]`: the length of the subsequence of the first i and the first j characters. */
 const tableOf = (a: string, b: string): Array<Uint32Array> => {
   const table = Array.from({ length: a.length + 1 }, () => new Uint32Array(b.length + 1))
   for (let i = 1; i <= a.length; i++) {
@@ -49,7 +49,7 @@ const lcs: Handler = (context, args) => {
   const matches: Array<Value> = []
   let i = a.length
   let j = b.length
-  // The match that grows while characters agree: where it ends in both, and how long it is.
+  // The match that grows while characters agree: its end in both strings, and its length.
   let run = 0
   const close = () => {
     if (run >= Math.max(1, shortest)) {

@@ -1,5 +1,5 @@
 /**
- * List commands, the blocking ones included.
+ * List commands, including the blocking ones.
  */
 import { blockUntil } from "../blockedClients.ts"
 import type { BLOCKED, Command, Handler } from "../command.ts"
@@ -161,7 +161,7 @@ const lpos: Handler = (context, args) => {
   if (list === undefined) return count === undefined ? null : []
   const found: Array<number> = []
   const wanted = count === undefined ? 1 : count === 0 ? Infinity : count
-  // The least integer has no opposite: Redis skips nothing then
+  // The smallest integer has no opposite: Redis skips nothing then
   let skip = isLeast ? 0 : Math.abs(rank) - 1
   const end = limit === 0 ? list.length : Math.min(limit, list.length)
   for (let i = 0; i < end && found.length < wanted; i++) {

@@ -1,5 +1,6 @@
 /**
- * Entries that consumers were given and have not acknowledged: XACK, XPENDING, and claiming them for another consumer.
+ * Entries that were delivered to consumers and not acknowledged: XACK, XPENDING, and claiming them for another
+ * consumer.
  */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
@@ -115,7 +116,7 @@ const xclaim: Handler = (context, args) => {
   if (deliveredAt !== -1) {
     if (deliveredAt < 0 || deliveredAt > context.now) deliveredAt = context.now
   } else deliveredAt = context.now
-  // Asked for only when there is something for it: a claim in vain leaves no trace.
+  // Created only when there is an entry for it: a claim without a result leaves no trace.
   const claimant = (): Consumer => consumerOf(context, group, key, consumerName)
   const reply: Array<Value> = []
   for (const id of ids) {
@@ -141,7 +142,7 @@ const xclaim: Handler = (context, args) => {
   return reply
 }
 
-/** As many ids as Redis can allocate at once. */
+/** The number of ids that Redis can allocate at once. */
 const MAX_COUNT = 2 ** 59
 
 const xautoclaim: Handler = (context, args) => {
@@ -162,7 +163,7 @@ const xautoclaim: Handler = (context, args) => {
   const { group, stream } = groupIn(context.db.writeAs(key, "stream")?.value, key, name)
   let attempts = count * 10
   let left = count
-  // Asked for only when there is something for it: a claim in vain leaves no trace.
+  // Created only when there is an entry for it: a claim without a result leaves no trace.
   const claimant = (): Consumer => consumerOf(context, group, key, consumerName)
   const claimed: Array<Value> = []
   const deleted: Array<Value> = []

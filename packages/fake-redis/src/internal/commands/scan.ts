@@ -1,6 +1,6 @@
 /**
- * Cursors. Elements are walked in the order of a hash of their bytes and the cursor is a position in that order, so an
- * element that is there throughout a scan is found, whatever else comes and goes.
+ * Cursors. Elements are visited in the order of a hash of their bytes, and the cursor is a position in that order. So
+ * an element that exists during a whole scan is found, regardless of other changes.
  */
 import { globMatch } from "../glob.ts"
 import { integer } from "../numbers.ts"
@@ -12,7 +12,7 @@ const hash = (text: string): number => {
   return h >>> 0
 }
 
-/** `args[at]` is the cursor, the options follow; `isCompact` collections come in one page. */
+/** `args[at]` is the cursor, the options follow; `isCompact` collections are returned in one page. */
 export const scanPage = (
   names: ReadonlyArray<string>,
   args: ReadonlyArray<string>,

@@ -1,5 +1,5 @@
 /**
- * What a script or a function may call.
+ * The commands that a script or a function may call.
  */
 import { denialInScript } from "../aclLog.ts"
 import { arityProblem, BLOCKED, describedBy } from "../command.ts"
@@ -21,7 +21,7 @@ const replicated = new Set(["publish", "spublish", "pfcount"])
 
 interface Called {
   readonly kind: "script" | "function"
-  /** As errors name it. */
+  /** In the form that errors use. */
   readonly name: string
   readonly args: ReadonlyArray<string>
   readonly readOnly: boolean
@@ -48,7 +48,7 @@ export const runScript = (context: Context, { args, kind, name, readOnly, run }:
   return BLOCKED
 }
 
-/** Whether the script has run for so long that it must pause; a transaction cannot. */
+/** Whether the script has run for so long that it must pause; a transaction cannot pause. */
 const overtime = ({ atomic, server }: Context): (() => boolean) | undefined => {
   const { stopwatch } = server.options
   const threshold = server.config.number("busy-reply-threshold")

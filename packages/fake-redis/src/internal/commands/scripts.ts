@@ -72,7 +72,7 @@ const evaluate = (
   })
 }
 
-/** Names of sources seen, so that neither EVAL nor SCRIPT LOAD hashes the same text again and again. */
+/** Digests of known sources, so that EVAL and SCRIPT LOAD do not hash the same text repeatedly. */
 const names = new Map<string, string>()
 
 const nameOf = (source: string): string => {

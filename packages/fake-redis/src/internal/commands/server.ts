@@ -1,5 +1,5 @@
 /**
- * Commands about the server: time, INFO, replication as of a server without replicas, SWAPDB, COMMAND.
+ * Commands about the server: time, INFO, replication of a server without replicas, SWAPDB, COMMAND.
  */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
@@ -21,7 +21,7 @@ const swapdb: Handler = ({ server }, args) => {
   if (a < 0 || b < 0 || a >= DATABASES || b >= DATABASES) return fail("ERR DB index is out of range")
   if (a === b) return OK
   const [first, second] = [server.dbs[a]!, server.dbs[b]!]
-  // A key that is in either database changes for those who watch it in the other. Who tracks it is sent nothing
+  // A key in either database changes for clients that watch it in the other. Clients that track it are not notified
   for (const key of [...first.entries.keys(), ...second.entries.keys()]) {
     touchWatchers(server, a, key, false)
     touchWatchers(server, b, key, false)

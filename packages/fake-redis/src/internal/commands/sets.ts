@@ -1,5 +1,5 @@
 /**
- * Set commands: members, random ones, unions, intersections and differences.
+ * Set commands: members, random members, unions, intersections and differences.
  */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"

@@ -1,5 +1,5 @@
 /**
- * SORT and SORT_RO: the elements of a list, set or sorted set, in order of themselves or of other keys.
+ * SORT and SORT_RO: the elements of a list, set or sorted set, ordered by themselves or by other keys.
  */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
@@ -100,7 +100,7 @@ const ordered = (context: Context, key: string, query: Query): ReadonlyArray<str
   const elements = elementsOf(context, key).slice()
   const isUnsorted = query.by !== undefined && !query.by.includes("*")
   const type = context.db.peek(key)?.type
-  // A set has no order: what is stored or made by a script must not depend on it
+  // A set has no order: the result of a script, or what is stored, must not depend on it
   if (isUnsorted && !(type === "set" && (query.store !== undefined || context.script))) {
     return type === "zset" && query.descending ? elements.reverse() : elements
   }

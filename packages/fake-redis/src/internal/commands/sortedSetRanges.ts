@@ -22,7 +22,7 @@ interface Query {
   readonly limit: number
 }
 
-/** Bounds are read, and refused, before the key is looked at. */
+/** Bounds are parsed, and refused, before the key is read. */
 const select = (query: Query): (zset: SortedSet | undefined) => ReadonlyArray<Scored> => {
   if (query.by === "rank") {
     const find = parseSpan("rank", query.min, query.max, query.reverse)
@@ -40,7 +40,7 @@ const select = (query: Query): (zset: SortedSet | undefined) => ReadonlyArray<Sc
     if (from >= to || query.offset < 0) return []
     const step = query.reverse ? -1 : 1
     const items: Array<Scored> = []
-    // The offset is skipped before the far bound is looked at.
+    // The offset is skipped before the far bound is tested.
     for (let i = (query.reverse ? to - 1 : from) + step * query.offset; items.length !== query.limit; i += step) {
       const item = zset.order[i]
       if (item === undefined || (query.reverse ? bounds.before(item) : !bounds.within(item))) break
@@ -50,14 +50,14 @@ const select = (query: Query): (zset: SortedSet | undefined) => ReadonlyArray<Sc
   }
 }
 
-/** What a command's name settles, so that no option can. */
+/** What the name of a command determines, so that no option can change it. */
 interface Fixed {
   readonly by?: By
   readonly reverse?: boolean
   readonly store?: boolean
 }
 
-/** `args[at]` and the one after are the bounds, the options follow. */
+/** `args[at]` and the next one are the bounds, the options follow. */
 const parseQuery = (
   args: ReadonlyArray<string>,
   at: number,

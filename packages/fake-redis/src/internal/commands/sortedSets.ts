@@ -1,5 +1,5 @@
 /**
- * Sorted set commands on members: adding, removing, scores and ranks, drawing, iterating.
+ * Sorted set commands on members: adding, removing, scores and ranks, random members, iteration.
  */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
@@ -22,8 +22,8 @@ export const itemsReply = (items: ReadonlyArray<Scored>, withScores: boolean): A
   withScores ? items.flatMap((item) => [item.member, formatDouble(item.score)]) : items.map((item) => item.member)
 
 /**
- * Puts a computed sorted set under a key, or removes the key when there is nothing in it. `expected`: it is built member by
- * member, and so many are expected, if that is known.
+ * Stores a computed sorted set under a key, or removes the key if the set is empty. With `expected`, it is built member
+ * by member, and this is the expected number, if known.
  */
 export const storeSorted = (
   context: Context,

@@ -1,5 +1,5 @@
 /**
- * XREADGROUP: handing new entries to a consumer, or again those that it has not acknowledged.
+ * XREADGROUP: delivers new entries to a consumer, or again those that it has not acknowledged.
  */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
@@ -45,7 +45,7 @@ const deliver = (
   return entries
 }
 
-/** What a consumer was given after an id and has not acknowledged, which counts as one more delivery. */
+/** Entries after an id that were delivered to a consumer and not acknowledged. This counts as one more delivery. */
 const history = (
   context: Context,
   stream: Stream,

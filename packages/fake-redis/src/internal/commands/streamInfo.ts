@@ -1,5 +1,5 @@
 /**
- * XINFO: what a stream, its groups and their consumers look like from outside.
+ * XINFO: information about a stream, its groups and their consumers.
  */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"

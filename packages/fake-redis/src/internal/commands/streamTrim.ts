@@ -1,5 +1,5 @@
 /**
- * How a stream is kept short: the trimming options of XADD and XTRIM, what `~` spares, and XTRIM itself.
+ * Trimming: the options of XADD and XTRIM, what `~` keeps, and XTRIM itself.
  */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
@@ -22,7 +22,7 @@ interface TrimOptions extends Trimming {
   readonly next: number
 }
 
-/** The options from `args[at]` on, each as such; `checkTrimming` looks at how they go together. */
+/** Parses the options from `args[at]` on, each by itself; `checkTrimming` checks the combination. */
 export const trimOptions = (args: ReadonlyArray<string>, at: number, adding: boolean): TrimOptions => {
   let strategy: "maxlen" | "minid" | undefined
   let keep = Infinity

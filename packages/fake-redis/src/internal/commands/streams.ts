@@ -81,7 +81,7 @@ const xadd: Handler = (context, args) => {
   return printId(id!)
 }
 
-/** Where an interval starts: at the id, or behind it after a parenthesis. */
+/** Where an interval starts: at the id, or after it following a parenthesis. */
 export const startId = (text: string): StreamId => {
   if (text === "-") return MIN_ID
   if (text === "+") return MAX_ID
@@ -161,7 +161,7 @@ const xsetid: Handler = (context, args) => {
   stream.lastId = id
   if (added !== -1) stream.entriesAdded = added
   if (deleted !== undefined && compareIds(deleted, MIN_ID) !== 0) stream.maxDeletedId = deleted
-  // Announced, but no change to who watches the key.
+  // Announced, but not a change for clients that watch the key.
   context.server.notify(context.db, args[1]!, "t", "xsetid")
   return OK
 }

@@ -1,6 +1,6 @@
 /**
- * The encoding that OBJECT ENCODING reports. A collection that outgrows its compact encoding becomes a table, and stays one
- * whatever it holds later. A compact one also decides that HSCAN, SSCAN and ZSCAN return everything in one page.
+ * The encoding that OBJECT ENCODING reports. A collection that outgrows its compact encoding becomes a table, and stays
+ * one. In the compact encoding, HSCAN, SSCAN and ZSCAN return everything in one page.
  */
 import type { Config } from "../config.ts"
 import { MAX_INT64, MIN_INT64 } from "../numbers.ts"

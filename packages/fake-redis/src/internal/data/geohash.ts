@@ -55,10 +55,10 @@ export const positionOf = (score: number): Position => {
 
 const alphabet = "0123456789bcdefghjkmnpqrstuvwxyz"
 
-/** The geohash that other systems know: eleven characters, of latitudes up to the poles. */
+/** The geohash of other systems: eleven characters, with latitudes up to the poles. */
 export const printGeohash = (score: number): string => {
   let bits = BigInt(interleave(positionOf(score), { minimum: -90, maximum: 90 }))
-  // Ten characters have 50 bits; the last has none of its own
+  // Ten characters have 50 bits; the last one adds none
   bits >>= 2n
   let text = "0"
   for (let at = 0; at < 10; at++) {

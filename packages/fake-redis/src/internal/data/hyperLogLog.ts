@@ -41,7 +41,7 @@ const hash = (text: string): bigint => {
   return h ^ h >> 47n
 }
 
-/** The register of an element, and its rank: the zeros that end the rest of its hash, and one. */
+/** The register of an element, and its rank: the number of zeros at the end of the remaining hash, plus one. */
 const place = (element: string): readonly [register: number, rank: number] => {
   const bits = hash(element)
   let rest = bits >> 14n | 1n << 50n
@@ -55,7 +55,7 @@ const place = (element: string): readonly [register: number, rank: number] => {
 
 export interface HyperLogLog {
   encoding: number
-  /** As of when it was last computed. */
+  /** The value when it was last computed. */
   cardinality: number
   /** Whether no register has changed since then. */
   isCounted: boolean
@@ -142,7 +142,7 @@ const writeSparse = (registers: Uint8Array): string => {
   return text
 }
 
-/** The string; a sparse one that has become too long or holds too large a rank turns dense. */
+/** The string; a sparse one that is too long or has too large a rank becomes dense. */
 export const encodeHyperLogLog = (log: HyperLogLog, sparseMaxBytes: number): string => {
   let body: string | undefined
   if (log.encoding === SPARSE && log.registers.every((value) => value <= sparseLargest)) {

@@ -58,11 +58,11 @@ const lexBounds = (min: string, max: string): Bounds => {
   }
 }
 
-/** The bounds that two texts spell, or a failure. */
+/** The bounds in two texts, or a failure. */
 export const parseBounds = (by: "score" | "lex", min: string, max: string): Bounds =>
   by === "score" ? scoreBounds(min, max) : lexBounds(min, max)
 
-/** As Redis walks: with mixed scores an order by bytes has gaps, and the direction matters. */
+/** The order in which Redis walks: with mixed scores an order by bytes has gaps, so the direction matters. */
 export const boundsSpan = (zset: SortedSet, { before, within }: Bounds, reverse = false): Span => {
   if (zset.size === 0 || before(zset.order[zset.size - 1]!) || !within(zset.order[0]!)) return [0, 0]
   if (reverse) {
@@ -79,7 +79,7 @@ export const boundsSpan = (zset: SortedSet, { before, within }: Bounds, reverse 
   return [from, to]
 }
 
-/** What two texts spell, or a failure, before there is a sorted set to look at. */
+/** Parses two texts, or fails, before there is a sorted set to read. */
 export const parseSpan = (by: By, min: string, max: string, reverse = false): (zset: SortedSet) => Span => {
   if (by === "rank") {
     const first = integer(min)

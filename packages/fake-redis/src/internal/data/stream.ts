@@ -25,7 +25,7 @@ export interface Pending {
 export interface Consumer {
   readonly name: string
   seenAt: number
-  /** How many of the group's pending entries are its own. */
+  /** How many of the group's pending entries belong to it. */
   pending: number
 }
 
@@ -87,7 +87,7 @@ export const parseU64 = (text: string): bigint | undefined => {
   return value > MAX_U64 ? undefined : value
 }
 
-/** `ms` or `ms-seq`; `missing` is the sequence number that is meant when there is none. */
+/** `ms` or `ms-seq`; `missing` is the sequence number to use if there is none. */
 export const parseId = (text: string, missing: bigint): StreamId => {
   const at = text.indexOf("-")
   const ms = parseU64(at < 0 ? text : text.slice(0, at))
@@ -161,12 +161,12 @@ const hasTombstone = (stream: Stream, from: StreamId): boolean =>
   compareIds(stream.entries[0]!.id, stream.maxDeletedId) <= 0 &&
   compareIds(from, stream.maxDeletedId) <= 0
 
-/** The id of the last entry that is there, which may be behind the last that ever was. */
+/** The id of the last existing entry, which may be smaller than the last one ever added. */
 export const lastEntryId = (stream: Stream): StreamId => stream.entries.at(-1)?.id ?? MIN_ID
 
 const firstId = (stream: Stream): StreamId => stream.entries[0]?.id ?? MIN_ID
 
-/** How many entries up to `id` were ever added, or -1 when it cannot be told. */
+/** How many entries up to `id` were ever added, or -1 if unknown. */
 export const estimateEntriesRead = (stream: Stream, id: StreamId): number => {
   if (stream.entriesAdded === 0) return 0
   if (stream.entries.length === 0 && compareIds(id, stream.lastId) < 1) return stream.entriesAdded
@@ -182,7 +182,7 @@ export const estimateEntriesRead = (stream: Stream, id: StreamId): number => {
   return -1
 }
 
-/** What XINFO calls the lag of a group, or null when it cannot be told. */
+/** What XINFO calls the lag of a group, or null if unknown. */
 export const lag = (stream: Stream, group: Group): number | null => {
   if (stream.entriesAdded === 0) return 0
   if (group.entriesRead !== -1 && !hasTombstone(stream, group.lastId)) {
@@ -192,7 +192,7 @@ export const lag = (stream: Stream, group: Group): number | null => {
   return read === -1 ? null : stream.entriesAdded - read
 }
 
-/** Moves the group past an entry that it has just read, keeping count where that can be known. */
+/** Moves the group past an entry that it has just read, and keeps its count if that can be known. */
 export const advance = (stream: Stream, group: Group, id: StreamId): void => {
   if (compareIds(id, group.lastId) <= 0) return
   if (group.entriesRead !== -1 && !hasTombstone(stream, id)) {

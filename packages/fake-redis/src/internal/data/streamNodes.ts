@@ -11,7 +11,7 @@ export interface StreamNode {
   deleted: number
   /** The listpack without its two counters. */
   bytes: number
-  /** The first entry: others store their difference from its id, and no fields if they have the same. */
+  /** The first entry: others store the difference from its id, and no field names if they are the same. */
   readonly ms: bigint
   readonly seq: bigint
   readonly fields: ReadonlyArray<string>
@@ -21,7 +21,7 @@ export interface StreamNode {
 const EMPTY = 7
 const LARGEST_NODE = 2 ** 30
 
-/** An element ends with its own length, seven bits a byte. */
+/** An element ends with its own length, seven bits per byte. */
 const withLength = (size: number): number =>
   size + (size <= 127 ? 1 : size < 16383 ? 2 : size < 2097151 ? 3 : size < 268435455 ? 4 : 5)
 
@@ -77,7 +77,7 @@ export const appendToNodes = (
   node.live++
 }
 
-/** An entry leaves from the middle: `at` counts the entries of all nodes. */
+/** An entry is removed from the middle: `at` counts the entries of all nodes. */
 export const deleteFromNodes = (nodes: Array<StreamNode>, at: number): void => {
   let i = 0
   for (; at >= nodes[i]!.live; i++) at -= nodes[i]!.live
@@ -87,7 +87,7 @@ export const deleteFromNodes = (nodes: Array<StreamNode>, at: number): void => {
   if (node.live === 0) nodes.splice(i, 1)
 }
 
-/** The first `count` entries leave. */
+/** The first `count` entries are removed. */
 export const trimNodes = (nodes: Array<StreamNode>, count: number): void => {
   while (count > 0) {
     const node = nodes[0]!

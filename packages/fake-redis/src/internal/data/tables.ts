@@ -1,4 +1,4 @@
-/** Which hashes, sets and sorted sets are tables, as Redis calls what is not compact. */
+/** Hashes, sets and sorted sets that are tables, which is what Redis calls an encoding that is not compact. */
 const tables = new WeakSet<object>()
 
 export const isTable = (collection: object): boolean => tables.has(collection)

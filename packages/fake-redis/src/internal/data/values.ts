@@ -1,5 +1,5 @@
 /**
- * What a key can hold, and how to copy it.
+ * The values that a key can hold, and how to copy them.
  */
 import { SortedSet } from "./sortedSet.ts"
 import type { Stream } from "./stream.ts"
@@ -22,7 +22,7 @@ export interface Entry<T extends TypeName = TypeName> {
   value: ValueTypes[T]
   /** The deadline in ms since the epoch, or Infinity. */
   expiresAt: number
-  /** When active expiry would remove it, in micros, and the earliest time at which the expiry heap looks at it. */
+  /** When active expiry would remove it, in micros, and the earliest time at which the expiry heap checks it. */
   activeAt: number
   heapAt: number
   /** When a command last used it, in ms. */
@@ -53,7 +53,7 @@ export const cloneEntry = (entry: Entry): Entry => ({
   accessedAt: entry.accessedAt
 })
 
-/** Whether an aggregate holds nothing any more, in which case its key goes. Streams stay when empty. */
+/** Whether an aggregate is empty, in which case its key is removed. Streams stay when empty. */
 export const isEmpty = (entry: Entry): boolean => {
   const value = entry.value
   if (typeof value === "string") return false

@@ -1,5 +1,5 @@
 /**
- * What the library functions of the prelude ask of the host.
+ * What the library functions of the prelude request from the host.
  */
 import { sha1 } from "../sha1.ts"
 import { bitwise, errorText, formatInteger, Lrand48, toHex } from "./libraries.ts"
@@ -7,10 +7,10 @@ import type { Run } from "./script.ts"
 import type { LuaStack } from "./stack.ts"
 import { T } from "./wasmModule.ts"
 
-/** Takes a function of the library that is loading: the number of its callback, or why it is refused. */
+/** Registers a function of the library that is loading: returns the number of its callback, or why it is refused. */
 type Register = (name: string, flags: ReadonlyArray<string>, description: string | undefined) => number | string
 
-/** The first argument says what is asked. */
+/** The first argument names the request. */
 export const hostFunction = (stack: LuaStack, L: number, run: Run, register: Register): number => {
   const { m } = stack
   const number = (at: number) => m._lua_tonumber(L, at)

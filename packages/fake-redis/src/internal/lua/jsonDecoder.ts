@@ -1,5 +1,5 @@
 /**
- * `cjson.decode` as Redis ships it: which texts are refused, and in which words.
+ * `cjson.decode` as Redis ships it: which texts are refused, and with which errors.
  */
 import { refuse } from "./jsonError.ts"
 import type { JsonSettings } from "./jsonSettings.ts"

@@ -1,5 +1,5 @@
 /**
- * `cjson.encode` as Redis ships it: what is an array, how numbers and strings print, and what has no JSON.
+ * `cjson.encode` as Redis ships it: what is an array, how numbers and strings are printed, and what has no JSON form.
  */
 import { formatG } from "../numbers.ts"
 import { refuse } from "./jsonError.ts"

@@ -1,5 +1,5 @@
 /**
- * How the parts of `cjson` refuse. The error never leaves the host: Lua gets its message.
+ * How `cjson` refuses. The error never leaves the host: Lua receives its message.
  */
 export class JsonError {
   readonly message: string

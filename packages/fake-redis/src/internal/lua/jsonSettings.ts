@@ -10,7 +10,7 @@ export interface JsonSettings {
   encodeDepth: number
   decodeDepth: number
   precision: number
-  /** Whether an excessively sparse array becomes an object, and what makes it one. */
+  /** Whether an excessively sparse array becomes an object, and what counts as one. */
   sparseConverts: boolean
   sparseRatio: number
   sparseSafe: number
@@ -40,7 +40,7 @@ export const settingNames = [
   "decode_invalid_numbers"
 ] as const
 
-/** The function `name` of `cjson`: it takes what is given, and returns what holds. */
+/** The function `name` of `cjson`: sets the values that are passed, and returns the current ones. */
 export const configureJson = (
   stack: LuaStack,
   L: number,

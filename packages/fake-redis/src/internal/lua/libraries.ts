@@ -80,7 +80,7 @@ export const toHex = (value: number, digits: number): string => {
   return digits < 0 ? text.toUpperCase() : text
 }
 
-/** The generator that Redis gives to `math.random` after `math.randomseed`. */
+/** The generator that Redis uses for `math.random` after `math.randomseed`. */
 export class Lrand48 {
   private state: bigint
 

@@ -124,7 +124,7 @@ class Reader {
   }
 }
 
-/** Pushes up to `limit` values from an offset; the new offset, or -1 at the end, comes first where it is wanted. */
+/** Pushes up to `limit` values from an offset; the new offset, or -1 at the end, comes first if requested. */
 const unpackFrom = (stack: LuaStack, L: number, at: number, limit: number, withOffset: boolean): number => {
   const { m } = stack
   let problem: string

@@ -60,7 +60,7 @@ const sized = (small: number, wide: number, count: number): string => {
   return count <= 0xffff ? char(wide) + big(count, 2) : char(wide + 1) + big(count, 4)
 }
 
-/** How many items the table at `at` has if its keys are 1 to n, and how many fields. */
+/** The number of items if the keys of the table at `at` are 1 to n, and the number of fields. */
 const measure = (stack: LuaStack, L: number, at: number): readonly [list: boolean, count: number] => {
   const { m } = stack
   let count = 0

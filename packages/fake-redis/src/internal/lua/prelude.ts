@@ -1,7 +1,7 @@
 /**
- * Lua that makes a stock Lua 5.1 look like the one inside Redis 7.0: libraries removed, tables frozen by proxies (stock
- * Lua has no read-only tables), `pcall` that hands out the text of an error, the handler that notes where it happened.
- * It gets the host's functions as arguments, and returns the handler and the table of globals.
+ * Lua code that makes a plain Lua 5.1 look like the one inside Redis 7.0. It removes libraries, freezes tables with
+ * proxies (plain Lua has no read-only tables), makes `pcall` return the text of an error, and records where an error
+ * happened. It receives the host's functions as arguments, and returns the error handler and the table of globals.
  */
 export const PRELUDE = `
 local host, call, pcallRedis, misc = ...

@@ -1,5 +1,5 @@
 /**
- * Scripts and functions as the server sees them, and what belongs to one run of them.
+ * Scripts and functions from the side of the server, and the state of one run.
  */
 import type { Value } from "../reply.ts"
 import { jsonSettings } from "./jsonSettings.ts"
@@ -10,14 +10,14 @@ export interface ScriptHost {
   readonly random: () => number
   /** Whether the user may run a command; `undefined` if there is no such command. */
   readonly mayRun: (args: ReadonlyArray<string>) => boolean | undefined
-  /** Whether the script has to pause, so that others are heard. Without it, a long script is ended. */
+  /** Whether the script must pause, so that other clients are served. Without it, a long script is ended. */
   readonly mustPause?: (() => boolean) | undefined
 }
 
-/** A script that waits to go on. */
+/** A script that waits to continue. */
 export class Paused {
   readonly resume: () => Value | Paused
-  /** It fails once it goes on. */
+  /** It fails when it continues. */
   readonly kill: () => void
   constructor(resume: () => Value | Paused, kill: () => void) {
     this.resume = resume
@@ -25,15 +25,15 @@ export class Paused {
   }
 }
 
-/** What belongs to one run of a script. */
+/** The state of one run of a script. */
 export class Run {
   readonly host: ScriptHost
   readonly json = jsonSettings()
   lrand: Lrand48 | undefined
-  /** What `redis.setresp` has chosen. */
+  /** The protocol that `redis.setresp` has chosen. */
   resp: 2 | 3 = 2
   hooks = 0
-  /** Calls of `pcall` that have not ended: a script cannot pause within. */
+  /** Calls of `pcall` that have not returned: a script cannot pause within. */
   protections = 0
   /** The coroutine of a script that can pause. */
   thread = 0
@@ -46,7 +46,7 @@ export class Run {
 
 export interface LuaScript {
   readonly readOnly?: boolean
-  /** Keys, arguments and the reply are binary strings; `sha` appears in the texts of errors. */
+  /** Keys, arguments and the reply are binary strings; `sha` appears in error messages. */
   readonly run: (
     keys: ReadonlyArray<string>,
     argv: ReadonlyArray<string>,
@@ -66,6 +66,6 @@ export interface LuaFunction {
 export interface LuaVm {
   /** The script, or the compiler's message. */
   readonly compile: (source: string) => LuaScript | string
-  /** Runs a library; its functions, or what is wrong with it. */
+  /** Runs a library; returns its functions, or what is wrong with it. */
   readonly load: (source: string) => ReadonlyArray<LuaFunction> | string
 }

@@ -1,6 +1,6 @@
 /**
- * The stack of a Lua state over the raw C API: texts as bytes in and out, fields, lists, functions, errors, chunks.
- * `L` is the main state or that of a coroutine from which the host was called.
+ * The stack of a Lua state over the raw C API: texts as bytes, fields, lists, functions, errors, chunks. `L` is the
+ * main state, or that of a coroutine that called the host.
  */
 import type { LuaModule } from "./wasmModule.ts"
 import { T } from "./wasmModule.ts"

@@ -19,7 +19,7 @@ import {
 import type { LuaStack } from "./stack.ts"
 import { T } from "./wasmModule.ts"
 
-/** `nil` is how the protocol of the script has a null: `false` in RESP2, nil in RESP3. */
+/** How a null of the script's protocol is represented: `false` in RESP2, nil in RESP3. */
 export const pushValue = (stack: LuaStack, L: number, value: Value, nil: boolean): void => {
   const { m } = stack
   if (typeof value === "string") stack.push(L, value)

@@ -19,7 +19,7 @@ import { pushValue, toValue } from "./values.ts"
 import type { LuaModule } from "./wasmModule.ts"
 import { GLOBALS, REGISTRY, T } from "./wasmModule.ts"
 
-/** A script is stopped after so many VM instructions: some seconds of looping. */
+/** A script is stopped after this many VM instructions: several seconds of looping. */
 const INSTRUCTIONS = 200_000_000
 const HOOK_EVERY = 1_000_000
 
@@ -27,7 +27,7 @@ interface Wasmoon {
   readonly LuaApi: { readonly initialize: () => Promise<{ readonly module: LuaModule }> }
 }
 
-/** The package is CommonJS: some loaders name its exports, others give them as the default export only. */
+/** The package is CommonJS: some loaders expose its exports by name, others only as the default export. */
 export const loadLua = (): Promise<LuaVm> =>
   import("wasmoon-lua5.1")
     .then((loaded: unknown) => {
@@ -57,7 +57,7 @@ class Vm implements LuaVm {
   private readonly invokeRef: number
   private readonly traceRef: number
   private nextCallback = 1
-  /** One whose script has ended, for the next. */
+  /** The thread of a script that has ended, for the next one. */
   private idleThread: Thread | undefined
   /** The functions of the library that is loading. */
   private registered: Array<LuaFunction> = []
@@ -131,7 +131,7 @@ class Vm implements LuaVm {
     return this.registered.length === 0 ? "No functions registered" : this.registered
   }
 
-  /** Takes a function of the library that is loading: the number of its callback, or why it is refused. */
+  /** Registers a function of the library that is loading: returns the number of its callback, or why it is refused. */
   private register(name: string, flags: ReadonlyArray<string>, description: string | undefined): number | string {
     if (!/^\w+$/.test(name)) {
       return "Library names can only contain letters, numbers, or underscores(_) and must be at least one character long"
@@ -147,7 +147,7 @@ class Vm implements LuaVm {
     return id
   }
 
-  /** Called now and then while a script runs. */
+  /** Called periodically while a script runs. */
   private interrupted(L: number): number {
     const { current: run, m, stack } = this
     if (run.isKilled) {
@@ -211,7 +211,9 @@ class Vm implements LuaVm {
     }, setGlobals)
   }
 
-  /** `push` pushes a function and its arguments, and returns their number; `prepare` is for each time that it goes on. */
+  /**
+   * `push` pushes a function and its arguments, and returns their number; `prepare` runs each time that it continues.
+   */
   private start(
     host: ScriptHost,
     name: string,
@@ -288,7 +290,7 @@ class Vm implements LuaVm {
     return new Fail(text.replace(/[\r\n]+$/, "").replace(/[\r\n]/g, " ") + suffix)
   }
 
-  /** `redis.call`, or `redis.pcall` if it is not to raise. */
+  /** `redis.call`, or `redis.pcall` if it must not raise. */
   private redisCall(L: number, raise: boolean): number {
     const { m, stack } = this
     const count = m._lua_gettop(L)

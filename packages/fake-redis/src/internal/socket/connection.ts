@@ -15,7 +15,7 @@ const connect = (timed: TimedEngine) => ({ ended, pushed }: Receiver): Wire => {
 
 export const serve = (timed: TimedEngine, socket: Socket): void => {
   let isScheduled = false
-  /** Node holds output that the client has not read. */
+  /** Node buffers output that the client has not read. */
   let isFull = false
   const flush = () => {
     isScheduled = false

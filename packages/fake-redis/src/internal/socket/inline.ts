@@ -5,7 +5,7 @@ const isSpace = (char: string | undefined): boolean => char !== undefined && /[ 
 
 const escapes: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t", b: "\b", a: "\x07" }
 
-/** The words, or `undefined` where a quote is not closed or is followed by something else than a space. */
+/** The words, or `undefined` if a quote is not closed or is followed by something other than a space. */
 export const splitInline = (line: string): ReadonlyArray<string> | undefined => {
   const words: Array<string> = []
   let at = 0

@@ -1,5 +1,5 @@
 /**
- * Requests out of a stream of bytes: lists of bulk strings and inline commands, with the limits and errors of Redis.
+ * Requests from a stream of bytes: lists of bulk strings and inline commands, with the limits and errors of Redis.
  */
 import { Buffer } from "node:buffer"
 import { splitInline } from "./inline.ts"
@@ -37,7 +37,7 @@ export class RequestParser {
   private buffer: Buffer = Buffer.alloc(0)
   private chunks: Array<Buffer> = []
   private at = 0
-  /** Bytes that have to be there before parsing can go on. */
+  /** The number of bytes needed before parsing can continue. */
   private needed = 0
   private arrived = 0
   private args: Array<string> = []
@@ -102,7 +102,7 @@ export class RequestParser {
   private line(problem: string): string | ProtocolError | undefined {
     const end = this.buffer.indexOf(CR, this.at)
     if (end < 0) return this.buffer.length - this.at > longestLine ? new ProtocolError(problem) : undefined
-    // The byte after CR is LF, and is not looked at
+    // The byte after CR is LF, and is not checked
     if (end + 1 >= this.buffer.length) return undefined
     const text = textOf(this.buffer, this.at + 1, end)
     this.at = end + 2
@@ -121,7 +121,7 @@ export class RequestParser {
     while (this.missing > 0) {
       if (this.bulk < 0) {
         if (this.at >= this.buffer.length) return undefined
-        // A line that is not complete is looked at when it is
+        // An incomplete line is parsed when it is complete
         const first = this.buffer[this.at]!
         const start = this.at
         const line = this.line("too big bulk count string")

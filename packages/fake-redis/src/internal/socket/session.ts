@@ -1,14 +1,14 @@
 /**
- * One client over a socket: bytes in, commands to the server in their order, bytes out. What reads and writes the
+ * One client over a socket: bytes in, commands to the server in order, bytes out. The code that reads and writes the
  * socket asks for the output, and stops reading while there is no room.
  */
 import { Buffer } from "node:buffer"
 import { ProtocolError, RequestParser } from "./requestParser.ts"
 
-/** Bytes of output, and requests without a reply, at which a client has to wait. */
+/** The number of bytes of output, and of requests without a reply, at which a client must wait. */
 const fullOutput = 1024 * 1024
 const manyRequests = 1024
-/** As Redis: more input than this from a client that has to wait, and the connection ends. */
+/** As in Redis: with more input than this from a client that must wait, the connection ends. */
 const longestInput = 1024 * 1024 * 1024
 /** What a browser sends first: Redis ends such a connection without a reply. */
 const foreign: ReadonlySet<string> = new Set(["post", "host:"])
@@ -19,7 +19,7 @@ export interface Wire {
   readonly close: () => void
 }
 
-/** What the server does to the connection by itself. */
+/** What the server does to the connection without a request. */
 export interface Receiver {
   readonly pushed: (bytes: string) => void
   readonly ended: () => void
@@ -60,7 +60,7 @@ export class SocketSession {
     if (this.received > longestInput) this.end()
   }
 
-  /** The bytes to write, `undefined` if there are none. Runs what the client had to wait with. */
+  /** The bytes to write, `undefined` if there are none. Runs requests that had to wait. */
   take(): Uint8Array | undefined {
     this.run()
     const { output } = this
