@@ -52,8 +52,8 @@ export const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number =>
 const advice: ReadonlyArray<readonly [ofProgram: string, ofCommand: string]> = [
   ["use IoRedis.layerCluster", "use --cluster"],
   ["use IoRedis.layer", "remove --cluster"],
-  ["name it in client.sentinels, with client.name", "name it with --sentinel, with --master"],
-  ["name the Sentinels in client.sentinels", "name the Sentinels with --sentinel, with --master"],
+  ["name it in client.sentinels, with client.name", "name it with --sentinel and --master"],
+  ["name the Sentinels in client.sentinels", "name the Sentinels with --sentinel and --master"],
   ["in the URL or in client.password", "in the URL or in REDIS_PASSWORD"],
   ["correct client.name", "correct --master"],
   ["use its URL, or the address of a Sentinel", "use it with --url, or the address of a Sentinel"],

@@ -24,8 +24,8 @@ it.live("--sentinel and --master lead to the primary", () =>
     })
     assert.strictEqual(code, 0, errors)
     assert.strictEqual(yield* primary.send("GET", "simba:{m}:fence"), output.trim())
-    assert.include(yield* adviceOf(replica), "name the Sentinels with --sentinel, with --master")
-    assert.include(yield* adviceOf(sentinels[0]!), "name it with --sentinel, with --master")
+    assert.include(yield* adviceOf(replica), "name the Sentinels with --sentinel and --master")
+    assert.include(yield* adviceOf(sentinels[0]!), "name it with --sentinel and --master")
   })))
 
 it.live("--cluster finds the mutexes and services of all nodes", () =>
