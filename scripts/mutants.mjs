@@ -5,6 +5,7 @@
 //   pnpm mutants --sample 50 --seed 7         so many of each area
 //   pnpm mutants --tests batchScript          in the tests of these files only
 //   pnpm mutants --longest 5000               in tests that compute for longer than a second, too
+//   pnpm mutants --budget 60000               in tests that compute for so many milliseconds together, for each mutant
 //   pnpm mutants --minutes 4                  ends after so long; the next run goes on there
 //   pnpm mutants --fresh                      forgets what earlier runs found
 //   pnpm mutants --write                      writes the scores into docs/how-it-is-tested.md
@@ -29,6 +30,7 @@ const { values } = parseArgs({
     seed: { type: "string", default: "1" },
     workers: { type: "string", default: "2" },
     longest: { type: "string", default: "1000" },
+    budget: { type: "string", default: "20000" },
     minutes: { type: "string", default: "600" },
     json: { type: "boolean", default: false },
     fresh: { type: "boolean", default: false },
@@ -141,7 +143,8 @@ const investigate = async (area) => {
     tests,
     out: folder,
     limit: 1000,
-    longest: Number(values.longest)
+    longest: Number(values.longest),
+    budget: Number(values.budget)
   }
   writeFileSync(join(folder, "work.json"), JSON.stringify(work))
   writeFileSync(

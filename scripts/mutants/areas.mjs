@@ -9,6 +9,8 @@ const memory = "packages/redis/test/memory"
 
 /** Tests of one script or module, before tests of many. Files that are not named stand in between. */
 const fast = [
+  "mutexScripts",
+  "jobScripts",
   "mutexStore",
   "batchScript",
   "operationBatch",
@@ -56,6 +58,9 @@ const typescript = (name, folder, tests, keep) => ({
   })
 })
 
+/** The contract of stores, on the one in memory. */
+const contract = "packages/testkit/test/mutex/memoryStore.test.ts"
+
 const ofMutex = () => testsOf(memory, (name) => !ofStreams(name))
 const ofStores = () => testsOf(memory, ofStreams)
 
@@ -63,8 +68,16 @@ export const areas = [
   lua("lua-mutex", "packages/redis/src/internal/mutex", (name) => !ofStreams(name)),
   lua("lua-streams", "packages/redis/src/streams/internal", ofStreams),
   typescript("core-lease", "packages/core/src/internal/lease", () => core("lease", "mutex", "streams")),
-  typescript("core-mutex", "packages/core/src/internal/mutex", () => [...core("mutex", "lease"), ...ofMutex()]),
-  typescript("core-leadership", "packages/core/src/internal/leadership", () => core("leadership")),
+  typescript(
+    "core-mutex",
+    "packages/core/src/internal/mutex",
+    () => [...core("mutex", "lease"), contract, ...ofMutex()]
+  ),
+  typescript(
+    "core-leadership",
+    "packages/core/src/internal/leadership",
+    () => [...core("leadership"), contract, ...testsOf(memory, (name) => name.startsWith("job"))]
+  ),
   typescript("core-streams", "packages/core/src/streams/internal", () => [...core("streams"), ...ofStores()]),
   typescript(
     "redis-client",

@@ -85,7 +85,7 @@ const coverage = async () => {
     }
     const reached = mutation.reached = new Set()
     const startedAt = cpuMillis()
-    const passed = await attempt(test, Math.max(2000, work.longest * 5))
+    const passed = await attempt(test, Math.max(2000, work.longest * 2))
     mutation.reached = undefined
     const millis = Math.round(cpuMillis() - startedAt)
     // One that was ended since it takes too long counts as longer than the limit
@@ -155,8 +155,11 @@ export const campaign = async () => {
       if (decided.has(id)) continue
       const mutant = work.mutants[id]
       let killer
+      let spent = 0
       const survived = []
       for (const test of inOrder(of, mutant.file)) {
+        spent += test.millis
+        if (spent > work.budget && survived.length > 0) break
         if (unrepeatable.has(test.name) || tried.has(`${id} ${test.name}`)) continue
         if (await kills(mutant, test)) {
           killer = test.name

@@ -30,6 +30,7 @@ export class MemoryJobs {
 
   read({ id, jobs }: ReadJobsRequest, owner: string | undefined, now: number): JobsRecord {
     for (const [name, entry] of this.entries) if (entry.until < now && !entry.isPaused) this.entries.delete(name)
+    if (this.entries.size === 0 && !this.isPaused) this.leaving = undefined
     for (const { every, keep, name, schedule } of jobs) {
       const entry = this.entry(name, every === undefined ? now : Math.floor(now / every) * every - 1)
       entry.until = Math.max(entry.until, now + Duration.toMillis(keep))
@@ -87,8 +88,9 @@ export class MemoryJobs {
   steer(order: JobOrder, owner: string | undefined, now: number): boolean {
     if (this.isEmpty()) return false
     if (order._tag === "StepDown") {
+      if (owner === undefined) return false
       this.leaving = owner
-      return owner !== undefined
+      return true
     }
     if (order.job === undefined) {
       this.isPaused = order._tag === "Pause"

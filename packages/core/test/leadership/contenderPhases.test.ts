@@ -1,0 +1,112 @@
+/** What a contender says about its mutex, from the last poll and from its own lease. */
+import type { Lease } from "@effect-simba/core"
+import { LeaseLost } from "@effect-simba/core/SimbaError"
+import { assert, describe, it } from "@effect/vitest"
+import { Cause, DateTime, Duration, Effect } from "effect"
+import { isLossOf, isSame, observe, stateOf, unobserved } from "../../src/internal/leadership/contenderState.ts"
+
+const now = { monotonic: 1000, wall: 50_000 }
+const transition = 600
+
+const leaseOf = (timeLeft: number, id = "1-aaaaaaaaaaaa:us") =>
+  ({
+    id,
+    isHeld: Effect.succeed(timeLeft > 0),
+    timeLeft: Effect.succeed(Duration.millis(timeLeft))
+  }) as unknown as Lease.Lease
+
+describe("the observation of an owner", () => {
+  it("is within the ttl until the transition begins, and within that until the lease ends", () => {
+    const phases = [601, 600, 599, 1, 0, -1].map((left) => {
+      const { isInTransition, isInTtl, until } = observe(unobserved, "them", now.monotonic + left, now, transition)
+      return [isInTtl, isInTransition, until]
+    })
+    assert.deepStrictEqual(phases, [
+      [true, false, 50_601],
+      [false, true, 50_600],
+      [false, true, 50_599],
+      [false, true, 50_001],
+      [false, true, 50_000],
+      [false, false, 49_999]
+    ])
+  })
+
+  it("of nobody has no phase and no end; an owner without an end is within its ttl", () => {
+    for (const end of [Infinity, 1500]) {
+      assert.deepStrictEqual(observe(unobserved, undefined, end, now, transition), unobserved)
+    }
+    const forever = observe(unobserved, "them", Infinity, now, transition)
+    assert.deepStrictEqual(forever, { ...unobserved, after: "them", isInTtl: true })
+  })
+
+  it("remembers the owner before, however often the same one is seen", () => {
+    let seen = unobserved
+    const pairs = ["a", "a", "b", "b", undefined, undefined, "c"].map((owner) => {
+      seen = observe(seen, owner, Infinity, now, transition)
+      return [seen.before, seen.after]
+    })
+    assert.deepStrictEqual(pairs, [
+      [undefined, "a"],
+      [undefined, "a"],
+      ["a", "b"],
+      ["a", "b"],
+      ["b", undefined],
+      ["b", undefined],
+      [undefined, "c"]
+    ])
+  })
+})
+
+describe("the state of a contender", () => {
+  const phases = { transition, margin: 100 }
+  const following = observe(observe(unobserved, "a", 2000, now, transition), "b", 2000, now, transition)
+
+  it("is that of its own lease while it is held; the margin counts as part of the lease", () => {
+    for (const [left, isInTtl] of [[501, true], [500, false], [1, false]] as const) {
+      const lease = leaseOf(left)
+      assert.deepStrictEqual(stateOf(following, lease, true, phases), {
+        ...{ _tag: "Leading", lease, before: "b", after: lease.id },
+        ...{ isInTtl, isInTransition: !isInTtl }
+      })
+    }
+    // The last poll has seen it already
+    const lease = leaseOf(700, "b")
+    assert.deepInclude(stateOf(following, lease, true, phases), { before: "a", after: "b" })
+    assert.deepInclude(stateOf(following, lease, false, phases), { _tag: "Leading" })
+  })
+
+  it("is that of the last poll otherwise", () => {
+    const { until, ...seen } = following
+    const expected = { _tag: "Following", ...seen, leader: "b", until: DateTime.makeUnsafe(until!) }
+    assert.deepStrictEqual<unknown>(stateOf(following, undefined, true, phases), expected)
+    assert.deepStrictEqual<unknown>(stateOf(following, leaseOf(0), true, phases), expected)
+    assert.deepStrictEqual<unknown>(stateOf(following, undefined, false, phases), { _tag: "Stopped", ...seen })
+    const forever = observe(unobserved, "b", Infinity, now, transition)
+    assert.deepInclude(stateOf(forever, undefined, true, phases), { _tag: "Following", until: undefined })
+    const { until: _, ...nothing } = unobserved
+    assert.deepStrictEqual<unknown>(stateOf(unobserved, undefined, true, phases), { _tag: "Vacant", ...nothing })
+  })
+
+  it("changes with its kind, its owners and its phase, and not with the end of a lease", () => {
+    const state = stateOf(following, undefined, true, phases)
+    assert.isTrue(isSame(state, { ...state, until: undefined } as typeof state))
+    const others = [
+      { _tag: "Vacant" },
+      { before: "x" },
+      { after: "x" },
+      { isInTtl: !state.isInTtl },
+      { isInTransition: !state.isInTransition }
+    ]
+    for (const other of others) assert.isFalse(isSame(state, { ...state, ...other } as typeof state))
+  })
+})
+
+it("distinguishes the loss of its lease from that of another, and from other failures", () => {
+  const lossOf = (id: string) =>
+    new LeaseLost({ kind: "mutex", resource: "m", id, token: 1, reason: { _tag: "Expired" } } as never)
+  const lease = leaseOf(1)
+  assert.isTrue(isLossOf(lease, Cause.fail(lossOf(lease.id))))
+  assert.isFalse(isLossOf(lease, Cause.fail(lossOf("2-aaaaaaaaaaaa:us"))))
+  assert.isFalse(isLossOf(lease, Cause.fail({ id: lease.id })))
+  assert.isFalse(isLossOf(lease, Cause.die(lossOf(lease.id))))
+})

@@ -1,0 +1,89 @@
+/** The options of a job, what follows from them, and which contradict each other. */
+import { Leadership } from "@effect-simba/core"
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect } from "effect"
+import * as jobSpec from "../../src/internal/leadership/jobSpec.ts"
+
+const minutely = Leadership.every("1 minute")
+const cron = Leadership.cron("0 0 * * *")
+
+type Options = Partial<Leadership.Job<unknown, never>>
+
+const make = (options: Options = {}) =>
+  jobSpec.make({ name: "job", schedule: minutely, run: Effect.void, ...options } as Leadership.Job)
+
+const refusal = (options: Options) => Effect.map(Effect.flip(make(options)), ({ option }) => option)
+
+describe("the options of a job", { tags: ["B33"] }, () => {
+  it.effect("catch up on one period where that is always the same, and on nothing of a cron expression", () =>
+    Effect.gen(function*() {
+      const { instants: _, ...usual } = yield* make()
+      assert.deepStrictEqual(usual, {
+        name: "job",
+        onError: "continue",
+        misfire: "runOnce",
+        catchUp: 60_000,
+        minInterval: 0,
+        maxRun: undefined,
+        attempts: 1
+      })
+      assert.deepInclude(yield* make({ schedule: cron }), { misfire: "skip", catchUp: 0 })
+      assert.deepInclude(yield* make({ schedule: cron, catchUp: "1 hour" }), {
+        misfire: "runOnce",
+        catchUp: 3_600_000
+      })
+      assert.deepInclude(yield* make({ misfire: "skip" }), { misfire: "skip", catchUp: 0 })
+      assert.deepInclude(yield* make({ misfire: "runAll" }), { misfire: "runAll", catchUp: 60_000 })
+      assert.deepInclude(yield* make({ catchUp: 0 }), { misfire: "skip", catchUp: 0 })
+      assert.deepInclude(yield* make({ catchUp: 0, misfire: "skip" }), { misfire: "skip", catchUp: 0 })
+    }))
+
+  it.effect("are taken as they are", () =>
+    Effect.gen(function*() {
+      const given = { onError: "stepDown", attempts: 3 } as const
+      assert.deepInclude(yield* make({ ...given, minInterval: "2 seconds", maxRun: "1 millis" }), {
+        ...given,
+        minInterval: 2000,
+        maxRun: 1
+      })
+    }))
+
+  it.effect("are refused where they make no sense, by name", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(
+        yield* Effect.forEach(
+          [
+            { name: "" },
+            { name: " " },
+            { misfire: "skip", catchUp: 1 },
+            { misfire: "runOnce", schedule: cron },
+            { misfire: "runAll", catchUp: 0 },
+            { attempts: 0 },
+            { attempts: 1.5 },
+            { attempts: NaN },
+            { minInterval: -1 },
+            { catchUp: -1 },
+            { maxRun: 0 }
+          ] satisfies ReadonlyArray<Options>,
+          refusal
+        ),
+        [
+          ...["name", "name", "catchUp", "misfire", "misfire", "attempts", "attempts", "attempts"],
+          ...["minInterval", "catchUp", "maxRun"]
+        ]
+      )
+    }))
+})
+
+it.effect("a job is remembered for a month, or for as long as its instants matter, and four periods more", () =>
+  Effect.gen(function*() {
+    const day = 24 * 60 * 60 * 1000
+    const keep = (options: Options) =>
+      Effect.map(make(options), (spec) => Duration.toMillis(jobSpec.keepOf(spec, 5)) / day)
+    assert.strictEqual(yield* keep({}), 30)
+    assert.strictEqual(yield* keep({ catchUp: "29 days" }), 30)
+    assert.strictEqual(yield* keep({ catchUp: "40 days" }), 40 + 4 / 24 / 60)
+    assert.strictEqual(yield* keep({ schedule: Leadership.every("10 days") }), 50)
+    assert.strictEqual(yield* keep({ schedule: Leadership.every("10 days"), misfire: "skip" }), 40)
+    assert.strictEqual(yield* keep({ schedule: Leadership.every("9 days"), catchUp: "2 days" }), 38)
+  }))

@@ -1,0 +1,167 @@
+/** The deadline of one lease by two clocks, and when it is renewed. */
+import { assert, describe, it } from "@effect/vitest"
+import type { Instant } from "../../src/internal/lease/instant.ts"
+import { type Periods, TrackedLease } from "../../src/internal/lease/trackedLease.ts"
+import type { StoreError } from "../../src/SimbaError.ts"
+
+class TestLease extends TrackedLease<Periods> {
+  override isOpen() {
+    return true
+  }
+  override get annotations() {
+    return {}
+  }
+  cut(usable: number, renewAfter: number) {
+    this.shorten(usable, renewAfter)
+  }
+  get adjusted() {
+    return this.adjustedRenewal
+  }
+  problem(reason: "BackendGone" | "Expired") {
+    return this.problemOf(reason)
+  }
+}
+
+/** Monotonic milliseconds, and how far the wall clock is from its beginning if that differs. */
+const at = (monotonic: number, wall = monotonic): Instant => ({ monotonic, wall: 1_000_000 + wall })
+
+const begun = 100
+
+const make = (periods: Partial<Periods> = {}) =>
+  new TestLease({ usable: 1000, margin: 50, renewAfter: 400, early: 0, maxHold: Infinity, ...periods }, at(begun))
+
+describe("the deadline of a lease", () => {
+  it("L1: counts from before the request that granted or renewed it", () => {
+    const lease = make()
+    assert.deepStrictEqual([lease.left(at(begun)), lease.left(at(300)), lease.left(at(1100))], [1000, 800, 0])
+    assert.strictEqual(lease.endsAt(), 1100)
+    lease.extend(at(500))
+    assert.deepStrictEqual([lease.left(at(600)), lease.endsAt()], [900, 1500])
+  })
+
+  it("a suspension, or a clock that is set forward, takes time from it for good, and moves its renewal", () => {
+    const lease = make()
+    assert.strictEqual(lease.nextRenewal, 500)
+    assert.strictEqual(lease.left(at(200, 500)), 600)
+    assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal], [800, 200])
+    // The same suspension counts once
+    assert.strictEqual(lease.left(at(200, 500)), 600)
+    assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal], [800, 200])
+    assert.strictEqual(lease.left(at(300, 600)), 500)
+    // The next renewal counts from its own instant on both clocks
+    lease.extend(at(400, 700))
+    assert.deepStrictEqual([lease.left(at(400, 700)), lease.endsAt(), lease.nextRenewal], [1000, 1400, 800])
+  })
+
+  it("a rounding error of the wall clock, up to a millisecond, moves nothing", () => {
+    const lease = make()
+    assert.strictEqual(lease.left(at(200, 201)), 899)
+    assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal], [1100, 500])
+    assert.strictEqual(lease.left(at(200, 201.5)), 898.5)
+    assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal], [1098.5, 498.5])
+  })
+
+  it("a wall clock that is set back does not extend it, and a suspension after it counts", () => {
+    const lease = make()
+    assert.strictEqual(lease.left(at(200, -5000)), 900)
+    assert.strictEqual(lease.endsAt(), 1100)
+    // 100 ms later by the monotonic clock, 400 by the other
+    assert.strictEqual(lease.left(at(300, -4600)), 500)
+    assert.strictEqual(lease.endsAt(), 800)
+  })
+
+  it("a lease is never held for longer than maxHold, whatever renews it, and is not renewed for nothing", () => {
+    const lease = make({ maxHold: 1500 })
+    assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal], [1100, 500])
+    lease.extend(at(599))
+    assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal], [1599, 999])
+    lease.extend(at(600))
+    assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal, lease.left(at(700))], [1600, Infinity, 900])
+    lease.extend(at(900))
+    assert.deepStrictEqual([lease.endsAt(), lease.left(at(1500))], [1600, 100])
+    // By the wall clock, too
+    assert.strictEqual(lease.left(at(1550, 1600)), 0)
+  })
+
+  it("may be shortened, and not be put off, until a request extends it", () => {
+    const lease = make()
+    lease.cut(600, 200)
+    assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal, lease.left(at(400))], [700, 300, 300])
+    lease.cut(5000, 5000)
+    assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal, lease.left(at(400))], [700, 300, 300])
+    // By the wall clock, too: it is set forward by 100 ms
+    const other = make()
+    other.cut(600, 200)
+    assert.strictEqual(other.left(at(400, 500)), 200)
+    lease.extend(at(450))
+    assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal], [1450, 850])
+  })
+
+  it("a lease that is handed on counts from its renewal, earlier by what was taken from it", () => {
+    const lease = make()
+    assert.deepStrictEqual(lease.adjusted, at(begun))
+    lease.left(at(200, 500))
+    assert.deepStrictEqual(lease.adjusted, at(begun - 300, begun))
+    const back = make()
+    back.left(at(200, -800))
+    assert.deepStrictEqual(back.adjusted, at(begun, begun - 1000))
+    for (const maxHold of [700, 1500]) {
+      const limited = make({ maxHold })
+      limited.extend(at(650))
+      assert.deepStrictEqual(limited.adjusted, at(650), String(maxHold))
+      limited.cut(20, 10)
+      const taken = Math.min(1000, begun + maxHold - 650) - 20
+      assert.deepStrictEqual(limited.adjusted, at(650 - taken), String(maxHold))
+    }
+  })
+})
+
+describe("the renewal of a lease", () => {
+  it("keeps to a shorter pace, now and after each renewal, at whole milliseconds", () => {
+    const lease = make()
+    lease.paceAt(250.5)
+    assert.strictEqual(lease.nextRenewal, 351)
+    lease.extend(at(351))
+    assert.strictEqual(lease.nextRenewal, 601.5)
+    lease.paceAt(9000)
+    assert.strictEqual(lease.nextRenewal, 751)
+    lease.extend(at(751))
+    assert.strictEqual(lease.nextRenewal, 1151)
+    // Not where it is under way, or of no use
+    lease.nextRenewal = Infinity
+    lease.paceAt(100)
+    assert.strictEqual(lease.nextRenewal, Infinity)
+  })
+
+  it("begins earlier in a busy process: by two turns, by half of the way at most, and not after a failure", () => {
+    const lease = make()
+    assert.deepStrictEqual([0, 10, 99, 100, 101, 5000].map((turn) => lease.lead(turn)), [0, 20, 198, 200, 200, 200])
+    lease.failure = {} as StoreError
+    assert.strictEqual(lease.lead(10), 0)
+    lease.failure = undefined
+    // It is overdue
+    lease.nextRenewal = 50
+    assert.strictEqual(lease.lead(10), 0)
+  })
+
+  it("that is under way or has failed when the lease ends says that the backend was gone", () => {
+    const lease = make()
+    assert.strictEqual(lease.isFailing, false)
+    assert.strictEqual(lease.expiry(), "Expired")
+    lease.renewing = true
+    assert.strictEqual(lease.expiry(), "BackendGone")
+    lease.renewing = false
+    lease.failure = {} as StoreError
+    assert.deepStrictEqual([lease.isFailing, lease.expiry()], [true, "BackendGone"])
+  })
+
+  it("names the problem where the backend is gone since it refuses the renewal", () => {
+    const lease = make()
+    assert.deepStrictEqual(lease.problem("BackendGone"), {})
+    lease.failure = { isRetryable: true, message: "no reply" } as StoreError
+    assert.deepStrictEqual(lease.problem("BackendGone"), {})
+    lease.failure = { isRetryable: false, message: "WRONGTYPE" } as StoreError
+    assert.deepStrictEqual(lease.problem("BackendGone"), { problem: "WRONGTYPE" })
+    assert.deepStrictEqual(lease.problem("Expired"), {})
+  })
+})

@@ -1,0 +1,79 @@
+/** Which failures of Redis are worth a retry, and what a reader learns who does not know Redis. */
+import { assert, describe, it } from "@effect/vitest"
+import { DriverError } from "../../src/internal/client/driverError.ts"
+import * as errors from "../../src/internal/client/errors.ts"
+
+const reply = (message: string) => Object.assign(new Error(message), { name: "ReplyError" })
+
+const shown = (cause: unknown, keys?: ReadonlyArray<string>) => {
+  const error = errors.backendError("acquire", cause, keys)
+  return { isRetryable: error.isRetryable, message: (error.cause as Error).message }
+}
+
+describe("a failure of Redis", () => {
+  it("is worth a retry, unless the server refuses for good", () => {
+    const transient = ["LOADING x", "BUSY x", "READONLY x", "MISCONF x", "ERR in a script: OOM x", "NOSCRIPT x"]
+    for (const text of transient) assert.isTrue(shown(reply(text)).isRetryable, text)
+    for (const text of ["WRONGTYPE x", "ERR unknown command", "NOPERM x", "BUSYGROUP x", "MOVED 1 a:1"]) {
+      assert.isFalse(shown(reply(text)).isRetryable, text)
+    }
+    // No reply: a connection that broke
+    assert.isTrue(shown(new Error("WRONGTYPE x")).isRetryable)
+    assert.isTrue(shown("closed").isRetryable === true)
+    for (const isRetryable of [true, false]) {
+      assert.strictEqual(shown(new DriverError("x", isRetryable)).isRetryable, isRetryable)
+    }
+  })
+
+  it("says what to do, and keeps its code", () => {
+    assert.deepStrictEqual(shown(reply("OOM command not allowed")), {
+      isRetryable: true,
+      message: "the server is full and refuses writes (OOM): raise its maxmemory, or delete keys"
+    })
+    assert.include(shown(reply("MOVED 1 a:1")).message, "use IoRedis.layerCluster")
+    assert.strictEqual(shown(reply("ERR it MOVED 1")).message, "ERR it MOVED 1")
+    assert.strictEqual(shown(new Error("MOVED 1 a:1")).message, "MOVED 1 a:1")
+    assert.strictEqual(shown(new Error("OOM")).message, "OOM")
+  })
+
+  it("of a key of another type names the keys of the request, if they are few", () => {
+    const keysIn = (keys?: ReadonlyArray<string>) =>
+      shown(reply("WRONGTYPE x"), keys).message.replace(/ holds a value .*/, "")
+    assert.strictEqual(keysIn(), "a key")
+    assert.strictEqual(keysIn([]), "a key")
+    assert.strictEqual(keysIn(["a"]), "the key \"a\"")
+    assert.strictEqual(keysIn(["a", "b"]), "one of the keys \"a\", \"b\"")
+    assert.strictEqual(keysIn(["a", "b", "c", "d"]), "one of the keys \"a\", \"b\", \"c\", \"d\"")
+    assert.strictEqual(keysIn(["a", "b", "c", "d", "e"]), "a key")
+  })
+
+  it("of one key, which a script replies, is judged by the same codes", () => {
+    const wrongType = errors.fromReply("acquire", "WRONGTYPE x", ["a"])
+    assert.deepStrictEqual([wrongType.isRetryable, (wrongType.cause as Error).message.slice(0, 11)], [
+      false,
+      "the key \"a\""
+    ])
+    const other = errors.fromReply("acquire", "LOADING x")
+    assert.deepStrictEqual([other.isRetryable, (other.cause as Error).message], [true, "LOADING x"])
+  })
+
+  it("has the name of its command without the arguments, which may be secrets", () => {
+    const cause = Object.assign(new Error("x"), { command: { name: "set", args: ["secret"] } })
+    assert.deepStrictEqual(errors.withoutArguments(cause), cause)
+    assert.deepStrictEqual(cause.command as unknown, { name: "set" })
+    const plain = new Error("x")
+    assert.strictEqual(errors.withoutArguments(plain), plain)
+    assert.notProperty(plain, "command")
+    assert.strictEqual(errors.withoutArguments("text"), "text")
+    const text = { command: { name: "set", args: ["x"] } }
+    assert.strictEqual(errors.withoutArguments(text), text)
+  })
+
+  it("of a script that the server has forgotten ran nothing", () => {
+    assert.isTrue(errors.isForgotten(reply("NOSCRIPT No matching script")))
+    assert.isFalse(errors.isForgotten(reply("ERR x")))
+    assert.isTrue(errors.isReply(reply("x")))
+    assert.isFalse(errors.isReply(new Error("x")))
+    assert.isFalse(errors.isReply({ name: "ReplyError" }))
+  })
+})

@@ -1,0 +1,267 @@
+/** The scripts of jobs decide as the store in memory does, and what they leave on the server expires. */
+import type { FencingToken } from "@effect-simba/core/FencingToken"
+import type { ClaimRequest, JobOrder, JobsRecord, JobStore } from "@effect-simba/core/JobStore"
+import { LeaseId, MutexName } from "@effect-simba/core/MutexName"
+import * as MutexStore from "@effect-simba/core/MutexStore"
+import { RedisMutex } from "@effect-simba/redis"
+import { TestRedis } from "@effect-simba/testkit"
+import { assert, describe, it } from "@effect/vitest"
+import { Arbitrary, Context, Duration, Effect, Layer, Schema } from "effect"
+import { Redis } from "effect/persistence/Redis"
+import { TestClock } from "effect/testing"
+
+const mutex = MutexName.make("m")
+const began = 1_750_000_000_000
+const [lease, confirm] = [Duration.hours(10), Duration.seconds(1)]
+const ids = ["1-aaaaaaaaaaaa:host", "2-bbbbbbbbbbbb:host"].map((id) => LeaseId.make(id))
+const names = ["a", "a:b", "paused"]
+
+/** Both begin at the same instant. */
+const server = Layer.fresh(
+  RedisMutex.layerStore.pipe(Layer.provideMerge(TestRedis.layer({ epoch: 0, expiryDelay: [0, 0] })))
+)
+
+const setup = Effect.gen(function*() {
+  yield* TestClock.setTime(began)
+  const context = yield* Layer.build(server)
+  const redis = Context.get(context, Redis)
+  return {
+    real: Context.get(context, MutexStore.MutexStore),
+    send: (command: string, ...args: ReadonlyArray<string>) => redis.send<unknown>(command, ...args)
+  }
+})
+
+const to = (most: number) => Schema.Literals(Array.from({ length: most + 1 }, (_, i) => i))
+
+const Step = Schema.TaggedUnion({
+  Pass: { millis: Schema.Literals([0, 1, 1, 499, 500, 1000, 5000]) },
+  /** 2: nobody owns it. */
+  Own: { by: to(2) },
+  Read: {
+    by: to(2),
+    named: Schema.Array(Schema.Struct({
+      job: to(2),
+      schedule: to(1),
+      /** 0: of no fixed period. */
+      every: Schema.Literals([0, 700, 1000]),
+      keep: Schema.Literals([1, 1000, 5000, 60_000, 60_000])
+    })).check(Schema.isMaxLength(3))
+  },
+  Claim: {
+    by: Schema.Literals([0, 0, 0, 1]),
+    job: Schema.Literals([0, 0, 1, 2]),
+    claim: to(3),
+    /** How the token differs from that of the owner. */
+    token: Schema.Literals([0, 0, 0, 0, 1, -1]),
+    mode: Schema.Literals(["run", "run", "run", "manual", "miss"]),
+    at: Schema.Literals(["now", "next", "decided", "scheduled", "wanted"]),
+    off: Schema.Literals([0, 0, 0, 1, -1]),
+    missed: Schema.Literals([0, 0, 1, 2]),
+    minInterval: Schema.Literals([0, 0, 0, 1, 500, 1000]),
+    attempts: Schema.Literals([1, 2, 3])
+  },
+  End: {
+    job: Schema.Literals([0, 0, 1, 2]),
+    isLatest: Schema.Literals([true, true, true, false]),
+    outcome: Schema.Literals(["success", "failure", "unstarted", "interrupted"])
+  },
+  Steer: {
+    order: Schema.Literals(["Run", "Run", "Pause", "Resume", "Resume", "Reschedule", "StepDown"]),
+    /** 3: all jobs. */
+    job: Schema.Literals([0, 0, 1, 3]),
+    /** 2: that of the code. */
+    schedule: to(2)
+  }
+})
+type Step = typeof Step.Type
+
+const schedules = ["every 1000", "every 2000"]
+
+const causes = ["", "outage", "noLeader"]
+
+const orderOf = ({ job, order, schedule }: Extract<Step, { readonly _tag: "Steer" }>): JobOrder => {
+  const name = names[job]
+  switch (order) {
+    case "StepDown":
+      return { _tag: order }
+    case "Pause":
+    case "Resume":
+      return { _tag: order, job: name }
+    case "Run":
+      return { _tag: order, job: name ?? "unknown" }
+    default:
+      return { _tag: order, job: name ?? "unknown", schedule: schedules[schedule] }
+  }
+}
+
+const claimOf = (
+  { at, attempts, by, claim, job, minInterval, missed, mode, off, token }: Extract<Step, { readonly _tag: "Claim" }>,
+  { jobs, now }: JobsRecord,
+  owned: number
+): ClaimRequest | undefined => {
+  const record = jobs.get(names[job]!)
+  // Runners read their jobs before they claim
+  if (record === undefined) return undefined
+  const instants = {
+    now,
+    next: record.at + 1,
+    decided: record.at,
+    scheduled: record.run?.scheduledAt ?? now,
+    wanted: record.wanted ?? now
+  }
+  return {
+    mutex,
+    job: names[job]!,
+    id: ids[by]!,
+    token: owned + token as FencingToken,
+    claim: String(claim),
+    mode,
+    at: instants[at] + off,
+    missed,
+    cause: causes[missed]!,
+    minInterval: Duration.millis(minInterval),
+    attempts
+  }
+}
+
+const run = Effect.fnUntraced(function*(steps: ReadonlyArray<Step>) {
+  const { real } = yield* setup
+  const model = Context.get(yield* Layer.build(MutexStore.layerMemory), MutexStore.MutexStore)
+  const both = <A, E>(ask: (store: MutexStore.MutexStore["Service"]) => Effect.Effect<A, E>) =>
+    Effect.gen(function*() {
+      const [one, other] = [yield* ask(real), yield* ask(model)]
+      assert.deepStrictEqual(one, other)
+      return one
+    })
+  const jobs = <A, E>(ask: (store: JobStore) => Effect.Effect<A, E>) => both((store) => ask(store.jobs))
+  let owner: LeaseId | undefined
+  let token = 0
+  let known = yield* jobs((store) => store.read({ mutex, jobs: [] }))
+  for (const step of steps) {
+    switch (step._tag) {
+      case "Pass":
+        yield* TestClock.adjust(step.millis)
+        break
+      case "Own": {
+        const last = owner
+        if (last !== undefined) yield* both((store) => MutexStore.release(store, { mutex, id: last, lease, confirm }))
+        const next = owner = ids[step.by]
+        if (next === undefined) break
+        const result = yield* both((store) => store.acquire({ mutex, id: next, mode: "try", lease, confirm }))
+        if (result._tag === "Granted") token = result.token
+        break
+      }
+      case "Read": {
+        const named = step.named.map(({ every, job, keep, schedule }) => ({
+          name: names[job]!,
+          schedule: schedules[schedule]!,
+          every: every === 0 ? undefined : every,
+          keep: Duration.millis(keep)
+        }))
+        yield* jobs((store) => store.read({ mutex, id: ids[step.by], jobs: named }))
+        break
+      }
+      case "Claim": {
+        const request = claimOf(step, known, token)
+        if (request !== undefined) yield* jobs((store) => store.claim(request))
+        break
+      }
+      case "End": {
+        const { isLatest, job, outcome } = step
+        const claim = isLatest ? known.jobs.get(names[job]!)?.run?.claim ?? "none" : "none"
+        yield* jobs((store) => store.end({ mutex, job: names[job]!, claim, outcome }))
+        break
+      }
+      case "Steer":
+        yield* jobs((store) => store.steer(mutex, orderOf(step)))
+    }
+    known = yield* jobs((store) => store.read({ mutex, jobs: [] }))
+  }
+})
+
+const named = (job: number, keep: 1 | 60_000) => ({ job, schedule: 0, every: 0, keep }) as const
+
+const steps = (...tags: ReadonlyArray<Step["_tag"]>) =>
+  Arbitrary.map(
+    Arbitrary.array(Arbitrary.schema(Schema.Union(tags.map((tag) => Step.cases[tag]))), {
+      minLength: 10,
+      maxLength: 40
+    }),
+    (some): ReadonlyArray<Step> => [
+      { _tag: "Own", by: 0 },
+      { _tag: "Read", by: 0, named: [named(0, 60_000), named(1, 60_000), named(2, 1)] },
+      ...some
+    ]
+  )
+
+describe("the scripts of jobs decide as the store in memory does", () => {
+  it.effect.prop(
+    "claims and ends of runs",
+    [steps("Claim", "Claim", "Claim", "End", "Pass", "Own")],
+    ([steps]) => run(steps),
+    { arbitrary: { runs: 50, seed: "runs" } }
+  )
+
+  it.effect.prop(
+    "what is read, and what operators order",
+    [steps("Read", "Read", "Steer", "Steer", "Pass", "Own")],
+    ([steps]) => run(steps),
+    { arbitrary: { runs: 50, seed: "orders" } }
+  )
+
+  it.effect.prop(
+    "all together",
+    [steps("Read", "Claim", "Claim", "End", "Steer", "Pass", "Own")],
+    ([steps]) => run(steps),
+    { arbitrary: { runs: 50, seed: "all" } }
+  )
+})
+
+describe("the jobs of a mutex", () => {
+  const key = "simba:{m}:jobs"
+  const month = 30 * 24 * 60 * 60 * 1000
+  const job = (name: string, keep: number) => ({ name, schedule: "every 1000", keep: Duration.millis(keep) })
+
+  it.effect("expire when the last of them is forgotten, and not while one is paused, or all are", () =>
+    Effect.gen(function*() {
+      const { real, send } = yield* setup
+      const { read, steer } = real.jobs
+      const expiry = send("PTTL", key)
+      yield* read({ mutex, jobs: [job("a", 1000), job("b", 3000), job("c", 2000)] })
+      assert.strictEqual(yield* expiry, 3000)
+      for (const name of ["a", undefined]) {
+        yield* steer(mutex, { _tag: "Pause", job: name })
+        assert.strictEqual(yield* expiry, -1)
+        yield* read({ mutex, jobs: [] })
+        assert.strictEqual(yield* expiry, -1)
+        // Long enough for the next reader, who knows how long
+        yield* steer(mutex, { _tag: "Resume", job: name })
+        assert.strictEqual(yield* expiry, month)
+        yield* read({ mutex, jobs: [] })
+        assert.strictEqual(yield* expiry, 3000)
+      }
+      // A shorter time does not replace a longer one
+      yield* read({ mutex, jobs: [job("b", 10)] })
+      assert.strictEqual(yield* expiry, 3000)
+    }))
+
+  it.effect("have no expiry where it is not known how long one is kept", () =>
+    Effect.gen(function*() {
+      const { real, send } = yield* setup
+      yield* send("HSET", key, "at:a", "1")
+      const { jobs } = yield* real.jobs.read({ mutex, jobs: [] })
+      assert.deepStrictEqual([...jobs.keys()], ["a"])
+      assert.strictEqual(yield* send("PTTL", key), -1)
+    }))
+
+  it.effect("that nobody knows leave nothing behind", () =>
+    Effect.gen(function*() {
+      const { real, send } = yield* setup
+      yield* real.jobs.read({ mutex, jobs: [] })
+      for (const order of [{ _tag: "Pause" }, { _tag: "StepDown" }, { _tag: "Run", job: "a" }] as const) {
+        assert.isFalse(yield* real.jobs.steer(mutex, order))
+      }
+      yield* real.jobs.end({ mutex, job: "a", claim: "c", outcome: "success" })
+      assert.strictEqual(yield* send("EXISTS", key), 0)
+    }))
+})
