@@ -49,10 +49,10 @@ export const start = (setup: Setup): Effect.Effect<Consumer, never, Scope.Scope>
     ({ child, onSaid, said }) => {
       const until: Consumer["until"] = (what, is) =>
         Effect.callback<Said>((resume) => {
-          let seen = 0
+          let observed = 0
           const look = () => {
-            while (seen < said.length) {
-              const next = said[seen++]!
+            while (observed < said.length) {
+              const next = said[observed++]!
               if (next._tag === "Failed") return resume(Effect.die(new Error(next.problem)))
               if (is(next)) return resume(Effect.succeed(next))
             }

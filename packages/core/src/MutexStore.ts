@@ -211,7 +211,7 @@ export interface Released {
  *
  * - `YourTurn`: the mutex was handed to this waiter, or freed for it. With a `grant` the waiter may start at once, if
  *   it can prove that the grant is recent enough, and confirms it at the same time.
- * - `LookIn`: poll after `delay`.
+ * - `PollAfter`: poll after `delay`.
  * - `Gap`: something may have been missed. Poll now.
  *
  * @see {@link MutexStore}
@@ -220,7 +220,7 @@ export interface Released {
  */
 export type WakeUp =
   | { readonly _tag: "YourTurn"; readonly from: string; readonly grant?: Grant | undefined }
-  | { readonly _tag: "LookIn"; readonly delay: Duration.Duration }
+  | { readonly _tag: "PollAfter"; readonly delay: Duration.Duration }
   | { readonly _tag: "Gap" }
 
 /**

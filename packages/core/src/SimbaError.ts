@@ -205,14 +205,14 @@ export class StaleToken extends Schema.TaggedError<StaleToken>("@effect-simba/co
   /** The token that was refused. */
   token: FencingToken,
   /** The largest token that the resource has seen. */
-  seen: FencingToken
+  largest: FencingToken
 }) {
   /** With the lease of another acquire, not with this one. */
   get isRetryable(): boolean {
     return true
   }
   override get message(): string {
-    return `Token ${this.token} is stale for "${this.resource}", which has seen ${this.seen}: another owner has had the ` +
+    return `Token ${this.token} is stale for "${this.resource}", which has seen ${this.largest}: another owner has had the ` +
       "mutex since. Nothing was written. Stop, and acquire the mutex again."
   }
 }

@@ -134,8 +134,8 @@ export const raise = (bearer: Bearer): Effect.Effect<void, StaleToken | SqlError
           RETURNING token`
     })
     // Drivers return a BIGINT as a number, a bigint or a string. Dies without a row: then nothing was fenced
-    const seen = FencingToken.make(Number(row?.["token"]))
-    if (seen > token) return yield* new StaleToken({ resource, token, seen })
+    const largest = FencingToken.make(Number(row?.["token"]))
+    if (largest > token) return yield* new StaleToken({ resource, token, largest })
   })
 
 /**

@@ -43,12 +43,12 @@ const keepMillis = 7 * 24 * 60 * 60 * 1000
  * Tokens have up to 16 digits: numbers of Lua hold them exactly, and texts are passed on as they are.
  */
 const fenced = (snippet: string) => /* lua */ `
-local seen = redis.call('GET', KEYS[1])
-if seen and not tonumber(seen) then
-  return { 'unreadable', seen }
+local largest = redis.call('GET', KEYS[1])
+if largest and not tonumber(largest) then
+  return { 'unreadable', largest }
 end
-if seen and tonumber(seen) > tonumber(ARGV[1]) then
-  return { 'stale', seen }
+if largest and tonumber(largest) > tonumber(ARGV[1]) then
+  return { 'stale', largest }
 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', '${keepMillis}')
 local function snippet(KEYS, ARGV)
@@ -120,12 +120,12 @@ export const script = <Params extends ReadonlyArray<unknown>>(
   const { lua, numberOfKeys } = Redis.script(params, options)
   return {
     fenced: Redis.script(
-      (fence: string, token: FencingToken, ...given: Params) => {
-        const all = params(...given)
-        const keys = numberOfKeys(...given)
+      (fence: string, token: FencingToken, ...args: Params) => {
+        const all = params(...args)
+        const keys = numberOfKeys(...args)
         return [fence, ...all.slice(0, keys), token, ...all.slice(keys)]
       },
-      { lua: fenced(lua), numberOfKeys: (_fence, _token, ...given) => 1 + numberOfKeys(...given) }
+      { lua: fenced(lua), numberOfKeys: (_fence, _token, ...args) => 1 + numberOfKeys(...args) }
     ).withReturnType<unknown>()
   }
 }
@@ -165,14 +165,14 @@ export const run = <Params extends ReadonlyArray<unknown>>(
   Effect.flatMap(Redis.Redis, (redis) => {
     const { token } = bearer
     const resource = resourceOf(bearer)
-    const fence = RedisKeys.seenToken(resource)
+    const fence = RedisKeys.largestToken(resource)
     return evaluate(redis, script.fenced)(fence, token, ...params).pipe(
       Effect.mapError(fromRedis("fenced script")),
       Effect.flatMap((reply): Effect.Effect<unknown, StaleToken | ProtocolError> => {
         const [kind, what] = Array.isArray(reply) ? reply as ReadonlyArray<unknown> : []
         if (kind === "done") return Effect.succeed(what)
-        const seen = Number(what)
-        if (kind === "stale" && isToken(seen)) return Effect.fail(new StaleToken({ resource, token, seen }))
+        const largest = Number(what)
+        if (kind === "stale" && isToken(largest)) return Effect.fail(new StaleToken({ resource, token, largest }))
         const where = `the token that "${resource}" has seen`
         return Effect.fail(malformed(where, kind === undefined ? reply : what, "it is not a fencing token"))
       })

@@ -129,7 +129,7 @@ export class History {
         return lane.mark(
           "refused",
           at,
-          `refused: token ${fields["token"] ?? "of before"} is smaller than ${fields["seen"]}`
+          `refused: token ${fields["token"] ?? "of before"} is smaller than ${fields["largest"]}`
         )
       case "failed":
       case "unwritten":

@@ -42,7 +42,7 @@ const writing = (client: Simulation.Client, held: FencingToken.Bearer, every: nu
       onFailure: (error) =>
         Effect.sync(() =>
           error._tag === "StaleToken"
-            ? client.note("refused", { token: held.token, seen: error.seen })
+            ? client.note("refused", { token: held.token, largest: error.largest })
             : client.note("unwritten", { token: held.token })
         )
     }),

@@ -49,8 +49,8 @@ export class WatchView {
   }
 
   poll(polls: ReadonlyArray<Poll>): void {
-    const seen = new Set(polls.map(({ name }) => name))
-    for (const name of this.tracks.keys()) if (!seen.has(name)) this.tracks.delete(name)
+    const polled = new Set(polls.map(({ name }) => name))
+    for (const name of this.tracks.keys()) if (!polled.has(name)) this.tracks.delete(name)
     for (const { name, state } of polls) {
       const track = this.tracks.get(name) ?? { letters: new Map(), marks: "", state }
       this.tracks.set(name, track)

@@ -112,26 +112,26 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       const name = freshName("stuck")
       const lease = yield* holder.acquire(name)
 
-      const answer = Effect.fnUntraced(function*(key: string) {
+      const reply = Effect.fnUntraced(function*(key: string) {
         const asked = yield* commandLine.start(["release", name, "--force"], { ...server, terminal: true })
         yield* until("it asks", Effect.sync(() => asked.output().includes("(y/N)")))
         asked.write(key)
         return { code: yield* asked.ended, output: asked.output() }
       }, Effect.scoped)
 
-      const no = yield* answer("n")
+      const no = yield* reply("n")
       assert.strictEqual(no.code, 1)
       assert.include(no.output, "Nothing was changed")
       assert.isTrue(yield* lease.isHeld)
-      const yes = yield* answer("y")
+      const yes = yield* reply("y")
       assert.strictEqual(yes.code, 0, yes.output)
       assert.include(yes.output, lease.id)
       assert.strictEqual((yield* lease.lost).reason._tag, "ForcedRelease")
 
       for (const flags of [[], ["--force", "--yes"]]) {
-        const again = yield* commandLine.run(["release", name, ...flags], server)
-        assert.strictEqual(again.code, 1)
-        assert.include(again.errors, "Nobody owns")
+        const repeated = yield* commandLine.run(["release", name, ...flags], server)
+        assert.strictEqual(repeated.code, 1)
+        assert.include(repeated.errors, "Nobody owns")
       }
     }))
 
@@ -142,13 +142,13 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       const name = freshName("kept")
       const lease = yield* holder.acquire(name)
       for (
-        const [given, missing] of [
+        const [passed, missing] of [
           [[], "takes --force and --yes."],
           [["--yes"], "takes --force."],
           [["--force"], "takes --yes."]
         ] as const
       ) {
-        const refused = yield* commandLine.run(["release", name, ...given], server)
+        const refused = yield* commandLine.run(["release", name, ...passed], server)
         assert.strictEqual(refused.code, 64)
         assert.include(refused.errors, missing)
       }

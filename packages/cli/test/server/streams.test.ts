@@ -190,9 +190,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       assert.deepStrictEqual((yield* change("inspect", service)).paused, { service: true, streams: ["halted:1"] })
       assert.match((yield* commandLine.run(["streams", "list"], server)).output, /halted .*all/)
       assert.deepStrictEqual(yield* change("resume", service), [{ stream: null, changed: true }])
-      const again = yield* commandLine.run(["streams", "resume", service], server)
-      assert.strictEqual(again.code, 1)
-      assert.include(again.output, "not paused")
+      const repeated = yield* commandLine.run(["streams", "resume", service], server)
+      assert.strictEqual(repeated.code, 1)
+      assert.include(repeated.output, "not paused")
       assert.strictEqual(yield* server.send("PTTL", "simba:paused:halted-input"), -1)
     }))
 

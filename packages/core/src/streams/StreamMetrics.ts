@@ -49,7 +49,7 @@ export const stream = {
     "simba_stream_takes",
     "Attempts to take a data stream, by outcome",
     "outcome",
-    ["taken", "occupied", "recent", "gone", "deadLettered", "failed"]
+    ["taken", "occupied", "notIdle", "gone", "deadLettered", "failed"]
   ),
   /**
    * Counts data streams that this consumer took, by cause.

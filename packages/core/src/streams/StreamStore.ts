@@ -490,9 +490,9 @@ export interface TakeRequest extends Omit<Ownership, "token"> {
  * - `Taken`: both leases and the entry are the caller's, for the whole lease. `failures` counts consecutive handler
  * failures and expired leases, including the lease that just expired.
  * - `Occupied`: another consumer has a lease on the entry or on the data stream. Nothing was changed.
- * - `Recent`: the entry is pending elsewhere and younger than `minIdle`, or was asked for under an older epoch than
+ * - `NotIdle`: the entry is pending elsewhere and younger than `minIdle`, or was asked for under an older epoch than
  *   one of this session that was released. Nothing was changed.
- * - `Unread`: no consumer was given the entry yet, so it comes by `read`. Nothing was changed.
+ * - `Undelivered`: the entry was not delivered yet, so `read` returns it. Nothing was changed.
  * - `Gone`: the entry is finished or deleted. A deleted entry stops being pending.
  * - `DeadLettered`: the entry had too many failures for too long, and is in the dead letters now.
  * - `Failed`: this request got no reply. The other requests of the call are not affected.
@@ -504,8 +504,8 @@ export interface TakeRequest extends Omit<Ownership, "token"> {
 export type TakeResult =
   | { readonly _tag: "Taken"; readonly token: FencingToken; readonly failures: number }
   | { readonly _tag: "Occupied"; readonly owner: string; readonly timeLeft: Duration.Duration }
-  | { readonly _tag: "Recent" }
-  | { readonly _tag: "Unread" }
+  | { readonly _tag: "NotIdle" }
+  | { readonly _tag: "Undelivered" }
   | { readonly _tag: "Gone" }
   | { readonly _tag: "DeadLettered"; readonly failures: number }
   | { readonly _tag: "Failed"; readonly error: StoreError }
@@ -559,7 +559,7 @@ export type RenewResult =
  */
 export type Signal =
   | { readonly _tag: "Released"; readonly stream: StreamName; readonly entry: EntryId }
-  | { readonly _tag: "Given"; readonly session: string }
+  | { readonly _tag: "HandedOver"; readonly session: string }
   | { readonly _tag: "Gap" }
 
 /**

@@ -244,9 +244,9 @@ describe("a contender goes on", () => {
   })
 
   it.effect("when loggers throw, and so does its work", () => {
-    const told: Array<string> = []
+    const notified: Array<string> = []
     const logger = Logger.make(({ message }) => {
-      told.push(String(message))
+      notified.push(String(message))
       throw new Error("a logger")
     })
     return Effect.gen(function*() {
@@ -270,8 +270,8 @@ describe("a contender goes on", () => {
       yield* jobs.start
       yield* TestClock.adjust("10 seconds")
       assert.strictEqual(work.runs, 3)
-      assert.includeMembers(told, ["Leadership begins", "Leadership ends"])
-      assert.isTrue(told.some((line) => line.includes("Cannot contend")))
+      assert.includeMembers(notified, ["Leadership begins", "Leadership ends"])
+      assert.isTrue(notified.some((line) => line.includes("Cannot contend")))
     }).pipe(Effect.provide(
       Mutex.layer().pipe(Layer.provideMerge(FaultyStore.layer), Layer.provideMerge(Logger.layer([logger])))
     ))
@@ -316,16 +316,16 @@ describe("the state of a contender", () => {
   it.effect("is published when it changes, and only then", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
-      const seen: Array<string> = []
+      const observed: Array<string> = []
       yield* start(
-        Stream.runForEach(jobs.changes, (state) => Effect.sync(() => seen.push(JSON.stringify(state))))
+        Stream.runForEach(jobs.changes, (state) => Effect.sync(() => observed.push(JSON.stringify(state))))
       )
       yield* TestClock.adjust("1 minute")
-      assert.strictEqual(seen.length, 2)
+      assert.strictEqual(observed.length, 2)
       yield* jobs.stop
       yield* TestClock.adjust("1 minute")
-      assert.deepStrictEqual(seen, [...new Set(seen)])
-      assert.strictEqual(seen.at(-1), JSON.stringify(yield* jobs.state))
+      assert.deepStrictEqual(observed, [...new Set(observed)])
+      assert.strictEqual(observed.at(-1), JSON.stringify(yield* jobs.state))
     }).pipe(Effect.provide(TestLive)))
 })
 
@@ -334,8 +334,8 @@ describe("the changes of a contender", () => {
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       const jobs = yield* Scope.provide(Mutex.contend("jobs"), scope)
-      const seen: Array<string> = []
-      const read = Stream.runForEach(jobs.events, ({ _tag }) => Effect.sync(() => seen.push(_tag)))
+      const observed: Array<string> = []
+      const read = Stream.runForEach(jobs.events, ({ _tag }) => Effect.sync(() => observed.push(_tag)))
       const reader = yield* start(read)
       yield* TestClock.adjust("2 seconds")
       yield* jobs.stop
@@ -345,7 +345,7 @@ describe("the changes of a contender", () => {
       yield* settle
       assert.isTrue(isDone(reader))
       yield* Fiber.join(reader)
-      assert.deepStrictEqual(seen, ["Acquired", "Released"])
+      assert.deepStrictEqual(observed, ["Acquired", "Released"])
       yield* read
     }).pipe(Effect.provide(TestLive)))
 })

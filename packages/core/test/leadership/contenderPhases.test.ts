@@ -40,10 +40,10 @@ describe("the observation of an owner", () => {
   })
 
   it("remembers the owner before, however often the same one is seen", () => {
-    let seen = unobserved
+    let observed = unobserved
     const pairs = ["a", "a", "b", "b", undefined, undefined, "c"].map((owner) => {
-      seen = observe(seen, owner, Infinity, now, transition)
-      return [seen.before, seen.after]
+      observed = observe(observed, owner, Infinity, now, transition)
+      return [observed.before, observed.after]
     })
     assert.deepStrictEqual(pairs, [
       [undefined, "a"],
@@ -76,11 +76,11 @@ describe("the state of a contender", () => {
   })
 
   it("is that of the last poll otherwise", () => {
-    const { until, ...seen } = following
-    const expected = { _tag: "Following", ...seen, leader: "b", until: DateTime.makeUnsafe(until!) }
+    const { until, ...observed } = following
+    const expected = { _tag: "Following", ...observed, leader: "b", until: DateTime.makeUnsafe(until!) }
     assert.deepStrictEqual<unknown>(stateOf(following, undefined, true, phases), expected)
     assert.deepStrictEqual<unknown>(stateOf(following, leaseOf(0), true, phases), expected)
-    assert.deepStrictEqual<unknown>(stateOf(following, undefined, false, phases), { _tag: "Stopped", ...seen })
+    assert.deepStrictEqual<unknown>(stateOf(following, undefined, false, phases), { _tag: "Stopped", ...observed })
     const forever = observe(unobserved, "b", Infinity, now, transition)
     assert.deepInclude(stateOf(forever, undefined, true, phases), { _tag: "Following", until: undefined })
     const { until: _, ...nothing } = unobserved

@@ -28,10 +28,10 @@ import { stalling } from "../support/stalling.ts"
 const settle = TestClock.adjust(0)
 
 const recording = Effect.fnUntraced(function*(contention: Contender.Contender) {
-  const seen: Array<OwnerEvent.OwnerEvent["_tag"]> = []
-  yield* start(Stream.runForEach(contention.events, (event) => Effect.sync(() => seen.push(event._tag))))
+  const observed: Array<OwnerEvent.OwnerEvent["_tag"]> = []
+  yield* start(Stream.runForEach(contention.events, (event) => Effect.sync(() => observed.push(event._tag))))
   yield* settle
-  return seen
+  return observed
 })
 
 /** Counts its gains, and whether it runs. */
@@ -110,9 +110,9 @@ describe("the state of a contender over time", () => {
       fleet.faults.guard = "work"
       fleet.faults.acquire = "work"
       yield* TestClock.adjust("15 seconds")
-      const again = yield* Effect.fromOption(yield* jobs.lease)
-      assert.isAbove(again.token, lease.token)
-      assert.deepStrictEqual(yield* jobs.state, { _tag: "Leading", lease: again, ...held, after: again.id })
+      const repeated = yield* Effect.fromOption(yield* jobs.lease)
+      assert.isAbove(repeated.token, lease.token)
+      assert.deepStrictEqual(yield* jobs.state, { _tag: "Leading", lease: repeated, ...held, after: repeated.id })
       const transitions = states.map(({ isInTransition, isInTtl }) => [isInTtl, isInTransition])
       assert.isTrue(transitions.every(([ttl, transition]) => !(ttl && transition)))
     }))
@@ -125,7 +125,7 @@ describe("the state of a contender over time", () => {
       const period = { lease: Duration.seconds(16), confirm: Duration.millis(1500) }
       yield* store.acquire({ mutex, id, mode: "try", ...period })
       const jobs = yield* Mutex.contend("jobs")
-      const seen = yield* recording(jobs)
+      const observed = yield* recording(jobs)
       const foreign: Contender.State = {
         _tag: "Following",
         before: undefined,
@@ -141,14 +141,14 @@ describe("the state of a contender over time", () => {
       yield* TestClock.adjust("6 seconds")
       const own = yield* jobs.state
       assert.deepStrictEqual([own.before, own._tag], [id, "Leading"])
-      assert.includeMembers(seen, ["Expired", "Acquired"])
+      assert.includeMembers(observed, ["Expired", "Acquired"])
     }).pipe(Effect.provide(TestLive)), { tags: ["S16"] })
 
   it.effect("announces changes, and tells a slow reader that it missed some", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       yield* settle
-      const seen = yield* recording(jobs)
+      const observed = yield* recording(jobs)
       const gate = yield* Deferred.make<void>()
       const slow: Array<string> = []
       yield* start(Stream.runForEach(jobs.events, (event) =>
@@ -163,8 +163,8 @@ describe("the state of a contender over time", () => {
         yield* jobs.start
         yield* TestClock.adjust("2 seconds")
       }
-      assert.deepStrictEqual(seen.slice(0, 5), ["Acquired", "Released", "Acquired", "Released", "Acquired"])
-      assert.strictEqual(seen.length, 401)
+      assert.deepStrictEqual(observed.slice(0, 5), ["Acquired", "Released", "Acquired", "Released", "Acquired"])
+      assert.strictEqual(observed.length, 401)
       yield* Deferred.succeed(gate, undefined)
       yield* TestClock.adjust("2 seconds")
       assert.isBelow(slow.length, 200)
@@ -320,12 +320,12 @@ describe("the state of a contender over time", () => {
       assert.strictEqual((yield* Fiber.join(reader))._tag, "BackendError")
       broken = false
       yield* TestClock.adjust("20 seconds")
-      const seen = yield* recording(jobs)
+      const observed = yield* recording(jobs)
       yield* jobs.stop
       yield* Scope.close(holding, Exit.void)
       // The next look is when the owner should have renewed
       yield* TestClock.adjust("12 seconds")
-      assert.deepStrictEqual(seen, ["Released"])
+      assert.deepStrictEqual(observed, ["Released"])
       assert.isUndefined((yield* jobs.state).after)
     }).pipe(Effect.provide(
       Mutex.layer().pipe(Layer.provideMerge(store), Layer.provideMerge(Logger.layer([])))

@@ -126,8 +126,8 @@ describe("the state of a contender", () => {
   it.effect("says that it is stopped, and what the leader is meanwhile", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
-      const seen: Array<string> = []
-      yield* start(Stream.runForEach(jobs.changes, ({ _tag }) => Effect.sync(() => seen.push(_tag))))
+      const observed: Array<string> = []
+      yield* start(Stream.runForEach(jobs.changes, ({ _tag }) => Effect.sync(() => observed.push(_tag))))
       yield* settle
       yield* jobs.stop
       yield* settle
@@ -135,16 +135,16 @@ describe("the state of a contender", () => {
       yield* jobs.start
       yield* settle
       // Stopped, and then nobody leads
-      assert.deepStrictEqual(seen.slice(0, 6), ["Vacant", "Leading", "Stopped", "Stopped", "Vacant", "Leading"])
+      assert.deepStrictEqual(observed.slice(0, 6), ["Vacant", "Leading", "Stopped", "Stopped", "Vacant", "Leading"])
     }).pipe(Effect.provide(TestLive)))
 
   it.effect("a slow reader gets the last change", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
-      const seen: Array<string> = []
+      const observed: Array<string> = []
       yield* start(Stream.runForEach(jobs.changes, ({ _tag }) =>
         Effect.andThen(
-          Effect.sync(() => seen.push(_tag)),
+          Effect.sync(() => observed.push(_tag)),
           Effect.sleep("1 hour")
         )))
       yield* settle
@@ -156,8 +156,8 @@ describe("the state of a contender", () => {
       }
       yield* jobs.stop
       yield* TestClock.adjust("30 hours")
-      assert.isBelow(seen.length, 30)
-      assert.strictEqual(seen.at(-1), "Stopped")
+      assert.isBelow(observed.length, 30)
+      assert.strictEqual(observed.at(-1), "Stopped")
     }).pipe(Effect.provide(TestLive)))
 })
 

@@ -118,14 +118,14 @@ const nows = [0, 1, 999, 1000, 1001, 2000, 2500, 3000, 3500, 3501]
 
 /** Each small case with these records. */
 const decides = (records: ReadonlyArray<JobRecord>) => {
-  const seen = new Set<string>()
+  const observed = new Set<string>()
   for (const spec of specs) {
     for (const leader of leaders) {
       for (const record of records) {
         for (const now of nows) {
           for (const isPaused of [false, true]) {
             const decision = plan(spec, next, record, isPaused, leader, now)
-            seen.add(decision._tag)
+            observed.add(decision._tag)
             const name = JSON.stringify({ spec, leader, run: record.run, isPaused, now })
             assert.deepStrictEqual(decision, expected(spec, record, isPaused, leader, now), name)
           }
@@ -133,7 +133,7 @@ const decides = (records: ReadonlyArray<JobRecord>) => {
       }
     }
   }
-  return [...seen].sort()
+  return [...observed].sort()
 }
 
 describe("what a leader does with a job", { tags: ["B33"] }, () => {

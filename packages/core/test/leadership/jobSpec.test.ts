@@ -40,9 +40,9 @@ describe("the options of a job", { tags: ["B33"] }, () => {
 
   it.effect("are taken as they are", () =>
     Effect.gen(function*() {
-      const given = { onError: "stepDown", attempts: 3 } as const
-      assert.deepInclude(yield* make({ ...given, minInterval: "2 seconds", maxRun: "1 millis" }), {
-        ...given,
+      const passed = { onError: "stepDown", attempts: 3 } as const
+      assert.deepInclude(yield* make({ ...passed, minInterval: "2 seconds", maxRun: "1 millis" }), {
+        ...passed,
         minInterval: 2000,
         maxRun: 1
       })

@@ -9,15 +9,15 @@ class Jobs extends Contender.Service<Jobs>()("test/Jobs") {}
 
 it.effect("whileLeader takes a contender or its class, and gives the work its lease", () =>
   Effect.gen(function*() {
-    const seen = yield* Ref.make(0)
+    const observed = yield* Ref.make(0)
     const jobs = yield* Jobs
-    yield* start(Leadership.whileLeader(Jobs, (lease) => Ref.update(seen, (n) => n + lease.token)))
-    yield* start(Leadership.whileLeader(jobs, Ref.update(seen, (n) => n + 1)))
-    yield* start(Ref.update(seen, (n) => n + 10).pipe(Leadership.whileLeader(Jobs)))
-    yield* start(Leadership.whileLeader(jobs)((lease) => Ref.update(seen, (n) => n + 100 * lease.token)))
+    yield* start(Leadership.whileLeader(Jobs, (lease) => Ref.update(observed, (n) => n + lease.token)))
+    yield* start(Leadership.whileLeader(jobs, Ref.update(observed, (n) => n + 1)))
+    yield* start(Ref.update(observed, (n) => n + 10).pipe(Leadership.whileLeader(Jobs)))
+    yield* start(Leadership.whileLeader(jobs)((lease) => Ref.update(observed, (n) => n + 100 * lease.token)))
     yield* TestClock.adjust(1)
     const lease = yield* jobs.lease
-    assert.strictEqual(yield* Ref.get(seen), lease._tag === "Some" ? 101 * lease.value.token + 11 : -1)
+    assert.strictEqual(yield* Ref.get(observed), lease._tag === "Some" ? 101 * lease.value.token + 11 : -1)
   }).pipe(Effect.provide(
     Jobs.layer("jobs").pipe(
       Layer.provide(Mutex.layer()),

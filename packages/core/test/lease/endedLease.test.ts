@@ -25,7 +25,7 @@ const holder = (name: string, options?: Mutex.AcquireOptions) =>
   start(Effect.scoped(Effect.andThen(Mutex.acquire(name, options), Effect.never)))
 
 /** Renewed before and after, and lost at its deadline once nothing renews it. */
-const isAttended = (lease: Lease.Lease) =>
+const isWatched = (lease: Lease.Lease) =>
   Effect.gen(function*() {
     const faults = yield* Faults
     faults.guard = "work"
@@ -53,7 +53,7 @@ describe("a lease that ends during its renewal", () => {
       for (const victim of victims) assert.isDefined(victim.pollUnsafe())
       yield* TestClock.adjust("1 second")
       assert.notInclude(faults.calls.slice(faults.calls.indexOf("guard 4") + 1).join(), "guard 4")
-      yield* isAttended(other)
+      yield* isWatched(other)
     }).pipe(Effect.scoped, Effect.provide(TestLive), drawing(() => release()))
   })
 
@@ -70,7 +70,7 @@ describe("a lease that ends during its renewal", () => {
         yield* TestClock.adjust("10 seconds")
         assert.isDefined(victim.pollUnsafe())
       }
-      yield* isAttended(other)
+      yield* isWatched(other)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
   it.effect("is not asked by its probe when the probe of another lease has released it", () =>

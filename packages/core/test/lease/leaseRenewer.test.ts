@@ -193,12 +193,12 @@ describe("renewing many leases", () => {
       MutexStore.MutexStore,
       Effect.map(MutexStore.MutexStore, (store) => ({
         ...store,
-        guard: (requests, told) =>
+        guard: (requests, notified) =>
           Effect.forEach(requests, (request, index) =>
             isStuck && request.mutex.startsWith("slow")
               ? Effect.never
               : Effect.tap(Effect.map(store.guard([request]), ([result]) => result!), (result) =>
-                Effect.sync(() => told?.(index, result))), { concurrency: "unbounded" })
+                Effect.sync(() => notified?.(index, result))), { concurrency: "unbounded" })
       }))
     )
     return Effect.gen(function*() {

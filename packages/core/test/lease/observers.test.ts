@@ -30,14 +30,14 @@ describe("an observer that throws", () => {
       yield* observed(leases[0]!.lost)
       yield* observed(leases[0]!.protect(Effect.never))
       yield* start(leases[0]!.protect(observedItself))
-      const told = yield* Effect.forEach(leases, (lease) =>
+      const notified = yield* Effect.forEach(leases, (lease) =>
         Effect.all([
           start(Effect.flip(lease.protect(Effect.never))),
           start(lease.lost)
         ]))
       faults.guard = "fail"
       yield* TestClock.adjust("15200 millis")
-      for (const fibers of told) {
+      for (const fibers of notified) {
         for (const fiber of fibers) {
           const exit = fiber.pollUnsafe()
           assert.isTrue(exit !== undefined && Exit.isSuccess(exit) && exit.value.reason._tag === "BackendGone")

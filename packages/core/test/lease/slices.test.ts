@@ -127,11 +127,11 @@ describe("a thousand at once", () => {
       const sizes: Array<number> = []
       const counted = MutexStore.MutexStore.of({
         ...store,
-        guard: (requests, told) =>
+        guard: (requests, notified) =>
           Effect.suspend(() => {
             note()
             sizes.push(requests.length)
-            return store.guard(requests, told)
+            return store.guard(requests, notified)
           })
       })
       const layer = Layer.fresh(Mutex.layer()).pipe(Layer.provide(Layer.succeed(MutexStore.MutexStore, counted)))

@@ -5,15 +5,15 @@ import { supervise } from "../../src/internal/lease/supervise.ts"
 
 it.effect("a loop that crashes is logged, restarts, and can be interrupted", () =>
   Effect.gen(function*() {
-    const told: Array<unknown> = []
+    const notified: Array<unknown> = []
     let begun = 0
     const loop = Effect.suspend(() => ++begun < 3 ? Effect.die("mistake") : Effect.never)
     const logger = Logger.make(({ message }) => {
-      told.push(message)
+      notified.push(message)
     })
     const fiber = yield* Effect.forkChild(supervise("The loop", loop).pipe(Effect.provide(Logger.layer([logger]))))
     yield* TestClock.adjust("1 second")
     assert.strictEqual(begun, 3)
-    assert.strictEqual(told.length, 2)
+    assert.strictEqual(notified.length, 2)
     yield* Fiber.interrupt(fiber)
   }))

@@ -27,13 +27,13 @@ describe("the heap", () => {
       }
     })
     const expected = [...inside].map(({ key }) => key).sort((a, b) => a - b)
-    const given: Array<number> = []
+    const passed: Array<number> = []
     for (let item = heap.first; item !== undefined; item = heap.first) {
-      given.push(item.key)
+      passed.push(item.key)
       heap.remove(item)
       assert.strictEqual(item.position, -1)
     }
-    assert.deepStrictEqual(given, expected)
+    assert.deepStrictEqual(passed, expected)
   }
 
   it.prop(

@@ -16,17 +16,17 @@ const settle = Effect.repeat(TestClock.adjust(0), { times: 5 })
 
 /** The owner's key lasts for ten minutes more. */
 const waiting = Effect.gen(function*() {
-  const { answer } = yield* Backend
+  const { reply } = yield* Backend
   const fiber = yield* start(Mutex.acquire("m"))
   yield* settle
-  yield* answer(Exit.succeed(refusal(undefined)))
+  yield* reply(Exit.succeed(refusal(undefined)))
   yield* settle
   return fiber
 })
 
 const waits = Effect.map(Backend, ({ calls }) => calls.filter((call) => call === "wait").length)
 
-const lookIn = (delay: Duration.Input): WakeUp => ({ _tag: "LookIn", delay: Duration.fromInputUnsafe(delay) })
+const pollAfter = (delay: Duration.Input): WakeUp => ({ _tag: "PollAfter", delay: Duration.fromInputUnsafe(delay) })
 
 /** An entry by itself. `after`: so many questions who is the first are answered as usual. */
 const entryOf = Effect.fnUntraced(function*(queue: Partial<QueueContext>, after = 0) {
@@ -79,9 +79,9 @@ const entryOf = Effect.fnUntraced(function*(queue: Partial<QueueContext>, after 
 describe("a waiter that sleeps", () => {
   it.effect("looks again when a lease has passed, however long the owner's is, also after a hint to look later", () =>
     Effect.gen(function*() {
-      const { tell } = yield* Backend
+      const { notify } = yield* Backend
       yield* waiting
-      tell(lookIn("1 hour"))
+      notify(pollAfter("1 hour"))
       yield* TestClock.adjust("16 seconds")
       assert.strictEqual(yield* waits, 1)
       yield* TestClock.adjust(1)
@@ -90,10 +90,10 @@ describe("a waiter that sleeps", () => {
 
   it.effect("looks one millisecond after what a hint says, and once only", () =>
     Effect.gen(function*() {
-      const { tell } = yield* Backend
+      const { notify } = yield* Backend
       yield* waiting
-      tell(lookIn("100 millis"))
-      tell(lookIn("200 millis"))
+      notify(pollAfter("100 millis"))
+      notify(pollAfter("200 millis"))
       yield* TestClock.adjust(100)
       assert.strictEqual(yield* waits, 1)
       yield* TestClock.adjust(1)
@@ -104,16 +104,16 @@ describe("a waiter that sleeps", () => {
 
   it.effect("asks once more for all that it heard while a request was under way", () =>
     Effect.gen(function*() {
-      const { answer, tell } = yield* Backend
+      const { reply, notify } = yield* Backend
       yield* start(Mutex.acquire("m"))
       yield* settle
-      tell({ _tag: "Gap" })
-      tell({ _tag: "YourTurn", from: "them" })
-      tell({ _tag: "Gap" })
+      notify({ _tag: "Gap" })
+      notify({ _tag: "YourTurn", from: "them" })
+      notify({ _tag: "Gap" })
       yield* settle
       assert.strictEqual(yield* waits, 1)
       for (let i = 0; i < 2; i++) {
-        yield* answer(Exit.succeed(refusal(undefined)))
+        yield* reply(Exit.succeed(refusal(undefined)))
         yield* settle
         assert.strictEqual(yield* waits, 2)
       }
@@ -121,23 +121,23 @@ describe("a waiter that sleeps", () => {
 
   it.effect("asks at once when its turn comes during the pause after an outage", () =>
     Effect.gen(function*() {
-      const { answer, tell } = yield* Backend
+      const { reply, notify } = yield* Backend
       const fiber = yield* waiting
-      tell({ _tag: "Gap" })
+      notify({ _tag: "Gap" })
       yield* settle
       for (let failures = 0; failures < 5; failures++) {
-        yield* answer(Exit.fail(outage))
+        yield* reply(Exit.fail(outage))
         yield* TestClock.adjust("1200 millis")
       }
       const asked = yield* waits
-      yield* answer(Exit.fail(outage))
-      tell({ _tag: "Gap" })
+      yield* reply(Exit.fail(outage))
+      notify({ _tag: "Gap" })
       yield* settle
       assert.strictEqual(yield* waits, asked, "a gap ends no pause: each connection that is made again is one")
-      tell({ _tag: "YourTurn", from: "them" })
+      notify({ _tag: "YourTurn", from: "them" })
       yield* settle
       assert.strictEqual(yield* waits, asked + 1)
-      yield* answer(Exit.succeed({ _tag: "Granted", token: FencingToken.make(8) }))
+      yield* reply(Exit.succeed({ _tag: "Granted", token: FencingToken.make(8) }))
       assert.strictEqual((yield* Fiber.join(fiber)).token, 8)
       yield* TestClock.adjust("2 seconds")
       assert.strictEqual(yield* waits, asked + 1)
@@ -147,20 +147,20 @@ describe("a waiter that sleeps", () => {
     "believes no grant that it heard after a gap, before a request has been answered",
     () =>
       Effect.gen(function*() {
-        const { answer, confirmations, micros, tell } = yield* Backend
+        const { reply, confirmations, micros, notify } = yield* Backend
         const fiber = yield* start(Mutex.acquire("m"))
         yield* settle
-        const refuse = answer(Exit.succeed(refusal({ token: FencingToken.make(7), micros: micros(0) })))
+        const refuse = reply(Exit.succeed(refusal({ token: FencingToken.make(7), micros: micros(0) })))
         const grant = turn({ token: FencingToken.make(8), micros: micros(1) })
-        tell({ _tag: "Gap" })
-        tell(grant)
-        tell(grant)
+        notify({ _tag: "Gap" })
+        notify(grant)
+        notify(grant)
         yield* refuse
         yield* settle
         assert.isUndefined(fiber.pollUnsafe())
         assert.strictEqual(yield* waits, 2)
-        tell(grant)
-        tell({ _tag: "Gap" })
+        notify(grant)
+        notify({ _tag: "Gap" })
         yield* refuse
         assert.strictEqual((yield* Fiber.join(fiber)).token, 8)
         assert.strictEqual(confirmations.length, 1)
@@ -230,11 +230,11 @@ describe("a waiter that sleeps", () => {
 
   it.effect("fails with a request that crashes, and those behind it wait on", () =>
     Effect.gen(function*() {
-      const { answer } = yield* Backend
+      const { reply } = yield* Backend
       const first = yield* start(Mutex.acquire("m"))
       const second = yield* start(Mutex.acquire("m"))
       yield* settle
-      yield* answer(Exit.die("bug"))
+      yield* reply(Exit.die("bug"))
       assert.deepStrictEqual(yield* Fiber.await(first), Exit.die("bug"))
       yield* settle
       assert.isUndefined(second.pollUnsafe())
@@ -265,16 +265,16 @@ describe("a waiter that sleeps", () => {
 
   it.effect("leaves no timer behind, however it is woken", () =>
     Effect.gen(function*() {
-      const { answer, tell } = yield* Backend
+      const { reply, notify } = yield* Backend
       const { entry, open } = yield* entryOf({})
-      const refuse = Effect.andThen(answer(Exit.succeed(refusal(undefined))), settle)
+      const refuse = Effect.andThen(reply(Exit.succeed(refusal(undefined))), settle)
       entry.contend()
       assert.strictEqual(open(), 1, "the limit of the request")
       yield* refuse
       assert.strictEqual(open(), 1, "the sleep")
-      tell(lookIn("1 second"))
+      notify(pollAfter("1 second"))
       assert.strictEqual(open(), 1)
-      tell({ _tag: "Gap" })
+      notify({ _tag: "Gap" })
       yield* settle
       assert.strictEqual(open(), 1)
       yield* refuse
@@ -284,18 +284,18 @@ describe("a waiter that sleeps", () => {
 
   it.effect("sleeps without an end where the timers of its layer are closed", () =>
     Effect.gen(function*() {
-      const { answer } = yield* Backend
+      const { reply } = yield* Backend
       const { close, entry } = yield* entryOf({})
       entry.contend()
       close()
-      yield* answer(Exit.succeed(refusal(undefined)))
+      yield* reply(Exit.succeed(refusal(undefined)))
       yield* settle
       assert.strictEqual(yield* waits, 1)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
   it.effect("ends by a defect of its own, which does not reach who tells of a grant", () =>
     Effect.gen(function*() {
-      const { answer, micros, tell } = yield* Backend
+      const { reply, micros, notify } = yield* Backend
       const crashes: Array<unknown> = []
       const { entry } = yield* entryOf({
         first: () => {
@@ -304,9 +304,9 @@ describe("a waiter that sleeps", () => {
         crashed: (_entry, cause) => void crashes.push(Cause.squash(cause))
       }, 2)
       entry.contend()
-      yield* answer(Exit.succeed(refusal({ token: FencingToken.make(7), micros: micros(0) })))
+      yield* reply(Exit.succeed(refusal({ token: FencingToken.make(7), micros: micros(0) })))
       yield* settle
-      tell(turn({ token: FencingToken.make(8), micros: micros(1) }))
+      notify(turn({ token: FencingToken.make(8), micros: micros(1) }))
       assert.deepStrictEqual(crashes.map(String), ["Error: bug"])
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 })

@@ -20,11 +20,11 @@ const long = { localTurn: "1 minute" } as const
 /** A waiter whose request took 200 ms there, 100 ms back, and was refused. */
 const queued = Effect.fnUntraced(
   function*<A, E, R>(waiter: Effect.Effect<A, E, R>, stamp?: (micros: number) => Stamp | undefined) {
-    const { answer, micros } = yield* Backend
+    const { reply, micros } = yield* Backend
     const fiber = yield* start(waiter)
     yield* settle
     yield* TestClock.adjust(300)
-    yield* answer(
+    yield* reply(
       Exit.succeed(refusal(stamp === undefined ? { micros: micros(200), token: last } : stamp(micros(200))))
     )
     yield* settle
@@ -36,10 +36,10 @@ const queued = Effect.fnUntraced(
 const grantAfter = (millis: number, more: Partial<Grant> = {}) =>
   Effect.map(Backend, ({ micros }) => ({ token: next, micros: micros(200 + millis), ...more }))
 
-const tellAfter = Effect.fnUntraced(function*(millis: number, message: WakeUp) {
-  const { tell } = yield* Backend
+const notifyAfter = Effect.fnUntraced(function*(millis: number, message: WakeUp) {
+  const { notify } = yield* Backend
   yield* TestClock.adjust(millis)
-  tell(message)
+  notify(message)
   yield* settle
 })
 
@@ -54,7 +54,7 @@ describe("a grant by message", () => {
   it.effect("counts from the sending of the last request, and lasts for its own period less the margin", () =>
     Effect.gen(function*() {
       const waiter = yield* queued(Mutex.acquire("m"))
-      yield* tellAfter(1000, turn(yield* grantAfter(1000)))
+      yield* notifyAfter(1000, turn(yield* grantAfter(1000)))
       const lease = yield* Fiber.join(waiter)
       assert.strictEqual(lease.token, next)
       // 1,000 ms after the request was sent at the earliest, 300 ms ago; the margin is 5 % of 2.5 s
@@ -65,14 +65,14 @@ describe("a grant by message", () => {
   it.effect("has a margin of a tenth of a second at least", () =>
     Effect.gen(function*() {
       const waiter = yield* queued(Mutex.acquire("m"))
-      yield* tellAfter(10, turn(yield* grantAfter(10)))
+      yield* notifyAfter(10, turn(yield* grantAfter(10)))
       assert.strictEqual(yield* timeLeft(yield* Fiber.join(waiter)), 1500 - 300 - 100)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
   it.effect("has a margin that grows with the wait: the rates of the clocks may differ", () =>
     Effect.gen(function*() {
       const waiter = yield* queued(Mutex.acquire("m"))
-      yield* tellAfter(7000, turn(yield* grantAfter(7300)))
+      yield* notifyAfter(7000, turn(yield* grantAfter(7300)))
       assert.strictEqual(yield* timeLeft(yield* Fiber.join(waiter)), 1500 - 440)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
@@ -80,7 +80,7 @@ describe("a grant by message", () => {
     Effect.gen(function*() {
       const waiter = yield* queued(Mutex.acquire("m"))
       // The backend's clock was set forward
-      yield* tellAfter(1000, turn(yield* grantAfter(2500)))
+      yield* notifyAfter(1000, turn(yield* grantAfter(2500)))
       assert.strictEqual(yield* timeLeft(yield* Fiber.join(waiter)), 1500 - 200)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
@@ -94,28 +94,28 @@ describe("a grant by message", () => {
   const at = (millis: number) =>
     Effect.gen(function*() {
       const waiter = yield* queued(Mutex.acquire("m"))
-      yield* tellAfter(millis - 75, turn(yield* grantAfter(0)))
+      yield* notifyAfter(millis - 75, turn(yield* grantAfter(0)))
       assert.isDefined(waiter.pollUnsafe())
     }).pipe(Effect.scoped, Effect.provide(Layer.fresh(GrantingLive)))
 
   it.effect("is a hint where its token is not above that of the last reply, whatever the clock of the backend says", () =>
     Effect.gen(function*() {
       const waiter = yield* queued(Mutex.acquire("m"))
-      yield* tellAfter(10, turn(yield* grantAfter(10, { token: token(last) })))
+      yield* notifyAfter(10, turn(yield* grantAfter(10, { token: token(last) })))
       yield* isWaiting(waiter)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
   it.effect("is a hint where the clock of the backend was set back", () =>
     Effect.gen(function*() {
       const waiter = yield* queued(Mutex.acquire("m"))
-      yield* tellAfter(10, turn(yield* grantAfter(-1)))
+      yield* notifyAfter(10, turn(yield* grantAfter(-1)))
       yield* isWaiting(waiter)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
   it.effect("is a hint where the last reply did not say when it was", () =>
     Effect.gen(function*() {
       const waiter = yield* queued(Mutex.acquire("m"), () => undefined)
-      yield* tellAfter(10, turn(yield* grantAfter(10)))
+      yield* notifyAfter(10, turn(yield* grantAfter(10)))
       yield* isWaiting(waiter)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
@@ -125,7 +125,7 @@ describe("a grant by message", () => {
       yield* Effect.gen(function*() {
         const waiter = yield* queued(Mutex.acquire("m"))
         state.millis = 5000
-        yield* tellAfter(5000, turn(yield* grantAfter(10)))
+        yield* notifyAfter(5000, turn(yield* grantAfter(10)))
         yield* isWaiting(waiter)
       }).pipe(Effect.scoped, Effect.provide(GrantingLive), Effect.provideService(Clock.Clock, clock))
     }))
@@ -139,20 +139,20 @@ describe("a grant by message", () => {
         const waiter = yield* queued(Mutex.acquire("m"))
         step = -3000
         state.millis = 2000
-        yield* tellAfter(2000, turn(yield* grantAfter(10)))
+        yield* notifyAfter(2000, turn(yield* grantAfter(10)))
         yield* isWaiting(waiter)
       }).pipe(Effect.scoped, Effect.provide(GrantingLive), Effect.provideService(Clock.Clock, stepping))
     }))
 
   it.effect("behind a gap is judged by the reply that follows the gap", () =>
     Effect.gen(function*() {
-      const { answer, micros, tell } = yield* Backend
+      const { reply, micros, notify } = yield* Backend
       const waiter = yield* queued(Mutex.acquire("m"))
-      tell({ _tag: "Gap" })
-      yield* tellAfter(10, turn(yield* grantAfter(10)))
+      notify({ _tag: "Gap" })
+      yield* notifyAfter(10, turn(yield* grantAfter(10)))
       yield* isWaiting(waiter)
       // The grant is over: it came before this reply
-      yield* answer(Exit.succeed(refusal({ micros: micros(20), token: next })))
+      yield* reply(Exit.succeed(refusal({ micros: micros(20), token: next })))
       yield* settle
       const { confirmations } = yield* Backend
       assert.isUndefined(waiter.pollUnsafe())
@@ -161,13 +161,13 @@ describe("a grant by message", () => {
 
   it.effect("that comes before the reply waits for it", () =>
     Effect.gen(function*() {
-      const { answer, micros, tell } = yield* Backend
+      const { reply, micros, notify } = yield* Backend
       const waiter = yield* start(Mutex.acquire("m"))
       yield* settle
-      tell(turn(yield* grantAfter(10)))
+      notify(turn(yield* grantAfter(10)))
       yield* TestClock.adjust(300)
       assert.isUndefined(waiter.pollUnsafe())
-      yield* answer(Exit.succeed(refusal({ micros: micros(200), token: last })))
+      yield* reply(Exit.succeed(refusal({ micros: micros(200), token: last })))
       yield* settle
       assert.strictEqual(yield* timeLeft(yield* Fiber.join(waiter)), 1500 - 290 - 100)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
@@ -176,7 +176,7 @@ describe("a grant by message", () => {
 describe("the confirmation of a grant by message", () => {
   const granted = Effect.fnUntraced(function*<A, E, R>(waiter: Effect.Effect<A, E, R>) {
     const fiber = yield* queued(waiter)
-    yield* tellAfter(100, turn(yield* grantAfter(100)))
+    yield* notifyAfter(100, turn(yield* grantAfter(100)))
     const { confirmations } = yield* Backend
     assert.strictEqual(confirmations.length, 1)
     return { fiber, ...confirmations[0]! }
@@ -243,7 +243,7 @@ describe("the confirmation of a grant by message", () => {
       const { calls, confirmations } = yield* Backend
       const fiber = yield* queued(Mutex.acquire("m"))
       yield* Fiber.interrupt(fiber)
-      yield* tellAfter(10, turn(yield* grantAfter(10)))
+      yield* notifyAfter(10, turn(yield* grantAfter(10)))
       assert.deepStrictEqual([calls, confirmations], [["try", "wait", "release"], []])
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
@@ -278,7 +278,7 @@ describe("a grant by message for a whole lease", () => {
   const whole = 16_000
   const fresh = Effect.fnUntraced(function*<A, E, R>(waiter: Effect.Effect<A, E, R>, millis = whole) {
     const fiber = yield* queued(waiter)
-    yield* tellAfter(100, turn(yield* grantAfter(100), millis))
+    yield* notifyAfter(100, turn(yield* grantAfter(100), millis))
     return fiber
   })
 

@@ -10,12 +10,12 @@ const calls = (name: string) =>
 
 const tagOf = (ownership: { readonly _tag: string }) => ownership._tag
 
-/** Returns what `answer` says at the time, and counts how often it was asked. */
-const probe = (answer: Effect.Effect<boolean, unknown>) => {
+/** Returns what `reply` says at the time, and counts how often it was asked. */
+const probe = (reply: Effect.Effect<boolean, unknown>) => {
   const asked = { times: 0 }
   const alive = Effect.suspend(() => {
     asked.times++
-    return answer
+    return reply
   })
   return { asked, alive }
 }
@@ -133,9 +133,9 @@ describe("isAlive", { tags: ["B31"] }, () => {
     ["hangs and cannot be interrupted", Effect.uninterruptible(Effect.as(Effect.sleep("1 minute"), true))]
   ]
 
-  it.effect.each(dead)("a lease whose probe %s ends at its deadline", ([, answer]) =>
+  it.effect.each(dead)("a lease whose probe %s ends at its deadline", ([, reply]) =>
     Effect.gen(function*() {
-      const { alive, asked } = probe(answer)
+      const { alive, asked } = probe(reply)
       const fiber = yield* start(Effect.flip(Mutex.withLock("m", { isAlive: alive })(Effect.never)))
       yield* TestClock.adjust("15199 millis")
       assert.isUndefined(fiber.pollUnsafe())
@@ -150,18 +150,18 @@ describe("isAlive", { tags: ["B31"] }, () => {
 
   it.effect("a holder that recovers in time keeps its lease", () =>
     Effect.gen(function*() {
-      let answer = false
-      const { alive, asked } = probe(Effect.sync(() => answer))
+      let reply = false
+      const { alive, asked } = probe(Effect.sync(() => reply))
       const lease = yield* Mutex.acquire("m", { isAlive: alive })
       yield* TestClock.adjust("13500 millis")
       assert.isAbove(asked.times, 2)
       assert.strictEqual(yield* calls("guard"), 0)
-      answer = true
+      reply = true
       yield* TestClock.adjust("1500 millis")
       assert.strictEqual(yield* calls("guard"), 1)
       yield* TestClock.adjust("1 hour")
       assert.isTrue(yield* lease.isHeld)
-      answer = false
+      reply = false
       yield* TestClock.adjust("30 seconds")
       assert.strictEqual((yield* lease.lost).reason._tag, "Expired")
     }).pipe(Effect.provide(TestLive)))

@@ -13,37 +13,37 @@ const tags = (events: ReadonlyArray<OwnerEvent.OwnerEvent>) => events.map((event
 const settle = Effect.repeat(Effect.yieldNow, { times: 20 })
 
 const recording = Effect.fnUntraced(function*(options?: Parameters<typeof Mutex.events>[1]) {
-  const seen: Array<OwnerEvent.OwnerEvent> = []
+  const observed: Array<OwnerEvent.OwnerEvent> = []
   yield* Effect.forkScoped(
-    Stream.runForEach(Mutex.events("m", options), (event) => Effect.sync(() => seen.push(event))),
+    Stream.runForEach(Mutex.events("m", options), (event) => Effect.sync(() => observed.push(event))),
     { startImmediately: true }
   )
   yield* settle
-  return seen
+  return observed
 })
 
 describe("Mutex.events", { tags: ["S16"] }, () => {
   it.effect("tells of acquisitions at once, of hand-overs, releases and renewals when they are seen", () =>
     Effect.gen(function*() {
-      const seen = yield* recording({ renewals: true })
+      const observed = yield* recording({ renewals: true })
       const first = yield* Scope.make()
       const lease = yield* Scope.provide(Mutex.acquire("m"), first)
       yield* settle
-      assert.deepStrictEqual(tags(seen), ["Acquired"])
-      assert.deepInclude(seen[0], { owner: lease.id, token: lease.token })
+      assert.deepStrictEqual(tags(observed), ["Acquired"])
+      assert.deepInclude(observed[0], { owner: lease.id, token: lease.token })
       yield* TestClock.adjust("11 seconds")
-      assert.deepStrictEqual(tags(seen), ["Acquired", "Renewed"])
+      assert.deepStrictEqual(tags(observed), ["Acquired", "Renewed"])
 
       const second = yield* Scope.make()
       const waiter = yield* start(Scope.provide(Mutex.acquire("m"), second))
       yield* Scope.close(first, Exit.void)
       const successor = yield* Fiber.join(waiter)
       yield* settle
-      assert.deepInclude(seen[2], { _tag: "HandedOver", owner: lease.id, successor: successor.id })
+      assert.deepInclude(observed[2], { _tag: "HandedOver", owner: lease.id, successor: successor.id })
 
       yield* Scope.close(second, Exit.void)
       yield* TestClock.adjust("1 second")
-      assert.deepStrictEqual(tags(seen), ["Acquired", "Renewed", "HandedOver", "Released"])
+      assert.deepStrictEqual(tags(observed), ["Acquired", "Renewed", "HandedOver", "Released"])
     }).pipe(Effect.provide(TestLive)))
 
   it.effect("starts with the present owner, and sees it expire", () =>
@@ -53,24 +53,24 @@ describe("Mutex.events", { tags: ["S16"] }, () => {
       faults.release = "fail"
       yield* Mutex.acquire("m")
       yield* TestClock.adjust("3 seconds")
-      const seen = yield* recording()
-      assert.deepStrictEqual(tags(seen), ["Acquired"])
+      const observed = yield* recording()
+      assert.deepStrictEqual(tags(observed), ["Acquired"])
       yield* TestClock.adjust("14 seconds")
-      assert.deepStrictEqual(tags(seen), ["Acquired", "Expired"])
+      assert.deepStrictEqual(tags(observed), ["Acquired", "Expired"])
     }).pipe(Effect.provide(TestLive)))
 
   it.effect("an outage is a gap, after which the state is told again as far as it changed", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
-      const seen = yield* recording()
+      const observed = yield* recording()
       faults.inspect = "fail"
       yield* TestClock.adjust("2 seconds")
-      assert.isAbove(seen.length, 0)
-      assert.deepStrictEqual([...new Set(tags(seen))], ["Gap"])
+      assert.isAbove(observed.length, 0)
+      assert.deepStrictEqual([...new Set(tags(observed))], ["Gap"])
       faults.inspect = "work"
       yield* Mutex.acquire("m")
       yield* TestClock.adjust("2 seconds")
-      assert.strictEqual(seen.at(-1)!._tag, "Acquired")
+      assert.strictEqual(observed.at(-1)!._tag, "Acquired")
     }).pipe(Effect.provide(TestLive)))
 
   it.effect(
@@ -78,11 +78,11 @@ describe("Mutex.events", { tags: ["S16"] }, () => {
     () =>
       Effect.gen(function*() {
         const gate = yield* Latch.make(false)
-        const seen: Array<OwnerEvent.OwnerEvent> = []
+        const observed: Array<OwnerEvent.OwnerEvent> = []
         yield* Effect.forkScoped(
           Stream.runForEach(
             Mutex.events("m"),
-            (event) => Effect.andThen(gate.await, Effect.sync(() => seen.push(event)))
+            (event) => Effect.andThen(gate.await, Effect.sync(() => observed.push(event)))
           ),
           { startImmediately: true }
         )
@@ -94,9 +94,9 @@ describe("Mutex.events", { tags: ["S16"] }, () => {
         yield* TestClock.adjust("1 millis")
         yield* gate.open
         yield* TestClock.adjust("1 millis")
-        assert.isBelow(seen.length, 300)
-        assert.include(tags(seen), "Gap")
-        assert.isTrue(seen.some((event) => event._tag === "Acquired" && event.owner === last.id))
+        assert.isBelow(observed.length, 300)
+        assert.include(tags(observed), "Gap")
+        assert.isTrue(observed.some((event) => event._tag === "Acquired" && event.owner === last.id))
       }).pipe(Effect.provide(TestLive)),
     { tags: ["B12"] }
   )

@@ -13,13 +13,13 @@ import { another, TestLive } from "../support/setup.ts"
 /** A layer of its own that counts its looks and its subscriptions to announcements. */
 const counted = Effect.gen(function*() {
   const store = yield* MutexStore.MutexStore
-  const asked = { looks: 0, subscriptions: 0, instants: new Set<number>() }
+  const asked = { polls: 0, subscriptions: 0, instants: new Set<number>() }
   const clock = yield* Clock.Clock
   const us = yield* Layer.build(
     Layer.fresh(Mutex.layer({ processName: "us" })).pipe(Layer.provide(Layer.succeed(MutexStore.MutexStore, {
       ...store,
       inspect: (mutex, limit) => {
-        asked.looks++
+        asked.polls++
         asked.instants.add(clock.currentTimeMillisUnsafe())
         return store.inspect(mutex, limit)
       },
@@ -38,14 +38,14 @@ const mutex = MutexName.MutexName.make("m")
 const watching = Effect.gen(function*() {
   const store = yield* MutexStore.MutexStore
   const clock = yield* Clock.Clock
-  const asked = { looks: 0 }
+  const asked = { polls: 0 }
   const context = {
     now: () => instant(clock),
     timers: yield* timerQueue.make,
     store: {
       ...store,
       inspect: (mutex: MutexName.MutexName, limit: number) => {
-        asked.looks++
+        asked.polls++
         return store.inspect(mutex, limit)
       }
     }
@@ -55,12 +55,12 @@ const watching = Effect.gen(function*() {
 
 const follow = (name: string) =>
   Effect.gen(function*() {
-    const seen: Array<string> = []
+    const observed: Array<string> = []
     yield* Effect.forkScoped(
-      Stream.runForEach(Mutex.events(name), (event) => Effect.sync(() => void seen.push(event._tag))),
+      Stream.runForEach(Mutex.events(name), (event) => Effect.sync(() => void observed.push(event._tag))),
       { startImmediately: true }
     )
-    return seen
+    return observed
   })
 
 describe("followers of owners", () => {
@@ -70,17 +70,17 @@ describe("followers of owners", () => {
       const owner = yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
       const first = yield* Effect.provide(follow("m"), us)
       yield* TestClock.adjust("10 seconds")
-      const alone = asked.looks
+      const alone = asked.polls
       const contenders = yield* Effect.provide(Effect.replicateEffect(Mutex.contend("m"), 10), us)
       const others = yield* Effect.provide(Effect.replicateEffect(follow("m"), 10), us)
       yield* TestClock.adjust(1)
-      for (const seen of [first, ...others]) assert.deepStrictEqual(seen, ["Acquired"])
+      for (const observed of [first, ...others]) assert.deepStrictEqual(observed, ["Acquired"])
       for (const { state } of contenders) {
         assert.deepInclude(yield* state, { _tag: "Following", leader: owner.id })
       }
-      asked.looks = 0
+      asked.polls = 0
       yield* TestClock.adjust("10 seconds")
-      assert.isAtMost(asked.looks, alone)
+      assert.isAtMost(asked.polls, alone)
       assert.strictEqual(asked.subscriptions, 1)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
@@ -92,10 +92,10 @@ describe("followers of owners", () => {
         yield* TestClock.adjust("47 millis")
       }
       yield* TestClock.adjust("2 seconds")
-      asked.looks = 0
+      asked.polls = 0
       asked.instants.clear()
       yield* TestClock.adjust("10 seconds")
-      assert.isAtLeast(asked.looks, 20 * 9)
+      assert.isAtLeast(asked.polls, 20 * 9)
       assert.isAtMost(asked.instants.size, 10_000 / 250 + 1)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
@@ -107,12 +107,12 @@ describe("followers of owners", () => {
       for (const scope of scopes) yield* Scope.provide(Effect.provide(follow("m"), us), scope)
       yield* TestClock.adjust("2 seconds")
       for (const scope of scopes) yield* Scope.close(scope, Exit.void)
-      asked.looks = 0
+      asked.polls = 0
       yield* TestClock.adjust("1 minute")
-      assert.strictEqual(asked.looks, 0)
-      const seen = yield* Effect.provide(follow("m"), us)
+      assert.strictEqual(asked.polls, 0)
+      const observed = yield* Effect.provide(follow("m"), us)
       yield* TestClock.adjust(1)
-      assert.deepStrictEqual(seen, ["Acquired"])
+      assert.deepStrictEqual(observed, ["Acquired"])
       assert.strictEqual(asked.subscriptions, 2)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
@@ -120,19 +120,19 @@ describe("followers of owners", () => {
     Effect.gen(function*() {
       const { asked, us } = yield* counted
       const jobs = yield* Effect.provide(Mutex.contend("m"), us)
-      const seen = yield* Effect.provide(follow("m"), us)
+      const observed = yield* Effect.provide(follow("m"), us)
       yield* TestClock.adjust("1 second")
       const { id } = Option.getOrThrow(yield* jobs.lease)
-      asked.looks = 0
+      asked.polls = 0
       for (let i = 0; i < 60; i++) {
         yield* TestClock.adjust("1 second")
         assert.deepInclude(yield* jobs.state, { _tag: "Leading", after: id, isInTtl: true })
       }
-      assert.strictEqual(asked.looks, 0)
+      assert.strictEqual(asked.polls, 0)
       yield* jobs.stop
       yield* TestClock.adjust(1)
       assert.deepInclude(yield* jobs.state, { _tag: "Stopped", before: id, after: undefined })
-      assert.deepStrictEqual(seen, ["Acquired", "Released"])
+      assert.deepStrictEqual(observed, ["Acquired", "Released"])
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
   it.effect("who waits for an owner of ours looks when it should have renewed, not every second", () =>
@@ -142,10 +142,10 @@ describe("followers of owners", () => {
       const owner = yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
       const jobs = yield* Effect.provide(Mutex.contend("m"), us)
       yield* TestClock.adjust("1 second")
-      asked.looks = 0
+      asked.polls = 0
       yield* TestClock.adjust("10 minutes")
-      assert.isAtLeast(asked.looks, 50)
-      assert.isAtMost(asked.looks, 70)
+      assert.isAtLeast(asked.polls, 50)
+      assert.isAtMost(asked.polls, 70)
       assert.deepInclude(yield* jobs.state, { after: owner.id, isInTtl: true })
       faults.guard = "fail"
       yield* TestClock.adjust("12 seconds")
@@ -183,20 +183,20 @@ describe("followers of owners", () => {
         renewals: false
       })
       const [slow, gone] = [yield* Scope.make(), yield* Scope.make()]
-      const look = yield* Scope.provide(follow(mutex, follower("slow", hears.await)), slow)
+      const poll = yield* Scope.provide(follow(mutex, follower("slow", hears.await)), slow)
       yield* Scope.provide(follow(mutex, follower("gone", Effect.void)), gone)
       assert.include(heard.splice(0), "gone")
       yield* hears.close
-      look()
+      poll()
       assert.deepStrictEqual(heard, ["slow"])
       yield* Scope.close(gone, Exit.void)
       yield* hears.open
       yield* TestClock.adjust("1 second")
       assert.notInclude(heard, "gone")
       yield* Scope.close(slow, Exit.void)
-      asked.looks = 0
+      asked.polls = 0
       yield* TestClock.adjust("10 seconds")
-      assert.strictEqual(asked.looks, 0)
+      assert.strictEqual(asked.polls, 0)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
   it.effect.each([3, 4, 5, 6, 7])(
@@ -207,18 +207,18 @@ describe("followers of owners", () => {
         for (let turns = 0; turns < 60; turns++) {
           const { context } = yield* watching
           const follow = yield* ownerWatch.make(context, () => undefined)
-          let looks = 0
-          const look = yield* follow(mutex, {
-            on: () => Effect.sync(() => void looks++),
+          let polls = 0
+          const poll = yield* follow(mutex, {
+            on: () => Effect.sync(() => void polls++),
             refused: () => Effect.void,
             nextPoll: () => Infinity,
             renewals: false
           })
           for (let i = 0; i < turns; i++) yield* Effect.yieldNow
-          const before = looks
-          look()
+          const before = polls
+          poll()
           for (let i = 0; i < 100; i++) yield* Effect.yieldNow
-          if (looks === before) missed.push(turns)
+          if (polls === before) missed.push(turns)
         }
         assert.deepStrictEqual(missed, [])
       }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(References.MaxOpsBeforeYield, steps))

@@ -39,21 +39,21 @@ describe("releasing", () => {
       const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
       const { owner } = yield* Mutex.Mutex
       const context = yield* Effect.context<never>()
-      const seen: Array<string> = []
+      const observed: Array<string> = []
       const closing = Effect.gen(function*() {
         const first = Effect.sync(() => {
           Effect.runSyncExitWith(context)(Scope.close(scope, Exit.void))
-          seen.push(Effect.runSyncWith(context)(Effect.orDie(owner("m")))._tag)
+          observed.push(Effect.runSyncWith(context)(Effect.orDie(owner("m")))._tag)
         })
         return yield* Effect.onInterrupt(
           Effect.andThen(first, Effect.never),
-          () => Effect.map(Effect.orDie(owner("m")), ({ _tag }) => void seen.push(_tag))
+          () => Effect.map(Effect.orDie(owner("m")), ({ _tag }) => void observed.push(_tag))
         )
       })
       const loss = yield* Effect.flip(lease.protect(closing))
       assert.strictEqual(loss._tag, "LeaseLost")
       yield* TestClock.adjust(1)
-      assert.deepStrictEqual(seen, ["Held", "Held"])
+      assert.deepStrictEqual(observed, ["Held", "Held"])
       assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
     }).pipe(Effect.provide(TestLive)))
 
@@ -109,11 +109,11 @@ describe("releasing", () => {
       faults.release = "work"
       yield* Effect.scoped(Mutex.acquire("f"))
       faults.release = { late: "300 millis" }
-      const again = yield* start(Effect.scoped(Mutex.acquire("g")))
+      const repeated = yield* start(Effect.scoped(Mutex.acquire("g")))
       yield* TestClock.adjust("299 millis")
-      assert.isUndefined(again.pollUnsafe())
+      assert.isUndefined(repeated.pollUnsafe())
       yield* TestClock.adjust("1 millis")
-      assert.isDefined(again.pollUnsafe())
+      assert.isDefined(repeated.pollUnsafe())
       // Closing the layer is not to wait for those that hang
       yield* TestClock.adjust("10 seconds")
     }).pipe(Effect.provide(TestLive)))

@@ -189,25 +189,25 @@ describe("batches", () => {
     },
     work: (ns: ReadonlyArray<number>) => Effect.Effect<void, unknown> = () => Effect.void
   ) {
-    const seen: Array<ReadonlyArray<number>> = []
+    const observed: Array<ReadonlyArray<number>> = []
     const fiber = yield* StreamMessages.processBatches(Order, (messages) => {
       const ns = messages.map(({ value }) => value.n)
-      return Effect.andThen(work(ns), Effect.sync(() => seen.push(ns)))
+      return Effect.andThen(work(ns), Effect.sync(() => observed.push(ns)))
     }, options).pipe(Effect.provide(lease.layer), Effect.forkChild({ startImmediately: true }))
     yield* TestClock.adjust(0)
-    return { fiber, seen }
+    return { fiber, observed }
   })
 
   it.effect("have what one read found, up to a number, and one commit each", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(...[1, 2, 3, 4, 5].map((n) => order(n)))
-      const { fiber, seen } = yield* batched(lease, { batch: 3 })
-      assert.deepStrictEqual(seen, [[1, 2, 3], [4, 5]])
+      const { fiber, observed } = yield* batched(lease, { batch: 3 })
+      assert.deepStrictEqual(observed, [[1, 2, 3], [4, 5]])
       assert.deepStrictEqual(commits(lease), ["commit 3-0", "commit 5-0"])
       lease.add(order(6))
       yield* TestClock.adjust(0)
-      assert.deepStrictEqual(seen.slice(2), [[6]])
+      assert.deepStrictEqual(observed.slice(2), [[6]])
       // No read is asked for in vain
       assert.deepStrictEqual(reads(lease).slice(0, 3), ["read 0-0", "read 3-0", "read 5-0"])
       yield* Fiber.interrupt(fiber)
@@ -216,21 +216,21 @@ describe("batches", () => {
   it.effect("wait to be full, by number, bytes or time", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
-      const { fiber, seen } = yield* batched(lease, { batch: 3, batchBytes: 100, batchWithin: "1 second" })
+      const { fiber, observed } = yield* batched(lease, { batch: 3, batchBytes: 100, batchWithin: "1 second" })
       lease.add(order(1))
       yield* TestClock.adjust("999 millis")
-      assert.deepStrictEqual(seen, [])
+      assert.deepStrictEqual(observed, [])
       yield* TestClock.adjust("1 millis")
-      assert.deepStrictEqual(seen, [[1]])
+      assert.deepStrictEqual(observed, [[1]])
       lease.add(order(2), order(3))
       yield* TestClock.adjust("100 millis")
-      assert.lengthOf(seen, 1)
+      assert.lengthOf(observed, 1)
       lease.add(order(4))
       yield* TestClock.adjust("100 millis")
-      assert.deepStrictEqual(seen.slice(1), [[2, 3, 4]])
+      assert.deepStrictEqual(observed.slice(1), [[2, 3, 4]])
       lease.add(order(5, "x".repeat(100)))
       yield* TestClock.adjust(0)
-      assert.deepStrictEqual(seen.slice(2), [[5]])
+      assert.deepStrictEqual(observed.slice(2), [[5]])
       yield* Fiber.interrupt(fiber)
     }))
 
@@ -246,14 +246,14 @@ describe("batches", () => {
       const ordered = lease.stream.slice(0, 3)
       lease.stream.length = 0
       lease.add(...ordered, message("4-0", { customer: "a", n: "0" }))
-      const { fiber, seen } = yield* batched(
+      const { fiber, observed } = yield* batched(
         lease,
         options,
         (ns) => ns.includes(2) ? Effect.fail("no two") : Effect.void
       )
       yield* TestClock.adjust("10 seconds")
       yield* Fiber.join(fiber)
-      assert.deepStrictEqual(seen, [[1], [3], [0]])
+      assert.deepStrictEqual(observed, [[1], [3], [0]])
       assert.deepStrictEqual(lease.dead.map(([id]) => id), ["2-0"])
       assert.deepStrictEqual([lease.checkpoint, lease.end], ["4-0", "Ended"])
     }))
@@ -261,13 +261,13 @@ describe("batches", () => {
   it.effect("that are not complete are left to the next owner when the data stream is revoked", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
-      const { fiber, seen } = yield* batched(lease, { batchWithin: "1 minute" })
+      const { fiber, observed } = yield* batched(lease, { batchWithin: "1 minute" })
       lease.add(order(1), message("2-0", { other: "x" }))
       yield* TestClock.adjust("1 second")
       lease.askBack()
       yield* TestClock.adjust(0)
       assert.instanceOf(errorOf(yield* Fiber.await(fiber)), StreamError.StreamYielded)
-      assert.deepStrictEqual([seen, commits(lease)], [[], []])
+      assert.deepStrictEqual([observed, commits(lease)], [[], []])
     }))
 })
 

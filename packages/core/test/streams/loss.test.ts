@@ -163,10 +163,10 @@ describe("an owner that dies", () => {
         // Its leases are gone before their time, as those of an orderly end are
         backend.entryLeases.clear()
         backend.streamLeases.clear()
-        const again = yield* open("a", { sweepInterval: "1 hour" })
-        yield* again.start(again.client.run(Effect.never))
+        const repeated = yield* open("a", { sweepInterval: "1 hour" })
+        yield* repeated.start(repeated.client.run(Effect.never))
         yield* TestClock.adjust("10 millis")
-        assert.deepStrictEqual(yield* owned(again), ["s1", "s2"])
+        assert.deepStrictEqual(yield* owned(repeated), ["s1", "s2"])
         assert.strictEqual(backend.rows[0], first)
       })),
     { tags: ["G16"] }

@@ -21,13 +21,13 @@ const processing = (
   options?: StreamMessages.ProcessOptions<typeof Numbered.Type>,
   handler: (n: number) => Effect.Effect<void, string> = () => Effect.void
 ) => {
-  const seen: Array<number> = []
+  const observed: Array<number> = []
   const run = StreamMessages.process(
     Numbered,
-    ({ value }) => Effect.andThen(handler(value.n), Effect.sync(() => seen.push(value.n))),
+    ({ value }) => Effect.andThen(handler(value.n), Effect.sync(() => observed.push(value.n))),
     options
   ).pipe(Effect.provide(lease.layer))
-  return { seen, run }
+  return { observed, run }
 }
 
 /** Gaps as `after until missed`. */
@@ -56,14 +56,14 @@ describe("process", () => {
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2))
-      const { run, seen } = processing(lease, { until: isEnd })
+      const { run, observed } = processing(lease, { until: isEnd })
       const fiber = yield* start(run)
       yield* Effect.yieldNow
-      assert.deepStrictEqual(seen, [1, 2])
+      assert.deepStrictEqual(observed, [1, 2])
       assert.isUndefined(fiber.pollUnsafe())
       lease.add(numbered(3), end("4-0"), numbered(5))
       yield* Fiber.join(fiber)
-      assert.deepStrictEqual(seen, [1, 2, 3, 0])
+      assert.deepStrictEqual(observed, [1, 2, 3, 0])
       assert.deepStrictEqual(commits(lease), ["commit 1-0", "commit 2-0", "commit 3-0", "commit 4-0"])
     }))
 
@@ -73,10 +73,10 @@ describe("process", () => {
       lease.checkpoint = numbered(2).id
       lease.add(numbered(1), numbered(2), numbered(3), end("4-0"))
       for (const until of [isEnd, undefined]) {
-        const { run, seen } = processing(lease, { until })
+        const { run, observed } = processing(lease, { until })
         const fiber = yield* start(run)
         yield* Effect.yieldNow
-        assert.deepStrictEqual(seen, [3, 0])
+        assert.deepStrictEqual(observed, [3, 0])
         yield* Fiber.interrupt(fiber)
         lease.checkpoint = numbered(2).id
         lease.end = "Open"
@@ -93,7 +93,7 @@ describe("process", () => {
       lease.trim(2)
       const { gaps, onGap } = collected()
       const before = yield* Metric.value(StreamMetrics.stream.gaps)
-      const { run, seen } = processing(lease, { onGap })
+      const { run, observed } = processing(lease, { onGap })
       const fiber = yield* start(run)
       yield* Effect.yieldNow
       assert.deepStrictEqual(gaps, ["2-0 5-0 2"])
@@ -106,7 +106,7 @@ describe("process", () => {
         yield* TestClock.adjust("100 millis")
       }
       yield* TestClock.adjust("1 second")
-      assert.strictEqual(seen.length, 2 + 5 * 101)
+      assert.strictEqual(observed.length, 2 + 5 * 101)
       const missed = gaps.slice(1).map((gap) => Number(gap.split(" ")[2]))
       assert.strictEqual(missed.reduce((a, b) => a + b), 5 * (2000 - 101))
       assert.strictEqual(
@@ -145,13 +145,13 @@ describe("process", () => {
       lease.add(...Array.from({ length: 30 }, (_, i) => numbered(i + 1)))
       lease.checkpoint = numbered(5).id
       const { gaps, onGap } = collected()
-      const { run, seen } = processing(
+      const { run, observed } = processing(
         lease,
         { onGap, batch: 2, until: ({ value }) => value.n === 30 },
         (n) => n === 7 ? Effect.sync(() => lease.trim(10)) : Effect.void
       )
       yield* run
-      assert.deepStrictEqual(seen.slice(0, 3), [6, 7, 21])
+      assert.deepStrictEqual(observed.slice(0, 3), [6, 7, 21])
       assert.deepStrictEqual([gaps, lease.offset], [["5-0 30-0 13"], 30])
     }))
 
@@ -160,7 +160,7 @@ describe("process", () => {
       const lease = new ScriptedLease()
       lease.add(numbered(1))
       const { gaps, onGap } = collected()
-      const { run, seen } = processing(
+      const { run, observed } = processing(
         lease,
         { until: isEnd, onGap },
         (n) =>
@@ -174,7 +174,7 @@ describe("process", () => {
       lease.burst(1, numbered(5), end("6-0"))
       yield* TestClock.adjust("2 seconds")
       yield* Fiber.join(fiber)
-      assert.deepStrictEqual(seen, [1, 4, 0])
+      assert.deepStrictEqual(observed, [1, 4, 0])
       assert.deepStrictEqual(gaps, ["0-0 4-0 2", "1-0 6-0 1"])
     }))
 
@@ -235,11 +235,11 @@ describe("process", () => {
       lease.checkpoint = numbered(50).id
       lease.offset = 50
       const { gaps, onGap } = collected()
-      const { run, seen } = processing(lease, { onGap, commitEvery: 3 })
+      const { run, observed } = processing(lease, { onGap, commitEvery: 3 })
       const fiber = yield* start(run)
       yield* Effect.yieldNow
       assert.deepStrictEqual(gaps, ["50-0 1-0 restarted"])
-      assert.deepStrictEqual(seen, [1])
+      assert.deepStrictEqual(observed, [1])
       assert.strictEqual(lease.checkpoint, "0-0")
       lease.add(numbered(60), numbered(61))
       yield* Effect.yieldNow
@@ -249,7 +249,7 @@ describe("process", () => {
       yield* Effect.yieldNow
       lease.rewrite(numbered(2), numbered(3))
       yield* TestClock.adjust("1 minute")
-      assert.deepStrictEqual(seen, [1, 60, 61, 62, 2, 3])
+      assert.deepStrictEqual(observed, [1, 60, 61, 62, 2, 3])
       assert.deepStrictEqual(gaps, ["50-0 1-0 restarted", "62-0 2-0 restarted"])
       assert.strictEqual(lease.checkpoint, "0-0")
       lease.add(numbered(4))
@@ -265,7 +265,7 @@ describe("process", () => {
       lease.add(...Array.from({ length: 30 }, (_, i) => at(i + 1)))
       lease.trim(20)
       const { gaps, onGap } = collected()
-      const { run, seen } = processing(lease, { onGap })
+      const { run, observed } = processing(lease, { onGap })
       const fiber = yield* start(run)
       yield* Effect.yieldNow
       assert.deepStrictEqual(gaps.splice(0), [`0-0 ${at(11).id} 10`])
@@ -276,7 +276,7 @@ describe("process", () => {
       lease.checkpoint = at(20).id
       lease.offset = 20
       yield* TestClock.adjust("1 minute")
-      assert.deepStrictEqual(seen, [...Array.from({ length: 20 }, (_, i) => i + 11), 28])
+      assert.deepStrictEqual(observed, [...Array.from({ length: 20 }, (_, i) => i + 11), 28])
       assert.deepStrictEqual(gaps, [`${at(25).id} ${at(30).id} lost 5`])
       assert.deepStrictEqual([lease.checkpoint, lease.offset], [at(28).id, 26])
       assert.notInclude(lease.calls.join(), "seek")
@@ -287,7 +287,7 @@ describe("process", () => {
       lease.offset = 20
       yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual([lease.checkpoint, lease.offset], [at(25).id, 25])
-      assert.strictEqual(seen.at(-1), 28)
+      assert.strictEqual(observed.at(-1), 28)
       yield* Fiber.interrupt(fiber)
     }))
 
@@ -296,14 +296,14 @@ describe("process", () => {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2), numbered(3))
       const { gaps, onGap } = collected()
-      const { run, seen } = processing(lease, { onGap })
+      const { run, observed } = processing(lease, { onGap })
       const fiber = yield* start(run)
       yield* Effect.yieldNow
       lease.checkpoint = numbered(1).id
       lease.offset = 1
       lease.rewrite(numbered(1), numbered(2))
       yield* TestClock.adjust("1 minute")
-      assert.deepStrictEqual(seen, [1, 2, 3, 2])
+      assert.deepStrictEqual(observed, [1, 2, 3, 2])
       assert.deepStrictEqual(gaps, ["1-0 3-0 lost 2"])
       yield* Fiber.interrupt(fiber)
     }))
@@ -313,13 +313,13 @@ describe("process", () => {
       const lease = new ScriptedLease()
       lease.add(numbered(10), numbered(20), numbered(30))
       const { gaps, onGap } = collected()
-      const { run, seen } = processing(lease, { onGap, commitEvery: 3 })
+      const { run, observed } = processing(lease, { onGap, commitEvery: 3 })
       const fiber = yield* start(run)
       yield* Effect.yieldNow
       lease.checkpoint = numbered(10).id
       lease.rewrite(numbered(5), numbered(20))
       yield* TestClock.adjust("1 minute")
-      assert.deepStrictEqual(seen, [10, 20, 30, 5, 20])
+      assert.deepStrictEqual(observed, [10, 20, 30, 5, 20])
       assert.deepStrictEqual(gaps, ["30-0 5-0 restarted"])
       yield* Fiber.interrupt(fiber)
     }))
@@ -370,9 +370,9 @@ describe("process", () => {
       const lease = new ScriptedLease()
       const all = Array.from({ length: 25 }, (_, index) => index + 1)
       lease.add(...all.map((n) => numbered(n)), end("26-0"))
-      const { run, seen } = processing(lease, { until: isEnd, batch: 10 })
+      const { run, observed } = processing(lease, { until: isEnd, batch: 10 })
       yield* run
-      assert.deepStrictEqual(seen, [...all, 0])
+      assert.deepStrictEqual(observed, [...all, 0])
       assert.deepStrictEqual(reads(lease), ["read 0-0", "read 10-0", "read 20-0"])
     }))
 
@@ -383,9 +383,9 @@ describe("process", () => {
       yield* processing(lease, { until: isEnd, commitEvery: 10 }).run
       assert.strictEqual(lease.end, "Ended")
       lease.stream.length = 0
-      const { run, seen } = processing(lease, { until: isEnd })
+      const { run, observed } = processing(lease, { until: isEnd })
       yield* run
-      assert.deepStrictEqual(seen, [])
+      assert.deepStrictEqual(observed, [])
     }))
 
   it.effect("announced anew after its end it waits for more, however long, up to the next end", () =>
@@ -394,7 +394,7 @@ describe("process", () => {
       lease.add(numbered(1), end("2-0"))
       lease.checkpoint = end("2-0").id
       lease.end = "Reopened"
-      const { run, seen } = processing(lease, { until: isEnd })
+      const { run, observed } = processing(lease, { until: isEnd })
       const fiber = yield* start(run)
       yield* TestClock.adjust("1 day")
       lease.add(numbered(3))
@@ -402,7 +402,7 @@ describe("process", () => {
       assert.isUndefined(fiber.pollUnsafe())
       lease.add(end("4-0"))
       yield* Fiber.join(fiber)
-      assert.deepStrictEqual(seen, [3, 0])
+      assert.deepStrictEqual(observed, [3, 0])
     }))
 
   it.effect("announced anew after its end it is over when it is deleted", () =>
@@ -425,7 +425,7 @@ describe("process", () => {
       lease.checkpoint = end("8-0").id
       lease.end = "Reopened"
       const { gaps, onGap } = collected()
-      const { run, seen } = processing(lease, {
+      const { run, observed } = processing(lease, {
         until: isEnd,
         onGap: (gap) => Effect.andThen(onGap(gap), Effect.sync(() => lease.trim(0)))
       })
@@ -437,24 +437,24 @@ describe("process", () => {
       lease.end = "Ended"
       yield* TestClock.adjust("1 minute")
       yield* Fiber.join(fiber)
-      assert.deepStrictEqual(seen, [])
+      assert.deepStrictEqual(observed, [])
     }))
 
   it.effect("without limit of attempts a failing handler ends it with its error, after a commit, and it begins there again", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2), numbered(3), end("4-0"))
-      const { run, seen } = processing(
+      const { run, observed } = processing(
         lease,
         { until: isEnd, commitEvery: 10, attempts: Infinity },
         (n) => n === 3 ? Effect.fail("no three") : Effect.void
       )
       assert.strictEqual(failureOf(yield* Effect.exit(run)), "no three")
-      assert.deepStrictEqual(seen, [1, 2])
+      assert.deepStrictEqual(observed, [1, 2])
       assert.strictEqual(lease.checkpoint, "2-0")
       const next = processing(lease, { until: isEnd })
       yield* next.run
-      assert.deepStrictEqual(next.seen, [3, 0])
+      assert.deepStrictEqual(next.observed, [3, 0])
     }))
 
   it.effect("commits after every n, and says in between that it is getting on", () =>
@@ -505,9 +505,9 @@ describe("process", () => {
       Effect.gen(function*() {
         const lease = new ScriptedLease()
         lease.add(numbered(1), numbered("x", "2-0"), message("3-0", { other: "1" }), numbered(4), end("5-0"))
-        const { run, seen } = processing(lease, { until: isEnd })
+        const { run, observed } = processing(lease, { until: isEnd })
         yield* run
-        assert.deepStrictEqual(seen, [1, 4, 0])
+        assert.deepStrictEqual(observed, [1, 4, 0])
         assert.deepStrictEqual(lease.dead.map(([id]) => id), ["2-0", "3-0"])
         assert.include(lease.dead[0]![1], "[\"n\"]")
         assert.include(lease.dead[1]![1], "[\"n\"]")
@@ -543,7 +543,7 @@ describe("process", () => {
       const next = processing(lease)
       const successor = yield* start(next.run)
       yield* Effect.yieldNow
-      assert.deepStrictEqual(next.seen, [1, 2, 4])
+      assert.deepStrictEqual(next.observed, [1, 2, 4])
       assert.strictEqual(lease.checkpoint, "4-0")
       yield* Fiber.interrupt(successor)
     }))
@@ -552,13 +552,13 @@ describe("process", () => {
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(...Array.from({ length: 50 }, (_, i) => numbered(i + 1)))
-      const { run, seen } = processing(
+      const { run, observed } = processing(
         lease,
         { commitEvery: 50 },
         (n) => n === 3 ? Effect.sync(() => lease.lose()) : Effect.void
       )
       assert.instanceOf(failureOf(yield* Effect.exit(run)), SimbaError.LeaseLost)
-      assert.deepStrictEqual(seen, [1, 2, 3])
+      assert.deepStrictEqual(observed, [1, 2, 3])
     }))
 
   it.effect("says in one line of the log why a message cannot be decoded", () =>
@@ -596,13 +596,13 @@ describe("process", () => {
         message("3-0", { n: "3" }),
         message("4-0", { json: "{\"n\":0}" })
       )
-      const seen: Array<unknown> = []
+      const observed: Array<unknown> = []
       yield* StreamMessages.process(
         Schema.Struct({ n: Schema.Finite }),
-        ({ fields, value }) => Effect.sync(() => seen.push([fields.length, value])),
+        ({ fields, value }) => Effect.sync(() => observed.push([fields.length, value])),
         { field: "json", until: ({ value }) => value.n === 0 }
       ).pipe(Effect.provide(lease.layer))
-      assert.deepStrictEqual(seen, [[2, { n: 1 }], [1, { n: 0 }]])
+      assert.deepStrictEqual(observed, [[2, { n: 1 }], [1, { n: 0 }]])
       assert.deepStrictEqual(lease.dead.map(([id]) => id), ["2-0", "3-0"])
       assert.strictEqual(lease.dead[1]![1], "there is no field \"json\"")
     }))
@@ -650,18 +650,18 @@ describe("attempts", () => {
     times = Infinity
   ) => {
     const at: Array<number> = []
-    const seen: Array<number> = []
+    const observed: Array<number> = []
     const run = StreamMessages.process(
       Numbered,
       ({ value: { n } }) =>
         Effect.gen(function*() {
           if (n === 2) at.push(yield* Clock.currentTimeMillis)
           if (n === 2 && at.length <= times) return yield* Effect.fail(error)
-          seen.push(n)
+          observed.push(n)
         }),
       { until: isEnd, ...options }
     ).pipe(Effect.provide(lease.layer))
-    return { at, seen, run }
+    return { at, observed, run }
   }
 
   const three = () => {
@@ -673,13 +673,13 @@ describe("attempts", () => {
   it.effect("a message that always fails is in the dead letters after ten attempts in three minutes, and the next follows", () =>
     Effect.gen(function*() {
       const lease = three()
-      const { at, run, seen } = failing(lease)
+      const { at, run, observed } = failing(lease)
       const { failed } = StreamMetrics.stream.deadMessages
       const before = yield* Metric.value(failed)
       const fiber = yield* start(run)
       yield* TestClock.adjust("3 minutes")
       yield* Fiber.join(fiber)
-      assert.deepStrictEqual(seen, [1, 0])
+      assert.deepStrictEqual(observed, [1, 0])
       assert.lengthOf(at, 10)
       assert.isAbove(at[9]!, 100_000)
       assert.deepStrictEqual(lease.dead.map(([id]) => id), ["2-0"])
@@ -691,11 +691,11 @@ describe("attempts", () => {
   it.effect("a message that fails for a while is processed once, by the backoff that was asked for", () =>
     Effect.gen(function*() {
       const lease = three()
-      const { at, run, seen } = failing(lease, { attempts: 3, backoff: Schedule.spaced("5 seconds") }, "busy", 2)
+      const { at, run, observed } = failing(lease, { attempts: 3, backoff: Schedule.spaced("5 seconds") }, "busy", 2)
       const fiber = yield* start(run)
       yield* TestClock.adjust("10 seconds")
       yield* Fiber.join(fiber)
-      assert.deepStrictEqual([seen, at, lease.dead], [[1, 2, 0], [0, 5000, 10_000], []])
+      assert.deepStrictEqual([observed, at, lease.dead], [[1, 2, 0], [0, 5000, 10_000], []])
     }))
 
   it.effect("the end of the backoff, one attempt, and a defect lead to the dead letters too", () =>
@@ -714,7 +714,7 @@ describe("attempts", () => {
         (n) => n === 2 ? Effect.die(new Error("boom")) : Effect.void
       )
       yield* dying.run
-      assert.deepStrictEqual(dying.seen, [1, 0])
+      assert.deepStrictEqual(dying.observed, [1, 0])
       assert.include(lease.dead[0]![1], "boom")
     }))
 
@@ -724,7 +724,7 @@ describe("attempts", () => {
       const errors = [
         new SimbaError.BackendError({ operation: "acquire", isRetryable: true, cause: "outage" }),
         new SimbaError.ProtocolError({ where: "a reply", read: "x", problem: "nonsense" }),
-        new SimbaError.StaleToken({ resource: "r", token, seen: FencingToken.make(2) }),
+        new SimbaError.StaleToken({ resource: "r", token, largest: FencingToken.make(2) }),
         new SimbaError.AcquireTimeout({ mutex: "m", timeout: Duration.seconds(1) }),
         new StreamError.StreamYielded({ stream: "orders" }),
         new SimbaError.LeaseLost({
@@ -786,7 +786,7 @@ describe("revoked", { tags: ["B57"] }, () => {
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2), numbered(3))
-      const { run, seen } = processing(lease, { commitEvery: 10 }, () => Effect.sleep("1 second"))
+      const { run, observed } = processing(lease, { commitEvery: 10 }, () => Effect.sleep("1 second"))
       const fiber = yield* start(run)
       yield* TestClock.adjust("1500 millis")
       lease.askBack()
@@ -794,7 +794,7 @@ describe("revoked", { tags: ["B57"] }, () => {
       assert.isUndefined(fiber.pollUnsafe())
       yield* TestClock.adjust("1 millis")
       assert.instanceOf(failureOf(yield* Fiber.await(fiber)), StreamError.StreamYielded)
-      assert.deepStrictEqual(seen, [1, 2])
+      assert.deepStrictEqual(observed, [1, 2])
       assert.deepStrictEqual(lease.calls.slice(2), ["progress", "progress", "handBack", "commit 2-0"])
     }))
 
@@ -845,9 +845,9 @@ describe("lost", () => {
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2))
-      const { run, seen } = processing(lease, undefined, (n) => Effect.sync(() => n === 2 && lease.lose()))
+      const { run, observed } = processing(lease, undefined, (n) => Effect.sync(() => n === 2 && lease.lose()))
       assert.instanceOf(failureOf(yield* Effect.exit(run)), SimbaError.LeaseLost)
-      assert.deepStrictEqual(seen, [1, 2])
+      assert.deepStrictEqual(observed, [1, 2])
       assert.strictEqual(lease.checkpoint, "1-0")
     }), { tags: ["B55"] })
 
@@ -886,11 +886,11 @@ describe("lost", () => {
       const lease = new ScriptedLease()
       lease.add(numbered("x", "1-0"), numbered(2), end("3-0"))
       lease.outages = 3
-      const { run, seen } = processing(lease, { until: isEnd }, () => Effect.sync(() => void (lease.outages = 2)))
+      const { run, observed } = processing(lease, { until: isEnd }, () => Effect.sync(() => void (lease.outages = 2)))
       const fiber = yield* start(run)
       yield* TestClock.adjust("10 seconds")
       yield* Fiber.join(fiber)
-      assert.deepStrictEqual(seen, [2, 0])
+      assert.deepStrictEqual(observed, [2, 0])
       assert.strictEqual(lease.checkpoint, "3-0")
       assert.strictEqual(commits(lease).length, 7)
     }))
@@ -907,11 +907,11 @@ describe("messages", () => {
       )
       assert.deepStrictEqual(all.map(({ id, value }) => [id, value.n]), [["1-0", 1], ["2-0", 2], ["3-0", 0]])
       assert.deepStrictEqual(commits(lease), [])
-      const seen: Array<number> = []
+      const observed: Array<number> = []
       const exit = yield* StreamMessages.messages(Numbered).pipe(
         Stream.runForEach(({ value }) =>
           Effect.sync(() => {
-            seen.push(value.n)
+            observed.push(value.n)
             if (value.n === 2) lease.askBack()
           })
         ),
@@ -919,7 +919,7 @@ describe("messages", () => {
         Effect.exit
       )
       assert.instanceOf(failureOf(exit), StreamError.StreamYielded)
-      assert.deepStrictEqual(seen, [1, 2])
+      assert.deepStrictEqual(observed, [1, 2])
     }))
 
   it.effect("dead-letters what cannot be decoded after the message before it", () =>

@@ -15,13 +15,13 @@ const owned = (consumer: fleet.Consumer) =>
 
 const collecting = (consumer: fleet.Consumer) =>
   Effect.gen(function*() {
-    const seen: Array<Notification> = []
+    const observed: Array<Notification> = []
     const reading = Stream.runForEach(
       consumer.client.notifications,
-      (notification) => Effect.sync(() => seen.push(notification))
+      (notification) => Effect.sync(() => observed.push(notification))
     )
     const fiber = yield* Effect.forkChild(reading, { startImmediately: true })
-    return { seen, fiber, tags: () => seen.map(({ _tag }) => _tag) }
+    return { observed, fiber, tags: () => observed.map(({ _tag }) => _tag) }
   })
 
 describe("notifications", () => {
@@ -29,7 +29,7 @@ describe("notifications", () => {
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { gracePeriod: 0, sweepInterval: "1 hour" })
-      const { fiber, seen, tags } = yield* collecting(a)
+      const { fiber, observed, tags } = yield* collecting(a)
       yield* a.client.announceAll(fleet.names(2))
       yield* TestClock.adjust("10 millis")
       yield* TestClock.adjust("490 millis")
@@ -37,12 +37,12 @@ describe("notifications", () => {
       backend.entryLeases.delete(backend.rows[0]!.entry)
       backend.streamLeases.delete("s1")
       yield* TestClock.adjust("1 second")
-      const last = seen[2]!
+      const last = observed[2]!
       assert.isTrue(last._tag === "StreamDisowned" && last.stream === "s1" && last.reason._tag === "Vanished")
       yield* a.close
       yield* Fiber.join(fiber)
       assert.strictEqual(tags().at(-1), "StreamTerminated")
-      assert.strictEqual(seen.length, 4)
+      assert.strictEqual(observed.length, 4)
       assert.strictEqual(backend.done.length, 0)
     })))
 
@@ -118,11 +118,11 @@ describe("notifications", () => {
       const b = yield* open("b", { sweepInterval: "1 hour" })
       yield* a.serve(1)
       yield* TestClock.adjust("10 millis")
-      const { seen } = yield* collecting(b)
+      const { observed } = yield* collecting(b)
       yield* TestClock.adjust("1 second")
       yield* a.kill
       yield* TestClock.adjust("3 seconds")
-      assert.deepStrictEqual(seen.map(({ _tag }) => _tag), ["StreamExpired"])
+      assert.deepStrictEqual(observed.map(({ _tag }) => _tag), ["StreamExpired"])
       const lease = Option.getOrThrow(yield* b.acquire("s1"))
       yield* lease.ensure
       assert.strictEqual(lease.failures, 1)
@@ -178,33 +178,33 @@ describe("notifications", () => {
         Effect.sync(() => backend.expiry({ _tag: "Expired", stream: StreamName.make("s1"), entry })),
         TestClock.adjust("10 millis")
       )
-      const seen: Array<string> = []
+      const observed: Array<string> = []
       const reader = ({ _tag }: Notification) =>
-        Effect.andThen(Effect.sync(() => seen.push(_tag)), Effect.sleep("1 minute"))
+        Effect.andThen(Effect.sync(() => observed.push(_tag)), Effect.sleep("1 minute"))
       yield* a.start(Stream.runForEach(a.client.notifications, reader))
       yield* TestClock.adjust("10 millis")
       for (let i = 0; i < 4; i++) yield* expire
       yield* TestClock.adjust("10 minutes")
       // The first is read at once, and the second when the reader comes back
-      assert.deepStrictEqual(seen, ["StreamExpired", "StreamExpired"])
+      assert.deepStrictEqual(observed, ["StreamExpired", "StreamExpired"])
       yield* expire
-      assert.lengthOf(seen, 3)
+      assert.lengthOf(observed, 3)
     })))
 
   it.effect("StreamTerminated has the reason where the backend refuses for good", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
-      const { fiber, seen } = yield* collecting(a)
+      const { fiber, observed } = yield* collecting(a)
       yield* TestClock.adjust("10 millis")
       a.link.modes.read = "refuse"
       yield* TestClock.adjust("2 seconds")
       yield* Fiber.join(fiber)
-      const last = seen.at(-1)!
+      const last = observed.at(-1)!
       assert.isTrue(last._tag === "StreamTerminated" && last.reason.includes("NOPERM"))
-      const again = yield* collecting(a)
+      const repeated = yield* collecting(a)
       a.link.modes.read = "work"
       yield* TestClock.adjust("1 second")
-      assert.isUndefined(again.fiber.pollUnsafe())
+      assert.isUndefined(repeated.fiber.pollUnsafe())
       const refused = yield* Effect.flip(Stream.runDrain(a.client.notifications))
       assert.strictEqual(refused._tag, "InvalidConfig")
     })))

@@ -43,7 +43,7 @@ describe("the position of a reader", () => {
     (seed) =>
       Effect.gen(function*() {
         const model = new Model()
-        const seen = new Set<number>()
+        const observed = new Set<number>()
         let position = readPosition.at(readPosition.beginning)
         let missing = 0
         const check = () => {
@@ -53,7 +53,9 @@ describe("the position of a reader", () => {
           const count = Option.getOrThrow(verdict.missing.count)
           const [after, until] = [verdict.missing.after, verdict.missing.until].map((id) => Number(id.split("-")[0]))
           assert.isAbove(count, 0)
-          const unseen = Array.from({ length: until! - after! }, (_, i) => after! + 1 + i).filter((n) => !seen.has(n))
+          const unseen = Array.from({ length: until! - after! }, (_, i) => after! + 1 + i).filter((n) =>
+            !observed.has(n)
+          )
           assert.isAtLeast(unseen.length, count)
           missing += count
         }
@@ -68,8 +70,8 @@ describe("the position of a reader", () => {
             const after = Number(position.after.split("-")[0])
             const found = model.left.filter((n) => n > after).slice(0, size)
             for (const n of found) {
-              assert.isFalse(seen.has(n))
-              seen.add(n)
+              assert.isFalse(observed.has(n))
+              observed.add(n)
             }
             const last = found.at(-1)
             if (last !== undefined) position = { ...position, after: id(last), offset: position.offset! + found.length }
@@ -79,13 +81,13 @@ describe("the position of a reader", () => {
         check()
         const after = Number(position.after.split("-")[0])
         const rest = model.left.filter((n) => n > after)
-        for (const n of rest) seen.add(n)
+        for (const n of rest) observed.add(n)
         const last = rest.at(-1)
         if (last !== undefined) position = { ...position, after: id(last), offset: position.offset! + rest.length }
         const { last: end } = model.extent
         if (end === position.after || model.left.length === 0) {
           check()
-          assert.strictEqual(seen.size + missing, model.extent.added)
+          assert.strictEqual(observed.size + missing, model.extent.added)
         }
       }).pipe(Random.withSeed(`position ${seed}`))
   )

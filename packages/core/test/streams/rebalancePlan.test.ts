@@ -118,15 +118,15 @@ describe("pacing", () => {
   const view = { members: [a, b], session: "a", owned: 10, leaving: [], movable: 10 }
 
   it("rests after a change of membership", () => {
-    const state = sharing.seen(sharing.initial, view, 1000, settings)
+    const state = sharing.observe(sharing.initial, view, 1000, settings)
     assert.isUndefined(sharing.plan(state, view, 1000 + settings.settle - 1, settings))
     assert.strictEqual(sharing.plan(state, view, 1000 + settings.settle, settings)?.to.session, "b")
-    const again = sharing.seen(state, view, 2000, settings)
-    assert.strictEqual(again.quietUntil, state.quietUntil)
+    const repeated = sharing.observe(state, view, 2000, settings)
+    assert.strictEqual(repeated.quietUntil, state.quietUntil)
     // Order is no change; capacity is
-    const turned = sharing.seen(state, { ...view, members: [b, a] }, 3000, settings)
+    const turned = sharing.observe(state, { ...view, members: [b, a] }, 3000, settings)
     assert.strictEqual(turned.quietUntil, state.quietUntil)
-    const smaller = sharing.seen(state, { ...view, members: [a, { ...b, capacity: 8 }] }, 3000, settings)
+    const smaller = sharing.observe(state, { ...view, members: [a, { ...b, capacity: 8 }] }, 3000, settings)
     assert.strictEqual(smaller.quietUntil, 3000 + settings.settle)
   })
 
@@ -140,16 +140,16 @@ describe("pacing", () => {
     const known = { members: [a, { ...b, owned: 5 }], session: "a", owned: 7, leaving: [], movable: 7 }
     assert.strictEqual(sharing.plan(sharing.initial, known, 1000 + settings.rest, settings)?.to.session, "b")
     assert.isUndefined(sharing.plan({ ...state, levelSince: -Infinity }, known, 1000 + settings.rest, settings))
-    assert.lengthOf(sharing.seen(state, view, 1000 + settings.transit, settings).sent, 0)
+    assert.lengthOf(sharing.observe(state, view, 1000 + settings.transit, settings).sent, 0)
   })
 
   it("a stream that was handed over stays, until the membership changes or its time is over", () => {
-    const state = sharing.seen(sharing.initial, view, 0, settings)
+    const state = sharing.observe(sharing.initial, view, 0, settings)
     const arrival = { membership: state.membership, at: 1000 }
     assert.isTrue(sharing.isMovable(state, undefined, 1000, settings))
     assert.isFalse(sharing.isMovable(state, arrival, 1000 + settings.stay - 1, settings))
     assert.isTrue(sharing.isMovable(state, arrival, 1000 + settings.stay, settings))
-    const joined = sharing.seen(state, { ...view, members: [a, b, member("c", 64, 0)] }, 2000, settings)
+    const joined = sharing.observe(state, { ...view, members: [a, b, member("c", 64, 0)] }, 2000, settings)
     assert.isTrue(sharing.isMovable(joined, arrival, 2000, settings))
   })
 })

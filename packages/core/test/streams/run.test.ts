@@ -14,17 +14,17 @@ describe("running handlers", () => {
   it.effect("runs one for each announced data stream, with its info and token, and removes what is done", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
-      const seen: Array<unknown> = []
+      const observed: Array<unknown> = []
       yield* a.start(a.client.run(Effect.gen(function*() {
         const lease = yield* StreamLease.StreamLease
-        seen.push([lease.stream, lease.info, lease.token])
+        observed.push([lease.stream, lease.info, lease.token])
         yield* Effect.sleep("3 seconds")
         yield* lease.ensure
       })))
       yield* a.client.announceAll([{ stream: "s1", info: { a: 1 } }, { stream: "s2" }])
       yield* TestClock.adjust("2999 millis")
       assert.deepStrictEqual(yield* owned(a), ["s1", "s2"])
-      assert.deepStrictEqual(seen, [["s1", { a: 1 }, 1], ["s2", {}, 2]])
+      assert.deepStrictEqual(observed, [["s1", { a: 1 }, 1], ["s2", {}, 2]])
       assert.deepStrictEqual(backend.done, [])
       yield* TestClock.adjust("2 millis")
       assert.deepStrictEqual(backend.done, ["s1", "s2"])
@@ -226,19 +226,19 @@ describe("handlers that fail", () => {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { maxFailures: 3, deadLetterAfter: 0 })
       let runs = 0
-      const seen: Array<number> = []
+      const observed: Array<number> = []
       yield* a.start(a.client.run(
         (lease) =>
           Effect.andThen(
             lease.commit(`${++runs}-0` as never),
             Effect.fail("after some progress")
           ),
-        { retry: Schedule.recurs(1), onError: ({ failures }) => Effect.sync(() => seen.push(failures)) }
+        { retry: Schedule.recurs(1), onError: ({ failures }) => Effect.sync(() => observed.push(failures)) }
       ))
       yield* a.client.announceAll(fleet.names(1))
       yield* TestClock.adjust("10 millis")
-      assert.isAbove(seen.length, 5)
-      assert.deepStrictEqual([...new Set(seen)], [1])
+      assert.isAbove(observed.length, 5)
+      assert.deepStrictEqual([...new Set(observed)], [1])
       assert.deepStrictEqual(backend.dead, [])
       yield* a.close
     })))
@@ -248,7 +248,7 @@ describe("handlers that fail", () => {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { maxFailures: 3, deadLetterAfter: 0 })
       let steps = 0
-      const seen: Array<number> = []
+      const observed: Array<number> = []
       const step = (lease: fleet.Lease) => {
         steps++
         // The next failure follows at once, before any renewal could show it
@@ -256,12 +256,12 @@ describe("handlers that fail", () => {
       }
       yield* a.start(a.client.run((lease) => Effect.forever(Effect.suspend(() => step(lease))), {
         retry: Schedule.spaced("20 millis"),
-        onError: ({ failures }) => Effect.sync(() => seen.push(failures))
+        onError: ({ failures }) => Effect.sync(() => observed.push(failures))
       }))
       yield* a.client.announceAll(fleet.names(1))
       yield* TestClock.adjust("20 seconds")
-      assert.isAbove(seen.length, 20)
-      assert.deepStrictEqual([...new Set(seen)], [1])
+      assert.isAbove(observed.length, 20)
+      assert.deepStrictEqual([...new Set(observed)], [1])
       assert.deepStrictEqual(backend.dead, [])
     })))
 

@@ -69,9 +69,9 @@ const processed = Effect.fnUntraced(function*(
   options: StreamMessages.ProcessOptions<typeof Numbered.Type>,
   meanwhile: Effect.Effect<void> = Effect.void
 ) {
-  const seen: Array<number> = []
+  const observed: Array<number> = []
   const gaps: Array<string> = []
-  const fiber = yield* StreamMessages.process(Numbered, ({ value }) => Effect.sync(() => seen.push(value.n)), {
+  const fiber = yield* StreamMessages.process(Numbered, ({ value }) => Effect.sync(() => observed.push(value.n)), {
     onGap: ({ after, until }) => Effect.sync(() => gaps.push(`${after} ${until}`)),
     ...options
   }).pipe(Effect.provide(lease.layer), Effect.forkChild({ startImmediately: true }))
@@ -80,7 +80,7 @@ const processed = Effect.fnUntraced(function*(
   yield* TestClock.adjust("1 minute")
   const exit = fiber.pollUnsafe()
   yield* Fiber.interrupt(fiber)
-  return { seen, gaps, isDone: exit !== undefined && Exit.isSuccess(exit), exit }
+  return { observed, gaps, isDone: exit !== undefined && Exit.isSuccess(exit), exit }
 })
 
 describe("a data stream without a checkpoint", () => {
@@ -95,8 +95,12 @@ describe("a data stream without a checkpoint", () => {
       ]
       for (const [from, expected] of cases) {
         const one = lease(1, 2, 3)
-        const { gaps, seen } = yield* processed(one, { from }, Effect.sync(() => one.add(message("4-0", { n: "4" }))))
-        assert.deepStrictEqual(seen, expected)
+        const { gaps, observed } = yield* processed(
+          one,
+          { from },
+          Effect.sync(() => one.add(message("4-0", { n: "4" })))
+        )
+        assert.deepStrictEqual(observed, expected)
         assert.deepStrictEqual(gaps, [])
       }
     }))
@@ -105,12 +109,12 @@ describe("a data stream without a checkpoint", () => {
     Effect.gen(function*() {
       const one = lease(1, 2, 3)
       one.trim(2)
-      assert.deepStrictEqual((yield* processed(one, { from: "now" })).seen, [])
+      assert.deepStrictEqual((yield* processed(one, { from: "now" })).observed, [])
       assert.deepStrictEqual([one.checkpoint, one.offset], ["3-0", 3])
       one.add(message("4-0", { n: "4" }))
-      assert.deepInclude(yield* processed(one, { from: "now" }), { seen: [4], gaps: [] })
+      assert.deepInclude(yield* processed(one, { from: "now" }), { observed: [4], gaps: [] })
       // The checkpoint counts, whatever the option says
-      assert.deepInclude(yield* processed(one, { from: "1-0" }), { seen: [], gaps: [] })
+      assert.deepInclude(yield* processed(one, { from: "1-0" }), { observed: [], gaps: [] })
     }))
 })
 
@@ -121,7 +125,7 @@ it.effect("a position among messages that are deleted is a gap, and the beginnin
       one.trim(2)
       one.checkpoint = resolve(to, one.extent).id
       one.offset = resolve(to, one.extent).offset
-      assert.deepInclude(yield* processed(one, {}), { seen: [4, 5], gaps: [...expected] })
+      assert.deepInclude(yield* processed(one, {}), { observed: [4, 5], gaps: [...expected] })
     }
   }))
 
@@ -139,8 +143,8 @@ describe("a position that its user keeps", () => {
         const one = lease(1, 2, 3, 4)
         one.checkpoint = id("2-0")
         one.offset = 2
-        const { gaps, seen } = yield* processed(one, { after })
-        assert.deepStrictEqual<ReadonlyArray<number>>(seen, expected)
+        const { gaps, observed } = yield* processed(one, { after })
+        assert.deepStrictEqual<ReadonlyArray<number>>(observed, expected)
         assert.deepStrictEqual(gaps, [])
         assert.strictEqual(one.checkpoint, "4-0")
       }
@@ -149,9 +153,9 @@ describe("a position that its user keeps", () => {
   it.effect("with none, a start that was noted before counts", () =>
     Effect.gen(function*() {
       const one = lease(1, 2)
-      assert.deepStrictEqual((yield* processed(one, { after: Option.none(), from: "now" })).seen, [])
+      assert.deepStrictEqual((yield* processed(one, { after: Option.none(), from: "now" })).observed, [])
       one.add(message("3-0", { n: "3" }))
-      assert.deepStrictEqual((yield* processed(one, { after: Option.none(), from: "now" })).seen, [3])
+      assert.deepStrictEqual((yield* processed(one, { after: Option.none(), from: "now" })).observed, [3])
     }))
 
   it.effect("reports gaps, dead-letters what cannot be decoded, and yields when it is revoked", () =>
@@ -159,12 +163,12 @@ describe("a position that its user keeps", () => {
       const one = lease(1, 2, 3, 4)
       one.trim(2)
       one.add(message("5-0", { other: "5" }), message("6-0", { n: "6" }))
-      const { exit, gaps, seen } = yield* processed(
+      const { exit, gaps, observed } = yield* processed(
         one,
         { after: Option.some("1-0") },
         Effect.sync(() => one.askBack())
       )
-      assert.deepStrictEqual([seen, gaps], [[3, 4, 6], ["1-0 3-0"]])
+      assert.deepStrictEqual([observed, gaps], [[3, 4, 6], ["1-0 3-0"]])
       assert.deepStrictEqual(one.dead.map(([id]) => id), ["5-0"])
       const error = exit !== undefined && Exit.isFailure(exit) ? exit.cause.reasons[0] : undefined
       assert.isTrue(error?._tag === "Fail" && error.error instanceof StreamError.StreamYielded)
@@ -177,11 +181,11 @@ describe("a position that its user keeps", () => {
         one.add(message("3-0", { n: "0" }))
         one.checkpoint = id("3-0")
         one.end = "Ended"
-        const { isDone, seen } = yield* processed(one, {
+        const { isDone, observed } = yield* processed(one, {
           after: Option.some(after),
           until: ({ value }) => value.n === 0
         })
-        assert.deepStrictEqual([seen, isDone], [expected, true])
+        assert.deepStrictEqual([observed, isDone], [expected, true])
       }
     }))
 
@@ -191,18 +195,18 @@ describe("a position that its user keeps", () => {
       one.add(message("3-0", { n: "0" }))
       one.checkpoint = id("2-0")
       const options = { after: Option.some("3-0"), until: ({ value }: { value: { n: number } }) => value.n === 0 }
-      assert.deepInclude(yield* processed(one, options), { seen: [], isDone: true })
+      assert.deepInclude(yield* processed(one, options), { observed: [], isDone: true })
       assert.deepStrictEqual([one.checkpoint, one.end], ["3-0", "Ended"])
       // At another message, and at one that is deleted, it waits for more
       for (const left of [2, 1]) {
         const other = lease(1, 2)
         other.trim(left)
-        const { isDone, seen } = yield* processed(
+        const { isDone, observed } = yield* processed(
           other,
           { ...options, after: Option.some("1-0") },
           Effect.sync(() => other.add(message("3-0", { n: "0" })))
         )
-        assert.deepStrictEqual([seen, isDone], [[2, 0], true])
+        assert.deepStrictEqual([observed, isDone], [[2, 0], true])
       }
     }))
 

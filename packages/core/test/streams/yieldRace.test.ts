@@ -10,7 +10,7 @@ it.effect("a handler that is set aside while it begins to wait hears that it is 
     for (let before = 0; before < 40; before++) {
       const { a } = yield* fleet.ofOne
       let lease: fleet.Lease | undefined
-      const running = yield* a.serve(1, (given) => Effect.suspend(() => ((lease = given), Effect.never)))
+      const running = yield* a.serve(1, (granted) => Effect.suspend(() => ((lease = granted), Effect.never)))
       yield* TestClock.adjust("1 second")
       const waiting = yield* Effect.forkChild(
         Effect.provideService(
@@ -39,7 +39,7 @@ it.effect("work that is set aside while its protection begins does not begin aft
       yield* fleet.test(Effect.gen(function*() {
         const { a } = yield* fleet.ofOne
         let lease: fleet.Lease | undefined
-        yield* a.serve(1, (given) => Effect.suspend(() => ((lease = given), Effect.never)))
+        yield* a.serve(1, (granted) => Effect.suspend(() => ((lease = granted), Effect.never)))
         yield* TestClock.adjust("1 second")
         let isLost = false
         yield* Effect.forkChild(

@@ -28,7 +28,7 @@ export class Backend extends Context.Service<Backend, {
   /** `try`, `wait`, `confirm`, `renew`, `release`, in the order of sending. */
   readonly calls: Array<string>
   /** Returns the `wait` that has been sent. */
-  readonly answer: (exit: Exit.Exit<AcquireResult, StoreError>) => Effect.Effect<void>
+  readonly reply: (exit: Exit.Exit<AcquireResult, StoreError>) => Effect.Effect<void>
   readonly confirmations: Array<{
     readonly request: ConfirmRequest
     readonly done: (exit: Exit.Exit<AcquireResult, StoreError>) => void
@@ -36,7 +36,7 @@ export class Backend extends Context.Service<Backend, {
   readonly releases: Array<ReleaseRequest>
   /** Of the waiters. */
   readonly listeners: ReadonlySet<(wakeUp: WakeUp) => void>
-  readonly tell: (wakeUp: WakeUp) => void
+  readonly notify: (wakeUp: WakeUp) => void
   /** The backend's clock, in microseconds, after so many milliseconds of the test. */
   readonly micros: (millis: number) => number
 }>()("test/Backend") {}
@@ -63,9 +63,9 @@ const store = Layer.effectContext(Effect.gen(function*() {
         Effect.suspend(() => {
           calls.push(mode)
           if (mode === "try") return Effect.succeed(refusal(undefined))
-          const answer = Deferred.makeUnsafe<AcquireResult, StoreError>()
-          waiting.push(answer)
-          return Deferred.await(answer)
+          const reply = Deferred.makeUnsafe<AcquireResult, StoreError>()
+          waiting.push(reply)
+          return Deferred.await(reply)
         }),
       confirm: (request, done) => {
         calls.push("confirm")
@@ -104,11 +104,11 @@ const store = Layer.effectContext(Effect.gen(function*() {
     })
   ).pipe(Context.add(Backend, {
     calls,
-    answer: (exit) => Effect.suspend(() => Effect.asVoid(Deferred.done(waiting.pop()!, exit))),
+    reply: (exit) => Effect.suspend(() => Effect.asVoid(Deferred.done(waiting.pop()!, exit))),
     confirmations,
     releases,
     listeners,
-    tell: (wakeUp) => listeners.forEach((listener) => listener(wakeUp)),
+    notify: (wakeUp) => listeners.forEach((listener) => listener(wakeUp)),
     micros
   }))
 }))

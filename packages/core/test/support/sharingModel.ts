@@ -65,7 +65,7 @@ export class Fleet {
     }
     for (let i = 0; i < start.owned; i++) node.streams.set(++this.lastStream, undefined)
     this.nodes.push(node)
-    this.after(this.chance() * heartbeat, () => this.beat(node))
+    this.after(this.chance() * heartbeat, () => this.heartbeat(node))
   }
 
   leave(index: number): void {
@@ -110,7 +110,7 @@ export class Fleet {
     entry!.run()
   }
 
-  private beat(node: Node): void {
+  private heartbeat(node: Node): void {
     if (node.left) return
     const { session } = node.member
     this.registry.set(session, {
@@ -119,7 +119,7 @@ export class Fleet {
     })
     const members = [...this.registry.values()]
     this.after(this.chance() * this.lag, () => this.act(node, members))
-    this.after(heartbeat, () => this.beat(node))
+    this.after(heartbeat, () => this.heartbeat(node))
   }
 
   private act(node: Node, members: ReadonlyArray<Member>): void {
@@ -129,7 +129,7 @@ export class Fleet {
       const leaving = [...node.leaving.values()]
       return { members, session, owned: node.streams.size, leaving, movable: this.movable(node).length }
     }
-    node.state = sharing.seen(node.state, view(), this.now, settings)
+    node.state = sharing.observe(node.state, view(), this.now, settings)
     const decision = sharing.plan(node.state, view(), this.now, settings)
     for (let i = 0; i < (decision?.count ?? 0); i++) {
       const movable = this.movable(node)

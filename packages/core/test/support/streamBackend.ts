@@ -67,7 +67,7 @@ export class Backend {
   private read = 0
   private count = 0
   private token = 0
-  private given = 0
+  private handOvers = 0
   isPaused = false
   publishesExpiries = false
 
@@ -167,9 +167,9 @@ export class Backend {
     }
     const row = this.row(entry)
     if (row === undefined) return { _tag: "Gone" }
-    if (row.owner === undefined) return { _tag: "Unread" }
+    if (row.owner === undefined) return { _tag: "Undelivered" }
     if (row.owner !== request.consumer && this.now() - row.delivered < Duration.toMillis(request.minIdle)) {
-      return { _tag: "Recent" }
+      return { _tag: "NotIdle" }
     }
     if (this.running.has(entry)) {
       this.failures.set(entry, (this.failures.get(entry) ?? 0) + 1)
@@ -345,11 +345,11 @@ export class Backend {
       handOver: (held, to, confirm) =>
         through("handOver", () => {
           if (!this.isMine(held)) return "NotOwner"
-          const epoch = StreamStore.Epoch.make(`${to.session}.h${++this.given}`)
+          const epoch = StreamStore.Epoch.make(`${to.session}.h${++this.handOvers}`)
           const next = { ...held, consumer: to.consumer, epoch, token: ++this.token as FencingToken }
           this.lock(next, confirm)
           this.running.set(held.entry, valueOf(next))
-          this.hint({ _tag: "Given", session: to.session })
+          this.hint({ _tag: "HandedOver", session: to.session })
           return "HandedOver"
         }),
       handedOver: (consumer, session) =>

@@ -57,8 +57,8 @@ const HEX = /^([+-]?)0[xX]([0-9a-fA-F]+)\.?([0-9a-fA-F]*)(?:[pP]([+-]?[0-9]+))?$
  * Parses a whole text like strtod of C: leading space is skipped, a byte 0 ends the text, and an empty text is zero.
  */
 export const strtod = (text: string): number | undefined => {
-  const [seen = ""] = text.split("\0", 1)
-  return seen === "" ? 0 : parseDouble(seen.replace(/^[ \t-\r]+/, ""))
+  const [visible = ""] = text.split("\0", 1)
+  return visible === "" ? 0 : parseDouble(visible.replace(/^[ \t-\r]+/, ""))
 }
 
 /** What strtod accepts as a whole, without surrounding space and without nan. */

@@ -1,7 +1,7 @@
 /**
  * SHA-1 of a binary string, in hex: the name of a script, and `redis.sha1hex`.
  */
-const rotate = (value: number, by: number): number => (value << by) | (value >>> (32 - by))
+const rotate = (value: number, bits: number): number => (value << bits) | (value >>> (32 - bits))
 
 export const sha1 = (bytes: string): string => {
   const length = bytes.length

@@ -13,7 +13,7 @@ for (let candidate = 2; primes.length < 64; candidate++) {
 const constants = primes.map((prime) => fraction(Math.cbrt(prime)))
 const initial = primes.slice(0, 8).map((prime) => fraction(Math.sqrt(prime)))
 
-const rotate = (value: number, by: number): number => (value >>> by) | (value << (32 - by))
+const rotate = (value: number, bits: number): number => (value >>> bits) | (value << (32 - bits))
 
 const expand = (words: Int32Array, block: number): Int32Array => {
   const w = new Int32Array(64)

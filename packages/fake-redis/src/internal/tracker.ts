@@ -61,16 +61,16 @@ export class Tracker {
     }
   }
 
-  changed(key: string, by: Client | undefined): void {
+  changed(key: string, writer: Client | undefined): void {
     const readers = this.readers.get(key)
     // Also for clients that track nothing now, and may do so again
     if (readers !== undefined) this.readers.delete(key)
     if (this.tracking.size === 0) return
-    this.changes.set(key, by)
+    this.changes.set(key, writer)
     for (const client of readers ?? []) {
       const { tracking } = client
       if (tracking === undefined || tracking.prefixes !== undefined) continue
-      if (!(tracking.noLoop && client === by)) this.invalidate(client, [key], by)
+      if (!(tracking.noLoop && client === writer)) this.invalidate(client, [key], writer)
     }
   }
 
@@ -82,16 +82,16 @@ export class Tracker {
     for (const client of this.tracking) {
       const { noLoop, prefixes = [] } = client.tracking!
       for (const prefix of prefixes) {
-        const keys = changes.filter(([key, by]) => key.startsWith(prefix) && !(noLoop && client === by))
+        const keys = changes.filter(([key, writer]) => key.startsWith(prefix) && !(noLoop && client === writer))
         if (keys.length > 0) this.invalidate(client, keys.map(([key]) => key), undefined)
       }
     }
   }
 
-  flushed(by: Client | undefined): void {
+  flushed(writer: Client | undefined): void {
     this.readers.clear()
     this.changes.clear()
-    for (const client of this.tracking) this.invalidate(client, undefined, by)
+    for (const client of this.tracking) this.invalidate(client, undefined, writer)
   }
 
   /** Sends what had to wait for the reply of the running command. */
@@ -99,7 +99,7 @@ export class Tracker {
     for (const send of this.later.splice(0)) send()
   }
 
-  private invalidate(client: Client, keys: ReadonlyArray<string> | undefined, by: Client | undefined): void {
+  private invalidate(client: Client, keys: ReadonlyArray<string> | undefined, writer: Client | undefined): void {
     const { redirect } = client.tracking!
     const target = redirect === 0 ? client : this.clients.get(redirect)
     if (target === undefined) {
@@ -110,7 +110,7 @@ export class Tracker {
     const push: BinaryPush = { _tag: "invalidate", keys }
     const isHeard = target.protocol === 3 || target.channels.has("__redis__:invalidate")
     if (!isHeard) return
-    if (target === by) this.later.push(() => this.send(target, push))
+    if (target === writer) this.later.push(() => this.send(target, push))
     else this.send(target, push)
   }
 }

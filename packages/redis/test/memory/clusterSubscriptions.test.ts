@@ -98,13 +98,13 @@ describe("subscriptions at the primaries of a Cluster", () => {
   it.live("one missed beat closes no connection, and two in a row do", () =>
     Effect.gen(function*() {
       const { a, b, heard } = yield* clusterOfTwo
-      const beat = Effect.andThen(pass(3000), pass(1000))
+      const heartbeat = Effect.andThen(pass(3000), pass(1000))
       for (const isReached of [true, false, true, false]) {
         b.isReached = isReached
-        yield* beat
+        yield* heartbeat
       }
       assert.deepStrictEqual([a.opened.length, b.opened.length, heard], [1, 1, []])
-      yield* beat
+      yield* heartbeat
       assert.deepStrictEqual([a.opened.length, b.opened.length], [1, 2])
       yield* turns
       assert.deepStrictEqual(heard, [undefined])

@@ -25,7 +25,7 @@ const storeOf = Effect.fnUntraced(function*(reply: unknown) {
   return { store: jobStore.make(redis), last: () => sent.at(-1) }
 })
 
-const look = (fields: Readonly<Record<string, string>>) =>
+const poll = (fields: Readonly<Record<string, string>>) =>
   Effect.flatMap(
     storeOf(["1750000000000", Object.entries(fields).flat()]),
     ({ store }) => store.read({ mutex, jobs: [] })
@@ -55,7 +55,7 @@ const whole = {
 describe("the jobs of a mutex on Redis", () => {
   it.effect("are read field by field; a name may have colons", () =>
     Effect.gen(function*() {
-      const { jobs, ...rest } = yield* look({ ...whole, paused: "1", leaving: "2-bbbbbbbbbbbb:q" })
+      const { jobs, ...rest } = yield* poll({ ...whole, paused: "1", leaving: "2-bbbbbbbbbbbb:q" })
       assert.deepStrictEqual(rest, { now: 1_750_000_000_000, isPaused: true, leaving: "2-bbbbbbbbbbbb:q" })
       assert.deepStrictEqual([...jobs], [["a:b", {
         at: 10,
@@ -83,22 +83,22 @@ describe("the jobs of a mutex on Redis", () => {
 
   it.effect("have a record as soon as they are known, and a run only where all of it is known", () =>
     Effect.gen(function*() {
-      const { isPaused, jobs, leaving } = yield* look({ "at:a": "10" })
+      const { isPaused, jobs, leaving } = yield* poll({ "at:a": "10" })
       assert.deepStrictEqual([isPaused, leaving], [false, undefined])
       const record = jobs.get("a")!
       assert.deepInclude(record, { at: 10, isPaused: false, run: undefined, missed: 0, cause: undefined })
       const run = { "at:a": "10", "start:a": "1", "token:a": "2", "scheduled:a": "3" }
-      const first = (yield* look(run)).jobs.get("a")!.run
+      const first = (yield* poll(run)).jobs.get("a")!.run
       assert.deepInclude(first, { id: "", claim: "", start: 1, token: 2, scheduledAt: 3, attempt: 1 })
       for (const field of ["start:a", "token:a", "scheduled:a"]) {
         const { [field as keyof typeof run]: _, ...others } = run
-        assert.isUndefined((yield* look(others)).jobs.get("a")!.run, field)
+        assert.isUndefined((yield* poll(others)).jobs.get("a")!.run, field)
       }
     }))
 
   it.effect("are named in the error where one cannot be read", () =>
     Effect.gen(function*() {
-      const error = yield* Effect.flip(look({ ...whole, "at:c": "soon" }))
+      const error = yield* Effect.flip(poll({ ...whole, "at:c": "soon" }))
       assert.strictEqual(error._tag, "ProtocolError")
       assert.include(error.message, "\"c\"")
     }))

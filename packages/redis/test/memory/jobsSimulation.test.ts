@@ -53,9 +53,9 @@ describe("jobs on a simulated Redis", () => {
   it.effect("the checker finds a store that gives an instant out twice", () => {
     const generous = mistaken((jobs) => ({
       read: (request) =>
-        Effect.map(jobs.read(request), (seen) => ({
-          ...seen,
-          jobs: new Map([...seen.jobs].map(([name, record]) => [name, { ...record, at: record.at - 1000 }]))
+        Effect.map(jobs.read(request), (observed) => ({
+          ...observed,
+          jobs: new Map([...observed.jobs].map(([name, record]) => [name, { ...record, at: record.at - 1000 }]))
         })),
       claim: (request) =>
         Effect.map(

@@ -129,8 +129,8 @@ describe("a contender's channel", () => {
   reads("ContenderMessage", RedisWire.ContenderMessage, [
     ["released@@x", { _tag: "Released", owner: "x" }],
     ["released@@1:4711@host", { _tag: "Released", owner: "1:4711@host" }],
-    ["look@@0", { _tag: "Look", millis: 0 }],
-    ["look@@1500", { _tag: "Look", millis: 1500 }]
+    ["look@@0", { _tag: "PollAfter", millis: 0 }],
+    ["look@@1500", { _tag: "PollAfter", millis: 1500 }]
   ])
   refuses("ContenderMessage", RedisWire.ContenderMessage, [...badMessages, null, 1])
 })
@@ -175,8 +175,8 @@ describe("the channel of a layer", () => {
       "7-abcdef012345:4711@host@@released@@1:4711@stock-host",
       { _tag: "Released", id: "7-abcdef012345:4711@host", owner: "1:4711@stock-host" }
     ],
-    ["7-abcdef012345:4711@host@@look@@0", { _tag: "Look", id: "7-abcdef012345:4711@host", millis: 0 }],
-    ["x@@look@@1500", { _tag: "Look", id: "x", millis: 1500 }],
+    ["7-abcdef012345:4711@host@@look@@0", { _tag: "PollAfter", id: "7-abcdef012345:4711@host", millis: 0 }],
+    ["x@@look@@1500", { _tag: "PollAfter", id: "x", millis: 1500 }],
     [
       "x@@released@@y@@7@@1700000000000001@@1500",
       {
@@ -272,7 +272,7 @@ const badInspects: ReadonlyArray<unknown> = [
   ["x@@1", "", "1", [["id", "5", "6"]]]
 ]
 
-const badLooks: ReadonlyArray<unknown> = [
+const badPolls: ReadonlyArray<unknown> = [
   null,
   "1",
   [],
@@ -420,17 +420,17 @@ const storeOver = (reply: unknown, notices: ReadonlyArray<Notice> = []) =>
 const period = Duration.seconds(1)
 
 const readingFails = <A>(
-  reply: unknown,
+  read: unknown,
   use: (store: MutexStore.MutexStore["Service"]) => Effect.Effect<A, unknown>,
-  answer: unknown = reply
+  reply: unknown = read
 ) =>
   Effect.gen(function*() {
     const error = yield* Effect.flip(MutexStore.MutexStore.use(use))
     assert.instanceOf(error, ProtocolError)
-    assert.strictEqual(error.read, typeof reply === "string" ? reply : JSON.stringify(reply))
+    assert.strictEqual(error.read, typeof read === "string" ? read : JSON.stringify(read))
     assert.include(error.message, JSON.stringify(error.read))
     assert.isNotEmpty(error.where)
-  }).pipe(Effect.provide(storeOver(answer)))
+  }).pipe(Effect.provide(storeOver(reply)))
 
 describe("the store says what it could not read", () => {
   it.effect.each(badOwnerships)("owner: %j", (text) => readingFails(text, (store) => store.owner(mutex)))
@@ -467,7 +467,7 @@ describe("the store says what it could not read", () => {
     ({ reply }) => readingFails(reply, (store) => store.inspect(mutex, 10))
   )
 
-  it.effect.each(badLooks.map((reply) => ({ reply })))(
+  it.effect.each(badPolls.map((reply) => ({ reply })))(
     "look at jobs: $reply",
     ({ reply }) => readingFails(reply, (store) => store.jobs.read({ mutex, jobs: [] }))
   )
@@ -566,7 +566,7 @@ describe("the store says what it could not read", () => {
       const store = yield* MutexStore.MutexStore
       const wakeUps = yield* MutexStore.wakeUps(store, mutex, id)
       assert.deepStrictEqual(yield* wakeUps.next, { _tag: "YourTurn", from: "old" })
-      assert.deepStrictEqual(yield* wakeUps.next, { _tag: "LookIn", delay: Duration.millis(250) })
+      assert.deepStrictEqual(yield* wakeUps.next, { _tag: "PollAfter", delay: Duration.millis(250) })
       assert.deepStrictEqual(yield* wakeUps.next, { _tag: "Gap" })
     }).pipe(
       Effect.provide([storeOver("@@", [...notices, { _tag: "Gap" }]), capturingLogs(lines)]),

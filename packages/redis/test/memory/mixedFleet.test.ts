@@ -55,16 +55,16 @@ describe("beside Simba contenders", () => {
         (phase) =>
           Effect.forEach([2950, 5300, 8970], (leads) =>
             Effect.gen(function*() {
-              const seen: Array<string> = []
+              const observed: Array<string> = []
               const us = yield* openFake("us")
               const stock = yield* stockLeader({ ttl: 2000, transition: 1000, leads })
               yield* TestClock.adjust(phase)
               yield* start(Stream.runForEach(
                 Stream.provideService(Mutex.events("m", { pollInterval, renewals: true }), Mutex.Mutex, us),
-                ({ _tag }) => Effect.sync(() => seen.push(_tag))
+                ({ _tag }) => Effect.sync(() => observed.push(_tag))
               ))
               yield* TestClock.adjust("20 seconds")
-              assert.deepStrictEqual([...new Set(seen)], ["Acquired", "Renewed", "Released"], `${phase} ${leads}`)
+              assert.deepStrictEqual([...new Set(observed)], ["Acquired", "Renewed", "Released"], `${phase} ${leads}`)
               yield* Fiber.interrupt(stock)
             }).pipe(Effect.scoped, Effect.provide(FakeLive)))
       ),

@@ -266,8 +266,8 @@ describe("A release", () => {
 
   const inboxes = layers.map((layer) => `simba:inbox:${layer}`)
   const crowd = (count: number, layer: string = layers[0]) => Array.from({ length: count }, (_, i) => id(i + 2, layer))
-  const looks = (messages: ReadonlyArray<string>) => messages.filter((message) => message.includes("@@look@@"))
-  const counted = (messages: ReadonlyArray<ReadonlyArray<string>>) => messages.map((all) => looks(all).length)
+  const polls = (messages: ReadonlyArray<string>) => messages.filter((message) => message.includes("@@look@@"))
+  const counted = (messages: ReadonlyArray<ReadonlyArray<string>>) => messages.map((all) => polls(all).length)
 
   it.effect("grants the mutex where the dead cannot be counted, and eight behind look after it", () =>
     Effect.scoped(Effect.gen(function*() {
@@ -290,7 +290,7 @@ describe("A release", () => {
     Effect.scoped(Effect.gen(function*() {
       const hear = yield* stage([...crowd(4), id(30, layers[1]), id(31, layers[1])], inboxes)
       yield* operate("r", id(1))
-      const [same, elsewhere] = (yield* hear).map(looks)
+      const [same, elsewhere] = (yield* hear).map(polls)
       assert.deepStrictEqual([same!.length, elsewhere!.length], [0, 1])
       assert.include(elsewhere![0]!, id(30, layers[1]))
     })).pipe(Effect.provide(server)))
@@ -299,7 +299,7 @@ describe("A release", () => {
     Effect.scoped(Effect.gen(function*() {
       const hear = yield* stage([...crowd(12), id(30, layers[1])], inboxes)
       yield* operate("r", id(1))
-      const [same, elsewhere] = (yield* hear).map(looks)
+      const [same, elsewhere] = (yield* hear).map(polls)
       assert.deepStrictEqual([same!.length, elsewhere!.length], [1, 0])
       assert.include(same![0]!, id(3, layers[0]))
     })).pipe(Effect.provide(server)))

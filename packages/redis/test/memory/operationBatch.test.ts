@@ -22,18 +22,18 @@ const openDirect = Effect.gen(function*() {
   const over = yield* coalescing(redis)
   const state: {
     isReady: boolean
-    answer:
+    reply:
       | ((command: string) => { readonly before: boolean; readonly failure: direct.Failure } | undefined)
       | undefined
-  } = { isReady: true, answer: undefined }
+  } = { isReady: true, reply: undefined }
   const own: direct.CommandSink["Service"] = {
     afterCurrentTask: over.afterCurrentTask,
     isReady: () => state.isReady,
     send: (command, args, done) => {
-      const answer = state.answer?.(command)
-      if (answer === undefined) return over.send(command, args, done)
-      if (!answer.before) return over.send(command, args, () => done(answer.failure, undefined))
-      over.afterCurrentTask(() => done(answer.failure, undefined))
+      const reply = state.reply?.(command)
+      if (reply === undefined) return over.send(command, args, done)
+      if (!reply.before) return over.send(command, args, () => done(reply.failure, undefined))
+      over.afterCurrentTask(() => done(reply.failure, undefined))
       return undefined
     }
   }
@@ -80,7 +80,7 @@ describe("requests of one turn on a fake server", () => {
       const { id, lease, mutex } = requestOf("confirmed")
       const waiting = yield* Effect.forkChild(store.acquire(requestOf("waiting")), { startImmediately: true })
       let sent = 0
-      state.answer = () => void sent++
+      state.reply = () => void sent++
       const confirmed = yield* Effect.callback<Exit.Exit<unknown, unknown>>((resume) => {
         store.confirm({ mutex, id, lease, token: FencingToken.make(1) }, (exit) => resume(Effect.succeed(exit)))
         assert.strictEqual(sent, 1)
@@ -178,13 +178,13 @@ describe("requests of one turn on a fake server", () => {
   it.effect("a command that cannot be written fails all operations of its call, and the next call works", () =>
     Effect.gen(function*() {
       const { state, store } = yield* openDirect
-      state.answer = () => {
+      state.reply = () => {
         throw new RangeError("Invalid string length")
       }
       for (const exit of yield* exitsOf([store.acquire(requestOf("one")), store.acquire(requestOf("two"))])) {
         assert.isTrue(Exit.isFailure(exit) && String(exit.cause).includes("Invalid string length"))
       }
-      state.answer = undefined
+      state.reply = undefined
       granted(yield* store.acquire(requestOf("three")))
     }).pipe(Effect.provide(FakeLive)))
 
@@ -196,7 +196,7 @@ describe("requests of one turn on a fake server", () => {
       const abandoned = requestOf("abandoned")
       yield* server.flushScripts
       // The answer that the script is unknown comes after the caller has gone
-      state.answer = (command) =>
+      state.reply = (command) =>
         command === "EVALSHA"
           ? { before: true, failure: { cause: new Error("NOSCRIPT No matching script. Please use EVAL.") } }
           : undefined
@@ -218,13 +218,13 @@ describe("requests of one turn on a fake server", () => {
       const m = freshName("broken")
       const closed = { before: false, failure: { cause: new Error("Connection is closed.") } }
       yield* mutex.acquire(m).pipe(
-        Effect.tap(() => Effect.sync(() => void (state.answer = () => closed))),
+        Effect.tap(() => Effect.sync(() => void (state.reply = () => closed))),
         Effect.scoped
       )
       // It was run all the same, and somebody else has the mutex when it is sent again
       yield* TestClock.adjust("10 millis")
       assert.deepStrictEqual(yield* store.owner(m), { _tag: "Free" })
-      state.answer = undefined
+      state.reply = undefined
       const next = contender(store, m)
       yield* next.own
       yield* TestClock.adjust("10 seconds")
@@ -238,12 +238,12 @@ describe("requests of one turn on a fake server", () => {
       const m = freshName("lost")
       const lost = { before: true, failure: { cause: new Error("Connection is closed.") } }
       yield* mutex.acquire(m).pipe(
-        Effect.tap(() => Effect.sync(() => void (state.answer = () => lost))),
+        Effect.tap(() => Effect.sync(() => void (state.reply = () => lost))),
         Effect.scoped
       )
       yield* TestClock.adjust("10 millis")
       assert.strictEqual((yield* store.owner(m))._tag, "Held")
-      state.answer = undefined
+      state.reply = undefined
       yield* TestClock.adjust("1 second")
       assert.deepStrictEqual(yield* store.owner(m), { _tag: "Free" })
     }).pipe(Effect.provide(FakeLive)))

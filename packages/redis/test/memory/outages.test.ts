@@ -118,18 +118,18 @@ describe("a server in trouble", () => {
     "what the server refuses for good is told at once, and what it cannot have meant is told apart",
     () =>
       Effect.gen(function*() {
-        let answer: Effect.Effect<never, RedisError> | undefined
+        let reply: Effect.Effect<never, RedisError> | undefined
         const context = yield* Layer.build(FakeRedis.layerClient({ name: "a" }))
         const redis = Context.get(context, Redis)
-        const answering: Redis["Service"]["send"] = (command, ...args) =>
-          command === "EVALSHA" && answer !== undefined ? answer : redis.send(command, ...args)
-        const faulty = Context.add(context, Redis, { ...redis, send: answering })
+        const responsive: Redis["Service"]["send"] = (command, ...args) =>
+          command === "EVALSHA" && reply !== undefined ? reply : redis.send(command, ...args)
+        const faulty = Context.add(context, Redis, { ...redis, send: responsive })
         const store = Context.get(
           yield* Layer.build(Layer.fresh(RedisMutex.layerStore).pipe(Layer.provide(Layer.succeedContext(faulty)))),
           MutexStore
         )
         const asked = (text: string) => {
-          answer = Effect.fail(new RedisError({ cause: new ReplyError(text) }))
+          reply = Effect.fail(new RedisError({ cause: new ReplyError(text) }))
           return Effect.map(Effect.flip(contender(store, freshName("refusals")).ask("try")), (error) => {
             assert.instanceOf(error, BackendError)
             return error.isRetryable
@@ -148,7 +148,7 @@ describe("a server in trouble", () => {
             "ERR Error running script: @user_script: 13: -READONLY You can't write against a read only replica."
           ]
         ) assert.isTrue(yield* asked(text), text)
-        answer = Effect.succeed(["nonsense"]) as Effect.Effect<never>
+        reply = Effect.succeed(["nonsense"]) as Effect.Effect<never>
         assert.instanceOf(yield* Effect.flip(contender(store, freshName("nonsense")).ask("try")), ProtocolError)
       }).pipe(Effect.provide(FakeLive)),
     { tags: ["B14"] }

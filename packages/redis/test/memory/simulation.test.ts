@@ -281,10 +281,10 @@ describe("The mutex on a simulated Redis", () => {
         const { next } = yield* live.wakeUps
         yield* live.ask("wait")
         yield* MutexStore.release(store, { mutex, id: owner.id, confirm, lease: confirm })
-        assert.deepStrictEqual(yield* next, { _tag: "LookIn", delay: confirm })
+        assert.deepStrictEqual(yield* next, { _tag: "PollAfter", delay: confirm })
         yield* TestClock.adjust("1501 millis")
         yield* live.ask("wait")
-        assert.deepStrictEqual(yield* next, { _tag: "LookIn", delay: confirm })
+        assert.deepStrictEqual(yield* next, { _tag: "PollAfter", delay: confirm })
         yield* TestClock.adjust("1501 millis")
         assert.strictEqual((yield* live.ask("wait"))._tag, "Granted")
       }).pipe(Effect.scoped, Effect.provide(RedisMutex.layerStore.pipe(Layer.provide(TestRedis.layer())))),

@@ -18,17 +18,17 @@ const Live = TestStreams.layerFakeRedis(RedisStreams.layerStore, { service: "ord
 
 /** Processes orders, and keeps what was processed, with the token. */
 const consumer = Effect.fnUntraced(function*(work: (n: number) => Effect.Effect<void> = () => Effect.void) {
-  const seen: Array<number> = []
+  const observed: Array<number> = []
   const ended: Array<number> = []
   yield* StreamClient.run(({ token }) =>
     StreamMessages.process(Step, ({ value }) =>
-      Effect.sync(() => seen.push(value.n)).pipe(
+      Effect.sync(() => observed.push(value.n)).pipe(
         Effect.andThen(work(value.n)),
         Effect.onInterrupt(() => Effect.sync(() => ended.push(token)))
       ))
   ).pipe(Effect.forkChild)
   yield* TestClock.adjust("5 seconds")
-  return { seen, ended }
+  return { observed, ended }
 })
 
 describe("seek", () => {
@@ -36,14 +36,14 @@ describe("seek", () => {
     Effect.gen(function*() {
       yield* StreamClient.announce("orders:eu")
       yield* add(1, 2, 3)
-      const { ended, seen } = yield* consumer((n) => n === 3 ? Effect.sleep("10 minutes") : Effect.void)
-      assert.deepStrictEqual(seen, [1, 2, 3])
+      const { ended, observed } = yield* consumer((n) => n === 3 ? Effect.sleep("10 minutes") : Effect.void)
+      assert.deepStrictEqual(observed, [1, 2, 3])
       const [before] = yield* StreamClient.owned
       assert.strictEqual((yield* Effect.flip(StreamClient.seek("orders:eu", "beginning")))._tag, "AlreadyOwned")
       assert.strictEqual(yield* StreamClient.seek("orders:eu", "beginning", { force: true }), "0-0")
       assert.strictEqual((yield* Effect.flip(before!.commit("9-0" as never)))._tag, "LeaseLost")
       yield* TestClock.adjust("10 seconds")
-      assert.deepStrictEqual(seen, [1, 2, 3, 1, 2, 3])
+      assert.deepStrictEqual(observed, [1, 2, 3, 1, 2, 3])
       assert.deepStrictEqual(ended, [before!.token])
       const [after] = yield* StreamClient.owned
       assert.isAbove(after!.token, before!.token)
@@ -56,7 +56,7 @@ describe("seek", () => {
         ids.push(...(yield* add(n)).map(String))
         yield* TestClock.adjust("1 minute")
       }
-      const { seen } = yield* consumer()
+      const { observed } = yield* consumer()
       const cases = [
         [DateTime.makeUnsafe(Number(ids[1]!.split("-")[0])), [2, 3]],
         [ids[2]!, [3]],
@@ -64,11 +64,11 @@ describe("seek", () => {
         ["now", []]
       ] as const
       for (const [to, expected] of cases) {
-        seen.length = 0
+        observed.length = 0
         yield* StreamClient.seek("orders:eu", to)
         yield* StreamClient.announce("orders:eu")
         yield* TestClock.adjust("10 seconds")
-        assert.deepStrictEqual(seen, [...expected])
+        assert.deepStrictEqual(observed, [...expected])
         yield* (yield* StreamClient.owned)[0]!.done
         yield* TestClock.adjust("10 seconds")
       }
@@ -118,20 +118,20 @@ describe("trim", () => {
   it.effect("removes what is processed while it is processed, and no gap is seen", () =>
     Effect.gen(function*() {
       yield* StreamClient.announce("orders:eu")
-      const { seen } = yield* consumer((n) => n % 150 === 0 ? Effect.sleep("5 minutes") : Effect.void)
+      const { observed } = yield* consumer((n) => n % 150 === 0 ? Effect.sleep("5 minutes") : Effect.void)
       const before = yield* Metric.value(StreamMetrics.stream.gaps)
       yield* add(...Array.from({ length: 300 }, (_, i) => i + 1))
       yield* TestClock.adjust("1 minute")
-      assert.strictEqual(seen.at(-1), 150)
+      assert.strictEqual(observed.at(-1), 150)
       assert.strictEqual(yield* StreamClient.trim("orders:eu"), 149)
       yield* TestClock.adjust("1 minute")
       assert.strictEqual(yield* StreamClient.trim("orders:eu", { keep: "1 hour" }), 0)
       yield* TestClock.adjust("12 minutes")
-      assert.deepStrictEqual(seen, Array.from({ length: 300 }, (_, i) => i + 1))
+      assert.deepStrictEqual(observed, Array.from({ length: 300 }, (_, i) => i + 1))
       assert.strictEqual(yield* StreamClient.trim("orders:eu"), 151)
       yield* add(301)
       yield* TestClock.adjust("1 minute")
-      assert.strictEqual(seen.at(-1), 301)
+      assert.strictEqual(observed.at(-1), 301)
       assert.strictEqual((yield* Metric.value(StreamMetrics.stream.gaps)).count, before.count)
     }).pipe(Effect.provide(Live)))
 
@@ -173,7 +173,7 @@ describe("pause", () => {
   it.effect("a paused data stream is given back with a commit, and goes on when it is resumed", () =>
     Effect.gen(function*() {
       yield* announce
-      const { seen } = yield* consumer()
+      const { observed } = yield* consumer()
       yield* add(1, 2)
       yield* TestClock.adjust("2 seconds")
       assert.isTrue(yield* StreamClient.pause("orders:eu"))
@@ -182,12 +182,12 @@ describe("pause", () => {
       yield* add(3)
       yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual(yield* ownedNames, ["orders:us"])
-      assert.deepStrictEqual(seen, [1, 2])
+      assert.deepStrictEqual(observed, [1, 2])
       assert.deepStrictEqual((yield* StreamClient.inspect).paused, { service: false, streams: ["orders:eu"] as never })
       assert.isTrue(yield* StreamClient.resume("orders:eu"))
       yield* TestClock.adjust("10 seconds")
       assert.deepStrictEqual(yield* ownedNames, ["orders:eu", "orders:us"])
-      assert.deepStrictEqual(seen, [1, 2, 3])
+      assert.deepStrictEqual(observed, [1, 2, 3])
       assert.deepStrictEqual((yield* StreamClient.owned).map(({ failures }) => failures), [0, 0])
     }).pipe(Effect.provide(Live)))
 

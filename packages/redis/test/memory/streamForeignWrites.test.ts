@@ -93,12 +93,18 @@ describe("what others write", () => {
       yield* service.deadLetter(held, "poison")
       const [letter] = yield* service.deadLetters(undefined, 1)
       yield* service.redrive(letter!.id)
-      const [again] = yield* read()
-      const taken = yield* ask(held.stream, again!.entry)
+      const [repeated] = yield* read()
+      const taken = yield* ask(held.stream, repeated!.entry)
       assert.strictEqual(taken._tag, "Taken")
       const value = String(yield* send("GET", StreamKeys.streamLease(held.stream)))
       const [consumer, epoch] = value.split("@@")
-      const next = { ...held, entry: again!.entry, consumer, epoch, token: Number(value.split("@@")[2]) } as Ownership
+      const next = {
+        ...held,
+        entry: repeated!.entry,
+        consumer,
+        epoch,
+        token: Number(value.split("@@")[2])
+      } as Ownership
       assert.strictEqual(yield* service.commit(next, EntryId.make("2-0")), "Committed")
       const left = Number(yield* send("PTTL", StreamKeys.checkpoint(held.stream)))
       assert.isAbove(left, Duration.toMillis("29 days"))
@@ -143,13 +149,13 @@ describe("what others write", () => {
   it.effect("a Go consumer's lock keeps ours out, by its name", () =>
     onFake(Effect.gen(function*() {
       const { ask, read, send, service } = yield* setup()
-      const [answer] = yield* service.announce([{ stream: streamOf("one"), info: {} }])
+      const [reply] = yield* service.announce([{ stream: streamOf("one"), info: {} }])
       yield* read()
-      yield* send("SET", StreamKeys.entryLease(streamOf("one"), answer!.entry), "redis-consumer-go", "PX", "2000")
-      const refused = yield* ask(streamOf("one"), answer!.entry)
+      yield* send("SET", StreamKeys.entryLease(streamOf("one"), reply!.entry), "redis-consumer-go", "PX", "2000")
+      const refused = yield* ask(streamOf("one"), reply!.entry)
       assert.strictEqual(refused._tag === "Occupied" ? refused.owner : refused._tag, "redis-consumer-go")
       yield* TestClock.adjust("2100 millis")
-      assert.strictEqual((yield* ask(streamOf("one"), answer!.entry))._tag, "Taken")
+      assert.strictEqual((yield* ask(streamOf("one"), reply!.entry))._tag, "Taken")
     })))
 
   it.effect("a lease of which another owns one half is lost, and the other half runs out", () =>
@@ -196,9 +202,9 @@ describe("what others write", () => {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
       yield* send("SET", StreamKeys.checkpoint(held.stream), "4-0@@@@4@@more")
-      const seen = Option.getOrThrow(yield* service.checkpoint(held.stream))
+      const observed = Option.getOrThrow(yield* service.checkpoint(held.stream))
       const to = { id: EntryId.make("2-0"), offset: 2 }
-      assert.strictEqual(yield* service.seek(held.stream, to, { owner: held, from: seen.id }), "Moved")
+      assert.strictEqual(yield* service.seek(held.stream, to, { owner: held, from: observed.id }), "Moved")
     })))
 
   it.effect("tokens grow although the server's clock is set back", () =>
@@ -207,14 +213,14 @@ describe("what others write", () => {
       const held = yield* own("one")
       yield* server.stepClock("-1 hour")
       yield* service.release(held)
-      const again = yield* ask(held.stream, held.entry)
-      assert.deepStrictEqual<unknown>(again, { _tag: "Taken", token: held.token + 1, failures: 0 })
+      const repeated = yield* ask(held.stream, held.entry)
+      assert.deepStrictEqual<unknown>(repeated, { _tag: "Taken", token: held.token + 1, failures: 0 })
       const other = yield* own("two")
       yield* server.stepClock("-1 hour")
       yield* service.handOver(other, { consumer: b, session: "s00000000000" }, lease)
-      const [given] = yield* service.handedOver(b, "s00000000000")
-      assert.strictEqual<number>(given!.token, other.token + 1)
-      yield* service.release(given!)
+      const [received] = yield* service.handedOver(b, "s00000000000")
+      assert.strictEqual<number>(received!.token, other.token + 1)
+      yield* service.release(received!)
       const last = yield* ask(other.stream, other.entry)
       assert.deepStrictEqual<unknown>(last, { _tag: "Taken", token: other.token + 2, failures: 0 })
     })))
@@ -232,8 +238,8 @@ describe("what others write", () => {
         assert.strictEqual(result._tag, "Taken")
         const request = { stream, entry, consumer: a, epoch: epoch(), lease, minIdle: Duration.zero, maxFailures: 10 }
         yield* TestClock.adjust("3 seconds")
-        const [again] = yield* service.take([request])
-        if (again!._tag === "Taken") held = { ...request, token: again!.token }
+        const [repeated] = yield* service.take([request])
+        if (repeated!._tag === "Taken") held = { ...request, token: repeated!.token }
       }
       assert.deepStrictEqual(yield* committed(service, held.stream), Option.some(EntryId.make("5-0")))
       yield* TestClock.adjust("8 days")
@@ -258,10 +264,10 @@ describe("what others write", () => {
       yield* service.commit(first, EntryId.make("5-0"))
       yield* send("PEXPIRE", StreamKeys.checkpoint(first.stream), String(86_400_000))
       yield* service.handOver(first, { consumer: b, session: "s00000000001" }, Duration.seconds(1))
-      const [{ info: _, ...given }] = (yield* service.handedOver(b, "s00000000001")) as [
+      const [{ info: _, ...received }] = (yield* service.handedOver(b, "s00000000001")) as [
         Ownership & { readonly info: unknown }
       ]
-      held = given
+      held = received
       const daysOfSecond = send<number>("PTTL", StreamKeys.checkpoint(held.stream))
       assert.isAbove(yield* daysOfSecond, 6 * 86_400_000)
       assert.strictEqual(yield* service.deadLetter(held, "poison"), "DeadLettered")
@@ -287,8 +293,8 @@ describe("what others write", () => {
       const other = yield* open(ServiceName.make("{orders}-audit"))
       yield* other.prepare
       const held = yield* own("one")
-      const [answer] = yield* other.announce([{ stream: held.stream, info: {} }])
-      const { entry } = answer!
+      const [reply] = yield* other.announce([{ stream: held.stream, info: {} }])
+      const { entry } = reply!
       yield* other.read({ consumer: b, count: 1, block: Duration.millis(1) })
       const take = Effect.suspend(() =>
         other.take([
@@ -305,10 +311,10 @@ describe("what others write", () => {
   it.effect("a lease without expiry stays occupied", () =>
     onFake(Effect.gen(function*() {
       const { ask, read, send, service } = yield* setup()
-      const [answer] = yield* service.announce([{ stream: streamOf("one"), info: {} }])
+      const [reply] = yield* service.announce([{ stream: streamOf("one"), info: {} }])
       yield* read()
-      yield* send("SET", StreamKeys.entryLease(streamOf("one"), answer!.entry), "redis-consumer-go")
-      const refused = yield* ask(streamOf("one"), answer!.entry)
+      yield* send("SET", StreamKeys.entryLease(streamOf("one"), reply!.entry), "redis-consumer-go")
+      const refused = yield* ask(streamOf("one"), reply!.entry)
       assert.isTrue(refused._tag === "Occupied" && !Duration.isFinite(refused.timeLeft))
     })))
 
@@ -443,12 +449,12 @@ describe("what others write", () => {
   it.effect("a take that finds no group makes it, and waits for what it hands out", () =>
     onFake(Effect.gen(function*() {
       const { ask, read, send, service } = yield* setup()
-      const [answer] = yield* service.announce([{ stream: streamOf("one"), info: {} }])
+      const [reply] = yield* service.announce([{ stream: streamOf("one"), info: {} }])
       yield* read()
       yield* send("XGROUP", "DESTROY", input, group)
-      assert.strictEqual((yield* ask(streamOf("one"), answer!.entry))._tag, "Unread")
+      assert.strictEqual((yield* ask(streamOf("one"), reply!.entry))._tag, "Undelivered")
       assert.isFalse(yield* service.prepare)
-      assert.strictEqual((yield* read())[0]!.entry, answer!.entry)
+      assert.strictEqual((yield* read())[0]!.entry, reply!.entry)
     })))
 
   it.effect("when everything is deleted, what was owned is lost, and the service goes on", () =>
@@ -479,16 +485,16 @@ describe("what others write", () => {
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
-      const again = Effect.map(service.announce([{ stream: held.stream, info: {} }]), ([answer]) => answer!)
-      assert.isFalse((yield* again).isNew)
+      const repeated = Effect.map(service.announce([{ stream: held.stream, info: {} }]), ([reply]) => reply!)
+      assert.isFalse((yield* repeated).isNew)
       // As the Go client ends it, with a crash between the two
       yield* send("XACK", input, group, held.entry)
-      const second = yield* again
+      const second = yield* repeated
       assert.isTrue(second.isNew)
       yield* service.read({ consumer: a, count: 1, block: Duration.millis(1) })
       yield* send("XACK", input, group, second.entry)
       yield* send("XDEL", input, second.entry)
-      assert.isTrue((yield* again).isNew)
+      assert.isTrue((yield* repeated).isNew)
     })))
 
   it.effect(
@@ -558,9 +564,9 @@ describe("what others write", () => {
       const { own, send, service } = yield* setup()
       yield* service.done(yield* own("read"))
       yield* service.announce(["one", "two"].map((label) => ({ stream: streamOf(label), info: {} })))
-      for (const makeAgain of [send("XGROUP", "CREATE", input, group, "$"), service.prepare]) {
+      for (const remake of [send("XGROUP", "CREATE", input, group, "$"), service.prepare]) {
         yield* send("XGROUP", "DESTROY", input, group)
-        yield* makeAgain
+        yield* remake
         for (let i = 0; i < 2; i++) assert.strictEqual((yield* service.reap(Duration.zero)).entries, 0)
         assert.strictEqual(yield* send("XLEN", input), 2)
       }

@@ -41,7 +41,7 @@ describe("with Go consumers, on the fake Redis", () => {
   it.effect("data streams flow both ways, each to one consumer, and none is left behind", () =>
     fake(scenarios.bothWays))
 
-  it.effect("what a living Go consumer owns is left alone", () => fake(scenarios.livingStock))
+  it.effect("what a living Go consumer owns is left alone", () => fake(scenarios.liveGo))
 
   it.effect("an orderly hand-back is taken over within milliseconds", () =>
     Effect.gen(function*() {

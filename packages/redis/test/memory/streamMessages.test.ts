@@ -18,7 +18,7 @@ describe("signals", () => {
   roundTrips("signal", StreamWire.SignalMessage)
   reads("signal", StreamWire.SignalMessage, [
     ["released@@5-0@@a@@b", { _tag: "Released", entry: "5-0", stream: "a@@b" }],
-    ["given@@abcdef012345", { _tag: "Given", session: "abcdef012345" }]
+    ["given@@abcdef012345", { _tag: "HandedOver", session: "abcdef012345" }]
   ])
   refuses("signal", StreamWire.SignalMessage, [
     "",

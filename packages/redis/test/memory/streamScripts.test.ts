@@ -75,8 +75,8 @@ describe("counting", () => {
         asked: ["1-0 ", "5-0 10-0"],
         counted: [10, 9]
       })
-      const again = yield* counting(page(10, 10, 4, "5-0"), page(9, 10, 4, ""), page(9, 10, 8, ""))
-      assert.deepStrictEqual(again, { asked: ["1-0 ", "5-0 10-0", "1-0 "], counted: [10, 8] })
+      const repeated = yield* counting(page(10, 10, 4, "5-0"), page(9, 10, 4, ""), page(9, 10, 8, ""))
+      assert.deepStrictEqual(repeated, { asked: ["1-0 ", "5-0 10-0", "1-0 "], counted: [10, 8] })
       const renewed = yield* counting(page(10, 10, 4, "5-0"), page(10, 10, 4, "", "3-0"), page(10, 10, 9, "", "3-0"))
       assert.deepStrictEqual(renewed, { asked: ["1-0 ", "5-0 10-0", "1-0 "], counted: [10, 9] })
       const trimmed = page(10, 10, 4, "5-0")
@@ -140,11 +140,11 @@ describe("redriving", () => {
       assert.isFalse(yield* service.redrive(id("1-1")))
       assert.isTrue(yield* service.redrive(letter!.id))
       assert.isFalse(yield* service.redrive(letter!.id))
-      const [again] = yield* send<ReadonlyArray<readonly [string, ReadonlyArray<string>]>>("XRANGE", input, "-", "+")
-      assert.strictEqual(again![1].length, 2)
+      const [redriven] = yield* send<ReadonlyArray<readonly [string, ReadonlyArray<string>]>>("XRANGE", input, "-", "+")
+      assert.strictEqual(redriven![1].length, 2)
       // The same announcement is no second one
       const [repeated] = yield* service.announce([{ stream: ownership.stream, info: {} }])
-      assert.deepInclude(repeated, { entry: id(again![0]), isNew: false })
+      assert.deepInclude(repeated, { entry: id(redriven![0]), isNew: false })
     })))
 })
 
@@ -161,11 +161,11 @@ describe("keys that many share", () => {
         yield* use
         assert.isAbove(yield* left(failures), 60_000)
       }
-      const beat = (session: string, expiry: Duration.Duration) =>
+      const heartbeat = (session: string, expiry: Duration.Duration) =>
         service.heartbeat({ consumer: a, session, capacity: 1, owned: 0 }, expiry)
-      yield* beat("s00000000000", Duration.minutes(1))
+      yield* heartbeat("s00000000000", Duration.minutes(1))
       assert.isAbove(yield* left(members), 30_000)
-      yield* beat("s00000000001", Duration.seconds(1))
+      yield* heartbeat("s00000000001", Duration.seconds(1))
       assert.isAbove(yield* left(members), 30_000)
     })))
 })

@@ -24,12 +24,12 @@ describe("hand-overs", () => {
         const held = yield* own(String(isConfirmed))
         yield* service.handOver(held, to, confirm)
         if (isConfirmed) {
-          const [given] = yield* service.handedOver(b, to.session)
-          assert.deepStrictEqual(yield* service.renew([given!], confirm), [{ _tag: "Renewed" }])
+          const [received] = yield* service.handedOver(b, to.session)
+          assert.deepStrictEqual(yield* service.renew([received!], confirm), [{ _tag: "Renewed" }])
         }
         yield* TestClock.adjust("2 seconds")
-        const again = yield* ask(held.stream, held.entry)
-        assert.strictEqual(again._tag === "Taken" ? again.failures : again._tag, isConfirmed ? 1 : 0)
+        const repeated = yield* ask(held.stream, held.entry)
+        assert.strictEqual(repeated._tag === "Taken" ? repeated.failures : repeated._tag, isConfirmed ? 1 : 0)
       }
     })))
 
@@ -43,8 +43,8 @@ describe("hand-overs", () => {
       assert.strictEqual(yield* service.release(first!), "Released")
       assert.strictEqual(yield* service.done(second!), "Done")
       assert.deepStrictEqual(yield* service.handedOver(b, to.session), [])
-      const again = yield* ask(one.stream, one.entry)
-      assert.strictEqual(again._tag === "Taken" ? again.failures : again._tag, 0)
+      const repeated = yield* ask(one.stream, one.entry)
+      assert.strictEqual(repeated._tag === "Taken" ? repeated.failures : repeated._tag, 0)
       const failures = yield* server.dump(StreamKeys.failures(name))
       assert.isTrue(failures?.type === "hash" && failures.value.every(([field]) => field.startsWith(one.entry)))
     })))
@@ -190,12 +190,12 @@ describe("Cluster", () => {
         }
         assert.strictEqual(yield* send("XLEN", input), 0)
         yield* send("XADD", input, "*", "lbs-input", JSON.stringify({ DataStreamName: elsewhere, Info: {} }))
-        const [answer] = yield* service.announce([{ stream: streamOf("one"), info: {} }])
+        const [reply] = yield* service.announce([{ stream: streamOf("one"), info: {} }])
         const entries = yield* service.read({ consumer: a, count: 10, block: Duration.millis(1) })
         assert.deepStrictEqual(entries.map(({ _tag }) => _tag), ["Malformed", "Announced"])
         const request = { consumer: a, lease, minIdle: Duration.zero, maxFailures: 10 }
         const foreign = { ...request, stream: elsewhere, entry: entries[0]!.entry, epoch: epoch() }
-        const own = { ...request, stream: streamOf("one"), entry: answer!.entry, epoch: epoch() }
+        const own = { ...request, stream: streamOf("one"), entry: reply!.entry, epoch: epoch() }
         const refusal = yield* Effect.flip(service.take([own, foreign]))
         assert.isTrue(refusal._tag === "BackendError" && !refusal.isRetryable, refusal.message)
         assert.isNull(yield* send("GET", StreamKeys.streamLease(own.stream)))

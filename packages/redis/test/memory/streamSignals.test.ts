@@ -101,7 +101,7 @@ describe("expiry events", () => {
         [owned, owned]
       )
       assert.strictEqual(yield* count(StreamMetrics.stream.takes.occupied), 0, "nobody was too late")
-      assert.strictEqual(yield* count(StreamMetrics.stream.takes.recent), 0)
+      assert.strictEqual(yield* count(StreamMetrics.stream.takes.notIdle), 0)
       const trace = yield* server.trace
       const said = trace.filter(({ client, role }) => client === billing.name && role !== "subscriber")
       assert.isAbove(said.length, 0)

@@ -111,18 +111,18 @@ describe("the table of hand-overs", () => {
 })
 
 describe("the table of members", () => {
-  const beat = (service: Service, session: string, expiry: Duration.Input) =>
+  const heartbeat = (service: Service, session: string, expiry: Duration.Input) =>
     service.heartbeat({ ...member, session }, Duration.fromInputUnsafe(expiry))
 
   it.effect("lasts as long as the longest of them", () =>
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       const left = Effect.map(send<number>("PTTL", StreamKeys.members(name)), secondsOf)
-      yield* beat(service, "s00000000001", "10 seconds")
+      yield* heartbeat(service, "s00000000001", "10 seconds")
       assert.strictEqual(yield* left, 10)
-      yield* beat(service, "s00000000002", "1 second")
+      yield* heartbeat(service, "s00000000002", "1 second")
       assert.strictEqual(yield* left, 10)
-      yield* beat(service, "s00000000003", "20 seconds")
+      yield* heartbeat(service, "s00000000003", "20 seconds")
       assert.strictEqual(yield* left, 20)
     })))
 
@@ -133,12 +133,12 @@ describe("the table of members", () => {
         send<ReadonlyArray<string>>("HKEYS", StreamKeys.members(name)),
         (all) => all.map((text) => text.split("@@")[1]).sort()
       )
-      yield* beat(service, "s00000000001", "1 second")
+      yield* heartbeat(service, "s00000000001", "1 second")
       yield* TestClock.adjust("999 millis")
-      yield* beat(service, "s00000000002", "1 minute")
+      yield* heartbeat(service, "s00000000002", "1 minute")
       assert.deepStrictEqual(yield* known, ["s00000000001", "s00000000002"])
       yield* TestClock.adjust("1 millis")
-      yield* beat(service, "s00000000002", "1 minute")
+      yield* heartbeat(service, "s00000000002", "1 minute")
       assert.deepStrictEqual(yield* known, ["s00000000002"])
     })))
 })
@@ -194,9 +194,9 @@ describe("a redriven announcement", () => {
       assert.isTrue(yield* service.redrive(letter!.id))
       assert.isFalse(yield* service.redrive(letter!.id))
       assert.strictEqual(yield* send("GET", StreamKeys.checkpoint(held.stream)), before)
-      const [again] = yield* service.announce([{ stream: held.stream, info: {} }])
-      assert.isFalse(again!.isNew)
+      const [repeated] = yield* service.announce([{ stream: held.stream, info: {} }])
+      assert.isFalse(repeated!.isNew)
       const found = yield* service.find(held.stream)
-      assert.strictEqual(Option.getOrThrow(found).entry, again!.entry)
+      assert.strictEqual(Option.getOrThrow(found).entry, repeated!.entry)
     })))
 })

@@ -17,16 +17,16 @@ const add = (...numbers: ReadonlyArray<number>) =>
 
 it.effect("one client: what is announced and added is processed, and FakeRedis sees it", () =>
   Effect.gen(function*() {
-    const seen = yield* Ref.make<ReadonlyArray<number>>([])
+    const observed = yield* Ref.make<ReadonlyArray<number>>([])
     yield* StreamClient.announce("orders:eu", {})
     yield* add(1, 2, 3)
     yield* Effect.forkChild(StreamClient.run(
-      StreamMessages.process(Step, ({ value }) => Ref.update(seen, (before) => [...before, value.n]), {
+      StreamMessages.process(Step, ({ value }) => Ref.update(observed, (before) => [...before, value.n]), {
         until: ({ value }) => value.n === 3
       })
     ))
     yield* TestClock.adjust("5 seconds")
-    assert.deepStrictEqual(yield* Ref.get(seen), [1, 2, 3])
+    assert.deepStrictEqual(yield* Ref.get(observed), [1, 2, 3])
     assert.strictEqual((yield* StreamClient.inspect).announced, 0)
     const server = yield* FakeRedis.FakeRedis
     assert.include((yield* server.keys).map(({ key }) => key), "orders:eu")
@@ -34,16 +34,16 @@ it.effect("one client: what is announced and added is processed, and FakeRedis s
 
 it.effect("a message that a handler gave up is redriven after the others", () =>
   Effect.gen(function*() {
-    const seen: Array<number> = []
+    const observed: Array<number> = []
     let isMended = false
     yield* StreamClient.announce("orders:eu", {})
     yield* add(1, 2, 3)
     yield* Effect.forkChild(StreamClient.run(StreamMessages.process(Step, (message) =>
       message.value.n === 2 && !isMended
         ? StreamLease.StreamLease.use((lease) => lease.deadLetter(message, "no such customer"))
-        : Effect.sync(() => void seen.push(message.value.n)))))
+        : Effect.sync(() => void observed.push(message.value.n)))))
     yield* TestClock.adjust("5 seconds")
-    assert.deepStrictEqual(seen, [1, 3])
+    assert.deepStrictEqual(observed, [1, 3])
     const dead = yield* StreamClient.deadMessages("orders:eu")
     assert.deepStrictEqual(dead.map(({ fields, reason }) => ({ fields, reason })), [
       { fields: [["n", "2"]], reason: "no such customer" }
@@ -51,7 +51,7 @@ it.effect("a message that a handler gave up is redriven after the others", () =>
     isMended = true
     assert.isTrue(yield* StreamClient.redriveMessage("orders:eu", dead[0]!.id))
     yield* TestClock.adjust("1 second")
-    assert.deepStrictEqual(seen, [1, 3, 2])
+    assert.deepStrictEqual(observed, [1, 3, 2])
     assert.deepStrictEqual(yield* StreamClient.deadMessages("orders:eu"), [])
     assert.strictEqual((yield* Effect.flip(StreamClient.deadMessages("")))._tag, "InvalidName")
     assert.strictEqual((yield* Effect.flip(StreamClient.redriveMessage("orders:eu", "x")))._tag, "InvalidName")
@@ -62,10 +62,10 @@ it.effect("several: another goes on after the last commit of one that was cut of
     const processOf = (name: string) =>
       Layer.build(TestStreams.layerClient(RedisStreams.layerStore, { service: "orders", name }))
     const [a, b] = yield* Effect.all([processOf("a"), processOf("b")])
-    const seen = yield* Ref.make<ReadonlyArray<string>>([])
+    const observed = yield* Ref.make<ReadonlyArray<string>>([])
     const consumer = (name: string) =>
       StreamClient.run(
-        StreamMessages.process(Step, ({ value }) => Ref.update(seen, (before) => [...before, `${name}${value.n}`]))
+        StreamMessages.process(Step, ({ value }) => Ref.update(observed, (before) => [...before, `${name}${value.n}`]))
       )
     yield* Effect.provideContext(StreamClient.announce("orders:eu", {}), a)
     yield* Effect.forkChild(Effect.provideContext(consumer("a"), a))
@@ -83,7 +83,7 @@ it.effect("several: another goes on after the last commit of one that was cut of
     yield* Effect.provideContext(add(3), b)
     yield* TestClock.adjust("5 seconds")
 
-    assert.deepStrictEqual(yield* Ref.get(seen), ["a1", "a2", "b3"])
+    assert.deepStrictEqual(yield* Ref.get(observed), ["a1", "a2", "b3"])
     assert.lengthOf(yield* Context.get(b, StreamClient.StreamClient).owned, 1)
     // What is cut off cannot leave, and at the end nobody moves the clock
     yield* link.heal()
@@ -121,15 +121,15 @@ class Refunds extends StreamClient.Service<Refunds>()("test/Refunds") {}
 
 it.effect("clients of two services share a process and its connection", () =>
   Effect.gen(function*() {
-    const seen: Array<string> = []
+    const observed: Array<string> = []
     const [orders, refunds] = [yield* Orders, yield* Refunds]
     for (const client of [orders, refunds]) {
-      yield* Effect.forkChild(client.run(({ stream }) => Effect.sync(() => seen.push(stream))))
+      yield* Effect.forkChild(client.run(({ stream }) => Effect.sync(() => observed.push(stream))))
     }
     yield* orders.announceAll([{ stream: "order" }])
     yield* refunds.announceAll([{ stream: "refund" }])
     yield* TestClock.adjust("5 seconds")
-    assert.deepStrictEqual(seen.sort(), ["order", "refund"])
+    assert.deepStrictEqual(observed.sort(), ["order", "refund"])
   }).pipe(Effect.provide(
     Layer.mergeAll(
       Orders.layer({ service: "orders" }),

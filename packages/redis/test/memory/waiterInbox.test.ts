@@ -32,10 +32,10 @@ const lost = new BackendError({ operation: "subscribe", isRetryable: true, cause
 const channels = () => {
   const open = new Map<string, Set<Queue.Queue<Notice>>>()
   const asked: Array<string> = []
-  let answer: Effect.Effect<void, BackendError> = Effect.void
+  let reply: Effect.Effect<void, BackendError> = Effect.void
   const subscribe: Subscriber["Service"]["subscribe"] = Effect.fnUntraced(function*(channel) {
     asked.push(channel)
-    yield* answer
+    yield* reply
     const queue = yield* Queue.unbounded<Notice>()
     const queues = open.get(channel) ?? new Set()
     open.set(channel, queues.add(queue))
@@ -53,8 +53,8 @@ const channels = () => {
     subscriber: { subscribe, countable: true, bound: undefined } as Subscriber["Service"],
     open,
     asked,
-    answering: (effect: Effect.Effect<void, BackendError>) => {
-      answer = effect
+    responsive: (effect: Effect.Effect<void, BackendError>) => {
+      reply = effect
     },
     publish: (channel: string, text: string) => offer(channel, { _tag: "Message", channel, text }),
     gap: (channel: string) => offer(channel, { _tag: "Gap" })
@@ -77,7 +77,7 @@ const heard = Effect.fnUntraced(function*({ next }: { readonly next: Effect.Effe
 
 const settle = Effect.repeat(Effect.yieldNow, { times: 20 })
 
-const look = (millis: number): WakeUp => ({ _tag: "LookIn", delay: Duration.millis(millis) })
+const poll = (millis: number): WakeUp => ({ _tag: "PollAfter", delay: Duration.millis(millis) })
 const gap: WakeUp = { _tag: "Gap" }
 
 const inboxes = (subscriber: Subscriber["Service"]) =>
@@ -99,7 +99,7 @@ describe("what the waiters of a layer are told", () => {
       assert.deepStrictEqual(asked, [inbox])
       assert.strictEqual(open.get(inbox)?.size, 1)
       for (const [index, id] of ids.entries()) yield* publish(inbox, `${id}@@look@@${index}`)
-      for (const [index, wait] of waiting.entries()) assert.deepStrictEqual(yield* wait.next, look(index))
+      for (const [index, wait] of waiting.entries()) assert.deepStrictEqual(yield* wait.next, poll(index))
       yield* Scope.close(scope, Exit.void)
       assert.strictEqual(open.size, 0)
     }), { tags: ["B40"] })
@@ -120,11 +120,11 @@ describe("what the waiters of a layer are told", () => {
     "a subscription that fails is an error to those who wait for it, and made anew for the next",
     () =>
       Effect.gen(function*() {
-        const { answering, asked, publish, subscriber } = channels()
+        const { responsive, asked, publish, subscriber } = channels()
         const { open: inbox, wakeUps } = yield* inboxes(subscriber)
         const id = freshId()
         const failing = Deferred.makeUnsafe<void, BackendError>()
-        answering(Deferred.await(failing))
+        responsive(Deferred.await(failing))
         const attempt = (id: Parameters<typeof wakeUps>[1]) => Effect.exit(wakeUps(freshName("failing"), id))
         // In scopes that stay open, as that of a wait does between its attempts
         const first = yield* Effect.forkChild(Effect.all([attempt(id), attempt(freshId(id))], { concurrency: 2 }))
@@ -135,7 +135,7 @@ describe("what the waiters of a layer are told", () => {
         for (const exit of [...yield* Fiber.join(first), yield* Fiber.join(layer)]) {
           assert.deepStrictEqual(Exit.findErrorOption(exit as Exit.Exit<unknown, BackendError>), Option.some(lost))
         }
-        answering(Effect.void)
+        responsive(Effect.void)
         const wait = yield* wakeUps(freshName("failing"), id)
         assert.strictEqual(asked.length, 2)
         yield* publish(RedisKeys.inboxChannel(inboxOf(id)), `${id}@@released@@x`)
@@ -146,10 +146,10 @@ describe("what the waiters of a layer are told", () => {
 
   it.effect("a waiter that leaves while the subscription is made ends it", () =>
     Effect.gen(function*() {
-      const { answering, open, subscriber } = channels()
+      const { responsive, open, subscriber } = channels()
       const { wakeUps } = yield* inboxes(subscriber)
       const acknowledged = Deferred.makeUnsafe<void>()
-      answering(Deferred.await(acknowledged))
+      responsive(Deferred.await(acknowledged))
       const going = yield* Effect.forkChild(Effect.scoped(wakeUps(freshName("going"), freshId())))
       yield* settle
       yield* Fiber.interrupt(going)
@@ -197,14 +197,14 @@ describe("what the waiters of a layer are told", () => {
 
   it.effect("where its own channel cannot be listened to, the next refusal tries again", () =>
     Effect.gen(function*() {
-      const { answering, asked, open, subscriber } = channels()
+      const { responsive, asked, open, subscriber } = channels()
       const { noteForeign, wakeUps } = yield* inboxes(subscriber)
       const [m, id] = [freshName("foreign, failing"), freshId()]
       const wait = yield* wakeUps(m, id)
-      answering(Effect.fail(lost))
+      responsive(Effect.fail(lost))
       noteForeign(m, id)
       assert.deepStrictEqual(yield* heard(wait), [])
-      answering(Effect.void)
+      responsive(Effect.void)
       noteForeign(m, id)
       assert.deepStrictEqual(yield* heard(wait), [gap])
       assert.strictEqual(asked.length, 3)
@@ -217,23 +217,23 @@ describe("what the waiters of a layer are told", () => {
       const inboxes = yield* mailboxes.make(subscriber, () => undefined)
       const { noteForeign } = inboxes
       const [m, id] = [freshName("listener"), freshId()]
-      const told: Array<WakeUp> = []
+      const notified: Array<WakeUp> = []
       const { listen } = yield* inboxes.open(inboxOf(id), () => undefined)
-      const leave = listen(m, id, (wakeUp) => told.push(wakeUp))
+      const leave = listen(m, id, (wakeUp) => notified.push(wakeUp))
       const inbox = RedisKeys.inboxChannel(inboxOf(id))
       yield* publish(inbox, `${id}@@look@@7`)
       yield* settle
-      assert.deepStrictEqual(told, [look(7)])
+      assert.deepStrictEqual(notified, [poll(7)])
       yield* lose(inbox)
       yield* settle
       noteForeign(m, id)
       yield* settle
-      assert.deepStrictEqual(told.splice(1), [gap, gap], "of the inbox, and of its own channel")
+      assert.deepStrictEqual(notified.splice(1), [gap, gap], "of the inbox, and of its own channel")
       assert.isTrue(open.has(RedisKeys.contenderChannel(m, id)))
       leave()
       yield* publish(inbox, `${id}@@look@@8`)
       yield* settle
-      assert.deepStrictEqual(told, [look(7)])
+      assert.deepStrictEqual(notified, [poll(7)])
       assert.isFalse(open.has(RedisKeys.contenderChannel(m, id)))
     }))
 
@@ -281,13 +281,13 @@ describe("what the waiters of a layer are told", () => {
 
   it.effect("a waiter that goes while it begins to listen on its own channel leaves nothing open", () =>
     Effect.gen(function*() {
-      const { answering, open, subscriber } = channels()
+      const { responsive, open, subscriber } = channels()
       const { noteForeign, wakeUps } = yield* inboxes(subscriber)
       const [m, id] = [freshName("foreign, going"), freshId()]
       const scope = yield* Scope.make()
       yield* Scope.provide(wakeUps(m, id), scope)
       const acknowledged = Deferred.makeUnsafe<void>()
-      answering(Deferred.await(acknowledged))
+      responsive(Deferred.await(acknowledged))
       noteForeign(m, id)
       yield* settle
       yield* Scope.close(scope, Exit.void)
@@ -341,7 +341,7 @@ describe("what a layer that lives could not give back", () => {
       assert.strictEqual(ownerOf(yield* holder.release), gone.id)
       yield* settled
       assert.strictEqual(ownerOf(yield* b.owner(m)), next.id)
-      assert.strictEqual((yield* wakeUps.next)._tag, "LookIn")
+      assert.strictEqual((yield* wakeUps.next)._tag, "PollAfter")
       assert.include(yield* wakeUps.next, { _tag: "YourTurn", from: gone.id })
       // However late, and however often
       const server = yield* FakeRedis.FakeRedis
@@ -394,7 +394,7 @@ describe("what a layer that lives could not give back", () => {
       failing.now = false
       assert.strictEqual(ownerOf(yield* holder.release), first.id)
       yield* settled
-      assert.strictEqual((yield* wakeUps.next)._tag, "LookIn")
+      assert.strictEqual((yield* wakeUps.next)._tag, "PollAfter")
       assert.deepStrictEqual((yield* b.inspect(m, 10)).waiters.map(({ id }) => id), [next.id])
     }).pipe(Effect.provide(FakeLive)))
 

@@ -51,7 +51,7 @@ const stage = Effect.fnUntraced(function*({ countable = true }: { readonly count
 const FakeLive = FakeRedis.layer()
 
 describe("a waiter that leaves the head of the queue", () => {
-  const looking = (countable: boolean) =>
+  const polling = (countable: boolean) =>
     Effect.gen(function*() {
       const { heard, owner, queue, release } = yield* stage({ countable })
       yield* owner.own
@@ -63,13 +63,13 @@ describe("a waiter that leaves the head of the queue", () => {
 
   it.effect("tells the next one to look, and nobody else", () =>
     Effect.gen(function*() {
-      assert.deepStrictEqual(yield* looking(true), [[1, "LookIn"]])
+      assert.deepStrictEqual(yield* polling(true), [[1, "PollAfter"]])
     }))
 
   it.effect("tells the next eight where nobody can be seen to be dead", () =>
     Effect.gen(function*() {
-      const told = [1, 2, 3, 4, 5, 6, 7, 8].map((index) => [index, "LookIn"] as const)
-      assert.deepStrictEqual(yield* looking(false), told)
+      const notified = [1, 2, 3, 4, 5, 6, 7, 8].map((index) => [index, "PollAfter"] as const)
+      assert.deepStrictEqual(yield* polling(false), notified)
     }))
 })
 

@@ -86,7 +86,7 @@ export const ofProcesses: ReadonlyArray<FaultKind> = [
     Effect.gen(function*() {
       stage.fleet.kill(member)
       yield* pause(stage, 100, 3000)
-      stage.fleet.startAgain(member)
+      stage.fleet.restart(member)
       // Until it is there again
       yield* Effect.sleep("1 second")
     })),
@@ -138,7 +138,7 @@ const ofLeaders: ReadonlyArray<FaultKind> = [
       yield* pause(stage, 0, 20)
       stage.fleet.kill(member)
       yield* pause(stage, 100, 3000)
-      stage.fleet.startAgain(member)
+      stage.fleet.restart(member)
       yield* Effect.sleep("1 second")
     })),
   onLeader("stop beyond the lease", Effect.void, (stage, member) =>

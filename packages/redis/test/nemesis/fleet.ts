@@ -139,7 +139,7 @@ export const makeFleet = (
       violations,
       order,
       kill: (member: Member) => void member.child.kill("SIGKILL"),
-      startAgain: (member: Member) => {
+      restart: (member: Member) => {
         const index = members.indexOf(member)
         member.generation += 1
         member.child = start(places[index]!, index, member.generation)

@@ -104,14 +104,14 @@ export const table = (
   })
   const rows = kinds.map(({ job }) => {
     const runs = lines.filter(([, , , kind, fields]) => kind === "run" && fields["job"] === job)
-    const given = claims.filter((claim) => claim.job === job)
-    const missed = (cause: string) => given.reduce((sum, claim) => claim.cause === cause ? sum + claim.missed : sum, 0)
+    const passed = claims.filter((claim) => claim.job === job)
+    const missed = (cause: string) => passed.reduce((sum, claim) => claim.cause === cause ? sum + claim.missed : sum, 0)
     return [
       job,
       runs.length,
       runs.filter(([, , , , fields]) => fields["isCatchUp"] === 1).length,
       runs.filter(([, , , , fields]) => Number(fields["attempt"]) > 1).length,
-      given.filter(({ mode }) => mode === "run").length - runs.length,
+      passed.filter(({ mode }) => mode === "run").length - runs.length,
       ...["noLeader", "running", "outage"].map(missed)
     ]
   })

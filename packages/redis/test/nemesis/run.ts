@@ -107,7 +107,7 @@ const settled = (topology: Topology, seconds: number, rounds: number) =>
   Effect.gen(function*() {
     const input = `${load.service}-input`
     const last = `${rounds * load.messages}-0`
-    let [seen, since] = ["", performance.now()]
+    let [observed, since] = ["", performance.now()]
     for (;;) {
       const { server } = yield* topology.primaryOf(input)
       const length = yield* Effect.orElseSucceed(server.send("XLEN", input), () => -1)
@@ -126,7 +126,7 @@ const settled = (topology: Topology, seconds: number, rounds: number) =>
       )
       if (length === 0 && rest.length === 0) return []
       const state = `${length} announced, ${rest.join(", ")} not at the end: ${ends.join(", ")}`
-      if (state !== seen) [seen, since] = [state, performance.now()]
+      if (state !== observed) [observed, since] = [state, performance.now()]
       else if (performance.now() - since > seconds * 1000) {
         return [`for ${seconds} s after the last fault nothing has moved: ${state}`]
       }
@@ -152,7 +152,7 @@ const served = (histories: ReadonlyArray<string>, over: number, seconds: number)
   })
 
 /** Waits until each job has run again, or the bound has passed: the checker judges it. */
-const runAgain = (histories: ReadonlyArray<string>, since: number, seconds: number) =>
+const repeatRun = (histories: ReadonlyArray<string>, since: number, seconds: number) =>
   Effect.gen(function*() {
     for (let i = 0; i < seconds && !jobs.haveRun(histories.flatMap(readFinished), since); i++) {
       yield* Effect.sleep("1 second")
@@ -219,7 +219,7 @@ export const run = (options: Options): Effect.Effect<Outcome, RedisServerError, 
     phases.push(["liveness", now()])
     yield* Effect.sleep("3 seconds")
     yield* served(fleet.histories, phases[0]![1], 60)
-    if (places.some(({ role }) => role === "jobs")) yield* runAgain(fleet.histories, phases[0]![1], 60)
+    if (places.some(({ role }) => role === "jobs")) yield* repeatRun(fleet.histories, phases[0]![1], 60)
     const unfinished = places.some(({ role }) => role === "producer") ? yield* settled(topology, 240, rounds) : []
     phases.push(["closing", now()])
     fleet.enter("closing")

@@ -114,7 +114,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
         TimeoutError: () => failed,
         ProtocolError: (error) => Effect.die(error),
         InvalidConfig: (error) => Effect.die(error),
-        StaleToken: ({ seen }) => Effect.sync(() => note("stale", { id: lease.id, seen })),
+        StaleToken: ({ largest }) => Effect.sync(() => note("stale", { id: lease.id, largest })),
         BackendError: () => failed
       }
     )

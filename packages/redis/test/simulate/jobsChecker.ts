@@ -70,7 +70,7 @@ export const jobsKeepTheirWord = (
     const claims = new Set<string>()
     const unbegun = new Map<string, { readonly claim: string; readonly at: number }>()
     /** What seems never to have begun: the end of a short run may be seen before its beginning. */
-    const doubtful = new Map<string, string>()
+    const uncertain = new Map<string, string>()
     const running = new Map<string, string>()
     const waiting = new Set<string>()
     const key = `simba:{${mutex}}:jobs`
@@ -93,7 +93,7 @@ export const jobsKeepTheirWord = (
       }
       running.set(leader, String(instant))
       if (unbegun.get(job)?.at === instant) unbegun.delete(job)
-      doubtful.delete(`${job} of ${instant}`)
+      uncertain.delete(`${job} of ${instant}`)
     }
     const decide = ({ at, cause, claim, job, missed, mode }: NonNullable<ReturnType<typeof claimOf>>, when: number) => {
       // Asked again
@@ -125,10 +125,10 @@ export const jobsKeepTheirWord = (
         }
         if (event._tag !== "Command") return
         const end = endOf(event.command.args)
-        const given = end === undefined ? undefined : unbegun.get(end.job)
-        if (end !== undefined && given?.claim === end.claim) {
+        const assigned = end === undefined ? undefined : unbegun.get(end.job)
+        if (end !== undefined && assigned?.claim === end.claim) {
           unbegun.delete(end.job)
-          if (end.outcome !== "unstarted") doubtful.set(`${end.job} of ${given.at}`, end.outcome)
+          if (end.outcome !== "unstarted") uncertain.set(`${end.job} of ${assigned.at}`, end.outcome)
         }
         const claim = claimOf(event.command.args)
         const { reply } = event.command
@@ -138,7 +138,7 @@ export const jobsKeepTheirWord = (
       isConverged: () => waiting.size === 0,
       onConverged: () => {
         for (const job of waiting) view.violated(`${job} does not run again within ${recovery} ms after the last fault`)
-        for (const [run, outcome] of doubtful) view.violated(`${run} never began, and is noted as ${outcome}`)
+        for (const [run, outcome] of uncertain) view.violated(`${run} never began, and is noted as ${outcome}`)
         const known = view.hash(key)
         for (const { job } of jobs) if (!known.has(`at:${job}`)) view.violated(`the fleet does not know ${job}`)
       }

@@ -48,14 +48,14 @@ export interface Span {
 export const machineTime = (): number => Number(process.hrtime.bigint()) / 1e6
 
 /** What the test sends. */
-export type BusyOrder = "finish" | "again" | "release"
+export type BusyOrder = "finish" | "resume" | "release"
 
 export const service = "busy"
 export const freshName = "fresh"
 
 const report = (what: BusyReport) => Effect.sync(() => void process.send?.(what))
 
-const orders = { finish: Latch.makeUnsafe(false), again: Latch.makeUnsafe(false), release: Latch.makeUnsafe(false) }
+const orders = { finish: Latch.makeUnsafe(false), resume: Latch.makeUnsafe(false), release: Latch.makeUnsafe(false) }
 let isFinishing = false
 
 const turn = Effect.andThen(
@@ -122,9 +122,9 @@ const locked = (config: BusyConfig) =>
   })
 
 /** Those who work after the outage, in their turns: a lease may be lost again while so many contend. */
-const worksAgain = (working: Set<string>, count: number) =>
+const worksOn = (working: Set<string>, count: number) =>
   Effect.gen(function*() {
-    yield* orders.again.await
+    yield* orders.resume.await
     working.clear()
     while (working.size < count) yield* Effect.sleep("50 millis")
     yield* report({ _tag: "Working" })
@@ -142,7 +142,7 @@ const led = (config: BusyConfig) =>
       }))))
     yield* all
     yield* report({ _tag: "Working" })
-    yield* worksAgain(working, config.count)
+    yield* worksOn(working, config.count)
     const exits = yield* Effect.forEach(fibers, Fiber.await)
     yield* report({ _tag: "Ended", exits: countTags(exits) })
   })
@@ -163,7 +163,7 @@ const owned = (config: BusyConfig) =>
     yield* Effect.forkScoped(StreamClient.run(handler))
     yield* all
     yield* report({ _tag: "Working" })
-    yield* worksAgain(working, config.count)
+    yield* worksOn(working, config.count)
     while (ended.size < config.count) yield* Effect.sleep("50 millis")
     yield* report({ _tag: "Ended", exits: { Done: ended.size } })
     yield* rest

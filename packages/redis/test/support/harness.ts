@@ -30,12 +30,12 @@ export const until = <E, R>(
 ): Effect.Effect<void, E, R> =>
   Effect.suspend(() => {
     let last = ""
-    const look = Effect.catchIf(condition, (error) => error instanceof RedisServerError, (error) => {
+    const poll = Effect.catchIf(condition, (error) => error instanceof RedisServerError, (error) => {
       last = ` (${error.message})`
       return Effect.succeed(false)
     })
     return Effect.gen(function*() {
-      while (!(yield* look)) yield* Effect.sleep("10 millis")
+      while (!(yield* poll)) yield* Effect.sleep("10 millis")
     }).pipe(
       Effect.timeoutOrElse({
         duration: "45 seconds",

@@ -76,12 +76,12 @@ export const heldAtOnce = Effect.suspend(() => {
 
     const to = { consumer: b, session }
     const stale = { ...held[7]!, epoch: Epoch.make(`${session}.zzz`) }
-    const givenUp = yield* ofAll(
+    const abandoned = yield* ofAll(
       [...held.slice(0, 7), stale, ...held.slice(8)],
       (held) => service.handOver(held, to, lease)
     )
-    assert.deepStrictEqual(givenUp.replies, each("HandedOver").with(7, "NotOwner"))
-    assert.strictEqual(givenUp.calls, size / 200)
+    assert.deepStrictEqual(abandoned.replies, each("HandedOver").with(7, "NotOwner"))
+    assert.strictEqual(abandoned.calls, size / 200)
     assert.strictEqual(yield* service.handOver(held[7]!, to, lease), "HandedOver")
 
     const adopted = yield* ofAll([to], ({ consumer, session }) => service.handedOver(consumer, session))
@@ -94,8 +94,8 @@ export const heldAtOnce = Effect.suspend(() => {
     assert.deepStrictEqual(released.replies, each("Released"))
     assert.strictEqual(released.calls, size / 200)
 
-    const again = yield* own(received, 1)
-    const dead = yield* ofAll(again, (held) => service.deadLetter(held, "too many"))
+    const repeated = yield* own(received, 1)
+    const dead = yield* ofAll(repeated, (held) => service.deadLetter(held, "too many"))
     assert.deepStrictEqual(dead.replies, each("DeadLettered"))
     assert.strictEqual(dead.calls, size / 200)
     const state = yield* service.inspect

@@ -154,7 +154,7 @@ const end = Effect.fnUntraced(function*({ child, ended }: Running, signal: "SIGT
  * Whether it is this very process that replies, and not another one on a port that was thought to be free; and whether it
  * has read what it kept on disk, before which it refuses commands.
  */
-const answers = (port: number, child: ChildProcess): Effect.Effect<boolean, RedisServerError> =>
+const replies = (port: number, child: ChildProcess): Effect.Effect<boolean, RedisServerError> =>
   send(port, "INFO").pipe(
     Effect.map((info) => {
       const text = String(info)
@@ -169,7 +169,7 @@ const startOn = Effect.fnUntraced(function*(port: number, folder: string, args: 
   const begin = Effect.gen(function*() {
     const begun = running = yield* launch(args, folder, port)
     yield* Effect.raceFirst(
-      until(`redis-server on port ${port} answers`, answers(port, begun.child)),
+      until(`redis-server on port ${port} answers`, replies(port, begun.child)),
       Effect.flatMap(Deferred.await(begun.ended), Effect.fail)
     )
   })

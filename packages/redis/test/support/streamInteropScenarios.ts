@@ -107,7 +107,7 @@ export const bothWays: Scenario = (stage) =>
   })
 
 /** What a living Go consumer owns is left alone by ours. */
-export const livingStock: Scenario = (stage) =>
+export const liveGo: Scenario = (stage) =>
   Effect.gen(function*() {
     yield* events(stage)
     const stock = yield* stage.stock("stock")
@@ -236,7 +236,7 @@ export const duplicates: Scenario = (stage) =>
 const go = "redis-consumer-go"
 
 /** A Go consumer was given these, by its read or a claim, and has not locked them yet. */
-const givenToStock = Effect.fnUntraced(function*(stage: Stage, ...streams: ReadonlyArray<string>) {
+const handedToGo = Effect.fnUntraced(function*(stage: Stage, ...streams: ReadonlyArray<string>) {
   yield* stage.send("XGROUP", "CREATE", input, group, "0", "MKSTREAM")
   const entries = yield* Effect.forEach(streams, (stream) => announceAsStock(stage, stream))
   yield* stage.send("XREADGROUP", "GROUP", group, go, "STREAMS", input, ">")
@@ -245,14 +245,14 @@ const givenToStock = Effect.fnUntraced(function*(stage: Stage, ...streams: Reado
 
 /** A Go consumer has so many data streams, and dies at no time. */
 export const heldByStock = Effect.fnUntraced(function*(stage: Stage, count: number) {
-  const given = yield* givenToStock(stage, ...Array.from({ length: count }, (_, i) => `s${i}`))
-  for (const { lock } of given) yield* stage.send("SET", lock, go)
+  const delivered = yield* handedToGo(stage, ...Array.from({ length: count }, (_, i) => `s${i}`))
+  for (const { lock } of delivered) yield* stage.send("SET", lock, go)
 })
 
 /** What a Go consumer was given and has not locked yet is left alone, until others of its kind would take it. */
 export const notLockedYet: Scenario = (stage) =>
   Effect.gen(function*() {
-    const [slow, dead, brief] = yield* givenToStock(stage, "slow", "dead", "brief")
+    const [slow, dead, brief] = yield* handedToGo(stage, "slow", "dead", "brief")
     const ours = yield* stage.ours("ours", { sweepInterval: "500 millis" })
     yield* ours.run(() => Effect.never)
     // No sweep sees this lock: it is over before the entry is old enough for one
@@ -277,14 +277,14 @@ export const notLockedYet: Scenario = (stage) =>
 export const finishing: Scenario = (stage) =>
   Effect.gen(function*() {
     const streams = Array.from({ length: 20 }, (_, i) => `s${i}`)
-    const given = yield* givenToStock(stage, ...streams, "left")
-    for (const { lock } of given) yield* stage.send("SET", lock, go, "PX", "60000")
+    const delivered = yield* handedToGo(stage, ...streams, "left")
+    for (const { lock } of delivered) yield* stage.send("SET", lock, go, "PX", "60000")
     yield* Effect.sleep("3 seconds")
     const started: Array<string> = []
     const ours = yield* stage.ours("ours", { sweepInterval: "500 millis" })
     yield* ours.run((stream) => Effect.andThen(Effect.sync(() => started.push(stream)), Effect.never))
     yield* Effect.sleep("1 second")
-    for (const { entry, lock } of given.slice(0, -1)) {
+    for (const { entry, lock } of delivered.slice(0, -1)) {
       yield* stage.send("DEL", lock)
       yield* Effect.sleep("170 millis")
       yield* stage.send("XACK", input, group, entry)
@@ -294,7 +294,7 @@ export const finishing: Scenario = (stage) =>
     yield* Effect.sleep("1 second")
     assert.deepStrictEqual(started, [])
     // It dies after the first call: nothing will ever expire
-    yield* stage.send("DEL", given[given.length - 1]!.lock)
+    yield* stage.send("DEL", delivered[delivered.length - 1]!.lock)
     yield* Effect.sleep("1 second")
     assert.deepStrictEqual(started, ["left"])
   })
@@ -303,11 +303,11 @@ export const finishing: Scenario = (stage) =>
 export const longerLeases: Scenario = (stage) =>
   Effect.gen(function*() {
     yield* events(stage)
-    const [given] = yield* givenToStock(stage, "a")
+    const [delivered] = yield* handedToGo(stage, "a")
     const ours = yield* stage.ours("ours", { leaseDuration: "10 seconds", sweepInterval: "1 hour" })
     yield* ours.run(() => Effect.never)
     yield* Effect.sleep("500 millis")
-    yield* stage.send("SET", given!.lock, go, "NX", "PX", "2000")
+    yield* stage.send("SET", delivered!.lock, go, "NX", "PX", "2000")
     yield* Effect.sleep("1900 millis")
     assert.deepStrictEqual(yield* ownedBy(ours), [])
     yield* Effect.sleep("500 millis")
@@ -321,12 +321,12 @@ export const longerLeases: Scenario = (stage) =>
 export const claimedAndNeverLocked: Scenario = (stage) =>
   Effect.gen(function*() {
     yield* events(stage)
-    const given = yield* givenToStock(stage, "a", "b", "c")
-    const [claimed, read] = [given.slice(0, 2), given[2]!]
+    const delivered = yield* handedToGo(stage, "a", "b", "c")
+    const [claimed, read] = [delivered.slice(0, 2), delivered[2]!]
     const ours = yield* stage.ours("ours", { sweepInterval: "1 hour" })
     yield* ours.run(() => Effect.never)
     yield* Effect.sleep("500 millis")
-    for (const { lock } of given) yield* stage.send("SET", lock, go, "PX", "2000")
+    for (const { lock } of delivered) yield* stage.send("SET", lock, go, "PX", "2000")
     yield* Effect.sleep("1700 millis")
     for (const { entry } of claimed) yield* stage.send("XCLAIM", input, group, go, "0", entry)
     yield* stage.send("XCLAIM", input, group, go, "0", read.entry, "RETRYCOUNT", "1", "JUSTID")
@@ -340,8 +340,8 @@ export const claimedAndNeverLocked: Scenario = (stage) =>
 export const claimedAndFinishing: Scenario = (stage) =>
   Effect.gen(function*() {
     yield* events(stage)
-    const [given] = yield* givenToStock(stage, "a")
-    const { entry, lock } = given!
+    const [delivered] = yield* handedToGo(stage, "a")
+    const { entry, lock } = delivered!
     const started: Array<string> = []
     const ours = yield* stage.ours("ours", { sweepInterval: "1 hour" })
     yield* ours.run((stream) => Effect.andThen(Effect.sync(() => started.push(stream)), Effect.never))
@@ -387,16 +387,16 @@ export const sameName: Scenario = (stage) =>
 export const earlierLease: Scenario = (stage) =>
   Effect.gen(function*() {
     yield* events(stage)
-    const [given] = yield* givenToStock(stage, "a")
+    const [delivered] = yield* handedToGo(stage, "a")
     const ours = yield* stage.ours("ours", {
       leaseDuration: "1500 millis",
       heartbeatInterval: "500 millis",
       sweepInterval: "1 hour"
     })
     yield* ours.run(() => Effect.never)
-    yield* stage.send("SET", given!.lock, "redis-consumer-before", "PX", "1600")
+    yield* stage.send("SET", delivered!.lock, "redis-consumer-before", "PX", "1600")
     yield* Effect.sleep("1900 millis")
-    assert.isNull(yield* stage.send("GET", given!.lock))
+    assert.isNull(yield* stage.send("GET", delivered!.lock))
     assert.deepStrictEqual(yield* ownedBy(ours), [])
   })
 

@@ -57,15 +57,15 @@ export const finished = scenario(function*(stage) {
   const { group, lbs, service, streams } = named(stage, "finished", 20)
   const a = yield* stage.open({ service, processName: "a", capacity: 4 })
   const b = yield* stage.open({ service, processName: "b", capacity: 4 })
-  const seen: Array<unknown> = []
+  const observed: Array<unknown> = []
   const handler = (lease: Lease) =>
-    Effect.andThen(Effect.sleep("50 millis"), Effect.sync(() => seen.push([lease.stream, lease.info["i"]])))
+    Effect.andThen(Effect.sleep("50 millis"), Effect.sync(() => observed.push([lease.stream, lease.info["i"]])))
   yield* a.client.announceAll(streams)
   yield* a.start(a.client.run(handler))
   yield* b.start(b.client.run(handler))
   yield* until("all done", Effect.map(stage.send("XLEN", lbs), (n) => Number(n) === 0))
   assert.strictEqual(yield* pendingCount(stage, lbs, group), 0)
-  assert.deepStrictEqual(seen.map(String).sort(), streams.map(({ info, stream }) => `${stream},${info.i}`).sort())
+  assert.deepStrictEqual(observed.map(String).sort(), streams.map(({ info, stream }) => `${stream},${info.i}`).sort())
   assert.deepStrictEqual(yield* stage.send("KEYS", `${service}:*`), [])
 })
 
@@ -76,12 +76,12 @@ export const failing = scenario(function*(stage) {
   const a = yield* stage.open({ service, processName: "a", capacity: size, leaseDuration: "5 seconds" })
   const begun = new Set<string>()
   const allBegun = Latch.makeUnsafe()
-  const allBegunAgain = Latch.makeUnsafe()
-  let again = 0
+  const allRestarted = Latch.makeUnsafe()
+  let repeated = 0
   const handler = ({ stream }: Lease) =>
     Effect.gen(function*() {
       if (begun.has(stream)) {
-        if (++again === size) yield* allBegunAgain.open
+        if (++repeated === size) yield* allRestarted.open
         return yield* Effect.never
       }
       begun.add(stream)
@@ -93,7 +93,7 @@ export const failing = scenario(function*(stage) {
   yield* a.start(a.client.run(handler, { retry: Schedule.spaced("100 millis"), onError: () => Effect.void }))
   yield* owns(a, size)
   const tokens = (yield* a.client.owned).map(({ token }) => token)
-  yield* allBegunAgain.await
+  yield* allRestarted.await
   yield* Effect.sleep("6 seconds")
   const after = yield* a.client.owned
   assert.deepStrictEqual(after.map(({ token }) => token), tokens, "none was lost")
@@ -276,7 +276,7 @@ export const checkpoints = scenario(function*(stage) {
   const stream = streams[0]!.stream
   const a = yield* stage.open({ service, processName: "a" })
   const b = yield* stage.open({ service, processName: "b" })
-  const seen: Array<string> = []
+  const observed: Array<string> = []
   const handler = (crashAfter: number) => (lease: Lease) =>
     Effect.gen(function*() {
       let last = "0-0"
@@ -284,7 +284,7 @@ export const checkpoints = scenario(function*(stage) {
       if (checkpoint._tag === "Some") last = checkpoint.value.id
       for (let n = 0; n < crashAfter;) {
         for (const message of yield* lease.messagesAfter(last as never, 3)) {
-          seen.push(message.id)
+          observed.push(message.id)
           yield* lease.commit(message.id)
           last = message.id
           n++
@@ -295,26 +295,26 @@ export const checkpoints = scenario(function*(stage) {
   yield* a.client.announceAll(streams)
   yield* a.start(a.client.run(handler(6)))
   for (let i = 1; i <= 6; i++) yield* stage.send("XADD", stream, `${i}-0`, "n", String(i))
-  yield* until("six", Effect.sync(() => seen.length >= 6))
+  yield* until("six", Effect.sync(() => observed.length >= 6))
   const [stale] = yield* a.client.owned
   yield* a.kill
   yield* b.start(b.client.run(handler(3)))
   yield* owns(b, 1)
   for (let i = 7; i <= 9; i++) yield* stage.send("XADD", stream, `${i}-0`, "n", String(i))
-  yield* until("nine", Effect.sync(() => seen.length >= 9))
-  assert.deepStrictEqual(seen, Array.from({ length: 9 }, (_, i) => `${i + 1}-0`))
+  yield* until("nine", Effect.sync(() => observed.length >= 9))
+  assert.deepStrictEqual(observed, Array.from({ length: 9 }, (_, i) => `${i + 1}-0`))
   assert.strictEqual((yield* Effect.flip(stale!.commit("5-0" as never)))._tag, "LeaseLost")
 })
 
 export const processed = scenario(function*(stage) {
   const { group, lbs, service, streams } = named(stage, "processed", 3)
   const open = (processName: string) => stage.open({ service, processName, rebalance: false })
-  const seen: Array<{ readonly by: string; readonly stream: string; readonly n: number }> = []
+  const observed: Array<{ readonly by: string; readonly stream: string; readonly n: number }> = []
   const startOn = (process: Process, by: string) =>
     process.start(process.client.run((lease) =>
       StreamMessages.process(
         Schema.Struct({ n: Schema.FiniteFromString }),
-        ({ value }) => Effect.sync(() => seen.push({ by, stream: lease.stream, n: value.n })),
+        ({ value }) => Effect.sync(() => observed.push({ by, stream: lease.stream, n: value.n })),
         { until: ({ value }) => value.n === 30 }
       )
     ))
@@ -324,12 +324,12 @@ export const processed = scenario(function*(stage) {
         for (const { stream } of streams) yield* stage.send("XADD", stream, "*", "n", String(n))
       }
     })
-  const seenBy = (by: string, stream: string) =>
-    seen.flatMap((one) => one.by === by && one.stream === stream ? one.n : [])
+  const observedBy = (by: string, stream: string) =>
+    observed.flatMap((one) => one.by === by && one.stream === stream ? one.n : [])
   const reached = (by: string, last: number) =>
     until(
       `${by} has processed ${last}`,
-      Effect.sync(() => streams.every(({ stream }) => seenBy(by, stream).at(-1) === last))
+      Effect.sync(() => streams.every(({ stream }) => observedBy(by, stream).at(-1) === last))
     )
 
   const a = yield* open("a")
@@ -354,10 +354,10 @@ export const processed = scenario(function*(stage) {
 
   for (const { stream } of streams) {
     const inOrder = (by: string, from: number, last: number) =>
-      assert.deepStrictEqual(seenBy(by, stream), Array.from({ length: last - from + 1 }, (_, i) => from + i))
+      assert.deepStrictEqual(observedBy(by, stream), Array.from({ length: last - from + 1 }, (_, i) => from + i))
     inOrder("a", 1, 10)
     // Its last commit may have come to nothing
-    inOrder("b", seenBy("b", stream)[0] === 10 ? 10 : 11, 20)
+    inOrder("b", observedBy("b", stream)[0] === 10 ? 10 : 11, 20)
     inOrder("c", 21, 30)
   }
   const left = yield* stage.send("KEYS", `${service}:*`)
@@ -369,11 +369,11 @@ export const gaps = scenario(function*(stage) {
   const { service, streams } = named(stage, "gaps", 1)
   const stream = streams[0]!.stream
   const a = yield* stage.open({ service, processName: "a" })
-  const seen: Array<number> = []
+  const observed: Array<number> = []
   const found: Array<StreamMessages.Gap> = []
   const missed = () => found.reduce((sum, { missed }) => sum + Option.getOrElse(missed, () => NaN), 0)
   const rewrite = Effect.gen(function*() {
-    assert.strictEqual(seen.length + missed(), 5 * 401)
+    assert.strictEqual(observed.length + missed(), 5 * 401)
     assert.isAbove(missed(), 0)
     found.length = 0
     yield* stage.send("DEL", stream)
@@ -383,7 +383,7 @@ export const gaps = scenario(function*(stage) {
   yield* a.start(a.client.run(
     StreamMessages.process(
       Schema.Struct({ n: Schema.FiniteFromString }),
-      ({ value }) => value.n === 999 ? Effect.orDie(rewrite) : Effect.sync(() => void seen.push(value.n)),
+      ({ value }) => value.n === 999 ? Effect.orDie(rewrite) : Effect.sync(() => void observed.push(value.n)),
       { onGap: (gap) => Effect.sync(() => void found.push(gap)) }
     )
   ))
@@ -391,16 +391,16 @@ export const gaps = scenario(function*(stage) {
   for (let burst = 0; burst < 5; burst++) {
     yield* stage.send("XADD", stream, "*", "n", "0")
     yield* stage.send("EVAL", add, "1", stream, "400", "20")
-    yield* until("the last of a burst", Effect.sync(() => seen.at(-1) === 400))
+    yield* until("the last of a burst", Effect.sync(() => observed.at(-1) === 400))
   }
-  yield* until("all are accounted for", Effect.sync(() => seen.length + missed() === 5 * 401))
+  yield* until("all are accounted for", Effect.sync(() => observed.length + missed() === 5 * 401))
   yield* stage.send("XADD", stream, "*", "n", "999")
-  yield* until("read from its beginning", Effect.sync(() => seen.at(-1) === 1000))
+  yield* until("read from its beginning", Effect.sync(() => observed.at(-1) === 1000))
   assert.deepStrictEqual(found.map(({ reason, until }): unknown => [reason, until]), [["Rewritten", "5-0"]])
   yield* stage.send("XADD", stream, "6-0", "n", "1001")
   const checkpoint = Effect.map(stage.send("GET", `simba:checkpoint:${stream}`), String)
   yield* until("committed", Effect.map(checkpoint, (text) => text === "6-0@@@@2"))
-  assert.deepStrictEqual(seen.slice(-2), [1000, 1001])
+  assert.deepStrictEqual(observed.slice(-2), [1000, 1001])
 })
 
 /** What an owner read on over before it noticed is reported by the next one, whichever position that begins at. */
@@ -438,17 +438,17 @@ export const largestId = scenario(function*(stage) {
   const { service, streams } = named(stage, "largest", 1)
   const stream = streams[0]!.stream
   const largest = "18446744073709551615-18446744073709551615"
-  const seen: Array<string> = []
+  const observed: Array<string> = []
   const a = yield* stage.open({ service, processName: "a" })
   yield* a.client.announceAll(streams)
   yield* stage.send("XADD", stream, largest, "n", "1")
   const fiber = yield* a.start(a.client.run(
-    StreamMessages.process(Schema.Struct({ n: Schema.String }), ({ id }) => Effect.sync(() => void seen.push(id)))
+    StreamMessages.process(Schema.Struct({ n: Schema.String }), ({ id }) => Effect.sync(() => void observed.push(id)))
   ))
   const checkpoint = Effect.map(stage.send("GET", `simba:checkpoint:${stream}`), String)
   yield* until("committed", Effect.map(checkpoint, (text) => text.startsWith(largest)))
   yield* Effect.sleep("1500 millis")
-  assert.deepStrictEqual(seen, [largest])
+  assert.deepStrictEqual(observed, [largest])
   assert.isUndefined(fiber.pollUnsafe())
   assert.deepStrictEqual((yield* a.client.owned).map(({ failures, stream }) => ({ failures, stream })), [
     { failures: 0, stream }

@@ -57,9 +57,9 @@ export const setup = Effect.fnUntraced(function*(options?: { readonly enableEven
       Effect.map(take(stream, entry, consumer), ({ result }) => result),
     own: Effect.fnUntraced(function*(label: string, consumer = a) {
       const stream = streamOf(label)
-      const [answer] = yield* service.announce([{ stream, info: {} }])
+      const [reply] = yield* service.announce([{ stream, info: {} }])
       yield* service.read({ consumer, count: 1, block: Duration.millis(1) })
-      const { request, result } = yield* take(stream, answer!.entry, consumer)
+      const { request, result } = yield* take(stream, reply!.entry, consumer)
       assert.strictEqual(result._tag, "Taken")
       const { entry, epoch } = request
       return { stream, entry, epoch, consumer, token: result._tag === "Taken" ? result.token : NaN } as Ownership

@@ -150,7 +150,7 @@ describe("ensureTellsTheTruth", () => {
 })
 
 describe("writesAreFenced", () => {
-  const write = (client: Simulation.Client, token: number, accepted: (seen: number) => boolean) =>
+  const write = (client: Simulation.Client, token: number, accepted: (observed: number) => boolean) =>
     Effect.suspend(() => {
       client.note("writing", { resource: "m", id: "a", write: token })
       return client.outside(1, ({ note, state }) => {
@@ -179,7 +179,10 @@ describe("writesAreFenced", () => {
       Checker.rules.writesAreFenced,
       /a write of a was stale for m/,
       (client) =>
-        Effect.andThen(take("a"), Effect.andThen(write(client, 5, () => true), write(client, 4, (seen) => seen <= 4)))
+        Effect.andThen(
+          take("a"),
+          Effect.andThen(write(client, 5, () => true), write(client, 4, (observed) => observed <= 4))
+        )
     ))
 
   it.effect("accepts that former holders are refused, and tokens that grow", () =>
@@ -188,7 +191,7 @@ describe("writesAreFenced", () => {
         yield* send("SET", "fenced", "5")
         yield* send("SET", "fenced", "6")
         yield* write(client, 5, () => true)
-        yield* write(client, 4, (seen) => seen <= 4)
+        yield* write(client, 4, (observed) => observed <= 4)
         yield* write(client, 6, () => true)
       })))
 

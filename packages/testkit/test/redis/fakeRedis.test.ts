@@ -197,11 +197,11 @@ describe("subscriptions", () => {
       const subscriber = yield* Subscriber
       const server = yield* FakeRedis.FakeRedis
       const notices = yield* subscriber.subscribe("news")
-      const again = yield* subscriber.subscribe("news")
+      const repeated = yield* subscriber.subscribe("news")
       assert.strictEqual(yield* server.subscriptions, 1)
       assert.strictEqual(yield* redis.send("PUBLISH", "news", "1"), 1)
       assert.deepStrictEqual(yield* Queue.take(notices), { _tag: "Message", channel: "news", text: "1" })
-      assert.deepStrictEqual(yield* Queue.take(again), { _tag: "Message", channel: "news", text: "1" })
+      assert.deepStrictEqual(yield* Queue.take(repeated), { _tag: "Message", channel: "news", text: "1" })
     }).pipe(Effect.scoped)
   )
 

@@ -210,14 +210,14 @@ describe("A failure", () => {
       assert.isBelow(shorter.enabled.length, result.enabled.length)
       assert.isAtMost(shorter.clients, result.clients)
       assert.isAtMost(shorter.events.length, result.events.length)
-      const again = yield* Simulation.run({
+      const repeated = yield* Simulation.run({
         ...setup,
         clients: shorter.clients,
         enabled: shorter.enabled,
         duration: Duration.millis(shorter.duration)
       })
       assert.deepStrictEqual(
-        Simulation.report(again, { format: "trace" }),
+        Simulation.report(repeated, { format: "trace" }),
         Simulation.report(shorter, { format: "trace" })
       )
       const report = Simulation.report(shorter)

@@ -367,7 +367,7 @@ describe("liveGoConsumersAreLeftAlone", () => {
 
 describe("goConsumersHaveTime", () => {
   const checker = ownership.goConsumersHaveTime(model)
-  const given = Effect.gen(function*() {
+  const passed = Effect.gen(function*() {
     yield* prepare
     yield* announce("1-0")
     yield* read("stock-a")
@@ -376,7 +376,7 @@ describe("goConsumersHaveTime", () => {
 
   const untouched = (pause: "39 seconds" | "41 seconds") => () =>
     Effect.gen(function*() {
-      yield* given
+      yield* passed
       yield* Effect.sleep(pause)
       yield* lockedBy("ours")
     })
@@ -389,7 +389,7 @@ describe("goConsumersHaveTime", () => {
   it.effect("accepts what was locked, and is over", () =>
     accepts(checker, () =>
       Effect.gen(function*() {
-        yield* given
+        yield* passed
         yield* lockedBy("stock-a")
         yield* Effect.sleep("3 seconds")
         yield* lockedBy("ours")
@@ -398,7 +398,7 @@ describe("goConsumersHaveTime", () => {
   it.effect("finds what is taken before the first lock of a second Go consumer", () =>
     finds(checker, /^c1 took 1-0 \(s\) from stock-b, which has not locked it/, () =>
       Effect.gen(function*() {
-        yield* given
+        yield* passed
         yield* lockedBy("stock-a")
         yield* Effect.sleep("3 seconds")
         yield* send("XCLAIM", "input", "group", "stock-b", "2000", "1-0")
@@ -408,7 +408,7 @@ describe("goConsumersHaveTime", () => {
   it.effect("accepts what a Go consumer claimed after a lease, and did not lock for another one", () =>
     accepts(checker, () =>
       Effect.gen(function*() {
-        yield* given
+        yield* passed
         yield* lockedBy("stock-a")
         yield* Effect.sleep("3 seconds")
         yield* send("XCLAIM", "input", "group", "stock-b", "2000", "1-0")
@@ -418,7 +418,7 @@ describe("goConsumersHaveTime", () => {
 
   const unlocked = (pause: "150 millis" | "250 millis") => () =>
     Effect.gen(function*() {
-      yield* given
+      yield* passed
       yield* lockedBy("stock-a")
       yield* Effect.sleep("1 second")
       yield* send("DEL", "entry:s:1-0")
@@ -435,22 +435,22 @@ describe("goConsumersHaveTime", () => {
 describe("deadLettersAreEarned", () => {
   const checker = fleet.deadLettersAreEarned(model, 2)
   const failed = ({ note }: Client) => note("failed", { resource: "s", entry: "1-0" })
-  const look = send("XLEN", "input")
+  const poll = send("XLEN", "input")
 
   it.effect("finds a failure that nobody had", () =>
     finds(checker, /^1-0 \(s\) has 1 failures, of which 0 happened/, () =>
       Effect.gen(function*() {
         yield* announce("1-0")
         yield* send("HSET", "failures", "1-0", "1")
-        yield* look
-        yield* look
+        yield* poll
+        yield* poll
       })))
 
   it.effect("finds failures that a commit left", () =>
     finds(checker, /^1-0 \(s\) has 1 failures after a commit of 2-0/, (client) =>
       Effect.gen(function*() {
         yield* announce("1-0")
-        yield* look
+        yield* poll
         failed(client)
         yield* send("HSET", "failures", "1-0", "1")
         yield* send("EVAL", "return redis.call('SET', KEYS[1], ARGV[1])", "1", "checkpoint:s", "2-0", "1-0")
@@ -462,8 +462,8 @@ describe("deadLettersAreEarned", () => {
         yield* announce("1-0")
         failed(client)
         yield* send("XADD", "dead", "*", "id", "1-0", "stream", "s")
-        yield* look
-        yield* look
+        yield* poll
+        yield* poll
       })))
 
   it.effect("accepts failures of handlers, and leases that ran out", () =>
@@ -475,8 +475,8 @@ describe("deadLettersAreEarned", () => {
         yield* Effect.sleep("2 seconds")
         yield* send("HSET", "failures", "1-0", "2")
         yield* send("XADD", "dead", "*", "id", "1-0", "stream", "s")
-        yield* look
-        yield* look
+        yield* poll
+        yield* poll
       })))
 })
 

@@ -172,7 +172,7 @@ export const make = Effect.fnUntraced(function*(options: {
       isOut = Option.isSome(error) && isTransient(error.value)
       return Effect.andThen(
         log.warning("Cannot contend at present; retrying", cause),
-        Effect.fail("again" as const)
+        Effect.fail("retry" as const)
       )
     }
   )
@@ -240,10 +240,10 @@ export const make = Effect.fnUntraced(function*(options: {
   }
 
   const pollNow = yield* options.follow(mutex, {
-    on: (poll, seen) =>
+    on: (poll, events) =>
       Effect.sync(() => {
         see(poll.owner, poll.end)
-        eventReaders.forEach((reader) => ownerWatch.serve(reader, seen))
+        eventReaders.forEach((reader) => ownerWatch.serve(reader, events))
       }),
     refused: (cause) =>
       Effect.andThen(

@@ -92,12 +92,12 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
           Effect.tapError(readAll(lease), (error) => log.warning(`Cannot read the jobs: ${error.message}`)),
           endlessRetry
         ).pipe(Effect.orDie)
-        let lookedAt = instant(clock).monotonic
+        let readAt = instant(clock).monotonic
         let isStale = false
         let reads = 1
         let readFailures = 0
         /** An estimate of the backend's time, never ahead of it unless clocks run at different rates. */
-        const backendTime = () => Math.floor(view.now + instant(clock).monotonic - lookedAt)
+        const backendTime = () => Math.floor(view.now + instant(clock).monotonic - readAt)
         const gained = view.now
         const tracked = jobs.map((job): Tracked<R> => ({
           ...job,
@@ -130,11 +130,11 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
         // Closed first: interrupts the runs and waits for them
         const fibers = yield* FiberSet.make()
 
-        const adopt = Effect.fnUntraced(function*(seen: JobsRecord, number: number) {
-          view = seen
-          lookedAt = instant(clock).monotonic
+        const adopt = Effect.fnUntraced(function*(latest: JobsRecord, number: number) {
+          view = latest
+          readAt = instant(clock).monotonic
           for (const job of tracked) {
-            const record = seen.jobs.get(job.spec.name)
+            const record = latest.jobs.get(job.spec.name)
             if (!job.isBusy && number > job.outdated) job.record = record
             yield* jobMetrics.note(contender.mutex, job.spec.name, record)
           }
@@ -275,18 +275,18 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
         }
         while (true) {
           if (Deferred.isDoneUnsafe(wake)) wake = Deferred.makeUnsafe()
-          if (isStale || instant(clock).monotonic - lookedAt >= readIntervalMillis) {
+          if (isStale || instant(clock).monotonic - readAt >= readIntervalMillis) {
             isStale = false
             const number = ++reads
-            const seen = yield* Effect.exit(readAll(lease))
-            if (Exit.isSuccess(seen)) {
-              yield* adopt(seen.value, number)
+            const latest = yield* Effect.exit(readAll(lease))
+            if (Exit.isSuccess(latest)) {
+              yield* adopt(latest.value, number)
               yield* checkClock()
               readFailures = 0
             } else {
               isStale = true
               readFailures++
-              yield* log.warning("Cannot read the jobs; retrying", seen.cause)
+              yield* log.warning("Cannot read the jobs; retrying", latest.cause)
             }
           }
           if (view.leaving === lease.id) host.resign(lease)

@@ -202,7 +202,7 @@ export class FleetQueueEntry {
 
   private hear(wakeUp: WakeUp): void {
     this.happensOutside(
-      wakeUp._tag === "LookIn"
+      wakeUp._tag === "PollAfter"
         // A key disappears one millisecond after its remaining time has reached zero
         ? { _tag: "AskBy", at: this.queue.context.now().monotonic + Duration.toMillis(wakeUp.delay) + 1 }
         : { _tag: "Heard", wakeUp }

@@ -229,7 +229,7 @@ export class MemoryMutex {
 
   private schedulePoll(waiter: Waiter | undefined, millis: number): void {
     if (waiter !== undefined) {
-      this.listeners.get(waiter.id)!({ _tag: "LookIn", delay: Duration.millis(Math.max(0, millis)) })
+      this.listeners.get(waiter.id)!({ _tag: "PollAfter", delay: Duration.millis(Math.max(0, millis)) })
     }
   }
 

@@ -104,7 +104,7 @@ export const make = Effect.fnUntraced(function*(
   const watches = new Map<MutexName, Watch>()
 
   /** One by one. A follower may leave while another is notified. */
-  const tell = ({ followers }: Watch, f: (follower: Follower, last: Poll) => Effect.Effect<void>) =>
+  const notify = ({ followers }: Watch, f: (follower: Follower, last: Poll) => Effect.Effect<void>) =>
     Effect.suspend(() =>
       Effect.forEach([...followers.keys()], (follower) => {
         const last = followers.get(follower)
@@ -113,7 +113,7 @@ export const make = Effect.fnUntraced(function*(
     )
 
   const gap = (watch: Watch) =>
-    tell(watch, (follower, last) => follower.on(last, [{ _tag: "Gap", mutex: watch.mutex }]))
+    notify(watch, (follower, last) => follower.on(last, [{ _tag: "Gap", mutex: watch.mutex }]))
 
   /** Polls until it gets a reply. */
   const persist = <A, R>(watch: Watch, request: Effect.Effect<A, StoreError, R>): Effect.Effect<A, never, R> =>
@@ -122,15 +122,15 @@ export const make = Effect.fnUntraced(function*(
         const error = Cause.findErrorOption(cause)
         const isOutage = Option.isSome(error) && isTransient(error.value)
         return Effect.andThen(
-          isOutage ? gap(watch) : tell(watch, (follower) => follower.refused(cause)),
-          Effect.fail("again" as const)
+          isOutage ? gap(watch) : notify(watch, (follower) => follower.refused(cause)),
+          Effect.fail("retry" as const)
         )
       }),
       Effect.retry(endlessRetry),
       Effect.orDie
     )
 
-  const lookOf = ({ ownership, token }: Pick<MutexState, "ownership" | "token">): Poll =>
+  const pollOf = ({ ownership, token }: Pick<MutexState, "ownership" | "token">): Poll =>
     ownership._tag === "Free" ? nobody : {
       owner: ownership.owner,
       token,
@@ -146,7 +146,7 @@ export const make = Effect.fnUntraced(function*(
   }
 
   const saw = (watch: Watch, poll: Poll) =>
-    tell(watch, (follower, last) => {
+    notify(watch, (follower, last) => {
       watch.followers.set(follower, poll)
       return follower.on(poll, between(watch.mutex, last, poll, now().monotonic, follower.renewals))
     })
@@ -177,8 +177,8 @@ export const make = Effect.fnUntraced(function*(
       const { mutex } = watch
       const isKnown = known !== undefined && watch.state === "looking"
       if (watch.state !== "closed") watch.state = "looking"
-      const polling = isKnown ? Effect.succeed(known) : Effect.map(persist(watch, store.inspect(mutex, 0)), lookOf)
-      return Effect.flatMap(Effect.flatMap(polling, (seen) => saw(watch, seen)), () => {
+      const polling = isKnown ? Effect.succeed(known) : Effect.map(persist(watch, store.inspect(mutex, 0)), pollOf)
+      return Effect.flatMap(Effect.flatMap(polling, (poll) => saw(watch, poll)), () => {
         if (watch.state === "looking, and once more") return asked
         // In the same step as the test: a change that is published after it starts the next poll
         if (watch.state === "looking") rest(watch)

@@ -17,7 +17,7 @@ import type { Refused } from "./attempt.ts"
  */
 export type Phase = "prepared" | "requeueing" | "asking" | "asleep" | "over"
 
-type Hint = Exclude<WakeUp, { readonly _tag: "LookIn" }>
+type Hint = Exclude<WakeUp, { readonly _tag: "PollAfter" }>
 
 /** Changed in place: each turn of a contended mutex makes a new one. */
 export interface Place {

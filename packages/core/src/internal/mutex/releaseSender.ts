@@ -46,7 +46,7 @@ export const make = Effect.fnUntraced(function*(
   let isGone = false
   /** Releases that were sent without a fiber and have no reply yet. */
   let sent = 0
-  let onAnswered: (() => void) | undefined
+  let onDrained: (() => void) | undefined
   /** The last awaited attempt got no reply: waiting for the release of each of many leases would add up. */
   let isSilent = false
 
@@ -75,7 +75,7 @@ export const make = Effect.fnUntraced(function*(
       : log.debug(`An attempt could not be undone; it will expire: ${Cause.squash(cause)}`)
 
   /** Until it succeeds or the time is over; when the layer closes, once more. */
-  const tryAgain = Effect.fnUntraced(function*(request: Request, until: number, held: boolean) {
+  const retry = Effect.fnUntraced(function*(request: Request, until: number, held: boolean) {
     for (let delay = pauseMillis;; delay *= 2) {
       yield* Effect.raceFirst(Effect.sleep(Duration.millis(delay)), closing.await)
       const left = until - instant(clock).monotonic
@@ -97,7 +97,7 @@ export const make = Effect.fnUntraced(function*(
     return closed || instant(clock).monotonic >= until || !mayPass(exit.cause)
       ? report(exit.cause, held)
       // Without `requeue`: after the first attempt, the entry sends a request of its own
-      : tryAgain({ ...request, requeue: undefined }, until, held)
+      : retry({ ...request, requeue: undefined }, until, held)
   }
 
   const run = (request: Request, within: number, held: boolean) =>
@@ -124,14 +124,14 @@ export const make = Effect.fnUntraced(function*(
     store.release(requestOf(request), (exit) => {
       if (Exit.isFailure(exit)) inBackground(request, settle(request, exit, until, held))
       else request.settled?.(exit.value)
-      if (--sent === 0) onAnswered?.()
+      if (--sent === 0) onDrained?.()
     })
     return true
   }
 
   const hasReplied = Effect.callback<void>((resume) => {
     if (sent === 0) return resume(Effect.void)
-    onAnswered = () => resume(Effect.void)
+    onDrained = () => resume(Effect.void)
   })
 
   /** An attempt in the background may have ended in the same moment as another was sent. */

@@ -133,8 +133,8 @@ export const make = Effect.fnUntraced(function*(options: Options<unknown> = {}) 
     )
 
   const guarded = <A, E, R>(lease: HeldLease, body: Body<A, E, R>, restore: Restore, isTracing: boolean) => {
-    const given = Effect.isEffect(body) ? body : Effect.suspend(() => body(new LeaseImpl(leases, lease)))
-    const work = isTracing ? Effect.andThen(tracing.annotate(lease), given) : given
+    const effect = Effect.isEffect(body) ? body : Effect.suspend(() => body(new LeaseImpl(leases, lease)))
+    const work = isTracing ? Effect.andThen(tracing.annotate(lease), effect) : effect
     return Effect.ensuring(
       restore(protect(leases, [lease], work, nestedLocks.provide(leases, lease))),
       leases.release(lease)

@@ -118,7 +118,7 @@ export const make = Effect.fnUntraced(function*(
         return yield* notFound("its handlers failed too often: see the dead letters")
       case "Gone":
         return yield* notFound("it is finished")
-      case "Unread":
+      case "Undelivered":
         return yield* notFound("it was not delivered yet: a consumer that runs `run` must read it first")
     }
   })
@@ -152,8 +152,8 @@ export const make = Effect.fnUntraced(function*(
       inputs,
       ({ info, stream }) => Effect.map(streamName(stream), (stream) => ({ stream, info: info ?? {} }))
     )
-    const answers = yield* store.announce(announcements)
-    return answers.map((answer, i) => ({ stream: announcements[i]!.stream, ...answer }))
+    const announced = yield* store.announce(announcements)
+    return announced.map((result, i) => ({ stream: announcements[i]!.stream, ...result }))
   })
 
   const redriveAll: StreamClient["Service"]["redriveAll"] = Effect.fnUntraced(
@@ -161,10 +161,10 @@ export const make = Effect.fnUntraced(function*(
       const { deadLetters } = yield* store.inspect
       let redriven = 0
       let after: EntryId | undefined
-      for (let seen = 0; seen < deadLetters && redriven < limit;) {
-        const page = yield* store.deadLetters(after, Math.min(100, deadLetters - seen))
+      for (let listed = 0; listed < deadLetters && redriven < limit;) {
+        const page = yield* store.deadLetters(after, Math.min(100, deadLetters - listed))
         if (page.length === 0) break
-        seen += page.length
+        listed += page.length
         after = page[page.length - 1]!.id
         for (const letter of page) {
           if (redriven < limit && filter(letter) && (yield* store.redrive(letter.id))) redriven++

@@ -9,7 +9,7 @@ import { InvalidConfig } from "../../SimbaError.ts"
 import type * as StreamStore from "../StreamStore.ts"
 
 /** The options as callers pass them: `StreamClient.Options` documents them. */
-type Given =
+type Input =
   & { readonly service: string; readonly processName?: string | undefined }
   & { readonly [Option in "capacity" | "maxFailures"]?: number | undefined }
   & { readonly [Option in "rebalance" | "enableEvents"]?: boolean | undefined }
@@ -53,7 +53,7 @@ const checkConsumer = (id: string) =>
 /** Checked options. */
 export type StreamConfig = Effect.Success<ReturnType<typeof check>>
 
-export const check = Effect.fnUntraced(function*(options: Given) {
+export const check = Effect.fnUntraced(function*(options: Input) {
   yield* checkOptions(options)
   const lease = yield* positive("leaseDuration", options.leaseDuration ?? "2 seconds")
   const heartbeat = yield* positive("heartbeatInterval", options.heartbeatInterval ?? "1 second")

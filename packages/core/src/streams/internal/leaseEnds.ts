@@ -68,8 +68,8 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
       const exit = yield* Effect.exit(
         replyTimeout(store.renew([owned], config.leaseDuration), "renew", config.commandTimeout)
       )
-      const answer = Exit.isSuccess(exit) ? exit.value[0] : undefined
-      table.lose(owned, answer?._tag === "Lost" ? answer.reason : "TakenOver")
+      const reply = Exit.isSuccess(exit) ? exit.value[0] : undefined
+      table.lose(owned, reply?._tag === "Lost" ? reply.reason : "TakenOver")
     }
     return yield* owned.over
   })
@@ -84,7 +84,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
     underWay.withPermit(Effect.uninterruptible(Effect.gen(function*() {
       yield* table.ensure(owned)
       if (how !== undefined) owned.endings++
-      const answer = yield* replyTimeout(call, operation, config.commandTimeout).pipe(
+      const reply = yield* replyTimeout(call, operation, config.commandTimeout).pipe(
         Effect.catchCause((cause) => {
           const error = toFailure(operation, cause)
           if (how !== undefined && isTransient(error)) owned.attempted = { how, at: table.now().monotonic }
@@ -94,9 +94,9 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
           if (how !== undefined) owned.endings--
         }))
       )
-      if (answer === "NotOwner") return yield* refused(owned)
+      if (reply === "NotOwner") return yield* refused(owned)
       if (how !== undefined) table.end(owned, how)
-      return answer as Exclude<A, "NotOwner">
+      return reply as Exclude<A, "NotOwner">
     })))
 
   const ending = (
@@ -105,11 +105,11 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
     call: Effect.Effect<string, StoreError>
   ): Effect.Effect<void, LeaseLost | StoreError> => {
     // An attempt without a reply may have ended the lease as its owner asked. For `done` the store reports that itself
-    const answer = Effect.map(
+    const reply = Effect.map(
       call,
       (reply) => reply === "NotOwner" && how !== "done" && owned.attempted?.how === how ? how : reply
     )
-    return attempt(owned, how, answer, how).pipe(
+    return attempt(owned, how, reply, how).pipe(
       Effect.andThen(
         how === "deadLettered"
           ? logDeadLettered(owned, owned.failures)

@@ -159,7 +159,7 @@ export class LeaseImpl extends Handle implements StreamLease {
         this.checkpoint,
         (from) =>
           this.client.store.seek(this.owned.stream, to, { owner: this.owned, from: Option.getOrUndefined(from)?.id })
-      ).pipe(Effect.repeat({ until: (answer) => answer !== "Changed" }))
+      ).pipe(Effect.repeat({ until: (reply) => reply !== "Changed" }))
     )
 
   readonly deadLetter: StreamLease["deadLetter"] = (message, reason) =>
@@ -207,8 +207,8 @@ export class LeaseImpl extends Handle implements StreamLease {
   ): Effect.Effect<void, LeaseLost | StoreError> {
     return this.ensure.pipe(
       Effect.andThen(call),
-      Effect.flatMap((answer) => {
-        if (answer === "NotOwner") return this.client.ends.refused(this.owned)
+      Effect.flatMap((reply) => {
+        if (reply === "NotOwner") return this.client.ends.refused(this.owned)
         this.progressed()
         return Effect.void
       })

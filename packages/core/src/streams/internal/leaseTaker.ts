@@ -52,8 +52,8 @@ export const batchSize = 200
 const outcomes = {
   Taken: "taken",
   Occupied: "occupied",
-  Recent: "recent",
-  Unread: "recent",
+  NotIdle: "notIdle",
+  Undelivered: "notIdle",
   Gone: "gone",
   DeadLettered: "deadLettered",
   Failed: "failed"

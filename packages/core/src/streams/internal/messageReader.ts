@@ -13,9 +13,9 @@ import * as StreamMetrics from "../StreamMetrics.ts"
 import type { EntryId } from "../StreamName.ts"
 import type { Checkpoint, Extent, RawMessage } from "../StreamState.ts"
 import { compareEntryIds } from "../StreamStore.ts"
+import { LatestIds } from "./latestIds.ts"
 import { type LeaseError, reasonOf, retryOutages } from "./leaseRequests.ts"
 import * as readPosition from "./readPosition.ts"
-import { RecentIds } from "./recentIds.ts"
 import { startOf } from "./startPosition.ts"
 
 const problemOf = (error: Schema.SchemaError): string => reasonOf(error.message)
@@ -80,7 +80,7 @@ export class MessageReader<A, R> {
   private position: readPosition.ReadPosition | undefined
   private origin: readPosition.Origin | undefined
   private ahead: ReadonlyArray<RawMessage> = []
-  private readonly recent = new RecentIds()
+  private readonly latestIds = new LatestIds()
   private index = 0
   private checkedAt = -Infinity
   /** Messages arrived since the last check. */
@@ -175,7 +175,7 @@ export class MessageReader<A, R> {
       if (count === 0) return undefined
       this.messageSize = found.reduce((sum, message) => sum + sizeOf(message), 0) / count
       this.ahead = found
-      this.recent.add(found)
+      this.latestIds.add(found)
       this.index = 0
       this.isUnchecked = true
       this.isReopened = false
@@ -218,7 +218,7 @@ export class MessageReader<A, R> {
       yield* this.settled
       const checkpoint = Option.getOrUndefined(yield* retryOutages(this.lease.checkpoint))
       if (readPosition.isRewritten(this.origin, checkpoint, extent)) {
-        this.recent.keep(0)
+        this.latestIds.keep(0)
         yield* retryOutages(this.lease.seek(readPosition.beginning))
         this.position = readPosition.at(readPosition.beginning)
         const { first, last } = extent
@@ -239,12 +239,12 @@ export class MessageReader<A, R> {
   /** The last delivered message that the data stream still has; undefined if the known ids do not show it. */
   private lastLeft(extent: Extent): Effect.Effect<Checkpoint | undefined, LeaseError> {
     return Effect.gen({ self: this }, function*() {
-      const range = this.recent.range(extent)
+      const range = this.latestIds.range(extent)
       const found = range === undefined
         ? []
         : yield* retryOutages(this.lease.messagesAfter(range.after, range.count))
-      const count = this.recent.countRead(found)
-      this.recent.keep(count)
+      const count = this.latestIds.countRead(found)
+      this.latestIds.keep(count)
       if (range === undefined || count === 0) return undefined
       const isToEnd = found.length < range.count && found.at(-1)!.id === extent.last
       return {

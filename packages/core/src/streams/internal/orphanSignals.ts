@@ -86,7 +86,7 @@ export const make = (
   }
 
   /** Takes noted entries that are pending and not renewed, oldest first. Returns those that it did not find. */
-  const look = (entries: ReadonlyArray<EntryId>, source: Source, steps: ReadonlyMap<EntryId, Step>) =>
+  const takeDue = (entries: ReadonlyArray<EntryId>, source: Source, steps: ReadonlyMap<EntryId, Step>) =>
     Effect.gen(function*() {
       const wanted = new Set(entries)
       const last = entries[entries.length - 1]!
@@ -148,7 +148,7 @@ export const make = (
           metrics.update(StreamMetrics.stream.signals.dropped, entries.length)
           sweep.request()
         } else {
-          const young = yield* look(entries.sort(compareEntryIds), source, steps)
+          const young = yield* takeDue(entries.sort(compareEntryIds), source, steps)
           for (const entry of source === "expiry" ? young : []) {
             // Delivered more recently than a lease lasts: the event is about an earlier lease. The new owner has locked
             // it by then

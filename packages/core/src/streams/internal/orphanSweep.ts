@@ -62,7 +62,7 @@ export const make = (
   })
 
   /** The first sweep reads only entries of this consumer. */
-  const look = (source: Source) =>
+  const sweepOnce = (source: Source) =>
     Effect.gen(function*() {
       requested = false
       const { consumer, leaseDuration: lease } = config
@@ -107,11 +107,11 @@ export const make = (
     // A sweep without room must not delay the next one, which may find room at once
     if (table.free() > 0) lastWithRoom = last
     metrics.update(StreamMetrics.stream.sweeps, 1)
-    return Effect.andThen(adoptHandOvers, look("sweep"))
+    return Effect.andThen(adoptHandOvers, sweepOnce("sweep"))
   }))
 
   return {
-    own: permit.withPermit(look("start")),
+    own: permit.withPermit(sweepOnce("start")),
     isRequested: () => requested && table.now().monotonic - lastWithRoom >= minDistanceMillis,
     request: () => {
       requested = true

@@ -164,7 +164,7 @@ export const isMovable = (state: State, arrival: Arrival | undefined, now: numbe
   arrival === undefined || arrival.membership !== state.membership || now - arrival.at >= settings.stay
 
 /** The state after a heartbeat. */
-export const seen = (state: State, view: View, now: number, settings: Settings): State => {
+export const observe = (state: State, view: View, now: number, settings: Settings): State => {
   const membership = membershipOf(view.members)
   const changed = membership !== state.membership
   const sent = state.sent.filter(({ until }) => until > now)

@@ -111,13 +111,13 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
         }
       }))
 
-  const beat = Effect.gen(function*() {
+  const sendHeartbeat = Effect.gen(function*() {
     const owned = plan.registered(state, table.size, table.now().monotonic)
     client.members = yield* store.heartbeat({ consumer, session, capacity, owned }, expiry)
     const now = table.now().monotonic
-    const seen = view(now)
-    state = plan.seen(state, seen, now, settings)
-    return plan.plan(state, seen, now, settings)
+    const current = view(now)
+    state = plan.observe(state, current, now, settings)
+    return plan.plan(state, current, now, settings)
   })
 
   const adopt = adopting.withPermit(Effect.uninterruptible(Effect.gen(function*() {
@@ -147,7 +147,7 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
   return {
     adopt,
     loop: Effect.forever(Effect.gen(function*() {
-      const decision = yield* persist("A heartbeat", beat)
+      const decision = yield* persist("A heartbeat", sendHeartbeat)
       if (decision !== undefined) yield* recall(decision)
       yield* Effect.sleep(config.heartbeatInterval)
     })),

@@ -10,9 +10,9 @@ import type { StreamLease } from "../StreamLease.ts"
 import { EntryId } from "../StreamName.ts"
 import type { Checkpoint, Extent, RawMessage } from "../StreamState.ts"
 import { compareEntryIds, type StreamEnd } from "../StreamStore.ts"
+import { before, isTime } from "./latestIds.ts"
 import { type LeaseError, retryOutages } from "./leaseRequests.ts"
 import { beginning } from "./readPosition.ts"
-import { before, isTime } from "./recentIds.ts"
 
 /** The first message that is left, the next one to arrive, a message by its id, or the first one since a time. */
 export type StartPosition = "beginning" | "now" | (string & {}) | DateTime.DateTime

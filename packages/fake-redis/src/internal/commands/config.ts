@@ -27,8 +27,8 @@ const config: Handler = ({ server }, args) => {
       .flat()
   }
   if (args.length % 2 === 1) return syntaxError()
-  const seen = new Set<string>()
-  for (let i = 2; i < args.length; i += 2) checkName(server, args[i]!, seen)
+  const names = new Set<string>()
+  for (let i = 2; i < args.length; i += 2) checkName(server, args[i]!, names)
   const changes: Array<() => void> = []
   for (let i = 2; i < args.length; i += 2) changes.push(configChange(server, args[i]!, args[i + 1]!))
   for (const change of changes) change()
@@ -39,14 +39,14 @@ const invalid = (name: string, reason: string): never =>
   fail(`ERR CONFIG SET failed (possibly related to argument '${name}') - ${reason}`)
 
 /** Refuses settings that cannot be changed, before any value is checked. */
-const checkName = (server: Server, original: string, seen: Set<string>): void => {
+const checkName = (server: Server, original: string, names: Set<string>): void => {
   const name = original.toLowerCase()
   if (name !== EVENTS && !server.config.has(name)) {
     return fail(`ERR Unknown option or number of arguments for CONFIG SET - '${original}'`)
   }
   if (server.config.isImmutable(name)) return invalid(original, "can't set immutable config")
-  if (seen.has(name)) return invalid(original, "duplicate parameter")
-  seen.add(name)
+  if (names.has(name)) return invalid(original, "duplicate parameter")
+  names.add(name)
 }
 
 const configChange = (server: Server, original: string, value: string): () => void => {

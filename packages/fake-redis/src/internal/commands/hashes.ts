@@ -68,10 +68,10 @@ const hdel: Handler = (context, args) => {
 
 const hincrby: Handler = (context, args) => {
   const [, key, field] = args as readonly [string, string, string, string]
-  const by = bigInteger(args[3]!)
+  const increment = bigInteger(args[3]!)
   const old = context.db.writeAs(key, "hash")?.value.get(field)
   const current = old === undefined ? 0n : parseBigInt(old) ?? fail("ERR hash value is not an integer")
-  const next = current + by
+  const next = current + increment
   if (next > MAX_INT64 || next < MIN_INT64) return fail("ERR increment or decrement would overflow")
   setField(context, key, field, next.toString())
   context.changed(key, "h", "hincrby")
@@ -79,11 +79,11 @@ const hincrby: Handler = (context, args) => {
 }
 
 const hincrbyfloat: Handler = (context, args) => {
-  const [, key, field, by] = args as readonly [string, string, string, string]
-  const size = double(by)
+  const [, key, field, increment] = args as readonly [string, string, string, string]
+  const size = double(increment)
   if (!Number.isFinite(size)) return fail("ERR value is NaN or Infinity")
   const old = context.db.writeAs(key, "hash")?.value.get(field)
-  const next = addFloats(old ?? "0", by, ["ERR hash value is not a float", NOT_FLOAT])
+  const next = addFloats(old ?? "0", increment, ["ERR hash value is not a float", NOT_FLOAT])
   setField(context, key, field, next)
   context.changed(key, "h", "hincrbyfloat")
   return next

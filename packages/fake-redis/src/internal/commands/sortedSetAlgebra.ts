@@ -104,9 +104,9 @@ const zintercard: Handler = (context, args) => {
   let limit = Infinity
   for (let i = 2 + number; i < args.length; i += 2) {
     if (args[i]!.toLowerCase() !== "limit" || args[i + 1] === undefined) return syntaxError()
-    const given = integer(args[i + 1]!, "ERR LIMIT can't be negative")
-    if (given < 0) return fail("ERR LIMIT can't be negative")
-    limit = given === 0 ? Infinity : given
+    const count = integer(args[i + 1]!, "ERR LIMIT can't be negative")
+    if (count < 0) return fail("ERR LIMIT can't be negative")
+    limit = count === 0 ? Infinity : count
   }
   let size = 0
   for (const member of sources[0]!.keys()) if (sources.every((source) => source.has(member))) size++

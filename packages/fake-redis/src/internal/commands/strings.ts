@@ -176,10 +176,10 @@ const setrange: Handler = (context, args) => {
   return result.length
 }
 
-const increase = (context: Context, key: string, by: bigint): Value => {
+const increase = (context: Context, key: string, increment: bigint): Value => {
   const entry = context.db.writeAs(key, "string")
   const old = entry === undefined ? 0n : parseBigInt(entry.value) ?? fail(NOT_INTEGER)
-  const next = old + by
+  const next = old + increment
   if (next > MAX_INT64 || next < MIN_INT64) return fail("ERR increment or decrement would overflow")
   rewrite(context, key, next.toString())
   context.changed(key, "$", "incrby")
@@ -187,8 +187,8 @@ const increase = (context: Context, key: string, by: bigint): Value => {
 }
 
 const decrby: Handler = (context, args) => {
-  const by = bigInteger(args[2]!)
-  return by === MIN_INT64 ? fail("ERR decrement would overflow") : increase(context, args[1]!, -by)
+  const increment = bigInteger(args[2]!)
+  return increment === MIN_INT64 ? fail("ERR decrement would overflow") : increase(context, args[1]!, -increment)
 }
 
 const incrbyfloat: Handler = (context, args) => {

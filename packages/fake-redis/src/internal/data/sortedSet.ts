@@ -39,9 +39,9 @@ export class SortedSet {
     return low
   }
 
-  set(member: string, given: number): void {
+  set(member: string, newScore: number): void {
     // A packed set keeps scores as integers where it can, and so has no negative zero.
-    const score = given === 0 && !isTable(this) ? 0 : given
+    const score = newScore === 0 && !isTable(this) ? 0 : newScore
     const old = this.scores.get(member)
     if (old !== undefined) this.order.splice(this.position(old, member), 1)
     this.scores.set(member, score)

@@ -48,7 +48,7 @@ export const configureJson = (
   settings: JsonSettings
 ): number => {
   const { m } = stack
-  const isGiven = (at: number) => at <= m._lua_gettop(L) && m._lua_type(L, at) !== T.nil
+  const isPassed = (at: number) => at <= m._lua_gettop(L) && m._lua_type(L, at) !== T.nil
   const refused = (at: number, reason: string) => stack.fail(L, `bad argument #${at} to '${name}' (${reason})`)
 
   const integer = (
@@ -57,7 +57,7 @@ export const configureJson = (
     minimum: number,
     maximum: number
   ): number | undefined => {
-    if (!isGiven(at)) return undefined
+    if (!isPassed(at)) return undefined
     const value = m._lua_tonumber(L, at)
     if (!Number.isInteger(value) || value < minimum || value > maximum) {
       return refused(at, `expected integer between ${minimum} and ${maximum}`)
@@ -72,7 +72,7 @@ export const configureJson = (
     return 1
   }
   const invalid = (key: "encodesInvalid" | "decodesInvalid", values: ReadonlyArray<string>): number => {
-    if (isGiven(1)) {
+    if (isPassed(1)) {
       const value = m._lua_type(L, 1) === T.boolean ? (m._lua_toboolean(L, 1) !== 0 ? "on" : "off") : stack.read(L, 1)
       if (!values.includes(value)) return refused(1, `invalid option '${value}'`)
       settings[key] = value as Invalid
@@ -94,7 +94,7 @@ export const configureJson = (
     case "decode_invalid_numbers":
       return invalid("decodesInvalid", ["off", "on"])
     case "encode_sparse_array": {
-      if (isGiven(1)) settings.sparseConverts = m._lua_toboolean(L, 1) !== 0
+      if (isPassed(1)) settings.sparseConverts = m._lua_toboolean(L, 1) !== 0
       const problem = integer(2, "sparseRatio", 0, INT_MAX) ?? integer(3, "sparseSafe", 0, INT_MAX)
       if (problem !== undefined) return problem
       m._lua_pushboolean(L, settings.sparseConverts ? 1 : 0)

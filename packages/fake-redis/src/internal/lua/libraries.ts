@@ -47,7 +47,7 @@ const roundEven = (value: number): number => {
 export const bitwise = (name: string, a: number, b: number): number => {
   const x = toBit(a)
   const y = toBit(b)
-  const by = y & 31
+  const bits = y & 31
   switch (name) {
     case "band":
       return x & y
@@ -58,15 +58,15 @@ export const bitwise = (name: string, a: number, b: number): number => {
     case "bnot":
       return ~x
     case "lshift":
-      return x << by
+      return x << bits
     case "rshift":
-      return (x >>> by) | 0
+      return (x >>> bits) | 0
     case "arshift":
-      return x >> by
+      return x >> bits
     case "rol":
-      return (x << by) | (x >>> (32 - by) % 32 & (by === 0 ? 0 : -1))
+      return (x << bits) | (x >>> (32 - bits) % 32 & (bits === 0 ? 0 : -1))
     case "ror":
-      return by === 0 ? x : (x >>> by) | (x << (32 - by))
+      return bits === 0 ? x : (x >>> bits) | (x << (32 - bits))
     case "bswap":
       return (x >>> 24) | ((x >>> 8) & 0xff00) | ((x << 8) & 0xff0000) | (x << 24)
     default:

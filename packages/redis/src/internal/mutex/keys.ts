@@ -53,5 +53,5 @@ export const mutexOf = (key: string): string | undefined => ofMutex.exec(key)?.[
  * String: the largest fencing token that a fenced resource has accepted. In the slot of the resource, unless its name
  * has a `}` but no hash tag: on a Cluster such a name cannot be fenced.
  */
-export const seenToken = (resource: string): string =>
+export const largestToken = (resource: string): string =>
   /^[^{]*\{[^}]+\}/.test(resource) ? `${resource}:simba-token` : `{${resource}}:simba-token`

@@ -32,14 +32,14 @@ const decodeContenderMessage = (input: string): ContenderMessage | string => {
   if (!input.startsWith("look@@")) return "expected released@@<owner> or look@@<milliseconds>"
   const millis = input.slice("look@@".length)
   return millisPattern.test(millis)
-    ? { _tag: "Look", millis: Number(millis) }
+    ? { _tag: "PollAfter", millis: Number(millis) }
     : "expected a whole number of milliseconds after look@@"
 }
 
 const encodeContenderMessage = (message: ContenderMessage): string =>
   message._tag === "Released" ? `released${separator}${message.owner}` : `look${separator}${message.millis}`
 
-const ContenderMessageFields = Schema.TaggedUnion({ Released: { owner: OwnerId }, Look: { millis: Millis } })
+const ContenderMessageFields = Schema.TaggedUnion({ Released: { owner: OwnerId }, PollAfter: { millis: Millis } })
 
 /**
  * A contender's own channel: `released@@<previous owner>` hands the mutex over, `look@@<milliseconds>` asks the waiter
@@ -52,7 +52,7 @@ export type ContenderMessage = typeof ContenderMessageFields.Type
 const InboxMessageFields = Schema.TaggedUnion({
   Forced: { id: OwnerId },
   Released: { id: OwnerId, owner: OwnerId, grant: Schema.optionalKey(Grant) },
-  Look: { id: OwnerId, millis: Millis }
+  PollAfter: { id: OwnerId, millis: Millis }
 })
 
 /** Not a number if there is no text: `Grant` refuses it. */
@@ -74,7 +74,7 @@ const decodeReleased = (id: string, input: string): typeof InboxMessageFields.En
 const encodeInboxMessage = (message: typeof InboxMessageFields.Encoded): string => {
   if (message._tag === "Forced") return `forced${separator}${message.id}`
   const text = `${message.id}${separator}${encodeContenderMessage(message)}`
-  if (message._tag === "Look" || message.grant === undefined) return text
+  if (message._tag === "PollAfter" || message.grant === undefined) return text
   const { micros, millis, token } = message.grant
   return [text, token, micros, millis].join(separator)
 }

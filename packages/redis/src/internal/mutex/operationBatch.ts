@@ -24,7 +24,7 @@ import { readAcquire, readInspect, readRelease } from "./replies.ts"
 import type { operations } from "./scripts.generated.ts"
 
 /** Which waiters without a subscriber are skipped: all, those of effect-simba, or none. */
-export type SkipDead = "1" | "ours" | "0"
+export type SkipDead = "1" | "own" | "0"
 
 type Settle<A> = (exit: Exit.Exit<A, StoreError>) => void
 

@@ -34,12 +34,12 @@ const readMutexMessage = reader("a message on a mutex channel", MutexMessage)
 
 const known = (keys: Stream.Stream<string, BackendError>) =>
   Stream.suspend(() => {
-    const seen = new Set<string>()
+    const known = new Set<string>()
     return keys.pipe(
       Stream.map(mutexKeys.mutexOf),
       Stream.filter((name): name is MutexName => {
-        if (name === undefined || seen.has(name) || !isMutexName(name)) return false
-        seen.add(name)
+        if (name === undefined || known.has(name) || !isMutexName(name)) return false
+        known.add(name)
         return true
       })
     )
@@ -60,7 +60,7 @@ const make = Effect.gen(function*() {
   const isCluster = topology._tag === "Cluster"
   const servers = isCluster ? yield* topology.primaries : [redis.send]
   const countable = subscriber.countable && (yield* seesSubscribers(servers, subscriber))
-  const skipDead = !countable ? "0" : isCluster ? "ours" : "1"
+  const skipDead = !countable ? "0" : isCluster ? "own" : "1"
   const sink = yield* currentSink(redis)
   const { acquire, confirm, flush, inspect, release: sendRelease } = operationBatch.make(
     sink,

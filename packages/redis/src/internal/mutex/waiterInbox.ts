@@ -24,7 +24,7 @@ const readInboxMessage = reader("a message on the channel of a layer", InboxMess
 const toWakeUp = (message: ContenderMessage | Exclude<InboxMessage, { readonly _tag: "Forced" }>): WakeUp =>
   message._tag === "Released"
     ? { _tag: "YourTurn", from: message.owner, ...("grant" in message ? { grant: message.grant } : undefined) }
-    : { _tag: "LookIn", delay: Duration.millis(message.millis) }
+    : { _tag: "PollAfter", delay: Duration.millis(message.millis) }
 
 const gap: WakeUp = { _tag: "Gap" }
 

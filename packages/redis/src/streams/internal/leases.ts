@@ -45,15 +45,15 @@ export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> =
           owner: nameOf(reply[1]),
           timeLeft: reply[2] === "-1" ? Duration.infinity : Duration.millis(Number(reply[2]))
         }
-      case "Recent":
-      case "Unread":
+      case "NotIdle":
+      case "Undelivered":
       case "Gone":
         return { _tag: reply[0] }
       case "DeadLettered":
         return { _tag: "DeadLettered", failures: reply[1] }
       case "error":
         // Without a group nothing is pending: the new group delivers all entries again
-        return lacksGroup(reply) ? { _tag: "Unread" } : { _tag: "Failed", error: fromReply("take", reply[1]) }
+        return lacksGroup(reply) ? { _tag: "Undelivered" } : { _tag: "Failed", error: fromReply("take", reply[1]) }
     }
   }
 

@@ -102,7 +102,7 @@ export const ReadReply = Schema.Unknown.pipe(Schema.decodeTo(
  */
 export const SignalMessage = Schema.Union([
   separated({ _tag: Schema.Literal("released").transform("Released"), entry: EntryId, stream: StreamName }),
-  separated({ _tag: Schema.Literal("given").transform("Given"), session: Session })
+  separated({ _tag: Schema.Literal("given").transform("HandedOver"), session: Session })
 ])
 
 /** A hand-over that may be unconfirmed. */

@@ -88,16 +88,16 @@ layer(Nodes.layer, { excludeTestServices: true, timeout: "60 seconds" })(
               StreamClient.StreamClient
             )
             const stream = `${service}:s`
-            const seen: Array<number> = []
+            const observed: Array<number> = []
             yield* announceAll([{ stream }])
             yield* Effect.forkChild(run(StreamMessages.process(
               Schema.Struct({ n: Schema.FiniteFromString }),
-              ({ value }) => Effect.sync(() => seen.push(value.n)),
+              ({ value }) => Effect.sync(() => observed.push(value.n)),
               { until: ({ value }) => value.n === 10 }
             )))
             for (let n = 1; n <= 10; n++) yield* send("XADD", stream, "*", "n", String(n))
             yield* until(`${service} done`, Effect.map(send("XLEN", `${service}-input`), (left) => left === 0))
-            assert.deepStrictEqual(seen, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+            assert.deepStrictEqual(observed, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
           }), { concurrency: "unbounded", discard: true }).pipe(Effect.provideContext(redis))
       }))
 

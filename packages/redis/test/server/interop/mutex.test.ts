@@ -126,9 +126,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
   it.effect("a foreign release wakes ours at once", () =>
     Effect.gen(function*() {
       const { m, server, stock, waiting } = yield* behindStock("foreign release")
-      const told = yield* stock.release
+      const notified = yield* stock.release
       const lease = yield* Fiber.join(waiting)
-      assert.strictEqual(told, lease.id)
+      assert.strictEqual(notified, lease.id)
       assert.strictEqual(yield* server.send("EXISTS", keysOf(m).queue), 0)
     }))
 
@@ -163,11 +163,11 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       const waiting = yield* Effect.forkScoped(mutex.acquire(m))
       yield* queued(server, m, 1)
       // It takes ours out of the queue, and tells nobody
-      const told = yield* stock.release
+      const notified = yield* stock.release
       yield* Effect.sleep("50 millis")
       assert.isUndefined(waiting.pollUnsafe())
       yield* Deferred.succeed(ready, undefined)
-      assert.strictEqual((yield* Effect.timeout(Fiber.join(waiting), "10 seconds")).id, told)
+      assert.strictEqual((yield* Effect.timeout(Fiber.join(waiting), "10 seconds")).id, notified)
     }))
 
   it.effect(
@@ -186,8 +186,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
         // Each refusal makes it try again to listen
         yield* until("it looks", Effect.sync(() => tried.length >= 3))
         assert.isAtLeast(tried[2]! - tried[0]!, 700)
-        const told = yield* stock.release
-        assert.strictEqual((yield* Effect.timeout(Fiber.join(waiting), "10 seconds")).id, told)
+        const notified = yield* stock.release
+        assert.strictEqual((yield* Effect.timeout(Fiber.join(waiting), "10 seconds")).id, notified)
       }),
     { tags: ["H4"] }
   )
@@ -217,8 +217,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
         yield* until("the Simba waiter is told", Effect.sync(() => heard.length > 0))
         assert.isTrue(yield* stock.acquire(3_600_000))
         // Its release takes ours out of the queue, which may not listen yet: told or not, it comes
-        const told = yield* stock.release
-        assert.strictEqual((yield* Effect.timeout(Fiber.join(waiting), "10 seconds")).id, told)
+        const notified = yield* stock.release
+        assert.strictEqual((yield* Effect.timeout(Fiber.join(waiting), "10 seconds")).id, notified)
       }),
     { tags: ["H4"] }
   )
@@ -262,7 +262,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       assert.deepStrictEqual(messages, [[`simba:{${m}}:${stock.id}`, `released@@${a.id}`]])
       assert.strictEqual(yield* server.send("EXISTS", owner), 0)
       assert.deepStrictEqual(yield* server.send("ZRANGE", queue, "0", "-1"), [b.id])
-      assert.strictEqual((yield* wakeUps.next)._tag, "LookIn")
+      assert.strictEqual((yield* wakeUps.next)._tag, "PollAfter")
       for (const ask of [b.ask("wait"), c.ask("try"), c.ask("wait")]) {
         assert.deepStrictEqual(refused(yield* ask).ownership, { _tag: "Free" })
       }

@@ -25,7 +25,7 @@ const real = <A>(scenario: (stage: scenarios.Stage) => Effect.Effect<A, unknown,
 describe("with Go consumers, on a real Redis", () => {
   it.live("data streams flow both ways, each to one consumer, and none is left behind", () => real(scenarios.bothWays))
 
-  it.live("what a living Go consumer owns is left alone", () => real(scenarios.livingStock))
+  it.live("what a living Go consumer owns is left alone", () => real(scenarios.liveGo))
 
   it.live("an orderly hand-back is taken over", () => real(scenarios.handBack), { tags: ["G20"] })
 

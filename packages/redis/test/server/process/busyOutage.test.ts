@@ -174,7 +174,7 @@ const outage = (kind: BusyConfig["kind"], size: Size) =>
       relay.isDown = false
     }
     if (!isLimited) {
-      yield* order("again")
+      yield* order("resume")
       yield* said("Working", 2)
       yield* order("finish")
     }

@@ -267,20 +267,20 @@ describe("processes that own data streams on one Redis", () => {
         const everybody: Array<Worker> = []
         const start = (name: string) =>
           Effect.tap(worker(name), (started) => Effect.sync(() => everybody.push(started)))
-        let living: ReadonlyArray<Worker> = yield* Effect.forEach(["a", "b", "c"], start, { concurrency: "unbounded" })
-        const without = (gone: Worker) => living.filter((worker) => worker !== gone)
+        let alive: ReadonlyArray<Worker> = yield* Effect.forEach(["a", "b", "c"], start, { concurrency: "unbounded" })
+        const without = (gone: Worker) => alive.filter((worker) => worker !== gone)
         yield* append()
         yield* settled("the start")
 
         // Killed in the midst of its work, and started again under the same name
-        const first = yield* busiest(living)
+        const first = yield* busiest(alive)
         yield* append()
         yield* first.worker.signal("SIGKILL")
-        living = [...without(first.worker), yield* start(first.worker.name)]
+        alive = [...without(first.worker), yield* start(first.worker.name)]
         yield* settled("a kill")
 
         // Suspended until somebody else has gone on, then awake again
-        const second = yield* busiest(living)
+        const second = yield* busiest(alive)
         yield* second.worker.signal("SIGSTOP")
         yield* append()
         yield* settled("a suspension")
@@ -306,27 +306,27 @@ describe("processes that own data streams on one Redis", () => {
         yield* settled("a restart of the server")
 
         // Both at once: an owner dies and another one sleeps while there is no server
-        const third = yield* busiest(living)
+        const third = yield* busiest(alive)
         const sleeper = without(third.worker)[0]!
         yield* append()
         yield* server.kill()
         yield* third.worker.signal("SIGKILL")
         yield* sleeper.signal("SIGSTOP")
         yield* server.restart
-        living = [...without(third.worker), yield* start("d")]
+        alive = [...without(third.worker), yield* start("d")]
         yield* append()
         yield* settled("an outage with a kill and a suspension")
         yield* sleeper.signal("SIGCONT")
 
         // One leaves in order, the others go on
-        const fourth = yield* busiest(living)
+        const fourth = yield* busiest(alive)
         yield* append()
         yield* fourth.worker.end
-        living = without(fourth.worker)
+        alive = without(fourth.worker)
         yield* append(true)
         yield* settled("a clean end")
         yield* assertFinished(server, fleet)
-        for (const worker of living) yield* worker.end
+        for (const worker of alive) yield* worker.end
         assert.strictEqual(yield* server.send("EXISTS", StreamKeys.members(fleet.service)), 0, "nobody is a member")
 
         const found = audit(yield* commandsWritten(server), streams)

@@ -101,9 +101,9 @@ const failOver = (begin: (setup: SentinelSetup) => Effect.Effect<unknown, unknow
       for (const { ids } of of) assert.deepStrictEqual(ids, [...new Set(ids)].sort(compareEntryIds))
       const tokens = of.map(({ token }) => token)
       assert.deepStrictEqual(tokens, [...new Set(tokens)].sort((one, other) => one - other))
-      const seen = samples.flatMap((ids) => ids[i] ?? []).map((id) => EntryId.make(id))
-      assert.deepStrictEqual(seen, [...seen].sort(compareEntryIds))
-      assert.isAbove(new Set(seen).size, 1)
+      const observed = samples.flatMap((ids) => ids[i] ?? []).map((id) => EntryId.make(id))
+      assert.deepStrictEqual(observed, [...observed].sort(compareEntryIds))
+      assert.isAbove(new Set(observed).size, 1)
     }
   })).pipe(Effect.provide(capturingLogs([])))
 

@@ -112,7 +112,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         for (const wakeUps of [first, second]) assert.deepStrictEqual(yield* wakeUps.next, { _tag: "Gap" })
         assert.strictEqual(ownerOf(yield* store.forceRelease(m, confirm)), stock)
         assert.include(yield* first.next, { _tag: "YourTurn", from: stock })
-        assert.deepStrictEqual(yield* second.next, { _tag: "LookIn", delay: confirm })
+        assert.deepStrictEqual(yield* second.next, { _tag: "PollAfter", delay: confirm })
         yield* until("the Simba owner is told", Effect.sync(() => messages.length > 0))
         assert.deepStrictEqual(messages, [[`simba:{${m}}:${stock}`, `released@@${stock}`]])
         assert.strictEqual(yield* server.send("GET", keysOf(m).owner), b.id)
@@ -132,7 +132,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         yield* until("the Simba waiter is told", Effect.sync(() => heard.length > 0))
         assert.deepStrictEqual(heard, [[`simba:{${m}}:${id}`, `released@@${a.id}`]])
         assert.deepStrictEqual([yield* server.send("GET", owner), yield* server.send("GET", reserved)], [null, id])
-        assert.deepStrictEqual(yield* wakeUps.next, { _tag: "LookIn", delay: confirm })
+        assert.deepStrictEqual(yield* wakeUps.next, { _tag: "PollAfter", delay: confirm })
         assert.deepStrictEqual(refused(yield* b.ask("wait")).ownership, { _tag: "Free" })
         // Forced again, the reservation is gone, and ours comes next
         yield* store.forceRelease(m, confirm)
@@ -254,7 +254,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         const server = yield* RedisServer
         const { calls, reset } = commandStats(server)
         const store = yield* openStore(server)
-        const look = Effect.fnUntraced(function*(waiters: number) {
+        const poll = Effect.fnUntraced(function*(waiters: number) {
           const m = freshName(`look at ${waiters}`)
           yield* contender(store, m).own
           yield* Effect.forEach(Array.from({ length: waiters }), () => contender(store, m).wait, { concurrency: 50 })
@@ -266,7 +266,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
           assert.isFalse(counted.has("set") || counted.has("zrem") || counted.has("publish"))
           return ["get", "zrange", "zcard", "pttl", "time"].map((command) => counted.get(command))
         })
-        assert.deepStrictEqual(yield* look(300), yield* look(3))
+        assert.deepStrictEqual(yield* poll(300), yield* poll(3))
       }), { tags: ["B59"] })
 
     it.effect(

@@ -12,16 +12,16 @@ layer(RedisServer.layer, { excludeTestServices: true })("a contender on a server
       const { url } = yield* RedisServer
       // A connection that is open already: nothing delays its request
       const observer = Context.get(yield* Layer.build(IoRedis.layer({ url })), Redis)
-      const seen: Array<unknown> = []
+      const observed: Array<unknown> = []
       yield* Effect.gen(function*() {
         const jobs = yield* Mutex.contend("stopped jobs")
         for (let i = 0; i < 20; i++) {
           yield* jobs.start
           yield* until("it leads", Effect.map(jobs.state, ({ _tag }) => _tag === "Leading"))
           yield* jobs.stop
-          seen.push(yield* observer.send("EXISTS", "simba:{stopped jobs}"))
+          observed.push(yield* observer.send("EXISTS", "simba:{stopped jobs}"))
         }
       }).pipe(Effect.scoped, Effect.provide(RedisMutex.layer({ redis: { url } })))
-      assert.deepStrictEqual(seen, Array.from({ length: 20 }, () => 0))
+      assert.deepStrictEqual(observed, Array.from({ length: 20 }, () => 0))
     }))
 })

@@ -48,8 +48,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("grants by message", (it
   it.effect("a reply after a grant has its token, also where it queues with a release", () =>
     Effect.gen(function*() {
       const { a, b, grant, m, store } = yield* handOver("grant stamp")
-      const again = contender(store, m)
-      assert.strictEqual((yield* again.wait).stamp!.token, grant.token)
+      const repeated = contender(store, m)
+      assert.strictEqual((yield* repeated.wait).stamp!.token, grant.token)
       const requeue = { id: freshId(), lease }
       const { requeued } = yield* release(store, { mutex: m, id: a.id, confirm: Duration.seconds(30), lease, requeue })
       assert.strictEqual(requeued!.stamp!.token, grant.token)

@@ -659,14 +659,14 @@ describe("building the layer", () => {
         client: { password: undefined, db: undefined, host: undefined }
       }
       assert.strictEqual(yield* Effect.provide(database, withEnv(absent)), "3", "what is undefined is not given")
-      const given = Redacted.make(`redis://:from%20env@127.0.0.1:${server.port}/5`)
+      const passed = Redacted.make(`redis://:from%20env@127.0.0.1:${server.port}/5`)
       const others = ConfigProvider.layer(
         ConfigProvider.fromEnv({ env: { ...env, REDIS_USERNAME: "other", REDIS_PASSWORD: "other" } })
       )
       assert.strictEqual(
         yield* Effect.provide(
           database,
-          Layer.fresh(IoRedis.layerFromEnv({ url: given })).pipe(Layer.provide(others))
+          Layer.fresh(IoRedis.layerFromEnv({ url: passed })).pipe(Layer.provide(others))
         ),
         "5",
         "so does what a URL says that is given here"

@@ -85,7 +85,7 @@ interface Mistake {
 
 const toLayer = (what: string, options: Effect.Effect<IoRedis.Options, unknown, Scope.Scope>): Mistake => ({
   what,
-  make: Effect.flatMap(options, (given) => refusal(IoRedis.layer(given)))
+  make: Effect.flatMap(options, (passed) => refusal(IoRedis.layer(passed)))
 })
 
 /** A mutex and a `Redis` on a server of its own. */
@@ -276,8 +276,8 @@ const rowOf = Effect.fnUntraced(function*({ make, what }: Mistake) {
   const shown = inspect(error, { depth: 10 })
   assert.notMatch(shown, /mistyped|secret|node_modules\/.*ioredis/, what)
   assert.notMatch(error.message, /\.\.|\n/, what)
-  const again = error._tag === "BackendError" && error.isRetryable ? "yes" : "no"
-  return [what, `\`${stable(error.message)}\``, again]
+  const repeated = error._tag === "BackendError" && error.isRetryable ? "yes" : "no"
+  return [what, `\`${stable(error.message)}\``, repeated]
 })
 
 const rowsIn = (text: string) =>

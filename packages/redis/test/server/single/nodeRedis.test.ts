@@ -64,10 +64,10 @@ it.live("a data stream that one process announces is consumed by another", () =>
           Layer.provide(to(url))
         )
       )
-    const seen = yield* Deferred.make<string>()
+    const observed = yield* Deferred.make<string>()
     yield* StreamClient.run(
-      Effect.flatMap(StreamLease.StreamLease, ({ stream }) => Deferred.succeed(seen, stream))
+      Effect.flatMap(StreamLease.StreamLease, ({ stream }) => Deferred.succeed(observed, stream))
     ).pipe(Effect.provide(client("consumer")), Effect.forkScoped)
     yield* Effect.provide(StreamClient.announce("data", {}), client("producer"))
-    assert.strictEqual(yield* Effect.timeout(Deferred.await(seen), "10 seconds"), "data")
+    assert.strictEqual(yield* Effect.timeout(Deferred.await(observed), "10 seconds"), "data")
   }), 30_000)

@@ -92,12 +92,12 @@ it.live("of data streams", () =>
       yield* service.heartbeat({ consumer: a, session, capacity: 1, owned: 1 }, lease)
       assert.isTrue(Option.isSome(yield* service.find(held.stream)))
       assert.strictEqual(yield* service.release(held), "Released")
-      const again = yield* own("one", held.entry)
-      assert.strictEqual(yield* service.handOver(again, { consumer: b, session }, lease), "HandedOver")
-      const [{ info: _, ...given }] = (yield* service.handedOver(b, session)) as unknown as [
+      const repeated = yield* own("one", held.entry)
+      assert.strictEqual(yield* service.handOver(repeated, { consumer: b, session }, lease), "HandedOver")
+      const [{ info: _, ...passed }] = (yield* service.handedOver(b, session)) as unknown as [
         Ownership & { readonly info: unknown }
       ]
-      assert.strictEqual(yield* service.done(given), "Done")
+      assert.strictEqual(yield* service.done(passed), "Done")
       assert.strictEqual(yield* service.deadLetter(yield* own("two"), "poison"), "DeadLettered")
       const [letter] = yield* service.deadLetters(undefined, 10)
       assert.isTrue(yield* service.redrive(letter!.id))

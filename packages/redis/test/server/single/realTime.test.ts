@@ -24,10 +24,10 @@ it.effect(
         yield* TestClock.adjust("1 minute")
         assert.deepStrictEqual(yield* Fiber.join(pings), ["PONG", "PONG", "PONG"])
       }
-      const news = yield* Context.get(context, Subscriber).subscribe("news")
+      const changes = yield* Context.get(context, Subscriber).subscribe("news")
       yield* killConnections(server, "simba:subscriber")
       yield* killConnections(server, "simba:commands")
-      assert.deepStrictEqual(yield* Queue.take(news), { _tag: "Gap" })
+      assert.deepStrictEqual(yield* Queue.take(changes), { _tag: "Gap" })
       yield* TestClock.withLive(
         until("commands work again", Effect.map(Effect.exit(redis.send("PING")), Exit.isSuccess))
       )

@@ -45,7 +45,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       yield* RedisFence.set(by(key, token(5)), key, "again")
       yield* RedisFence.set(by(key, token(7)), key, "second")
       const error = yield* stale(RedisFence.set(by(key, token(6)), key, "late"))
-      assert.deepInclude(error, { _tag: "StaleToken", resource: key, token: token(6), seen: token(7) })
+      assert.deepInclude(error, { _tag: "StaleToken", resource: key, token: token(6), largest: token(7) })
       assert.include(error.message, "acquire the mutex again")
       assert.strictEqual(yield* server.send("GET", key), "second")
       yield* RedisFence.set(by(key, token(8)), key, "third")
@@ -62,9 +62,9 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
         yield* RedisFence.set(by(key, token(n)), key, String(n))
         if (last > 0) {
           const error = yield* stale(RedisFence.set(by(key, token(last)), key, "late"))
-          assert.deepInclude(error, { token: token(last), seen: token(n) })
+          assert.deepInclude(error, { token: token(last), largest: token(n) })
         }
-        assert.strictEqual(yield* server.send("GET", RedisKeys.seenToken(key)), String(n))
+        assert.strictEqual(yield* server.send("GET", RedisKeys.largestToken(key)), String(n))
         last = n
       }
       assert.strictEqual(yield* server.send("GET", key), "9007199254740991")
@@ -77,7 +77,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       yield* RedisFence.set(by(key, token(3)), key, "x", { ttl: "50 millis" })
       yield* until("expired", Effect.map(server.send("EXISTS", key), (n) => n === 0))
       yield* stale(RedisFence.set(by(key, token(2)), key, "late"))
-      assert.isAbove(Number(yield* server.send("PTTL", RedisKeys.seenToken(key))), 6 * 24 * 3_600_000)
+      assert.isAbove(Number(yield* server.send("PTTL", RedisKeys.largestToken(key))), 6 * 24 * 3_600_000)
       yield* RedisFence.set(by(key, token(3)), key, "x")
       assert.strictEqual(yield* server.send("PTTL", key), -1)
       for (const ttl of [0, -5, Infinity]) {
@@ -142,11 +142,11 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
     Effect.gen(function*() {
       const server = yield* RedisServer
       const key = freshName("unreadable")
-      yield* server.send("SET", RedisKeys.seenToken(key), "soon")
+      yield* server.send("SET", RedisKeys.largestToken(key), "soon")
       const unreadable = yield* Effect.flip(RedisFence.set(by(key, token(1)), key, "x"))
       assert.deepInclude(unreadable, { _tag: "ProtocolError", read: "soon" })
-      yield* server.send("DEL", RedisKeys.seenToken(key))
-      yield* server.send("LPUSH", RedisKeys.seenToken(key), "x")
+      yield* server.send("DEL", RedisKeys.largestToken(key))
+      yield* server.send("LPUSH", RedisKeys.largestToken(key), "x")
       const wrongType = yield* Effect.flip(RedisFence.set(by(key, token(1)), key, "x"))
       assert.deepInclude(wrongType, { _tag: "BackendError", isRetryable: false })
       assert.strictEqual(yield* server.send("EXISTS", key), 0)
@@ -156,7 +156,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
     Effect.gen(function*() {
       const server = yield* RedisServer
       const key = freshName("secret")
-      yield* server.send("LPUSH", RedisKeys.seenToken(key), "x")
+      yield* server.send("LPUSH", RedisKeys.largestToken(key), "x")
       const error = yield* Effect.flip(RedisFence.set(by(key, token(1)), key, "hunter2"))
       assert.notInclude(inspect(error, { depth: null, showHidden: true }), "hunter2")
       assert.match(error.message, /holds a value of another type \(WRONGTYPE\)/)
@@ -212,6 +212,6 @@ describe("the key of the seen token", () => {
     ["open{only", "{open{only}:simba-token"],
     ["{a}{b}", "{a}{b}:simba-token"]
   ])("%s: %s, in the same slot", (key, expected) => {
-    assert.strictEqual(RedisKeys.seenToken(key), expected)
+    assert.strictEqual(RedisKeys.largestToken(key), expected)
   })
 })

@@ -85,7 +85,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
         // The same with a Simba waiter, which takes the way over the reservation
         yield* a.own
         const stock = "1:1@stock"
-        const told = yield* messagesOn(server, RedisKeys.contenderChannel(m, stock))
+        const notified = yield* messagesOn(server, RedisKeys.contenderChannel(m, stock))
         yield* server.send("ZADD", keysOf(m).queue, "1700000000", stock)
         // One of ours that sees it listens on a channel of its own
         const d = contender(store, m)
@@ -96,8 +96,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
         assert.deepStrictEqual(heard, [RedisKeys.contenderChannel(m, d.id), 1])
         assert.deepStrictEqual(yield* a.release, { _tag: "Free" })
         assert.strictEqual(yield* server.send("GET", keysOf(m).reserved), stock)
-        yield* until("the Simba waiter is told", Effect.sync(() => told.length > 0))
-        assert.deepStrictEqual(told, [[`simba:{${m}}:${stock}`, `released@@${a.id}`]])
+        yield* until("the Simba waiter is told", Effect.sync(() => notified.length > 0))
+        assert.deepStrictEqual(notified, [[`simba:{${m}}:${stock}`, `released@@${a.id}`]])
         yield* server.send("ACL", "DELUSER", "app")
       }),
     { tags: ["S18"] }
@@ -392,7 +392,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
         yield* reset
         assert.strictEqual(ownerOf(yield* a.release), b.id)
         assert.isFalse((yield* calls).has("pubsub|numsub"))
-        assert.deepStrictEqual(yield* wakeUps.next, { _tag: "LookIn", delay: Duration.millis(300) })
+        assert.deepStrictEqual(yield* wakeUps.next, { _tag: "PollAfter", delay: Duration.millis(300) })
         yield* Effect.sleep("320 millis")
         yield* c.confirm
       }),

@@ -112,7 +112,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("unfair", (it) => {
       )
       assert.strictEqual((yield* stats.calls).get("publish"), 2)
       assert.deepStrictEqual(yield* first.next, { _tag: "YourTurn", from: a.id })
-      assert.deepStrictEqual(yield* second.next, { _tag: "LookIn", delay: Duration.seconds(3) })
+      assert.deepStrictEqual(yield* second.next, { _tag: "PollAfter", delay: Duration.seconds(3) })
       assert.strictEqual(yield* server.send("ZCARD", keysOf(m).queue), 2, "both keep their places")
       yield* b.confirm
       assert.strictEqual(yield* server.send("ZCARD", keysOf(m).queue), 1)
@@ -205,7 +205,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("unfair", (it) => {
       const { a, b, c, m, server, store } = yield* freshMutex("stock")
       const stock = stockId()
       yield* a.own
-      const told = yield* messagesOn(server, `simba:{${m}}:${stock}`)
+      const notified = yield* messagesOn(server, `simba:{${m}}:${stock}`)
       yield* server.send("ZADD", keysOf(m).queue, "1700000000", stock)
       yield* release(store, {
         mutex: m,
@@ -214,8 +214,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("unfair", (it) => {
         lease: Duration.seconds(60),
         ...unfair
       })
-      yield* until("the Simba waiter is told", Effect.sync(() => told.length > 0))
-      assert.deepStrictEqual(told, [[`simba:{${m}}:${stock}`, `released@@${a.id}`]])
+      yield* until("the Simba waiter is told", Effect.sync(() => notified.length > 0))
+      assert.deepStrictEqual(notified, [[`simba:{${m}}:${stock}`, `released@@${a.id}`]])
       assert.strictEqual(yield* server.send("GET", keysOf(m).reserved), stock)
       refused(yield* b.ask("try"))
       granted(

@@ -11,7 +11,7 @@ interface Queued {
   readonly at: number
   readonly client: string
   /** The command that queued it first. */
-  readonly by: object
+  readonly command: object
 }
 
 /** Waiters in queue order. */
@@ -54,8 +54,8 @@ export const firstComeFirstServed: Checker = {
             if (left.has(id)) continue
             const queue = queueOf(resource)
             known.delete(resource)
-            const { at, by } = queue.get(id) ?? { at: event.at, by: event.command }
-            queue.set(id, { place, at, by, client })
+            const { at, command } = queue.get(id) ?? { at: event.at, command: event.command }
+            queue.set(id, { place, at, command, client })
           }
           for (const { id, resource } of all(view.lock.released?.(args, reply))) {
             queueOf(resource).delete(id)
@@ -71,7 +71,7 @@ export const firstComeFirstServed: Checker = {
           for (const [id, waiter] of queue) {
             if (lineOf(id) === lineOf(to)) continue
             // One call may grant first, and then queue another
-            if (waiter.by === event.command) continue
+            if (waiter.command === event.command) continue
             // After the server's clock was set back, a later ticket may be smaller
             if (view.serverStepAt() > -Infinity && waiter.at >= since) continue
             if (waiter.place >= place || view.lossAt() >= waiter.at || view.serverStepAt() >= waiter.at) continue

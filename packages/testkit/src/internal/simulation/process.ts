@@ -60,9 +60,9 @@ export class Process implements Host {
   /** How long the monotonic clock stood still. */
   private suspended = 0
   private suspendedAt: number | undefined
-  private heldTasks: Array<() => void> = []
-  private heldTimers: Array<() => void> = []
-  private heldMail: Array<() => void> = []
+  private deferredTasks: Array<() => void> = []
+  private deferredTimers: Array<() => void> = []
+  private deferredMail: Array<() => void> = []
 
   constructor(options: ProcessOptions) {
     this.world = options.world
@@ -82,7 +82,7 @@ export class Process implements Host {
       : new Processor(this.world, options.pace, this.prng.stream("order"), () => this.state === "running")
     const scheduler = this.processor?.scheduler ?? this.world.makeScheduler((task) => () => {
       if (this.state === "running") task()
-      else if (this.state === "paused") this.heldTasks.push(task)
+      else if (this.state === "paused") this.deferredTasks.push(task)
     })
     const { next } = this.prng.stream("program")
     const random: Random.Random = {
@@ -122,7 +122,7 @@ export class Process implements Host {
         if (!cancelled && this.state === "running") this.onArrival?.()
         if (this.processor !== undefined) this.processor.ring(fire)
         else if (this.state === "running") fire()
-        else if (this.state === "paused") this.heldTimers.push(fire)
+        else if (this.state === "paused") this.deferredTimers.push(fire)
       })
     }
     this.openTimers++
@@ -141,7 +141,7 @@ export class Process implements Host {
     if (this.state === "running") this.onArrival?.()
     if (this.processor !== undefined) this.processor.deliver(run)
     else if (this.state === "running") run()
-    else if (this.state === "paused") this.heldMail.push(run)
+    else if (this.state === "paused") this.deferredMail.push(run)
   }
 
   /** Uses the processor for this many milliseconds. */
@@ -186,15 +186,17 @@ export class Process implements Host {
       this.suspendedAt = undefined
     }
     if (this.processor !== undefined) return this.processor.resume()
-    const [first, second] = this.prng.chance(0.5) ? [this.heldTimers, this.heldMail] : [this.heldMail, this.heldTimers]
-    const held = [...this.heldTasks, ...first, ...second]
-    this.heldTasks = []
-    this.heldTimers = []
-    this.heldMail = []
-    for (const run of held) {
+    const [first, second] = this.prng.chance(0.5)
+      ? [this.deferredTimers, this.deferredMail]
+      : [this.deferredMail, this.deferredTimers]
+    const deferred = [...this.deferredTasks, ...first, ...second]
+    this.deferredTasks = []
+    this.deferredTimers = []
+    this.deferredMail = []
+    for (const run of deferred) {
       this.world.enqueue(() => {
         if (this.state === "running") run()
-        else if (this.state === "paused") this.heldTasks.push(run)
+        else if (this.state === "paused") this.deferredTasks.push(run)
       })
     }
   }
@@ -202,9 +204,9 @@ export class Process implements Host {
   /** Runs no further task, not even finalizers. Cut its links first. */
   kill(): void {
     this.state = "dead"
-    this.heldTasks = []
-    this.heldTimers = []
-    this.heldMail = []
+    this.deferredTasks = []
+    this.deferredTimers = []
+    this.deferredMail = []
   }
 }
 

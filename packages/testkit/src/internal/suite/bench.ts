@@ -179,8 +179,8 @@ export class Party {
 
   readonly expectPoll = Effect.suspend(() =>
     Effect.map(this.wakeUp, (wakeUp) => {
-      assert.strictEqual(wakeUp._tag, "LookIn")
-      return wakeUp._tag === "LookIn" ? Duration.toMillis(wakeUp.delay) : NaN
+      assert.strictEqual(wakeUp._tag, "PollAfter")
+      return wakeUp._tag === "PollAfter" ? Duration.toMillis(wakeUp.delay) : NaN
     })
   )
 }

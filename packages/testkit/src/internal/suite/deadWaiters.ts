@@ -48,8 +48,8 @@ export const counting = ({ bench, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* a.release), c.id)
       yield* c.confirm
       yield* d.queue
-      const again = yield* b.queue
-      assert.deepStrictEqual([again.ticket, again.position], [ticket, 0])
+      const repeated = yield* b.queue
+      assert.deepStrictEqual([repeated.ticket, repeated.position], [ticket, 0])
       assert.strictEqual(ownerOf(yield* c.release), b.id)
     }))
 

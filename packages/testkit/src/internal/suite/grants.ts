@@ -75,8 +75,8 @@ export const granting = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual([first.position, second.position], [0, 1])
       assert.isBelow(Number(first.ticket), Number(second.ticket))
       for (const ticket of [first.ticket, undefined, first.ticket]) {
-        const again = refused(yield* b.ask("wait", ticket))
-        assert.deepStrictEqual([again.ticket, again.position], [first.ticket, 0])
+        const repeated = refused(yield* b.ask("wait", ticket))
+        assert.deepStrictEqual([repeated.ticket, repeated.position], [first.ticket, 0])
       }
       assert.strictEqual(refused(yield* c.ask("wait")).position, 1)
     }))
@@ -124,8 +124,8 @@ export const granting = ({ bench, it }: Cases): void => {
       yield* pass(confirm)
       yield* c.own
       yield* d.queue
-      const again = refused(yield* b.ask("wait"))
-      assert.deepStrictEqual([again.ticket, again.position], [ticket, 0])
+      const repeated = refused(yield* b.ask("wait"))
+      assert.deepStrictEqual([repeated.ticket, repeated.position], [ticket, 0])
       assert.strictEqual(ownerOf(yield* c.release), b.id)
     }))
 

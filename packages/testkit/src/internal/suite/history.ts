@@ -206,8 +206,8 @@ export const runHistory = Effect.fnUntraced(function*(
     const head = headBefore(undefined)
     if (head !== undefined) yield* handOver(head)
   }
-  const living = model.queue.filter((party) => party.subscribed)
-  for (const next of living) {
+  const subscribed = model.queue.filter((party) => party.subscribed)
+  for (const next of subscribed) {
     if (model.owner !== undefined) yield* model.owner.release
     const owner = ownerOf(yield* bench.owner)
     if (model.owner === undefined) {

@@ -64,8 +64,8 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.strictEqual(jobs.get("cron")!.at, now)
       assert.strictEqual(jobs.get("rate")!.at, Math.floor(now / period) * period - 1)
       assert.isUndefined(jobs.get("cron")!.schedule, "only the owner sets schedules")
-      const again = yield* read(named)
-      assert.strictEqual(again.jobs.get("cron")!.at, now)
+      const repeated = yield* read(named)
+      assert.strictEqual(repeated.jobs.get("cron")!.at, now)
       assert.deepStrictEqual([...(yield* read()).jobs.keys()].sort(), ["cron", "rate"])
     }))
 

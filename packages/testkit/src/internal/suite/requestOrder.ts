@@ -58,11 +58,11 @@ export const ordering = ({ bench, it }: Cases): void => {
       const { confirm, lease, mutex, parties, store } = yield* bench("behind")
       if (!store.isReady()) return
       const all = parties(20)
-      let answers = 0
+      let replies = 0
       for (const [i, party] of all.entries()) {
-        if (i > 0) store.release({ mutex, id: all[i - 1]!.id, confirm, lease }, () => answers++)
+        if (i > 0) store.release({ mutex, id: all[i - 1]!.id, confirm, lease }, () => replies++)
         yield* party.own
       }
-      assert.strictEqual(answers, all.length - 1)
+      assert.strictEqual(replies, all.length - 1)
     }))
 }

@@ -146,8 +146,8 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* a.requeue(c)
       const { ticket } = c
       for (let i = 0; i < 2; i++) {
-        const again = yield* a.requeue(c)
-        assert.deepStrictEqual([ownerOf(again.ownership), again.token, c.ticket], [b.id, undefined, ticket])
+        const repeated = yield* a.requeue(c)
+        assert.deepStrictEqual([ownerOf(repeated.ownership), repeated.token, c.ticket], [b.id, undefined, ticket])
       }
       assert.strictEqual(ownerOf(yield* b.release), c.id)
       const { ownership, token } = yield* a.requeue(c)

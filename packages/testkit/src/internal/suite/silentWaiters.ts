@@ -81,8 +81,8 @@ export const uncounted = ({ bench, it }: Cases): void => {
       yield* pass(confirm)
       yield* c.confirm
       yield* d.queue
-      const again = yield* b.queue
-      assert.deepStrictEqual([again.ticket, again.position], [ticket, 0])
+      const repeated = yield* b.queue
+      assert.deepStrictEqual([repeated.ticket, repeated.position], [ticket, 0])
       assert.strictEqual(ownerOf(yield* c.release), b.id)
     }))
 

@@ -58,8 +58,8 @@ export const unfairness = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* a.leave(true)
       assert.isAbove(granted(yield* c.ask("try", undefined, true)).token, token)
       assert.isAbove(timeLeftOf(yield* owner), Duration.toMillis(lease) / 2)
-      const again = refused(yield* b.ask("wait"))
-      assert.deepStrictEqual([ownerOf(again.ownership), again.ticket, again.position], [c.id, ticket, 0])
+      const repeated = refused(yield* b.ask("wait"))
+      assert.deepStrictEqual([ownerOf(repeated.ownership), repeated.ticket, repeated.position], [c.id, ticket, 0])
       // The newcomer is fair now
       assert.strictEqual(ownerOf(yield* c.release), b.id)
       assert.strictEqual(yield* b.expectTurn, a.id)
@@ -136,8 +136,8 @@ export const unfairness = ({ bench, countsSubscribers, it }: Cases): void => {
       const { ticket } = yield* b.queue
       yield* a.lapse
       granted(yield* c.ask("try", undefined, true))
-      const again = refused(yield* b.ask("wait"))
-      assert.deepStrictEqual([ownerOf(again.ownership), again.ticket], [c.id, ticket])
+      const repeated = refused(yield* b.ask("wait"))
+      assert.deepStrictEqual([ownerOf(repeated.ownership), repeated.ticket], [c.id, ticket])
     }))
 
   it.effect("an unfair release frees the mutex if nobody waits; by a contender that does not own it, it takes nothing", () =>

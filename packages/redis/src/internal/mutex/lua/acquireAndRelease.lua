@@ -11,7 +11,7 @@
 --- KEYS[4n-1] fence
 --- KEYS[4n] reserved
 --- ARGV[1] codes  a letter for each operation, a capital where it has no keys of its own
---- ARGV[2] skipDead: '1' | 'ours' | '0'  which dead waiters to skip: all, those of effect-simba, or none
+--- ARGV[2] skipDead: '1' | 'own' | '0'  which dead waiters to skip: all, those of effect-simba, or none
 --- ARGV[3] plainLease  ms
 --- ARGV[4] plainConfirm  ms
 --- ARGV[5..] operands  of each operation in turn, as below

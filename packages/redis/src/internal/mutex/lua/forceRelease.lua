@@ -8,7 +8,7 @@
 --- KEYS[3] fence
 --- KEYS[4] reserved
 --- ARGV[1] confirm: ms
---- ARGV[2] skipDead: '1' | 'ours' | '0'  which dead waiters to skip: all, those of effect-simba, or none
+--- ARGV[2] skipDead: '1' | 'own' | '0'  which dead waiters to skip: all, those of effect-simba, or none
 --- Reply: OwnershipText. That before.
 
 local owner, queue, fence, reserved = KEYS[1], KEYS[2], KEYS[3], KEYS[4]

@@ -24,7 +24,8 @@
 --- ARGV[9n] period: ms  that they must last at least
 --- ARGV[9n+1] pause: ms  without a failure that end a streak of failures
 --- Reply: each { 'Taken', Token, failures: Count } | { 'Occupied', value: text, TimeLeft } |
----   { 'Recent' | 'Unread' | 'Gone' } | { 'DeadLettered', failures: Count }. 'Unread': no consumer was given it yet.
+---   { 'NotIdle' | 'Undelivered' | 'Gone' } | { 'DeadLettered', failures: Count }.
+---   'Undelivered': not delivered to a consumer yet.
 
 local input, failures, announced, deadLetters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local group = ARGV[1]
@@ -75,13 +76,13 @@ local function attempt(entryLease, streamLease, checkpoint, fence,
   local repeated = token and entryOwner == value
   local pending = redis.call('XPENDING', input, group, entry, entry, 1)[1]
   if not pending then
-    return { isUnfinished(input, group, entry) and 'Unread' or 'Gone' }
+    return { isUnfinished(input, group, entry) and 'Undelivered' or 'Gone' }
   end
   if repeated or pending[2] == consumer then
     minIdle = '0'
   end
   if pending[3] < tonumber(minIdle) then
-    return { 'Recent' }
+    return { 'NotIdle' }
   end
   local found = redis.call('XRANGE', input, entry, entry)[1]
   if not found then
@@ -91,7 +92,7 @@ local function attempt(entryLease, streamLease, checkpoint, fence,
   end
   local busy, yielded = unpack(redis.call('HMGET', failures, entry .. ':busy', entry .. ':yielded'))
   if not repeated and isLate(value, yielded) then
-    return { 'Recent' }
+    return { 'NotIdle' }
   end
   local count, age = failuresOf(failures, entry, pause)
   local ranOut = not repeated and busy and busy ~= value
@@ -110,7 +111,7 @@ local function attempt(entryLease, streamLease, checkpoint, fence,
   ownEntry(entryLease, streamLease, value, token, lease)
   if #redis.call('XCLAIM', input, group, consumer, minIdle, entry, 'JUSTID') == 0 then
     dropLeases(entryLease, streamLease)
-    return { 'Recent' }
+    return { 'NotIdle' }
   end
   keepFence(fence, token)
   keepCheckpoint(checkpoint, keepMillis)

@@ -12,10 +12,10 @@ export const announcing = ({ append, bench, it }: Cases): void => {
         { stream: stream("b"), info: { size: 3, tags: ["x", "ü"], nested: { a: null } } },
         { stream: stream("a"), info: {} }
       ]
-      const answers = yield* service.announce(announcements)
-      assert.deepStrictEqual(answers.map(({ isNew }) => isNew), [true, true])
+      const replies = yield* service.announce(announcements)
+      assert.deepStrictEqual(replies.map(({ isNew }) => isNew), [true, true])
       const entries = (yield* party().read()).map(announcedOf)
-      assert.deepStrictEqual(entries.map(({ entry }) => entry), answers.map(({ entry }) => entry))
+      assert.deepStrictEqual(entries.map(({ entry }) => entry), replies.map(({ entry }) => entry))
       assert.deepStrictEqual(entries.map(({ info, stream }) => ({ stream, info })), announcements)
     }))
 
@@ -24,20 +24,20 @@ export const announcing = ({ append, bench, it }: Cases): void => {
       const { announce, party, service, stream } = yield* bench("again")
       const one = stream("one")
       const entry = yield* announce("one")
-      const again = () => Effect.map(service.announce([{ stream: one, info: { other: true } }]), only)
+      const repeated = () => Effect.map(service.announce([{ stream: one, info: { other: true } }]), only)
       const a = party()
       yield* a.read()
       const ownership = yield* a.take(one, entry)
-      assert.deepStrictEqual(yield* again(), { entry, isNew: false })
+      assert.deepStrictEqual(yield* repeated(), { entry, isNew: false })
       assert.strictEqual((yield* service.inspect).announced, 1)
       yield* service.done(ownership)
       const next = announcedOf(only(yield* a.read()))
       assert.deepInclude(next, { stream: one, info: { other: true } })
-      assert.deepStrictEqual(yield* again(), { entry: next.entry, isNew: false })
+      assert.deepStrictEqual(yield* repeated(), { entry: next.entry, isNew: false })
       yield* service.done(yield* a.take(one, next.entry))
       yield* service.done(yield* a.take(one, announcedOf(only(yield* a.read())).entry))
       assert.strictEqual((yield* service.inspect).announced, 0)
-      assert.isTrue((yield* again()).isNew)
+      assert.isTrue((yield* repeated()).isNew)
     }))
 
   it.effect("each repetition is a separate round, up to the end that was written after it", () =>
@@ -155,10 +155,10 @@ export const announcing = ({ append, bench, it }: Cases): void => {
     Effect.gen(function*() {
       const { party, service, stream } = yield* bench("large")
       const streams = Array.from({ length: 1100 }, (_, i) => stream(String(i)))
-      const answers = yield* service.announce(streams.map((stream) => ({ stream, info: {} })))
-      assert.strictEqual(new Set(answers.map(({ entry }) => entry)).size, streams.length)
+      const replies = yield* service.announce(streams.map((stream) => ({ stream, info: {} })))
+      assert.strictEqual(new Set(replies.map(({ entry }) => entry)).size, streams.length)
       const entries = (yield* party().read(2000)).map(announcedOf)
       assert.deepStrictEqual(entries.map(({ stream }) => stream), streams)
-      assert.deepStrictEqual(entries.map(({ entry }) => entry), answers.map(({ entry }) => entry))
+      assert.deepStrictEqual(entries.map(({ entry }) => entry), replies.map(({ entry }) => entry))
     }))
 }

@@ -40,7 +40,7 @@ export const only = <A>(items: ReadonlyArray<A>): A => {
 
 /** The current number of consecutive failures. */
 export const failed = (service: Service, ownership: Ownership, options?: Parameters<Service["fail"]>[1]) =>
-  Effect.map(service.fail(ownership, options), (answer) => answer === "NotOwner" ? answer : answer.count)
+  Effect.map(service.fail(ownership, options), (reply) => reply === "NotOwner" ? reply : reply.count)
 
 /** The last committed message. */
 export const committed = (service: Service, stream: StreamName) =>
@@ -179,7 +179,7 @@ export const makeBench = Effect.fnUntraced(function*(
       new Party(bench, ConsumerName.make(`simba-consumer-${name}`), `s${(++count).toString(36).padStart(11, "0")}`),
     goConsumer: () => new Party(bench, ConsumerName.make(`redis-consumer-${++count}`), ""),
     announce: (label, info = {}) =>
-      Effect.map(service.announce([{ stream: stream(label), info }]), (answers) => only(answers).entry),
+      Effect.map(service.announce([{ stream: stream(label), info }]), (replies) => only(replies).entry),
     renew: (ownership, lease = bench.lease) => Effect.map(service.renew([ownership], lease), only),
     lapse: (ownership) =>
       Effect.gen(function*() {

@@ -24,8 +24,8 @@ export const committing = ({ append, bench, it }: Cases): void => {
         ["1750000000000-18446744073709551613", "Behind", "1750000000000-18446744073709551614"],
         ["1750000000000-18446744073709551615", "Committed", "1750000000000-18446744073709551615"]
       ] as const
-      for (const [to, answer, after] of steps) {
-        assert.strictEqual(yield* service.commit(ownership, id(to)), answer, to)
+      for (const [to, reply, after] of steps) {
+        assert.strictEqual(yield* service.commit(ownership, id(to)), reply, to)
         assert.deepStrictEqual(yield* checkpoint, Option.some(id(after)))
       }
     }))
@@ -98,14 +98,14 @@ export const committing = ({ append, bench, it }: Cases): void => {
       const ownership = yield* a.own("one")
       yield* service.commit(ownership, id("5-0"))
       yield* service.done(ownership)
-      const again = yield* a.own("one")
-      assert.strictEqual(yield* service.end(again), "Ended")
+      const repeated = yield* a.own("one")
+      assert.strictEqual(yield* service.end(repeated), "Ended")
       assert.deepStrictEqual(yield* committed(service, ownership.stream), Option.some(id("5-0")))
       if (append === undefined) return
       yield* append(ownership.stream, [["n", "1"]])
-      assert.strictEqual(yield* service.end(again), "Reopened")
-      yield* service.commit(again, id("6-0"))
-      assert.strictEqual(yield* service.end(again), "Open")
+      assert.strictEqual(yield* service.end(repeated), "Reopened")
+      yield* service.commit(repeated, id("6-0"))
+      assert.strictEqual(yield* service.end(repeated), "Open")
     }))
 
   it.effect("an owner that seeks forgets the end of its own announcement, but no earlier one", () =>

@@ -10,22 +10,22 @@ import * as Schema from "effect/Schema"
 import { type Bench, committed, failed, only, type Party } from "./bench.ts"
 
 const Stream = Schema.Literals(["x", "y"])
-const By = Schema.Literals([0, 1, 2])
-const at = { stream: Stream, by: By }
+const Member = Schema.Literals([0, 1, 2])
+const at = { stream: Stream, member: Member }
 
 export const Command = Schema.TaggedUnion({
   Announce: { stream: Stream },
-  Read: { by: By },
+  Read: { member: Member },
   Take: at,
-  Again: at,
+  Repeat: at,
   Renew: at,
   Done: at,
   Release: at,
   Fail: at,
   Commit: { ...at, id: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 5 })) },
-  HandOver: { ...at, to: By },
+  HandOver: { ...at, to: Member },
   DeadLetter: at,
-  Tidy: {},
+  RemoveOld: {},
   Pass: { share: Schema.Literals([0.3, 0.6, 1.2]) }
 })
 
@@ -106,11 +106,11 @@ export const runHistory = Effect.fnUntraced(function*(
     switch (command._tag) {
       case "Pass":
         return options.live ? undefined : yield* bench.pass(Duration.times(period, command.share))
-      case "Tidy":
+      case "RemoveOld":
         assert.strictEqual((yield* service.reap(Duration.days(1))).entries, 0)
         return
       case "Read": {
-        for (const content of yield* read(parties[command.by]!)) {
+        for (const content of yield* read(parties[command.member]!)) {
           const model = [...models.values()].find(({ entry }) => entry === content.entry)
           assert.isFalse(model?.isDelivered, "each new entry is delivered once")
           model!.isDelivered = true
@@ -130,7 +130,7 @@ export const runHistory = Effect.fnUntraced(function*(
     }
     const model = models.get(command.stream)!
     const stream = bench.stream(command.stream)
-    const party = parties[command.by]!
+    const party = parties[command.member]!
     const ownership = model.had.get(party)
     const isOwner = owns(model, ownership, now)
     if (command._tag === "Take") {
@@ -138,7 +138,7 @@ export const runHistory = Effect.fnUntraced(function*(
       const { epoch, result } = yield* party.ask(stream, entry, { lease: period, maxFailures: 1000 })
       if (model.entry === undefined) assert.strictEqual(result._tag, "Gone")
       else if (!isFree(model, now)) assert.strictEqual(result._tag, "Occupied")
-      else if (!model.isDelivered) assert.strictEqual(result._tag, "Unread")
+      else if (!model.isDelivered) assert.strictEqual(result._tag, "Undelivered")
       else {
         if (model.owner?.counts === true) model.failures++
         assert.deepInclude<object>(result, { _tag: "Taken", failures: model.failures })
@@ -150,7 +150,7 @@ export const runHistory = Effect.fnUntraced(function*(
     }
     if (ownership === undefined) return
     switch (command._tag) {
-      case "Again": {
+      case "Repeat": {
         // Only requests that may still be under way are repeated
         if (!isOwner) return
         const { result } = yield* party.ask(stream, ownership.entry, { lease: period, epoch: ownership.epoch })
@@ -199,8 +199,10 @@ export const runHistory = Effect.fnUntraced(function*(
         const to = parties[command.to]!
         assert.strictEqual(yield* service.handOver(ownership, to, period), isOwner ? "HandedOver" : "NotOwner")
         if (!isOwner) return
-        const given = (yield* service.handedOver(to.consumer, to.session)).find((given) => given.stream === stream)!
-        const { info: _, ...next } = given
+        const handedOver = (yield* service.handedOver(to.consumer, to.session)).find((handedOver) =>
+          handedOver.stream === stream
+        )!
+        const { info: _, ...next } = handedOver
         grant(model, to, next, now)
         return
       }

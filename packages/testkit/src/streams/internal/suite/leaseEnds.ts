@@ -80,9 +80,9 @@ export const ending = ({ bench, it }: Cases): void => {
       assert.strictEqual(yield* failed(service, ownership), 2)
       yield* service.release(ownership)
       // One less than too many
-      const again = yield* b.take(ownership.stream, ownership.entry, { maxFailures: 3 })
-      assert.strictEqual(again.failures, 2)
-      yield* service.release(again)
+      const repeated = yield* b.take(ownership.stream, ownership.entry, { maxFailures: 3 })
+      assert.strictEqual(repeated.failures, 2)
+      yield* service.release(repeated)
       const refused = yield* a.refused(ownership.stream, ownership.entry, { maxFailures: 2 })
       assert.deepStrictEqual(refused, { _tag: "DeadLettered", failures: 2 })
       assert.strictEqual(only(yield* service.deadLetters(undefined, 10)).entry, ownership.entry)
@@ -134,18 +134,18 @@ export const ending = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual([yield* fail(), yield* fail()], [1, 2])
       yield* service.release(ownership)
       // Enough of them, and not for long enough
-      const again = yield* b.take(ownership.stream, ownership.entry, {
+      const repeated = yield* b.take(ownership.stream, ownership.entry, {
         maxFailures: 2,
         deadLetterAfter: Duration.hours(1)
       })
-      assert.strictEqual(again.failures, 2)
+      assert.strictEqual(repeated.failures, 2)
       yield* pass(streakEndsAfter)
-      assert.strictEqual(yield* failed(service, again, { streakEndsAfter }), 1)
+      assert.strictEqual(yield* failed(service, repeated, { streakEndsAfter }), 1)
       // The pause counts from the last failure, and not from the first
       for (const count of [2, 3]) {
-        yield* renew(again)
+        yield* renew(repeated)
         yield* pass(Duration.millis(700))
-        assert.strictEqual(yield* failed(service, again, { streakEndsAfter: Duration.seconds(1) }), count)
+        assert.strictEqual(yield* failed(service, repeated, { streakEndsAfter: Duration.seconds(1) }), count)
       }
     }))
 
@@ -168,9 +168,9 @@ export const ending = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* service.inspect).deadLetters, 1)
       assert.isTrue(yield* service.redrive(letter.id))
       assert.isFalse(yield* service.redrive(letter.id))
-      const again = only(yield* a.read())
-      assert.deepInclude(again, { _tag: "Announced", stream: stream("one"), info: { kind: "poison" } })
-      assert.strictEqual((yield* a.take(stream("one"), again.entry)).failures, 0)
+      const repeated = only(yield* a.read())
+      assert.deepInclude(repeated, { _tag: "Announced", stream: stream("one"), info: { kind: "poison" } })
+      assert.strictEqual((yield* a.take(stream("one"), repeated.entry)).failures, 0)
     }))
 
   it.effect("a dead letter of a data stream that was announced meanwhile adds no second announcement", () =>

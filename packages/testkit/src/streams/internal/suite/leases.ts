@@ -37,8 +37,8 @@ export const taking = ({ bench, it }: Cases): void => {
       const a = party()
       const ownership = yield* a.own("one")
       yield* pass(Duration.times(lease, 0.6))
-      const again = yield* a.take(ownership.stream, ownership.entry, { epoch: ownership.epoch })
-      assert.deepStrictEqual(again, ownership)
+      const repeated = yield* a.take(ownership.stream, ownership.entry, { epoch: ownership.epoch })
+      assert.deepStrictEqual(repeated, ownership)
       yield* pass(Duration.times(lease, 0.6))
       assert.strictEqual((yield* renew(ownership))._tag, "Renewed")
     }))
@@ -50,7 +50,7 @@ export const taking = ({ bench, it }: Cases): void => {
       const entry = yield* announce("one")
       yield* a.read()
       const minIdle = Duration.seconds(3)
-      assert.strictEqual((yield* b.refused(stream("one"), entry, { minIdle }))._tag, "Recent")
+      assert.strictEqual((yield* b.refused(stream("one"), entry, { minIdle }))._tag, "NotIdle")
       yield* pass(minIdle)
       yield* b.take(stream("one"), entry, { minIdle })
     }))
@@ -59,7 +59,7 @@ export const taking = ({ bench, it }: Cases): void => {
     Effect.gen(function*() {
       const { announce, party, stream } = yield* bench("undelivered")
       const entry = yield* announce("one")
-      assert.strictEqual((yield* party().refused(stream("one"), entry))._tag, "Unread")
+      assert.strictEqual((yield* party().refused(stream("one"), entry))._tag, "Undelivered")
     }))
 
   it.effect("a request that arrives after a later one was yielded is refused: nobody waits for it", () =>
@@ -72,7 +72,7 @@ export const taking = ({ bench, it }: Cases): void => {
       const ownership = yield* a.take(stream("one"), entry)
       assert.strictEqual(yield* service.release(ownership), "Released")
       for (const epoch of [ownership.epoch, early]) {
-        assert.strictEqual((yield* a.refused(stream("one"), entry, { epoch }))._tag, "Recent")
+        assert.strictEqual((yield* a.refused(stream("one"), entry, { epoch }))._tag, "NotIdle")
       }
       const next = yield* b.take(stream("one"), entry)
       assert.strictEqual(next.failures, 0)
@@ -88,7 +88,7 @@ export const taking = ({ bench, it }: Cases): void => {
       yield* service.release(ownership)
       yield* service.release(yield* b.take(ownership.stream, ownership.entry))
       const late = yield* a.refused(ownership.stream, ownership.entry, { epoch: ownership.epoch })
-      assert.deepStrictEqual(late, { _tag: "Recent" })
+      assert.deepStrictEqual(late, { _tag: "NotIdle" })
       assert.strictEqual((yield* b.take(ownership.stream, ownership.entry)).failures, 0)
     }))
 
@@ -98,9 +98,12 @@ export const taking = ({ bench, it }: Cases): void => {
       const [a, b] = [party(), party()]
       const ownership = yield* a.own("one")
       assert.strictEqual(yield* service.handOver(ownership, b, short), "HandedOver")
-      const { info: _, ...given } = only(yield* service.handedOver(b.consumer, b.session))
-      assert.strictEqual(yield* service.release(given), "Released")
-      assert.strictEqual((yield* b.refused(ownership.stream, ownership.entry, { epoch: given.epoch }))._tag, "Recent")
+      const { info: _, ...handedOver } = only(yield* service.handedOver(b.consumer, b.session))
+      assert.strictEqual(yield* service.release(handedOver), "Released")
+      assert.strictEqual(
+        (yield* b.refused(ownership.stream, ownership.entry, { epoch: handedOver.epoch }))._tag,
+        "NotIdle"
+      )
       assert.strictEqual((yield* b.take(ownership.stream, ownership.entry)).failures, 0)
       yield* pass(short)
       assert.strictEqual((yield* a.take(ownership.stream, ownership.entry)).failures, 1)

@@ -15,24 +15,24 @@ export const sharing = ({ bench, it }: Cases): void => {
       const hints = yield* service.signals
       assert.strictEqual(yield* service.handOver(ownership, b, short), "HandedOver")
       const hint = yield* next(hints)
-      assert.strictEqual(hint._tag, "Given")
-      if (hint._tag !== "Given") return
+      assert.strictEqual(hint._tag, "HandedOver")
+      if (hint._tag !== "HandedOver") return
       assert.strictEqual(hint.session, b.session)
-      const { info, ...given } = only(yield* service.handedOver(b.consumer, b.session))
+      const { info, ...handedOver } = only(yield* service.handedOver(b.consumer, b.session))
       assert.deepStrictEqual(info, { kind: "moved" })
-      assert.strictEqual(given.consumer, b.consumer)
-      assert.isTrue(given.epoch.startsWith(`${b.session}.`))
-      assert.isAbove(given.token, ownership.token)
-      assert.deepStrictEqual({ stream: given.stream, entry: given.entry }, { stream: stream("one"), entry })
+      assert.strictEqual(handedOver.consumer, b.consumer)
+      assert.isTrue(handedOver.epoch.startsWith(`${b.session}.`))
+      assert.isAbove(handedOver.token, ownership.token)
+      assert.deepStrictEqual({ stream: handedOver.stream, entry: handedOver.entry }, { stream: stream("one"), entry })
       assert.deepStrictEqual(yield* service.handedOver(c.consumer, c.session), [])
       assert.deepStrictEqual(yield* service.handedOver(b.consumer, c.session), [])
       assert.strictEqual((yield* renew(ownership))._tag, "Lost")
       assert.strictEqual(only(yield* pending()).consumer, b.consumer)
-      assert.strictEqual((yield* renew(given, lease))._tag, "Renewed")
+      assert.strictEqual((yield* renew(handedOver, lease))._tag, "Renewed")
       yield* pass(short)
-      assert.strictEqual((yield* renew(given, lease))._tag, "Renewed")
+      assert.strictEqual((yield* renew(handedOver, lease))._tag, "Renewed")
       assert.strictEqual((yield* c.refused(stream("one"), entry))._tag, "Occupied")
-      assert.strictEqual(yield* failed(service, given), 2)
+      assert.strictEqual(yield* failed(service, handedOver), 2)
     }))
 
   it.effect("B55: what was handed over and not confirmed can be claimed by anyone", () =>
@@ -102,10 +102,10 @@ export const sharing = ({ bench, it }: Cases): void => {
     Effect.gen(function*() {
       const { party, service } = yield* bench("twins")
       const [a, b] = [party("twin"), party("twin")]
-      const beat = (of: typeof a) =>
+      const sendHeartbeat = (of: typeof a) =>
         service.heartbeat({ consumer: of.consumer, session: of.session, capacity: 1, owned: 0 }, Duration.minutes(1))
-      yield* beat(a)
-      assert.strictEqual((yield* beat(b)).length, 2)
+      yield* sendHeartbeat(a)
+      assert.strictEqual((yield* sendHeartbeat(b)).length, 2)
       yield* service.leave(a)
       assert.strictEqual(only((yield* service.inspect).members).session, b.session)
     }))

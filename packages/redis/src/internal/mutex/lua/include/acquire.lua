@@ -38,19 +38,19 @@ local function acquire(id, current, mode, lease, confirm, ticket, unfair)
   if current == id or (unfair and not current) then
     return grant(id, lease, current)
   end
-  local heldBack = false
+  local holdsBack = false
   if not current then
     local score = redis.call('ZSCORE', queue, id)
     local awaited = redis.call('GET', reserved)
     -- A ticket without a place: a Simba release took this waiter out of the queue, so it is its turn
     if awaited then
-      heldBack = score or not ticket
+      holdsBack = score or not ticket
     else
       local notified
       notified, current = handOver(id, confirm, lease, id, tonumber(score or '') or ticket)
-      heldBack = notified and not current
+      holdsBack = notified and not current
     end
-    if not current and not heldBack then
+    if not current and not holdsBack then
       return grant(id, lease)
     end
   elseif not layerOf(current) and redis.call('GET', reserved) == current then
@@ -65,5 +65,5 @@ local function acquire(id, current, mode, lease, confirm, ticket, unfair)
   keepQueue(left, lease, confirm)
   local position, foreign = positionOf(id, current)
   local time, last = stampNow()
-  return { ownershipOf(current, left), mine, position, (heldBack or foreign) and '1' or '0', time, last }
+  return { ownershipOf(current, left), mine, position, (holdsBack or foreign) and '1' or '0', time, last }
 end

@@ -5,8 +5,8 @@ local function liveMembers(members)
   local found = {}
   local all = redis.call('HGETALL', members)
   for i = 1, #all, 2 do
-    local capacity, owned, seen, expiry = string.match(all[i + 1], '^(%d+)|(%d+)|(%d+)|(%d+)$')
-    if seen and tonumber(seen) + tonumber(expiry) > now then
+    local capacity, owned, heartbeatAt, expiry = string.match(all[i + 1], '^(%d+)|(%d+)|(%d+)|(%d+)$')
+    if heartbeatAt and tonumber(heartbeatAt) + tonumber(expiry) > now then
       found[#found + 1] = table.concat({ all[i], capacity, owned }, '@@')
     else
       redis.call('HDEL', members, all[i])

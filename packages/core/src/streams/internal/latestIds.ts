@@ -23,7 +23,7 @@ export const before = (id: EntryId): EntryId => {
   return EntryId.make(sequence > 0n ? `${millis}-${sequence - 1n}` : `${millis - 1n}-18446744073709551615`)
 }
 
-export class RecentIds {
+export class LatestIds {
   private ids: ReadonlyArray<EntryId> = []
 
   add(messages: ReadonlyArray<RawMessage>): void {

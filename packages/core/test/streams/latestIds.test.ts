@@ -1,6 +1,6 @@
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { assert, it } from "@effect/vitest"
-import { RecentIds } from "../../src/streams/internal/recentIds.ts"
+import { LatestIds } from "../../src/streams/internal/latestIds.ts"
 
 const start = 1_750_000_000_000
 const id = (n: number) => EntryId.make(`${start + n}-0`)
@@ -14,14 +14,14 @@ const extent = (first: number, last: number, lastDeleted = -1) => ({
 })
 const before = (n: number) => EntryId.make(`${start + n - 1}-18446744073709551615`)
 
-const recent = (...ns: ReadonlyArray<number>) => {
-  const recent = new RecentIds()
-  recent.add(messages(...ns))
-  return recent
+const latestIds = (...ns: ReadonlyArray<number>) => {
+  const latestIds = new LatestIds()
+  latestIds.add(messages(...ns))
+  return latestIds
 }
 
 it("those that are kept are the oldest", () => {
-  const ids = recent(1, 2, 3)
+  const ids = latestIds(1, 2, 3)
   assert.deepStrictEqual(ids.range(extent(1, 3)), { after: before(1), count: 6 })
   ids.keep(2)
   assert.deepStrictEqual(ids.range(extent(1, 3)), { after: before(1), count: 4 })
@@ -31,7 +31,7 @@ it("those that are kept are the oldest", () => {
 })
 
 it("there is a range only where the oldest must be there, and was no id of a user", () => {
-  const ids = recent(5, 6)
+  const ids = latestIds(5, 6)
   assert.isDefined(ids.range(extent(5, 5)))
   assert.isUndefined(ids.range(extent(6, 9)))
   assert.isUndefined(ids.range(extent(1, 4)))
@@ -39,24 +39,24 @@ it("there is a range only where the oldest must be there, and was no id of a use
   assert.isDefined(ids.range(extent(1, 9, 4)))
   assert.isUndefined(ids.range({ ...extent(1, 9), first: undefined }))
   assert.isUndefined(ids.range({ ...extent(1, 9), lastDeleted: undefined }))
-  const own = new RecentIds()
+  const own = new LatestIds()
   own.add([{ id: EntryId.make("5-0"), fields: [] }])
   const small = { ...extent(1, 9), first: EntryId.make("1-0"), lastDeleted: EntryId.make("0-0") }
   assert.isUndefined(own.range({ ...small, last: EntryId.make("9-0") }))
 })
 
 it("what was read ends at the first other message", () => {
-  assert.strictEqual(recent(1, 2, 3).countRead(messages(1, 2, 4)), 2)
-  assert.strictEqual(recent(1, 2, 3).countRead(messages(2, 3)), 0)
-  assert.strictEqual(recent(1, 2, 3).countRead([]), 0)
+  assert.strictEqual(latestIds(1, 2, 3).countRead(messages(1, 2, 4)), 2)
+  assert.strictEqual(latestIds(1, 2, 3).countRead(messages(2, 3)), 0)
+  assert.strictEqual(latestIds(1, 2, 3).countRead([]), 0)
 })
 
 it("ten are known however old, more for ten seconds, and never more than a thousand", () => {
-  const countOf = (ids: RecentIds, first: number) => ids.range(extent(first, 1e6))!.count / 2
+  const countOf = (ids: LatestIds, first: number) => ids.range(extent(first, 1e6))!.count / 2
   const slow = Array.from({ length: 30 }, (_, i) => i * 20_000)
-  assert.strictEqual(countOf(recent(...slow), 0 + slow[20]!), 10)
+  assert.strictEqual(countOf(latestIds(...slow), 0 + slow[20]!), 10)
   const steady = Array.from({ length: 30 }, (_, i) => i * 1000)
-  assert.strictEqual(countOf(recent(...steady), steady[19]!), 11)
+  assert.strictEqual(countOf(latestIds(...steady), steady[19]!), 11)
   const fast = Array.from({ length: 1500 }, (_, i) => i)
-  assert.strictEqual(countOf(recent(...fast), 500), 1000)
+  assert.strictEqual(countOf(latestIds(...fast), 500), 1000)
 })
