@@ -95,7 +95,7 @@ export const rules = [
   ),
   mutex(
     "L1: the wall clock counts too",
-    `${core}/lease/trackedLease.ts`,
+    `${core}/lease/leaseDeadline.ts`,
     "const wall = this.wallDeadline - now.wall",
     "const wall = monotonic",
     [...unit("lease", "leaseRenewer", "endedLease"), ...unit("mutex", "heldLease", "withLock", "release")]
@@ -123,7 +123,7 @@ export const rules = [
   ),
   mutex(
     "L5: the guard decides when a lease is renewed",
-    `${core}/lease/trackedLease.ts`,
+    `${core}/lease/leaseDeadline.ts`,
     "this.nextRenewal = Math.ceil(this.renewed.monotonic + Math.min(this.options.renewAfter, pace))",
     "",
     [...unit("lease", "leaseRenewer"), ...unit("mutex", "mutexSchedule", "heldLease")]
@@ -175,9 +175,9 @@ export const rules = [
     streams(
       `${script}: a stale owner is refused`,
       `${script}.lua`,
-      "--- @include include/ownedLeases.lua",
+      "--- @include include/ownerCheck.lua",
       {
-        inline: "include/ownedLeases.lua",
+        inline: "include/ownerCheck.lua",
         from:
           "if redis.call('GET', entryLease) ~= value or redis.call('GET', streamLease) ~= value .. '@@' .. token then",
         to: "if false then"

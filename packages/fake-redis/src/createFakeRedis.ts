@@ -5,6 +5,7 @@
  */
 import { type AddressInfo, createServer, type Socket } from "node:net"
 import type { ErrorState } from "./internal/errorStates.ts"
+import { defaultExpiryDelay } from "./internal/expiryDelay.ts"
 import { sharedLua } from "./internal/lua/vm.ts"
 import { seededRandom } from "./internal/random.ts"
 import { serve } from "./internal/socket/connection.ts"
@@ -131,7 +132,7 @@ export const createFakeRedis = (options: Options = {}): Promise<FakeRedis> =>
     const timed = new TimedEngine({
       lua,
       random: seededRandom(options.seed ?? "fake-redis"),
-      expiryDelayMillis: options.expiryDelay ?? [0, 100],
+      expiryDelayMillis: options.expiryDelay ?? defaultExpiryDelay,
       undoDepth
     })
     const { engine } = timed

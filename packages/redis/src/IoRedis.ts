@@ -22,9 +22,10 @@ import type { Cluster, ClusterNode, Redis as Client } from "ioredis"
 import { CommandSink } from "./internal/client/commandSink.ts"
 import * as Redis from "./internal/client/effectRedis.ts"
 import { fromRedis } from "./internal/client/errors.ts"
-import type * as connection from "./internal/client/ioredis/connection.ts"
+import type { ClusterSettings } from "./internal/client/ioredis/connection.ts"
 import * as down from "./internal/client/ioredis/connectionsDown.ts"
 import type { Driver } from "./internal/client/ioredis/driver.ts"
+import type { ClientOptions } from "./internal/client/ioredis/forcedSettings.ts"
 import { defined, driverOptions, environmentBeside, partsOf } from "./internal/client/ioredis/options.ts"
 import type * as url from "./internal/client/ioredis/url.ts"
 import { onWallClock } from "./internal/client/ioredis/wallClock.ts"
@@ -56,7 +57,7 @@ export interface Options {
    * Further ioredis options (TLS, Sentinel, names). This layer overrides those that affect commands during an outage,
    * and refuses `keyPrefix`.
    */
-  readonly client?: connection.ClientOptions | undefined
+  readonly client?: ClientOptions | undefined
   /**
    * How long a command may take before it fails. A connection that is silent for twice as long is replaced. Keep it
    * well below the transition of your mutexes. Default: 1 second.
@@ -100,7 +101,7 @@ export interface ClusterOptions extends Omit<Options, "url"> {
   /** One or more nodes, from which the others are found. */
   readonly nodes: ReadonlyArray<ClusterNode>
   /** Further ioredis options for the Cluster, such as `natMap`. `client` is for the connection to each node. */
-  readonly cluster?: connection.ClusterSettings["cluster"] | undefined
+  readonly cluster?: ClusterSettings["cluster"] | undefined
 }
 
 /**
@@ -159,7 +160,7 @@ export const connectionsDown: { readonly [Role in "commands" | "subscriber"]: Me
   down.connectionsDown
 
 /** The parts of a URL in code, and the missing ones from the environment. A password belongs to its user. */
-const besides = (environment: connection.ClientOptions, { db, password, username }: url.Parts) => {
+const besides = (environment: ClientOptions, { db, password, username }: url.Parts) => {
   const { password: _, username: __, ...rest } = environment
   return { ...(password === undefined ? environment : rest), ...defined({ db, password, username }) }
 }

@@ -1,6 +1,7 @@
 /**
  * The options of an engine, and what it reports about each command.
  */
+import type { ExpiryDelay } from "./expiryDelay.ts"
 import type { LuaVm } from "./lua/script.ts"
 import type { Value } from "./reply.ts"
 
@@ -19,7 +20,7 @@ export interface EngineOptions {
   /** Uniform in [0, 1). Determines how long after its deadline an expired key is actively removed. */
   readonly random: () => number
   /** How late active expiry removes a key that nobody touches, in ms: a draw between the two. Default 0 to 100. */
-  readonly expiryDelayMillis?: readonly [minimum: number, maximum: number]
+  readonly expiryDelayMillis?: ExpiryDelay
   /** Runs the scripts; see `loadLua`. Without it, scripting commands are refused. */
   readonly lua?: LuaVm
   /** Milliseconds that pass while a script runs. Without it, a long script is ended instead of keeping the server busy. */

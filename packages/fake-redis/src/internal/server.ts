@@ -17,6 +17,7 @@ import { Config } from "./config.ts"
 import { Context } from "./context.ts"
 import type { EngineOptions, Trace } from "./engineOptions.ts"
 import type { ErrorState } from "./errorStates.ts"
+import { defaultExpiryDelay, removalMicros } from "./expiryDelay.ts"
 import { Journal } from "./journal.ts"
 import type { KeyspaceHost } from "./keyspace.ts"
 import { DATABASES, Keyspace } from "./keyspace.ts"
@@ -91,9 +92,7 @@ export class Server implements KeyspaceHost {
   }
 
   drawActive(deadline: number): number {
-    const [low, high] = this.options.expiryDelayMillis ?? [0, 100]
-    const delay = high <= low ? low : low + (high - low) * this.options.random()
-    return (deadline + 1) * 1000 + Math.floor(delay * 1000)
+    return removalMicros(deadline, this.options.expiryDelayMillis ?? defaultExpiryDelay, this.options)
   }
 
   journal(db: Keyspace, key: string): void {

@@ -3,17 +3,18 @@
  * runner move it.
  */
 import { Engine } from "./engine.ts"
+import type { ExpiryDelay } from "./expiryDelay.ts"
 import type { LuaVm } from "./lua/script.ts"
 
 export interface TimedEngineOptions {
   readonly lua: LuaVm
   readonly random: () => number
-  readonly expiryDelayMillis: readonly [minimum: number, maximum: number]
+  readonly expiryDelayMillis: ExpiryDelay
   readonly undoDepth: number
 }
 
 /** The longest delay that a timer takes. */
-const longestDelay = 2 ** 31 - 1
+const longestDelayMillis = 2 ** 31 - 1
 
 export class TimedEngine {
   readonly engine: Engine
@@ -83,6 +84,6 @@ export class TimedEngine {
     this.timer = setTimeout(() => {
       this.wakeAt = Infinity
       this.run(() => this.engine.tick())
-    }, Math.min(Math.max(0, delay), longestDelay))
+    }, Math.min(Math.max(0, delay), longestDelayMillis))
   }
 }

@@ -1,4 +1,7 @@
-/** Registers this member, adopts data streams that were handed over to it, and hands over its surplus. */
+/**
+ * Registers this member, adopts data streams that were handed over to it, and hands over its surplus. `rebalancePlan`
+ * decides how many go to which member, and `handOverChoice` which ones.
+ */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -10,6 +13,7 @@ import * as log from "../../internal/log.ts"
 import type { StoreError } from "../../SimbaError.ts"
 import type { Member } from "../StreamStore.ts"
 import type { ClientContext, Deliver } from "./context.ts"
+import * as handOverChoice from "./handOverChoice.ts"
 import type { LeaseTaker } from "./leaseTaker.ts"
 import type { OwnedStream } from "./ownedStream.ts"
 import * as plan from "./rebalancePlan.ts"
@@ -59,22 +63,6 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
     [...recalled].flatMap(([owned, since]) => owned.isOpen() && now - since > grace ? [owned] : [])
 
   /**
-   * Chooses at most `count`, newest first: those whose handlers wait for messages, then those that never read any, then
-   * at most `busy` that are processing a message. In each group those that were handed over come last.
-   */
-  const choose = (count: number, busy: number, now: number): ReadonlyArray<OwnedStream> => {
-    const groups: Array<Array<OwnedStream>> = [[], [], [], [], [], []]
-    for (const owned of table.all()) {
-      if (!isMovable(owned, now)) continue
-      const group = owned.isBusy ? owned.hasRead ? 4 : 2 : 0
-      groups[owned.arrival === undefined ? group : group + 1]!.push(owned)
-    }
-    const chosen = groups.slice(0, 4).flatMap((group) => group.reverse()).slice(0, count)
-    const inHand = groups.slice(4).flatMap((group) => group.reverse())
-    return [...chosen, ...inHand.slice(0, Math.max(0, busy - chosen.length))]
-  }
-
-  /**
    * Revokes data streams in the same step as their choice. An overdue one does not block another: a stream that is
    * chosen in its place is handed over instead.
    */
@@ -82,7 +70,8 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
     Effect.suspend(() => {
       const now = table.now().monotonic
       const late = overdue(now)
-      const chosen = choose(count, count - late.length, now)
+      const movable = [...table.all()].filter((owned) => isMovable(owned, now))
+      const chosen = handOverChoice.choose(movable, count, count - late.length)
       for (const owned of late.slice(0, Math.max(0, chosen.length + late.length - count))) {
         owned.keep()
         recalled.delete(owned)

@@ -3,6 +3,7 @@ import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import type * as Fiber from "effect/Fiber"
 import * as FiberSet from "effect/FiberSet"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
@@ -31,21 +32,28 @@ const causeOf = (cause: Cause.Cause<RedisError>): unknown => {
   return error instanceof RedisError ? error.cause : error
 }
 
+/** Sends through Effect's service, with a fiber for each command, which `run` starts. */
+export const sendOver = (
+  redis: Redis["Service"],
+  run: (command: Effect.Effect<unknown, RedisError>) => Fiber.Fiber<unknown, RedisError>
+): CommandSink["Service"]["send"] =>
+(command, args, done) => {
+  const fiber = run(redis.send(command, ...args))
+  fiber.addObserver((exit) =>
+    Exit.isSuccess(exit) ? done(undefined, exit.value) : done({ cause: causeOf(exit.cause) }, undefined)
+  )
+  return () => fiber.interruptUnsafe()
+}
+
 /**
- * A sink over Effect's service, with a fiber for each command. A command is sent at once, because `TestClock` does not
- * wait for another pass of the scheduler. Commands without a reply end with the scope.
+ * A sink over Effect's service. A command is sent at once, because `TestClock` does not wait for another pass of the
+ * scheduler. Commands without a reply end with the scope.
  */
 export const overRedis = (redis: Redis["Service"]): Effect.Effect<CommandSink["Service"], never, Scope.Scope> =>
   Effect.map(FiberSet.makeRuntime<never, unknown, RedisError>(), (run) => ({
     isReady: () => false,
     afterCurrentTask: (task) => task(),
-    send: (command, args, done) => {
-      const fiber = run(redis.send(command, ...args))
-      fiber.addObserver((exit) =>
-        Exit.isSuccess(exit) ? done(undefined, exit.value) : done({ cause: causeOf(exit.cause) }, undefined)
-      )
-      return () => fiber.interruptUnsafe()
-    }
+    send: sendOver(redis, run)
   }))
 
 /** The sink of the provider, or one over its `Redis.send`. */

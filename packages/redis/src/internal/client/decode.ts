@@ -1,25 +1,18 @@
-/**
- * Decodes replies and messages of Redis at the boundary, and reports malformed ones: a reply as a `ProtocolError`, a
- * message in the log and in a metric.
- */
-import * as MutexMetrics from "@effect-simba/core/MutexMetrics"
-import { type BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
+/** Decodes replies and messages of Redis at the boundary. `malformed` reports those that are not as they should be. */
+import type { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Metric from "effect/Metric"
 import * as Queue from "effect/Queue"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
-import * as log from "./log.ts"
+import { malformed, reportMalformed } from "./malformed.ts"
 
 export type Reader<T> = (input: unknown) => Exit.Exit<T, ProtocolError>
 
 /** `where` names the text in error messages. */
-export const malformed = ProtocolError.of
-
 export const reader = <T, E>(where: string, codec: Schema.Codec<T, E>): Reader<T> => {
   const decode = Schema.decodeUnknownResult(codec)
   return (input) => {
@@ -29,12 +22,6 @@ export const reader = <T, E>(where: string, codec: Schema.Codec<T, E>): Reader<T
       : Exit.fail(malformed(where, input, result.failure.message))
   }
 }
-
-export const reportMalformed = (channel: string, error: ProtocolError): Effect.Effect<void> =>
-  log.warning(error.message).pipe(
-    Effect.annotateLogs({ channel }),
-    Effect.andThen(Metric.update(MutexMetrics.mutex.malformedMessages, 1))
-  )
 
 /** The messages of a channel, decoded. A malformed message is logged and skipped. */
 export const subscribe = <M, A>(

@@ -1,8 +1,8 @@
-/** A script with the types of its head, and the ways to run it on a server that may have forgotten it. */
+/** A script with the types of its head, and the one way to run it on a server that may have forgotten it. */
 import type { BackendError, StoreError } from "@effect-simba/core/SimbaError"
 import * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
-import type { CommandSink, Failure } from "./commandSink.ts"
+import { type CommandSink, type Failure, sendOver } from "./commandSink.ts"
 import { reader } from "./decode.ts"
 import { DriverError } from "./driverError.ts"
 import * as Redis from "./effectRedis.ts"
@@ -36,14 +36,13 @@ export interface Loaded {
   readonly sha: string
 }
 
+const loadText = (redis: Redis.Redis["Service"], lua: string): Effect.Effect<Loaded, Redis.RedisError> =>
+  Effect.map(redis.send<string>("SCRIPT", "LOAD", lua), (sha) => ({ lua, sha }))
+
 export const load = (
   redis: Redis.Redis["Service"],
   { text: { lua } }: Script<never, unknown>
-): Effect.Effect<Loaded, BackendError> =>
-  Effect.mapBoth(redis.send<string>("SCRIPT", "LOAD", lua), {
-    onFailure: fromRedis("load a script"),
-    onSuccess: (sha) => ({ lua, sha })
-  })
+): Effect.Effect<Loaded, BackendError> => Effect.mapError(loadText(redis, lua), fromRedis("load a script"))
 
 /**
  * Sends a loaded script. `write` returns the arguments of the command, starting with the hash or text of the script. It
@@ -51,7 +50,7 @@ export const load = (
  * longer wants it. Returns a function that cancels a command that is not written yet.
  */
 export const send = (
-  sink: CommandSink["Service"],
+  sink: Pick<CommandSink["Service"], "send">,
   { lua, sha }: Loaded,
   write: (script: string, isRepeated: boolean) => ReadonlyArray<string> | undefined,
   done: (failure: Failure | undefined, reply: unknown) => void
@@ -74,24 +73,43 @@ export const send = (
   return () => cancel?.()
 }
 
-/**
- * Runs it through `Redis`, without loading it first. Effect reloads a forgotten script once. If it is forgotten again,
- * or was loaded on another node, EVAL sends the text.
- */
+/** The scripts that were loaded through a service, by their text. */
+const loaded = new WeakMap<Redis.Redis["Service"], Map<string, Loaded>>()
+
+/** Loads a script with its first use. */
+const loadOnce = (redis: Redis.Redis["Service"], lua: string): Effect.Effect<Loaded, Redis.RedisError> =>
+  Effect.suspend(() => {
+    const scripts = loaded.get(redis) ?? new Map<string, Loaded>()
+    loaded.set(redis, scripts)
+    const known = scripts.get(lua)
+    if (known !== undefined) return Effect.succeed(known)
+    return Effect.tap(loadText(redis, lua), (script) => Effect.sync(() => scripts.set(lua, script)))
+  })
+
+/** Through `Redis`, for callers without a sink. Interruption abandons the request. */
 export const evaluate = <Config extends { readonly params: ReadonlyArray<unknown>; readonly result: unknown }>(
   redis: Redis.Redis["Service"],
-  script: Redis.Script<Config>
-) => {
-  const run = redis.eval(script)
-  return (...params: Config["params"]): Effect.Effect<Config["result"], Redis.RedisError> =>
-    Effect.catchIf(run(...params), (error) => isForgotten(error.cause), () =>
-      redis.send<Config["result"]>(
-        "EVAL",
-        script.lua,
-        String(script.numberOfKeys(...params)),
-        ...script.params(...params).map(String)
-      ))
-}
+  { lua, numberOfKeys, params: argumentsOf }: Redis.Script<Config>
+) =>
+(...params: Config["params"]): Effect.Effect<Config["result"], Redis.RedisError> =>
+  Effect.flatMap(loadOnce(redis, lua), (script) =>
+    Effect.withFiber((fiber) =>
+      Effect.callback((resume) => {
+        const args = [String(numberOfKeys(...params)), ...argumentsOf(...params).map(String)]
+        let isAbandoned = false
+        const cancel = send(
+          { send: sendOver(redis, Effect.runForkWith(fiber.context)) },
+          script,
+          (script) => isAbandoned ? undefined : [script, ...args],
+          (failure, reply) =>
+            resume(failure === undefined ? Effect.succeed(reply) : Effect.fail(Redis.redisError(failure.cause)))
+        )
+        return Effect.sync(() => {
+          isAbandoned = true
+          cancel()
+        })
+      })
+    ))
 
 /** Runs a script and decodes its reply. `operation` names it in errors. */
 export const call = <Params, Reply>(

@@ -10,13 +10,14 @@ import * as commands from "./commands.ts"
 import { withTimeouts } from "./commandTimeouts.ts"
 import * as connection from "./connection.ts"
 import { check, common, type Driver } from "./driver.ts"
+import type { Settings } from "./forcedSettings.ts"
 import { type Common, defined, driverOptions, type SingleOptions, timeouts } from "./options.ts"
 import * as outages from "./outageLog.ts"
 
 export const ofCluster = Effect.fnUntraced(function*(
   client: Cluster,
   options: Common,
-  settings: connection.Settings,
+  settings: Settings,
   reserved: Effect.Effect<Cluster, Redis.RedisError, Scope.Scope>
 ): Effect.fn.Return<Driver, BackendError | InvalidConfig, Scope.Scope> {
   const limit = settings.commandTimeout

@@ -1,28 +1,19 @@
 /**
- * An ioredis client as a scoped resource, and the ioredis settings that this library forces: commands fail at once,
- * reconnecting never ends, and nothing is resent.
+ * An ioredis client as a scoped resource, with the settings of `forcedSettings`. The drivers open their connections here.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import type * as Scope from "effect/Scope"
-import { type Cluster, type ClusterNode, type ClusterOptions, Redis as Client, type RedisOptions } from "ioredis"
+import { type Cluster, type ClusterNode, type ClusterOptions, Redis as Client } from "ioredis"
 import * as Redis from "../effectRedis.ts"
 import { isReply } from "../errors.ts"
 import * as log from "../log.ts"
 import * as causes from "./causes.ts"
 import { ClusterClient } from "./clusterClient.ts"
+import { type ClientOptions, reconnectDelay, type Role, type Settings, withForced } from "./forcedSettings.ts"
 import { replyTimeout } from "./replyTimeout.ts"
 import type { Parts } from "./url.ts"
-
-/** The defaults of `replyMapping` and `stringNumbers` decide the shape of replies. */
-export type ClientOptions = Omit<RedisOptions, "replyMapping" | "stringNumbers" | "keyPrefix">
-
-export interface Settings {
-  readonly client: ClientOptions
-  readonly commandTimeout: Duration.Duration
-  readonly connectTimeout: Duration.Duration
-}
 
 export interface SingleSettings extends Settings {
   /** The parts of the URL. `client` options win over them. */
@@ -35,8 +26,6 @@ export interface ClusterSettings extends Settings {
   readonly nodes: ReadonlyArray<ClusterNode>
   readonly cluster: Omit<ClusterOptions, "redisOptions" | "keyPrefix">
 }
-
-export type Role = "commands" | "subscriber" | "reserved"
 
 const hostPort = (
   { host, port }: { readonly host?: string | undefined; readonly port?: number | undefined },
@@ -61,35 +50,6 @@ export const targetOf = (options: ClientOptions): causes.Target => ({
   tls: Boolean(options.tls),
   primary: options.sentinels ? options.name : undefined
 })
-
-/** 50 ms, doubling up to a second: fast enough for a lease. With jitter, to avoid a stampede after a restart. */
-const reconnectDelay = (random: () => number) => (attempt: number): number =>
-  Math.min(50 * 2 ** Math.min(attempt - 1, 5), 1000) * (0.8 + 0.4 * random())
-
-const optionsFor = (role: Role, settings: Settings): ClientOptions & { readonly stringNumbers: false } => {
-  const commandTimeout = Duration.toMillis(settings.commandTimeout)
-  const connectTimeout = Duration.toMillis(settings.connectTimeout)
-  return {
-    connectionName: `simba:${role}`,
-    // A loading server estimates its remaining time in whole seconds, which is too coarse for a lease
-    maxLoadingRetryTime: 200,
-    // Leaves time for the other Sentinels if one hangs
-    sentinelCommandTimeout: Math.min(commandTimeout, connectTimeout / (1 + (settings.client.sentinels?.length ?? 0))),
-    ...settings.client,
-    connectTimeout,
-    lazyConnect: true,
-    stringNumbers: false,
-    // During an outage a command fails at once and is never sent later: the caller decides about a retry
-    enableOfflineQueue: false,
-    autoResendUnfulfilledCommands: false,
-    autoResubscribe: false,
-    maxRetriesPerRequest: 0,
-    retryStrategy: () => null,
-    // Subscribers are pinged, and a blocking read has its own timeout. Not `commandTimeout`: it would abort the
-    // handshake of a slow server long before `connectTimeout`
-    ...(role === "commands" ? { socketTimeout: Math.max(2 * commandTimeout, connectTimeout) } : {})
-  }
-}
 
 /** For a Cluster, the error of the last node that was tried. */
 const reasonOf = (error: unknown): unknown =>
@@ -152,7 +112,7 @@ const opened = <C extends Client | Cluster>(
 /** Connects to one server, or through Sentinel. Only the command connection reconnects on its own. */
 export const open = (role: Role, settings: SingleSettings): Effect.Effect<Client, Redis.RedisError, Scope.Scope> =>
   opened(role, settings, targetOf({ ...settings.server, ...settings.client }), (random) => {
-    const options = optionsFor(role, settings)
+    const options = withForced(role, settings)
     if (role === "commands") {
       options.retryStrategy = reconnectDelay(random)
       // `withTimeouts` watches the silence of this connection
@@ -181,7 +141,7 @@ export const duplicate = (
   role: "subscriber" | "reserved",
   settings: Settings
 ): Effect.Effect<Client, Redis.RedisError, Scope.Scope> =>
-  opened(role, settings, targetOf(client.options), () => client.duplicate(optionsFor(role, settings)))
+  opened(role, settings, targetOf(client.options), () => client.duplicate(withForced(role, settings)))
 
 /** Connects to a Cluster, on demand to each node. */
 export const openCluster = (
@@ -189,7 +149,7 @@ export const openCluster = (
   settings: ClusterSettings
 ): Effect.Effect<Cluster, Redis.RedisError, Scope.Scope> =>
   opened(role, settings, clusterTarget(settings), (random) => {
-    const { retryStrategy: _, ...redisOptions } = optionsFor(role, settings)
+    const { retryStrategy: _, ...redisOptions } = withForced(role, settings)
     const delay = reconnectDelay(random)
     let wasReady = false
     const cluster = new ClusterClient([...settings.nodes], {

@@ -1,6 +1,6 @@
 /**
- * The user's options of a connection: from code, URL and environment, with validation. `connection` has the settings
- * that are forced.
+ * The user's options of a connection: from code, URL and environment, with validation. `forcedSettings` has
+ * those that nobody can set.
  */
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as Config from "effect/Config"
@@ -10,7 +10,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import type { PoolOptions } from "../effectRedis.ts"
-import type { ClientOptions } from "./connection.ts"
+import type { ClientOptions } from "./forcedSettings.ts"
 import * as url from "./url.ts"
 
 /** Options of all layers, as `IoRedis.Options` documents them. */

@@ -20,7 +20,7 @@
 --- ARGV[5n+2] token: number
 --- Reply: each 'NotOwner' | Entries. The entry with its fields.
 
---- @include include/ownedLeases.lua
+--- @include include/ownerCheck.lua
 --- @include include/keepCheckpoint.lua
 --- @include include/retention.lua
 

@@ -23,7 +23,7 @@
 --- ARGV[6n+2] reason
 --- Reply: each 'DeadLettered' | 'NotOwner'.
 
---- @include include/ownedLeases.lua
+--- @include include/ownerCheck.lua
 --- @include include/announcement.lua
 --- @include include/keepCheckpoint.lua
 

@@ -25,7 +25,7 @@
 --- ARGV[8n+2] confirm: ms  until the receiver must have confirmed
 --- Reply: each 'HandedOver' | 'NotOwner'.
 
---- @include include/ownedLeases.lua
+--- @include include/ownerCheck.lua
 --- @include include/entryStates.lua
 --- @include include/claimEntry.lua
 --- @include include/markYielded.lua

@@ -23,7 +23,7 @@
 --- ARGV[5n+2] token: number
 --- Reply: each 'Done' | 'AlreadyDone' | 'NotOwner'. 'AlreadyDone' if there is no such entry any more.
 
---- @include include/ownedLeases.lua
+--- @include include/ownerCheck.lua
 --- @include include/announcement.lua
 --- @include include/checkpoint.lua
 --- @include include/compareIds.lua

@@ -24,7 +24,7 @@
 --- ARGV[8n+2] progress: '1' | ''  whether the handler made progress since the last failure
 --- Reply: each 'NotOwner' | { Natural, Natural }. Consecutive failures, and ms since the first.
 
---- @include include/ownedLeases.lua
+--- @include include/ownerCheck.lua
 --- @include include/failures.lua
 --- @include include/retention.lua
 

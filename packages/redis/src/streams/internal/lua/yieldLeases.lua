@@ -20,7 +20,7 @@
 --- ARGV[5n+2] token: number
 --- Reply: each 'Released' | 'NotOwner'.
 
---- @include include/ownedLeases.lua
+--- @include include/ownerCheck.lua
 --- @include include/entryStates.lua
 --- @include include/claimEntry.lua
 --- @include include/markYielded.lua

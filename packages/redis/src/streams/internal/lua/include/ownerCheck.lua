@@ -1,4 +1,4 @@
---- Processes the leases of a call: the caller owns a data stream if both leases are its own.
+--- Refuses stale owners: processes the leases of a call that still carry the value and the token of the caller.
 ---
 --- It defines the slots that all scripts of owned data streams share.
 --- @include forEach.lua

@@ -1,0 +1,19 @@
+/**
+ * How late the server removes an expired key that nobody touches, as the active expiry of Redis does. `server` draws a
+ * delay for each key when its expiry is set, and `keyspace` removes the key then.
+ */
+
+/** In milliseconds. */
+export type ExpiryDelay = readonly [minimum: number, maximum: number]
+
+export const defaultExpiryDelay: ExpiryDelay = [0, 100]
+
+/** When a key that expires at `deadlineMillis` is removed, in microseconds. A key lives through its last millisecond. */
+export const removalMicros = (
+  deadlineMillis: number,
+  [minimum, maximum]: ExpiryDelay,
+  draws: { readonly random: () => number }
+): number => {
+  const delayMillis = maximum <= minimum ? minimum : minimum + (maximum - minimum) * draws.random()
+  return (deadlineMillis + 1) * 1000 + Math.floor(delayMillis * 1000)
+}

@@ -1,0 +1,50 @@
+/**
+ * The ioredis settings that this library forces on each connection: a command fails at once, reconnecting never ends, and
+ * nothing is sent again. `connection` uses them; `options` has what users may set.
+ */
+import * as Duration from "effect/Duration"
+import type { RedisOptions } from "ioredis"
+
+/** The defaults of `replyMapping` and `stringNumbers` decide the shape of replies. */
+export type ClientOptions = Omit<RedisOptions, "replyMapping" | "stringNumbers" | "keyPrefix">
+
+export interface Settings {
+  readonly client: ClientOptions
+  readonly commandTimeout: Duration.Duration
+  readonly connectTimeout: Duration.Duration
+}
+
+export type Role = "commands" | "subscriber" | "reserved"
+
+/** 50 ms, doubling up to a second: fast enough for a lease. With jitter, to avoid a stampede after a restart. */
+export const reconnectDelay = (random: () => number) => (attempt: number): number =>
+  Math.min(50 * 2 ** Math.min(attempt - 1, 5), 1000) * (0.8 + 0.4 * random())
+
+/** The user's options, with those that are forced. */
+export const withForced = (
+  role: Role,
+  settings: Settings
+): ClientOptions & { readonly stringNumbers: false } => {
+  const commandTimeout = Duration.toMillis(settings.commandTimeout)
+  const connectTimeout = Duration.toMillis(settings.connectTimeout)
+  return {
+    connectionName: `simba:${role}`,
+    // A loading server estimates its remaining time in whole seconds, which is too coarse for a lease
+    maxLoadingRetryTime: 200,
+    // Leaves time for the other Sentinels if one hangs
+    sentinelCommandTimeout: Math.min(commandTimeout, connectTimeout / (1 + (settings.client.sentinels?.length ?? 0))),
+    ...settings.client,
+    connectTimeout,
+    lazyConnect: true,
+    stringNumbers: false,
+    // During an outage a command fails at once and is never sent later: the caller decides about a retry
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    autoResubscribe: false,
+    maxRetriesPerRequest: 0,
+    retryStrategy: () => null,
+    // Subscribers are pinged, and a blocking read has its own timeout. Not `commandTimeout`: it would abort the
+    // handshake of a slow server long before `connectTimeout`
+    ...(role === "commands" ? { socketTimeout: Math.max(2 * commandTimeout, connectTimeout) } : {})
+  }
+}

@@ -1,0 +1,18 @@
+/**
+ * Reports what a server, or another program, sent in a form that nobody can read: a malformed reply fails its request
+ * with `ProtocolError`; a malformed message is logged and counted, and its subscription goes on.
+ */
+import * as MutexMetrics from "@effect-simba/core/MutexMetrics"
+import { ProtocolError } from "@effect-simba/core/SimbaError"
+import * as Effect from "effect/Effect"
+import * as Metric from "effect/Metric"
+import * as log from "./log.ts"
+
+/** `where` names the text in the message of the error. */
+export const malformed = ProtocolError.of
+
+export const reportMalformed = (channel: string, error: ProtocolError): Effect.Effect<void> =>
+  log.warning(error.message).pipe(
+    Effect.annotateLogs({ channel }),
+    Effect.andThen(Metric.update(MutexMetrics.mutex.malformedMessages, 1))
+  )
