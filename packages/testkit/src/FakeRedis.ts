@@ -172,7 +172,7 @@ export class FakeRedis extends Context.Service<FakeRedis, {
 }>()("@effect-simba/testkit/FakeRedis") {}
 
 /** Any 13-digit time is fine: a shorter one would hide bugs with long numbers. */
-const testEpoch = 1_750_000_000_000
+const testEpochMillis = 1_750_000_000_000
 
 const make = Effect.fnUntraced(function*(options: Options = {}) {
   const vm = yield* loadVm
@@ -184,7 +184,7 @@ const make = Effect.fnUntraced(function*(options: Options = {}) {
       timers: yield* timers.make,
       prng: new Prng(String(options.seed ?? "fake-redis")),
       lua: vm,
-      epoch: options.epoch ?? (clock.currentTimeMillisUnsafe() < 1e12 ? testEpoch : 0),
+      epoch: options.epoch ?? (clock.currentTimeMillisUnsafe() < 1e12 ? testEpochMillis : 0),
       expiryDelay: [
         Duration.toMillis(Duration.fromInputUnsafe(low)),
         Duration.toMillis(Duration.fromInputUnsafe(high))

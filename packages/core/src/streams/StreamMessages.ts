@@ -376,7 +376,7 @@ export const process: {
     const { concurrency = 1, key = ({ id }: Message<A>): string => id } = options ?? {}
     const loop = yield* loopOf(schema, options)
     const run = concurrency === 1
-      ? messageLoop.inBatches(loop, { count: 1, bytes: Infinity, wait: 0 }, ([message]) => handler(message))
+      ? messageLoop.inBatches(loop, { count: 1, bytes: Infinity, waitMillis: 0 }, ([message]) => handler(message))
       : concurrently(loop, { concurrency, key }, handler)
     yield* Effect.onError(run, () => loop.commits.atLast)
   })
@@ -458,6 +458,6 @@ export const processBatches: {
     yield* check(options)
     const loop = yield* loopOf(schema, options)
     const { batch = 100, batchBytes = 1_048_576, batchWithin = 0 } = options ?? {}
-    const limits = { count: batch, bytes: batchBytes, wait: Duration.toMillis(batchWithin) }
+    const limits = { count: batch, bytes: batchBytes, waitMillis: Duration.toMillis(batchWithin) }
     yield* Effect.onError(messageLoop.inBatches(loop, limits, handler), () => loop.commits.atLast)
   })

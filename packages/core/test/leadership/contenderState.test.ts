@@ -239,7 +239,7 @@ describe("the state of a contender over time", () => {
         holding.startWork()
         holding.addWork(work)
         holding.lose("TakenOver")
-        const ended = yield* start(holding.endWorks() ?? Effect.die("there is work"))
+        const ended = yield* start(holding.endWork() ?? Effect.die("there is work"))
         assert.isFalse(holding.isOpen())
         assert.isUndefined(ended.pollUnsafe())
         yield* TestClock.adjust("1 minute")

@@ -3,9 +3,9 @@ import { type Lease, Mutex } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, type Fiber, Logger, Random, Scheduler } from "effect"
 import { TestClock } from "effect/testing"
-import { LeaseDeadlines } from "../../src/internal/lease/leaseDeadlines.ts"
+import { DueLeases } from "../../src/internal/lease/dueLeases.ts"
+import { TrackedLease } from "../../src/internal/lease/leaseDeadline.ts"
 import { supervise } from "../../src/internal/lease/supervise.ts"
-import { TrackedLease } from "../../src/internal/lease/trackedLease.ts"
 import { Faults } from "../support/faultyStore.ts"
 import { calls } from "../support/hands.ts"
 import { start, TestLive } from "../support/setup.ts"
@@ -102,7 +102,7 @@ class TestLease extends TrackedLease<TrackedLease<never>["options"]> {
   }
 }
 
-const lease = (deadlines: LeaseDeadlines<TestLease>) => {
+const lease = (deadlines: DueLeases<TestLease>) => {
   const options = { usable: 1000, margin: 100, renewAfter: 500, early: 0, maxHold: Infinity }
   return new TestLease(options as never, deadlines.now())
 }
@@ -110,7 +110,7 @@ const lease = (deadlines: LeaseDeadlines<TestLease>) => {
 describe("the deadlines of a layer", () => {
   it.effect("refuse a lease that has ended", () =>
     Effect.gen(function*() {
-      const deadlines = new LeaseDeadlines<TestLease>(yield* Clock.Clock, () => {})
+      const deadlines = new DueLeases<TestLease>(yield* Clock.Clock, () => {})
       const ended = lease(deadlines)
       ended.isOver = true
       assert.throws(() => deadlines.place(ended), "a lease that has ended")
@@ -121,7 +121,7 @@ describe("the deadlines of a layer", () => {
     Effect.gen(function*() {
       const ended: Array<TestLease> = []
       let crashes = 3
-      const deadlines = new LeaseDeadlines<TestLease>(yield* Clock.Clock, (over) => {
+      const deadlines = new DueLeases<TestLease>(yield* Clock.Clock, (over) => {
         for (const lease of over) {
           if (crashes-- > 0) throw new Error("mistake")
           lease.isOver = true
@@ -158,7 +158,7 @@ describe("the deadlines of a layer", () => {
       let yields = false
       const scheduler = yield* Scheduler.Scheduler
       let ended = 0
-      const deadlines = new LeaseDeadlines<TestLease>(clock, (over) => {
+      const deadlines = new DueLeases<TestLease>(clock, (over) => {
         for (const lease of over) {
           lease.isOver = true
           ended++
@@ -184,7 +184,7 @@ describe("the deadlines of a layer", () => {
   it.effect("let a closed lease leave, and one that is due for renewal wait until its end", () =>
     Effect.gen(function*() {
       const ended: Array<TestLease> = []
-      const deadlines = new LeaseDeadlines<TestLease>(yield* Clock.Clock, (over) => {
+      const deadlines = new DueLeases<TestLease>(yield* Clock.Clock, (over) => {
         for (const lease of over) {
           lease.isOver = true
           ended.push(lease)

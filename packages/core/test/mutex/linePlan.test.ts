@@ -1,13 +1,13 @@
 /** Every sequence of events of a line, and the picture of its phases in the documentation. */
 import { assert, describe, it } from "@effect/vitest"
-import { readFileSync } from "node:fs"
 import * as linePlan from "../../src/internal/mutex/linePlan.ts"
+import { diagramOf } from "../support/diagram.ts"
 
 /** What an interpreter has: fibers, the place, and the lease. */
 interface World {
   readonly line: linePlan.Line
-  asking: number
-  waiting: number
+  readonly asking: Array<linePlan.LineFiber>
+  readonly waiting: Array<linePlan.LineFiber>
   isHeld: boolean
   /** A place ends with a grant, a defect, or when it is abandoned. */
   place: "none" | "listening" | "contending"
@@ -16,27 +16,35 @@ interface World {
 
 const begin = (): World => ({
   line: linePlan.make(),
-  asking: 0,
-  waiting: 0,
+  asking: [],
+  waiting: [],
   isHeld: false,
   place: "none",
   problems: []
 })
 
-const copy = (world: World): World => ({ ...world, line: { ...world.line }, problems: [...world.problems] })
+const copies = (fibers: ReadonlyArray<linePlan.LineFiber>) => fibers.map((fiber) => ({ ...fiber }))
+
+const copy = (world: World): World => ({
+  ...world,
+  line: { ...world.line },
+  asking: copies(world.asking),
+  waiting: copies(world.waiting),
+  problems: [...world.problems]
+})
 
 /** At most three fibers want the mutex. */
 const eventsOf = ({ asking, isHeld, place, waiting }: World): ReadonlyArray<linePlan.Event> => {
-  const hasRoom = asking + waiting + (isHeld ? 1 : 0) < 3
+  const hasRoom = asking.length + waiting.length + (isHeld ? 1 : 0) < 3
   const all: ReadonlyArray<readonly [linePlan.Event, boolean]> = [
-    ["Asked", hasRoom && !isHeld && waiting === 0],
-    ["Granted", asking > 0],
-    ["Refused", asking > 0],
-    ["JoinedFirst", asking > 0],
+    ["Asked", hasRoom && !isHeld && waiting.length === 0],
+    ["Granted", asking.length > 0],
+    ["Refused", asking.length > 0],
+    ["JoinedFirst", asking.length > 0],
     ["Joined", hasRoom],
-    ["Left", waiting > 0],
-    ["Won", place === "contending" && waiting > 0],
-    ["HandedOn", isHeld && waiting > 0],
+    ["Left", waiting.length > 0],
+    ["Won", place === "contending" && waiting.length > 0],
+    ["HandedOn", isHeld && waiting.length > 0],
     ["Released", isHeld],
     ["Lost", isHeld],
     ["Crashed", place !== "none"]
@@ -44,19 +52,37 @@ const eventsOf = ({ asking, isHeld, place, waiting }: World): ReadonlyArray<line
   return all.flatMap(([event, isPossible]) => isPossible ? [event] : [])
 }
 
+const fresh = (): linePlan.LineFiber => ({ phase: "new" })
+
+/** The fiber that an event is about. */
+const subjectOf = ({ asking, waiting }: World, event: linePlan.FiberEvent): linePlan.LineFiber => {
+  if (event === "Asked" || event === "Joined") return fresh()
+  const fibers = event === "Granted" || event === "Refused" || event === "JoinedFirst" ? asking : waiting
+  return fibers[0] ?? fresh()
+}
+
+const commandOf = (world: World, event: linePlan.Event): linePlan.Command => {
+  if (event === "Released" || event === "Lost") return linePlan.ended(world.line, event)
+  if (event === "Crashed") return linePlan.crashed(world.line, world.waiting.shift())
+  const fiber = subjectOf(world, event)
+  const command = linePlan.next(world.line, event, fiber)
+  if (event === "Granted" || event === "Refused" || event === "JoinedFirst") world.asking.shift()
+  if (event === "Left" || event === "Won" || event === "HandedOn") world.waiting.shift()
+  if (fiber.phase === "asking") world.asking.push(fiber)
+  if (event === "JoinedFirst") world.waiting.unshift(fiber)
+  if (event === "Joined") world.waiting.push(fiber)
+  return command
+}
+
 const happen = (world: World, event: linePlan.Event): void => {
-  if (event === "Asked") world.asking++
-  if (event === "Granted" || event === "Refused" || event === "JoinedFirst") world.asking--
-  if (event === "JoinedFirst" || event === "Joined") world.waiting++
-  if (event === "Left" || event === "Won" || event === "HandedOn") world.waiting--
+  const command = commandOf(world, event)
   if (event === "Granted" || event === "Won" || event === "HandedOn") world.isHeld = true
   if (event === "Released" || event === "Lost") world.isHeld = false
   if (event === "Won" || event === "Crashed") world.place = "none"
-  if (event === "Crashed" && world.waiting > 0) world.waiting--
   const expect = (condition: boolean, problem: string) => {
     if (!condition) world.problems.push(problem)
   }
-  switch (linePlan.next(world.line, event)) {
+  switch (command) {
     case "listen":
       expect(world.place === "none", "a second place")
       world.place = "listening"
@@ -101,29 +127,30 @@ describe("the line of the fibers that want one mutex", () => {
 
   it("counts its fibers, and has one place at most, which ends once", () =>
     always(({ asking, isHeld, line, place, problems, waiting }) =>
-      problems.length === 0 && line.asking === asking && line.waiting === waiting && line.place === place &&
+      problems.length === 0 && line.asking === asking.length && line.waiting === waiting.length &&
+      line.place === place &&
       linePlan.isHeld(line) === isHeld
     ))
 
   it("H1, H4: where nobody holds it or requests it, the first waiter's place contends", () =>
     always(({ asking, isHeld, line, place, waiting }) =>
-      isHeld || asking > 0 || waiting === 0 || (place === "contending" && line.phase === "contending")
+      isHeld || asking.length > 0 || waiting.length === 0 || (place === "contending" && line.phase === "contending")
     ))
 
   it("H4: where others wait for a holder, their place listens before its release is sent", () =>
-    always(({ isHeld, place, waiting }) => !isHeld || waiting === 0 || place !== "none"))
+    always(({ isHeld, place, waiting }) => !isHeld || waiting.length === 0 || place !== "none"))
 
   it("H2: a release queues the place that listens", () =>
     always(({ place }, event, before) =>
-      event !== "Released" || before.waiting === 0 || before.place !== "listening" || place === "contending"
+      event !== "Released" || before.waiting.length === 0 || before.place !== "listening" || place === "contending"
     ))
 
   it("H7: nothing remains in the queue of the fleet when nobody waits", () =>
-    always(({ isHeld, place, waiting }) => waiting > 0 || isHeld || place === "none"))
+    always(({ isHeld, place, waiting }) => waiting.length > 0 || isHeld || place === "none"))
 
   it("is idle when no fiber wants the mutex, and only then", () =>
     always(({ asking, isHeld, line, waiting }) =>
-      (line.phase === "idle") === (asking === 0 && waiting === 0 && !isHeld)
+      (line.phase === "idle") === (asking.length === 0 && waiting.length === 0 && !isHeld)
     ))
 
   it("refuses events that it cannot have", () => {
@@ -141,7 +168,7 @@ describe("the line of the fibers that want one mutex", () => {
       for (const event of all) {
         if (eventsOf(after).includes(event)) continue
         try {
-          linePlan.next({ ...after.line }, event)
+          commandOf(copy(after), event)
           wrong.push(`${after.line.phase}: ${event}`)
         } catch {}
       }
@@ -149,20 +176,64 @@ describe("the line of the fibers that want one mutex", () => {
     assert.deepStrictEqual([...new Set(wrong)], [])
   })
 
+  it("H7: an acquire that fails undoes what it has, in each phase", () => {
+    const undone = new Map<linePlan.FiberPhase, string>()
+    explore(5, (_events, before, after) => {
+      for (const fiber of [...before.asking, ...before.waiting, ...after.asking, ...after.waiting]) {
+        undone.set(fiber.phase, linePlan.undoOf(fiber))
+      }
+    })
+    assert.deepStrictEqual(undone, new Map([["asking", "undo"], ["waiting", "leave"]] as const))
+    assert.strictEqual(linePlan.undoOf({ phase: "granted" }), "release")
+    assert.strictEqual(linePlan.undoOf({ phase: "new" }), "nothing")
+    assert.strictEqual(linePlan.undoOf({ phase: "gone" }), "nothing")
+  })
+
+  it("serves, refuses and lets go of each fiber once, in the steps that the documentation shows", () => {
+    const events: ReadonlyArray<linePlan.FiberEvent> = [
+      "Asked",
+      "Granted",
+      "Refused",
+      "JoinedFirst",
+      "Joined",
+      "Left",
+      "Won",
+      "HandedOn"
+    ]
+    const phases: ReadonlyArray<linePlan.FiberPhase> = ["new", "asking", "waiting", "granted", "gone"]
+    const lines = new Map<string, linePlan.Line>()
+    explore(5, (_events, _before, { line }) => lines.set(JSON.stringify(line), line))
+    const steps = new Map<string, Set<string>>()
+    for (const line of lines.values()) {
+      for (const event of events) {
+        for (const phase of phases) {
+          const fiber: linePlan.LineFiber = { phase }
+          try {
+            linePlan.next({ ...line }, event, fiber)
+          } catch {
+            assert.strictEqual(fiber.phase, phase)
+            continue
+          }
+          const step = `${phase} --> ${fiber.phase}`
+          steps.set(step, (steps.get(step) ?? new Set()).add(event))
+        }
+      }
+    }
+    const arrows = [...steps].map(([step, events]) => `${step}: ${[...events].sort().join(", ")}`)
+    assert.deepStrictEqual(diagramOf("new"), ["[*] --> new", ...arrows].sort())
+  })
+
   it("has the phases and steps that the documentation shows", () => {
-    const page = readFileSync(new URL("../../../../docs/protocol.md", import.meta.url), "utf8")
-    const [, diagram = ""] = /stateDiagram-v2\n(\s*\[\*\] --> idle[^`]*)```/.exec(page) ?? []
-    const shown = diagram.trim().split("\n").map((line) => line.trim()).sort()
     const steps = new Map<string, Set<string>>()
     explore(6, (events, before, after) => {
       const [from, to, event] = [before.line.phase, after.line.phase, events.at(-1)!]
       // Without defects, and where no request is under way beside others or beside a holder
-      const isAlone = before.asking <= (before.isHeld || before.place !== "none" ? 0 : 1)
+      const isAlone = before.asking.length <= (before.isHeld || before.place !== "none" ? 0 : 1)
       if (from === to || event === "Crashed" || !isAlone) return
       const step = `${from} --> ${to}`
       steps.set(step, (steps.get(step) ?? new Set()).add(event))
     })
     const arrows = [...steps].map(([step, events]) => `${step}: ${[...events].sort().join(", ")}`)
-    assert.deepStrictEqual(shown, ["[*] --> idle", ...arrows].sort())
+    assert.deepStrictEqual(diagramOf("idle"), ["[*] --> idle", ...arrows].sort())
   })
 })

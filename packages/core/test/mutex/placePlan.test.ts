@@ -2,9 +2,9 @@
 import type { FencingToken } from "@effect-simba/core/FencingToken"
 import type { Ticket } from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
-import { readFileSync } from "node:fs"
 import type { Refused } from "../../src/internal/mutex/attempt.ts"
 import * as placePlan from "../../src/internal/mutex/placePlan.ts"
+import { diagramOf } from "../support/diagram.ts"
 
 const refused: Refused = {
   _tag: "Refused",
@@ -22,6 +22,8 @@ const events = {
   "Settled, refused": { _tag: "Settled", ticket: refused.ticket, refused },
   "Settled, unknown": { _tag: "Settled" },
   Refused: { _tag: "Refused", refused },
+  Granted: { _tag: "Granted", isStillFirst: true },
+  "Granted to another": { _tag: "Granted", isStillFirst: false },
   Turn: { _tag: "Heard", wakeUp: { _tag: "YourTurn", from: "them", grant } },
   Gap: { _tag: "Heard", wakeUp: { _tag: "Gap" } },
   AskBy: { _tag: "AskBy", at: 1000 },
@@ -33,8 +35,8 @@ type Name = keyof typeof events
 /** What can happen to an interpreter that does as it is told. */
 const possible: Record<placePlan.Phase, ReadonlyArray<Name>> = {
   prepared: ["Contend", "Requeue", "Turn", "Gap", "AskBy", "End"],
-  requeueing: ["Settled, refused", "Settled, unknown", "Turn", "Gap", "AskBy", "End"],
-  asking: ["Refused", "Turn", "Gap", "AskBy", "End"],
+  requeueing: ["Settled, refused", "Settled, unknown", "Granted", "Turn", "Gap", "AskBy", "End"],
+  asking: ["Refused", "Granted", "Granted to another", "Turn", "Gap", "AskBy", "End"],
   asleep: ["Turn", "Gap", "AskBy", "Rang", "End"],
   over: ["Turn", "Gap", "AskBy", "End"]
 }
@@ -46,11 +48,12 @@ interface Step {
   readonly to: placePlan.Phase
 }
 
-/** With the answer to `sleep`, which an interpreter gives at once. */
+/** With what an interpreter replies to `sleep` and `judge` at once. */
 const step = (place: placePlan.Place, name: Name): Step => {
   const from = place.phase
   const commands = [placePlan.next(place, events[name])]
   if (commands[0] === "sleep") commands.push(placePlan.next(place, { _tag: "AskBy", at: 5000 }))
+  if (commands[0] === "judge") commands.push(placePlan.next(place, { _tag: "Doubted" }))
   return { from, name, commands, to: place.phase }
 }
 
@@ -77,7 +80,7 @@ const holds = (condition: boolean, steps: ReadonlyArray<Step>) => {
 }
 
 const isRequest = (command: placePlan.Command) =>
-  command === "ask" || command === "askAfterOthers" || command === "judge"
+  command === "ask" || command === "askAfterOthers" || command === "confirm"
 const hears = (name: Name) => name === "Turn" || name === "Gap"
 
 describe("a place in the queue of the fleet", () => {
@@ -89,7 +92,10 @@ describe("a place in the queue of the fleet", () => {
       const asks = last.commands.some(isRequest)
       holds(last.commands.filter(isRequest).length <= 1, steps)
       holds((last.to === "asking") === (asks || (last.from === "asking" && last.to === "asking")), steps)
-      holds(!asks || last.from !== "asking" || last.name === "Refused", steps)
+      holds(
+        !asks || last.from !== "asking" || last.name === "Refused" || last.name === "Granted to another",
+        steps
+      )
     }))
 
   it("H4: never sleeps through what it heard, nor without an end", () =>
@@ -123,6 +129,18 @@ describe("a place in the queue of the fleet", () => {
       holds(first === undefined || first === "Turn", steps)
     }))
 
+  it("wins once, and only by a grant for the waiter that is still the first", () =>
+    explore(length, (steps) => {
+      const last = steps.at(-1)!
+      holds(last.commands.includes("win") === (last.name === "Granted" && last.to === "over"), steps)
+    }))
+
+  it("a turn ends the pause of a request that is under way, and a gap does not", () =>
+    explore(length, (steps) => {
+      const last = steps.at(-1)!
+      holds(last.commands.includes("askNow") === (last.name === "Turn" && last.from === "asking"), steps)
+    }))
+
   it("H7: does nothing more once it is over", () =>
     explore(length, (steps) => {
       const last = steps.at(-1)!
@@ -145,16 +163,13 @@ describe("a place in the queue of the fleet", () => {
   })
 
   it("has the phases and steps that the documentation shows", () => {
-    const page = readFileSync(new URL("../../../../docs/protocol.md", import.meta.url), "utf8")
-    const [, diagram = ""] = /stateDiagram-v2\n(\s*\[\*\] --> prepared[^`]*)```/.exec(page) ?? []
-    const shown = diagram.trim().split("\n").map((line) => line.trim()).sort()
     const arrows = new Set<string>()
     explore(6, (steps) => {
       const { from, name, to } = steps.at(-1)!
-      if (from !== to && name !== "End" && from !== "over") {
+      if (from !== to && name !== "End" && name !== "Granted" && from !== "over") {
         arrows.add(`${from} --> ${to}: ${name.startsWith("Settled") ? "Settled" : hears(name) ? "Heard" : name}`)
       }
     })
-    assert.deepStrictEqual(shown, ["[*] --> prepared", ...arrows].sort())
+    assert.deepStrictEqual(diagramOf("prepared"), ["[*] --> prepared", ...arrows].sort())
   })
 })

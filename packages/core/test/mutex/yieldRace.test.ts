@@ -90,7 +90,7 @@ it.effect("a release that work calls for as it begins awaits all work that is be
     // One piece of work begins another, which closes the scope of the lease in its first part
     lease.startWork()
     lease.startWork()
-    const ending = yield* Effect.forkChild(lease.endWorks()!, { startImmediately: true })
+    const ending = yield* Effect.forkChild(lease.endWork()!, { startImmediately: true })
     const [outer, inner] = [yield* Effect.forkChild(Effect.never), yield* Effect.forkChild(Effect.never)]
     lease.addWork(inner)
     yield* Effect.repeat(Effect.yieldNow, { times: 10 })

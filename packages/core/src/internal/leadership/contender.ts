@@ -1,4 +1,7 @@
-/** The loop behind `Mutex.contend`: acquire, lead until the lease is over, acquire again. */
+/**
+ * Carries out what `leadershipPlan` decides for `Mutex.contend`: the loop that acquires, leads until the lease is over,
+ * and acquires again; the work and the job runs of a leader; and what observers see of it.
+ */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -26,6 +29,7 @@ import * as log from "../log.ts"
 import * as ownerWatch from "../mutex/ownerWatch.ts"
 import { holds, isLossOf, isSame, observe, stateOf, unobserved } from "./contenderState.ts"
 import { register } from "./jobHost.ts"
+import * as plan from "./leadershipPlan.ts"
 
 /** The contenders whose work contains the running fiber. Child fibers inherit it. */
 const Inside = Context.Reference<ReadonlySet<object>>("@effect-simba/core/internal/Inside", {
@@ -35,21 +39,16 @@ const Inside = Context.Reference<ReadonlySet<object>>("@effect-simba/core/intern
 /** A reader of states that falls behind further loses the oldest ones. */
 const capacity = 16
 
-/** The pause after the first of consecutive failures, and the longest pause. */
-const pauseMillis = { first: 100, longest: 10_000 }
-
-/** A leadership that lasts this long resets the count of failures. */
-const lastingMillis = 60_000
-
-/** One leadership, its job runs, and its end. */
+/** One leadership. */
 interface Leadership {
   readonly lease: Lease
+  /** As the plan counts it. */
+  readonly number: number
   readonly over: Deferred.Deferred<void>
+  /** Completes when the last job run of one that resigns ends. */
+  readonly drained: Deferred.Deferred<void>
   /** Monotonic milliseconds. */
   readonly since: number
-  runs: number
-  /** Completes when the last run ends. Work has failed: no run starts. */
-  resigning: Deferred.Deferred<void> | undefined
 }
 
 export const make = Effect.fnUntraced(function*(options: {
@@ -76,17 +75,14 @@ export const make = Effect.fnUntraced(function*(options: {
   const eventReaders = new Set<ownerWatch.Reader>()
   const stateReaders = new Set<Queue.Queue<State, Cause.Done>>()
   let upcoming = Deferred.makeUnsafe<Leadership>()
+  const contention = plan.make()
+  /** From `Gained` to `Over` of the plan. */
   let present: Leadership | undefined
-  let isWanted = false
-  let isLeaving = false
-  let isClosed = false
+  /** While the plan does not say `stopped`. */
   let loop: Fiber.Fiber<never> | undefined
-  let failures = 0
-  /** Milliseconds before it contends again. */
-  let pause = 0
   let observation = unobserved
 
-  const current = () => stateOf(observation, present?.lease, isWanted, { transition, margin })
+  const current = () => stateOf(observation, present?.lease, contention.isWanted, { transition, margin })
   let published = current()
 
   const publish = () => {
@@ -113,7 +109,7 @@ export const make = Effect.fnUntraced(function*(options: {
 
   /** A node that leaves does not queue: it leads only if nobody else wants to. */
   const acquire: typeof options.acquire = Effect.suspend(() =>
-    isLeaving
+    contention.isLeaving
       ? Effect.flatMap(
         options.acquireIfAvailable,
         (lease) => Option.isSome(lease) ? Effect.succeed(lease.value) : Effect.andThen(Effect.sleep(every), acquire)
@@ -123,23 +119,23 @@ export const make = Effect.fnUntraced(function*(options: {
 
   const lead = Effect.scoped(Effect.gen(function*() {
     const lease = marked(yield* acquire)
-    const leadership: Leadership = {
-      lease,
-      over: Deferred.makeUnsafe(),
-      since: instant(clock).monotonic,
-      runs: 0,
-      resigning: undefined
-    }
     // Registered after the lease, so undone before its release
-    yield* Effect.acquireRelease(
-      Effect.sync(() => {
-        present = leadership
+    const leadership = yield* Effect.acquireRelease(
+      Effect.sync((): Leadership => {
+        happens({ _tag: "Gained" })
         recorder.update(MutexMetrics.leadership.gained, 1, mutex)
+        return present = {
+          lease,
+          number: contention.leadership,
+          over: Deferred.makeUnsafe(),
+          drained: Deferred.makeUnsafe(),
+          since: instant(clock).monotonic
+        }
       }),
-      () =>
+      (leadership) =>
         Effect.suspend(() => {
           present = undefined
-          if (instant(clock).monotonic - leadership.since >= lastingMillis) failures = 0
+          happens({ _tag: "Over", lastedMillis: instant(clock).monotonic - leadership.since })
           // Nobody needs to wait for a leadership that has ended
           if (Deferred.isDoneUnsafe(upcoming)) upcoming = Deferred.makeUnsafe()
           Deferred.doneUnsafe(leadership.over, Exit.void)
@@ -181,30 +177,57 @@ export const make = Effect.fnUntraced(function*(options: {
   const contend = annotate(Effect.forever(Effect.orDie(Effect.retry(attempt, endlessRetry))))
 
   const pausing = Effect.suspend(() => {
-    const millis = pause
-    pause = 0
+    const millis = plan.takePause(contention)
     return millis === 0 ? Effect.yieldNow : Effect.sleep(millis)
   })
 
-  /** Runs in the context that created the contender. It queues again after each end except `stop`. */
-  const go = () => {
-    if (!isWanted || loop !== undefined) return
+  /** The loop runs in the context that created the contender. */
+  const startLoop = () => {
     loop = run(Effect.andThen(pausing, contend))
     loop.addObserver(() => {
       loop = undefined
-      go()
+      happens({ _tag: "LoopEnded" })
     })
   }
 
+  /** Job runs end before their leadership does, within `drainTimeout`. */
+  const drain = ({ drained, number }: Leadership) => {
+    if (contention.runs === 0) Deferred.doneUnsafe(drained, Exit.void)
+    const draining = Effect.timeoutOption(Deferred.await(drained), options.drainTimeout)
+    const ended = Effect.sync(() => happens({ _tag: "Drained", leadership: number }))
+    run(Effect.forkIn(Effect.andThen(draining, ended), scope))
+  }
+
+  const leading = (): Leadership => {
+    if (present === undefined) throw new Error(`a contender that is ${contention.phase} has no lease`)
+    return present
+  }
+
+  const happens = (event: plan.Event): void => {
+    switch (plan.next(contention, event)) {
+      case "nothing":
+        return
+      case "begin":
+        return startLoop()
+      case "interrupt":
+        return loop?.interruptUnsafe()
+      case "drain":
+        return drain(leading())
+      case "endDrain":
+        return void Deferred.doneUnsafe(leading().drained, Exit.void)
+    }
+  }
+
   const begin = Effect.sync(() => {
-    isWanted = !isClosed
-    isLeaving = false
+    happens({ _tag: "Start" })
     publish()
-    go()
   })
 
-  const leave = (asking: Fiber.Fiber<unknown, unknown>) => {
-    if (loop === undefined) return Effect.void
+  /** Ends the loop, or only this leadership. */
+  const leave = (asking: Fiber.Fiber<unknown, unknown>, event: "Stop" | "StepDown" | "Close") => {
+    const command = plan.next(contention, { _tag: event })
+    publish()
+    if (command !== "interrupt" || loop === undefined) return Effect.void
     // Not synchronously: work that calls this as its first step is registered with its lease only afterwards
     run(Effect.andThen(Effect.yieldNow, Fiber.interrupt(loop)))
     // Work that requests its own end must not wait for it: it yields, so that its interruption arrives
@@ -217,27 +240,9 @@ export const make = Effect.fnUntraced(function*(options: {
   const released = Effect.ignore(Effect.timeoutOption(store.owner(mutex), "2 seconds"))
 
   const stop = Effect.withFiber<void>((asking) => {
-    isWanted = false
-    publish()
-    const left = leave(asking)
+    const left = leave(asking, "Stop")
     return asking.getRef(Inside).has(identity) ? left : Effect.andThen(left, released)
   })
-
-  /** Runs of jobs end first, within `drainTimeout`. */
-  const resign = (leadership: Leadership) => {
-    if (present !== leadership || leadership.resigning !== undefined) return
-    const idle = leadership.resigning = Deferred.makeUnsafe<void>()
-    if (leadership.runs === 0) Deferred.doneUnsafe(idle, Exit.void)
-    const ending = Effect.andThen(
-      Effect.timeoutOption(Deferred.await(idle), options.drainTimeout),
-      Effect.suspend(() => {
-        if (present !== leadership || loop === undefined) return Effect.void
-        pause = Math.min(pauseMillis.first * 2 ** failures++, pauseMillis.longest)
-        return Fiber.interrupt(loop)
-      })
-    )
-    run(Effect.forkIn(ending, scope))
-  }
 
   const pollNow = yield* options.follow(mutex, {
     on: (poll, events) =>
@@ -260,18 +265,16 @@ export const make = Effect.fnUntraced(function*(options: {
   // The closing fiber may be the work itself
   yield* Scope.addFinalizer(
     scope,
-    Effect.withFiber((closing) => {
-      isClosed = true
-      isWanted = false
-      return Effect.andThen(
-        leave(closing),
+    Effect.withFiber((closing) =>
+      Effect.andThen(
+        leave(closing, "Close"),
         Effect.sync(() => {
           publish()
           eventReaders.forEach(Queue.endUnsafe)
           stateReaders.forEach(Queue.endUnsafe)
         })
       )
-    })
+    )
   )
   yield* begin
 
@@ -285,7 +288,7 @@ export const make = Effect.fnUntraced(function*(options: {
         Effect.tap(make, (reader) => Effect.sync(() => readers.add(reader))),
         (reader) => Effect.sync(() => readers.delete(reader))
       )
-      if (isClosed) Queue.endUnsafe(reader)
+      if (contention.isClosed) Queue.endUnsafe(reader)
       return Stream.fromQueue(reader)
     }))
 
@@ -318,38 +321,35 @@ export const make = Effect.fnUntraced(function*(options: {
             yield* annotate(log.error("The leader's work failed, so the leadership ends", exit.cause)).pipe(
               Effect.annotateLogs({ token: lease.token })
             )
-            resign(leadership)
+            happens({ _tag: "WorkFailed", leadership: leadership.number })
           }
           yield* restore(Deferred.await(over))
         })
       )),
-    leave: Effect.suspend(() => {
-      isLeaving = true
-      return present === undefined && loop !== undefined ? Fiber.interrupt(loop) : Effect.void
-    }),
-    stepDown: Effect.withFiber(leave),
+    leave: Effect.suspend(() =>
+      plan.next(contention, { _tag: "Leave" }) === "interrupt" && loop !== undefined
+        ? Fiber.interrupt(loop)
+        : Effect.void
+    ),
+    stepDown: Effect.withFiber((asking) => leave(asking, "StepDown")),
     stop,
     start: begin,
     toJSON: () => ({ mutex, ...present?.lease.toJSON() as object | undefined })
   })
   /** The leadership of this lease by the clock, unless it is over or about to end. */
   const leadingUnder = ({ id }: Lease) =>
-    present?.lease.id === id && present.resigning === undefined && holds(present.lease) ? present : undefined
+    present?.lease.id === id && plan.mayStart(contention) && holds(present.lease) ? present : undefined
   register(contender, {
     store,
     mayStart: (lease) => leadingUnder(lease) !== undefined,
     startRun: (lease) => {
       const leadership = leadingUnder(lease)
       if (leadership === undefined) return undefined
-      leadership.runs++
-      return () => {
-        if (--leadership.runs === 0 && leadership.resigning !== undefined) {
-          Deferred.doneUnsafe(leadership.resigning, Exit.void)
-        }
-      }
+      happens({ _tag: "RunStarted" })
+      return () => happens({ _tag: "RunEnded", leadership: leadership.number })
     },
     resign: ({ id }) => {
-      if (present?.lease.id === id) resign(present)
+      if (present?.lease.id === id) happens({ _tag: "WorkFailed", leadership: present.number })
     }
   })
   return contender

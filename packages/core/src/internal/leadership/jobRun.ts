@@ -33,7 +33,7 @@ interface Claimed<R> {
   readonly isCatchUp: boolean
   readonly attempt: number
   /** Milliseconds. */
-  readonly period: number
+  readonly periodMillis: number
 }
 
 const outcomeOf = (exit: Exit.Exit<unknown, unknown>): Exclude<RunOutcome, "unstarted"> =>
@@ -85,12 +85,14 @@ export const execute = <R>(claimed: Claimed<R>): Effect.Effect<void, never, R> =
   )
 
 /** Logs when it outlasts its period, and ends it at `maxRun`. */
-const watched = <R>(work: Effect.Effect<unknown, unknown, R>, { mutex, period, spec, start }: Claimed<R>) =>
+const watched = <R>(work: Effect.Effect<unknown, unknown, R>, { mutex, periodMillis, spec, start }: Claimed<R>) =>
   Effect.scoped(Effect.gen(function*() {
     yield* jobMetrics.noteRunning(mutex, spec.name, start)
     const warning = log.warning(
-      `Run of "${spec.name}" has been running for longer than its period of ${Duration.format(Duration.millis(period))}`
+      `Run of "${spec.name}" has been running for longer than its period of ${
+        Duration.format(Duration.millis(periodMillis))
+      }`
     )
-    yield* Effect.forkScoped(Effect.delay(warning, Math.min(period, 2 ** 31 - 1)))
+    yield* Effect.forkScoped(Effect.delay(warning, Math.min(periodMillis, 2 ** 31 - 1)))
     return yield* spec.maxRun === undefined ? work : Effect.timeout(work, spec.maxRun)
   }))

@@ -67,7 +67,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
       jobs.map(({ spec }) => ({
         name: spec.name,
         schedule: spec.instants.text,
-        every: spec.instants.every,
+        every: spec.instants.everyMillis,
         keep: keepOf(spec, now)
       }))
     const readAll = (lease?: Lease) =>
@@ -234,7 +234,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
               isCatchUp: decision.isCatchUp,
               attempt,
               start: now,
-              period: periodAt(nextOf(job, job.record!), decision.at)
+              periodMillis: periodAt(nextOf(job, job.record!), decision.at)
             })
             job.free = backendTime()
           }).pipe(

@@ -17,7 +17,7 @@ export interface Instants {
   readonly text: string
   readonly next: cronInstants.Next
   /** Milliseconds, for a period that is always the same. */
-  readonly every: number | undefined
+  readonly everyMillis: number | undefined
 }
 
 export const TypeId = "~@effect-simba/core/Leadership/JobSchedule" as const
@@ -26,10 +26,10 @@ export interface JobSchedule {
   readonly [TypeId]: Effect.Effect<Instants, InvalidConfig>
 }
 
-const periodic = (every: number): Instants => ({
-  text: `every ${every}`,
-  next: (after) => (Math.floor(after / every) + 1) * every,
-  every
+const periodic = (everyMillis: number): Instants => ({
+  text: `every ${everyMillis}`,
+  next: (after) => (Math.floor(after / everyMillis) + 1) * everyMillis,
+  everyMillis
 })
 
 export const every = (period: Duration.Input): JobSchedule => ({
@@ -78,7 +78,11 @@ const compile = Effect.fnUntraced(function*(shown: string, timeZone: string | Da
   const next = cronInstants.make(parsed.success, zone.value, expression.split(" ").at(-4)!.startsWith("*"))
   // The search for an instant throws if there is none
   if (Result.isFailure(Result.try(() => next(0)))) return yield* refusal(shown, "it never occurs")
-  return { text: `cron ${DateTime.zoneToString(zone.value)} ${expression}`, next, every: undefined } satisfies Instants
+  return {
+    text: `cron ${DateTime.zoneToString(zone.value)} ${expression}`,
+    next,
+    everyMillis: undefined
+  } satisfies Instants
 })
 
 export const cron = (

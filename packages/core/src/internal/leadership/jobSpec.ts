@@ -25,7 +25,7 @@ export const make = Effect.fnUntraced(function*(job: Job): Effect.fn.Return<JobS
   if (name.trim() === "") return yield* refuse("name", "the name of a job is blank")
   const instants = yield* job.schedule[TypeId]
   const catchUp = job.catchUp === undefined
-    ? instants.every ?? 0
+    ? instants.everyMillis ?? 0
     : Duration.toMillis(yield* notNegative("catchUp", job.catchUp))
   const misfire = job.misfire ?? (catchUp > 0 ? "runOnce" : "skip")
   if (misfire === "skip" && job.catchUp !== undefined && catchUp > 0) {

@@ -16,4 +16,22 @@ export const instant = (clock: Clock.Clock): Instant => ({
 export const comparePeriodMillis = 1000
 
 /** How far the clocks may drift apart before it counts as a suspension: a small part of the smallest margin. */
-export const driftMillis = 10
+const driftMillis = 10
+
+/** Detects suspensions, and clocks that were set, for the loops that sleep on the monotonic clock. */
+export class ClockComparison {
+  /** The wall clock minus the monotonic clock, at the last shift. */
+  private offset: number
+
+  constructor(now: Instant) {
+    this.offset = now.wall - now.monotonic
+  }
+
+  /** By how many milliseconds the wall clock has moved against the monotonic one since the last shift; 0 for a drift. */
+  shift(now: Instant): number {
+    const moved = now.wall - now.monotonic - this.offset
+    if (Math.abs(moved) <= driftMillis) return 0
+    this.offset += moved
+    return moved
+  }
+}

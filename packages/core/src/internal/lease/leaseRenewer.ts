@@ -15,8 +15,8 @@ import type { MutexSchedule, Renewal as Outcome } from "../../MutexSchedule.ts"
 import type { StoreError } from "../../SimbaError.ts"
 import * as log from "../log.ts"
 import * as tracing from "../tracing.ts"
+import type { AnyLease, DueLeases } from "./dueLeases.ts"
 import type { Instant } from "./instant.ts"
-import type { AnyLease, LeaseDeadlines } from "./leaseDeadlines.ts"
 import type { Recorder } from "./metricsRecorder.ts"
 import { replyTimeout } from "./replyTimeout.ts"
 import type { Slice } from "./slices.ts"
@@ -30,7 +30,7 @@ type Reply = { readonly _tag: "Renewed" } | { readonly _tag: "Lost" } | {
 }
 
 interface Renewal<L extends AnyLease, A extends Reply> {
-  readonly deadlines: LeaseDeadlines<L>
+  readonly deadlines: DueLeases<L>
   readonly recorder: Recorder
   /** Names the request in errors, and its span. */
   readonly operation: string

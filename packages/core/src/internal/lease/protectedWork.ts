@@ -1,12 +1,78 @@
 /**
- * The result of protected work after a loss or an interruption. `protect`, `withLock` and handlers interrupt the work
- * themselves and call this with its exit.
+ * The work that a lease protects: how it is interrupted, awaited, and what it results in. Leases of mutexes and of data
+ * streams have it; `protect`, `withLock` and handlers run in it.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import type * as Fiber from "effect/Fiber"
 import type { LeaseLost } from "../../SimbaError.ts"
 import * as log from "../log.ts"
+import { awaitExit, isolate, Listeners } from "./observers.ts"
+
+type Work = Fiber.Fiber<unknown, unknown>
+
+/** The fibers of one lease. They are interrupted together at its loss, and awaited before its release. */
+export class ProtectedWork {
+  private readonly fibers = new Set<Work>()
+  private starting = 0
+  private readonly onStarted = new Listeners<void>()
+
+  get isEmpty(): boolean {
+    return this.starting === 0 && this.fibers.size === 0
+  }
+
+  /** Work is about to run until it first waits. `add` follows in the same task. */
+  start(): void {
+    this.starting++
+  }
+
+  /** `isOver`: the synchronous part of the work may have ended the lease. */
+  add(work: Work, isOver: boolean): void {
+    this.starting--
+    if (work.pollUnsafe() === undefined) {
+      this.fibers.add(work)
+      if (isOver) work.interruptUnsafe()
+    }
+    if (this.starting === 0) this.onStarted.notify()
+  }
+
+  remove(work: Work): void {
+    this.fibers.delete(work)
+  }
+
+  /** Does not wait. */
+  interrupt(): void {
+    this.fibers.forEach((work) => isolate(work, () => work.interruptUnsafe()))
+  }
+
+  /** Interrupts the work, and waits until it has ended. */
+  end(): Effect.Effect<void> {
+    if (this.starting === 0) return this.interruptAndAwait()
+    // Work that is only starting has resumed the releasing fiber: its own fiber is not known yet
+    return Effect.withFiber((releasing) =>
+      Effect.andThen(
+        Effect.callback<void>((resume) => {
+          if (this.starting === 0) return resume(Effect.void)
+          return Effect.sync(this.onStarted.add(() => isolate(releasing, () => resume(Effect.void))))
+        }),
+        this.interruptAndAwait()
+      )
+    )
+  }
+
+  private interruptAndAwait(): Effect.Effect<void> {
+    return Effect.withFiber((releasing) => {
+      const others: Array<Work> = []
+      this.fibers.forEach((work) => {
+        isolate(work, () => work.interruptUnsafe(releasing.id))
+        // Work that closes the scope of its own lease cannot wait for itself: its interruption comes after the release
+        if (work !== releasing) others.push(work)
+      })
+      return Effect.forEach(others, (work) => awaitExit(work, releasing), { discard: true })
+    })
+  }
+}
 
 /** The loss replaces a success and the interruption that it caused; a failure of the work is kept. */
 export const settle = <A, E>(exit: Exit.Exit<A, E>, loss: LeaseLost | undefined): Effect.Effect<A, E | LeaseLost> => {

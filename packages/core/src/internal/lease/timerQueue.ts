@@ -1,11 +1,14 @@
-/** Timers of a layer: one fiber and one sleep for all of them. */
+/**
+ * Calls functions at their instants, in slices: one fiber and one sleep for all timers of a layer. Waiters, timeouts and
+ * polls use it. The ends of leases may not wait for a slice: `dueLeases` has those.
+ */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import { IndexedHeap, type Item } from "./indexedHeap.ts"
-import { comparePeriodMillis, driftMillis, type Instant, instant } from "./instant.ts"
+import { ClockComparison, comparePeriodMillis, instant } from "./instant.ts"
 import { Slice } from "./slices.ts"
 import { sleepUntil, supervise } from "./supervise.ts"
 
@@ -27,9 +30,8 @@ export const make: Effect.Effect<TimerQueue, never, Scope.Scope> = Effect.gen(fu
   const exact = new IndexedHeap<Timer>()
   const polls = new IndexedHeap<Timer>()
   const changed = Latch.makeUnsafe(false)
-  const offsetOf = ({ monotonic, wall }: Instant) => wall - monotonic
-  /** The wall clock minus the monotonic clock, when the clocks were last compared. */
-  let offset = 0
+  /** Since there are polls. */
+  let clocks = new ClockComparison(instant(clock))
   let next = Infinity
   let isClosed = false
 
@@ -43,20 +45,14 @@ export const make: Effect.Effect<TimerQueue, never, Scope.Scope> = Effect.gen(fu
     }
   }
 
-  /** A clock that is set back delays no poll. */
-  const compareClocks = (now: Instant) => {
-    const suspended = offsetOf(now) - offset
-    if (Math.abs(suspended) <= driftMillis) return
-    offset += suspended
-    if (suspended > 0) { for (const poll of polls.all()) polls.place(poll, poll.key - suspended) }
-  }
-
   let previous: Slice | undefined
   const loop = Effect.suspend(() => {
     changed.closeUnsafe()
     const now = instant(clock)
     const slice = new Slice(clock, previous)
-    compareClocks(now)
+    const suspended = clocks.shift(now)
+    // A clock that is set back delays no poll
+    if (suspended > 0) { for (const poll of polls.all()) polls.place(poll, poll.key - suspended) }
     ring(now.monotonic, slice)
     const poll = polls.first === undefined ? Infinity : Math.min(polls.first.key, now.monotonic + comparePeriodMillis)
     next = Math.min(exact.first?.key ?? Infinity, poll)
@@ -88,7 +84,7 @@ export const make: Effect.Effect<TimerQueue, never, Scope.Scope> = Effect.gen(fu
   return {
     at: (monotonic, ring) => place(exact, monotonic, ring),
     pollAt: (monotonic, ring) => {
-      if (polls.first === undefined) offset = offsetOf(instant(clock))
+      if (polls.first === undefined) clocks = new ClockComparison(instant(clock))
       return place(polls, monotonic, ring)
     },
     isClosed: () => isClosed

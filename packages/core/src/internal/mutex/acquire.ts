@@ -13,7 +13,7 @@ import * as tracing from "../tracing.ts"
 import { type Attempt, type AttemptContext, closed, isRefused, retryOutages, send, withReply } from "./attempt.ts"
 import type { HeldLease } from "./heldLease.ts"
 import type { LocalQueue, LocalQueues } from "./localQueue.ts"
-import type { LocalWaiter } from "./localWaiter.ts"
+import { LocalWaiter } from "./localWaiter.ts"
 
 export type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
@@ -60,6 +60,38 @@ const withTimeout = (
  * Sends one request if no fiber of this layer holds the mutex or waits for it. In mode `wait`, a refused caller then
  * joins the line.
  */
+const grantTo = (
+  waiter: LocalWaiter,
+  queue: LocalQueue,
+  { context, isClosed }: LocalQueues,
+  mode: "try" | "wait"
+): Effect.Effect<HeldLease | undefined, StoreError> => {
+  const { attempt } = waiter
+  if (mode === "try" && !queue.isOpen()) return Effect.undefined
+  if (mode === "wait" && !queue.comesFirst(attempt)) return queue.join(waiter)
+  const asked = context.now().monotonic
+  queue.ask(waiter, asked)
+  const until = asked + attempt.settings.leaseMillis
+  const request = withReply(context, attempt.settings, until, send(context, attempt, queue.key, { mode: "try" }))
+  const asking = mode === "try" ? request : retryOutages(
+    Effect.suspend(() => isClosed() ? Effect.fail(closed()) : request),
+    (outage) => {
+      queue.outage(outage)
+      return context.now().monotonic < until
+    }
+  )
+  return Effect.flatMap(asking, (result): Effect.Effect<HeldLease | undefined, StoreError> => {
+    if (!isRefused(result)) {
+      queue.granted(waiter, result)
+      return Effect.succeed(result)
+    }
+    queue.refused(result)
+    if (mode === "wait") return queue.join(waiter)
+    queue.abandon(waiter)
+    return Effect.undefined
+  })
+}
+
 const obtain = (
   queues: LocalQueues,
   attempt: Attempt,
@@ -69,55 +101,10 @@ const obtain = (
 ): Effect.Effect<HeldLease | undefined, StoreError | AcquireTimeout> =>
   Effect.withFiber((fiber) => {
     if (queues.isClosed()) return Effect.fail(closed())
-    const { context, leases } = queues
+    const { context } = queues
+    const waiter = new LocalWaiter(attempt, context.tasks, fiber.currentDispatcher)
     let queue: LocalQueue | undefined
-    let isAsking = false
-    let waiter: LocalWaiter | undefined
-    let granted: HeldLease | undefined
-
-    const join = (queue: LocalQueue) => {
-      waiter = queue.join(attempt, fiber, isAsking)
-      return waiter.outcome
-    }
-
-    const granting = Effect.suspend((): Effect.Effect<HeldLease | undefined, StoreError> => {
-      const own = queue = queues.at(attempt)
-      if (mode === "try" && !own.isOpen()) return Effect.undefined
-      if (mode === "wait" && !own.comesFirst(attempt)) return join(own)
-      const asked = context.now().monotonic
-      own.ask(asked)
-      isAsking = true
-      const until = asked + attempt.settings.leaseMillis
-      const request = withReply(context, attempt.settings, until, send(context, attempt, own.key, { mode: "try" }))
-      const asking = mode === "try" ? request : retryOutages(
-        Effect.suspend(() => queues.isClosed() ? Effect.fail(closed()) : request),
-        (outage) => {
-          own.outage(outage)
-          return context.now().monotonic < until
-        }
-      )
-      return Effect.flatMap(asking, (result): Effect.Effect<HeldLease | undefined, StoreError> => {
-        if (!isRefused(result)) {
-          isAsking = false
-          own.granted(granted = result)
-          return Effect.succeed(result)
-        }
-        own.refused(result)
-        if (mode === "wait") return join(own)
-        isAsking = false
-        own.abandoned()
-        return Effect.undefined
-      })
-    })
-
-    const undo = () => {
-      if (waiter !== undefined) return queue!.leave(waiter)
-      if (granted !== undefined) return leases.giveUp(granted)
-      if (!isAsking) return Effect.void
-      isAsking = false
-      return Effect.map(leases.undo({ mutex: attempt.mutex, id: attempt.id }), () => queue!.abandoned())
-    }
-
+    const granting = Effect.suspend(() => grantTo(waiter, queue = queues.at(attempt), queues, mode))
     const reported = Effect.tap(
       restore(withTimeout(context, attempt, timeout, granting, () => queue)),
       (lease) => lease === undefined ? Effect.void : report(lease, fiber)
@@ -126,7 +113,7 @@ const obtain = (
     // Outside of the span: nothing that runs in it may leave the queue or the lease behind
     return Effect.onExit(tracing.spanOn(fiber, "simba.acquire", attributes, reported), (exit) => {
       context.recorder.update(MutexMetrics.mutex.attempts[outcomeOf(exit)], 1, attempt.mutex)
-      return Exit.isSuccess(exit) ? Effect.void : undo()
+      return Exit.isSuccess(exit) || queue === undefined ? Effect.void : queue.giveUp(waiter)
     })
   })
 

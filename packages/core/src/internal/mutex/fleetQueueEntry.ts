@@ -71,23 +71,36 @@ export class FleetQueueEntry {
     if (this.place.phase === "prepared") this.happens({ _tag: "Contend" })
   }
 
-  private happens(event: placePlan.Event): void {
+  private happens(event: Exclude<placePlan.Event, { readonly _tag: "Granted" }>): void {
     switch (placePlan.next(this.place, event)) {
       case "nothing":
         return
       case "ask":
         return this.ask(false)
+      case "askNow":
+        return this.endPause?.()
       case "askAfterOthers":
         this.unset?.()
         return this.ask(false, this.queue.context.tasks.pass)
+      case "confirm":
+        return this.ask(true)
       case "judge":
         this.unset?.()
         return this.judge()
       case "sleep":
-        return this.happens({ _tag: "AskBy", at: this.latest(this.place.refused!) })
+        return this.happens({ _tag: "AskBy", at: this.latest(placePlan.lastRefusal(this.place)) })
       case "setTimer":
         return this.setTimer()
+      case "win":
+        throw new Error("only a grant wins")
     }
+  }
+
+  /** `waiter`: the first when the request was made. `isHandOff`: by a release, or a message about it. */
+  private granted(waiter: LocalWaiter, lease: HeldLease, isHandOff: boolean): void {
+    const command = placePlan.next(this.place, { _tag: "Granted", isStillFirst: waiter === this.queue.first() })
+    if (command === "win") this.queue.won(this, lease, isHandOff)
+    else if (command === "ask") this.ask(isHandOff)
   }
 
   private fork(work: Effect.Effect<unknown, StoreError>): void {
@@ -123,17 +136,18 @@ export class FleetQueueEntry {
   /** Without a reply the outcome is unknown: the next request finds out. */
   private settled(waiter: LocalWaiter, sent: Instant, released: Released | undefined): void {
     const { queue } = this
-    const requeued = released?.requeued
-    if (requeued?.token !== undefined && waiter === queue.first()) {
+    if (released?.requeued === undefined) return this.happens({ _tag: "Settled" })
+    const { ownership, requeued } = released
+    if (requeued.token !== undefined && waiter === queue.first()) {
       const lease = new HeldLease(queue.mutex, this.id, requeued.token, waiter.attempt.settings, sent, queue.key)
-      if (lease.left(queue.context.now()) > 0) return queue.won(this, lease, true)
+      if (lease.left(queue.context.now()) > 0) return this.granted(waiter, lease, true)
     }
-    const refused = requeued === undefined ? undefined : refusedBy(released!.ownership, requeued, sent)
-    this.happens({ _tag: "Settled", ticket: requeued?.ticket, refused })
+    this.happens({ _tag: "Settled", ticket: requeued.ticket, refused: refusedBy(ownership, requeued, sent) })
   }
 
-  /** Repeats a request until it succeeds. The queue decides how long each waiter waits through an outage. */
-  private persist<A, R>(request: Effect.Effect<A, StoreError, R>): Effect.Effect<A, StoreError, R> {
+  /** Repeats a request for the first waiter until it succeeds. The queue decides how long each waiter waits through
+   * an outage. */
+  private persist<A>(request: (waiter: LocalWaiter) => Effect.Effect<A, StoreError>): Effect.Effect<A, StoreError> {
     const { context } = this.queue
     const once = Effect.suspend(() => {
       const asked = context.now().monotonic
@@ -141,7 +155,7 @@ export class FleetQueueEntry {
       if (waiter === undefined) return Effect.interrupt
       const { settings } = waiter.attempt
       this.queue.asked(asked)
-      return withReply(context, settings, asked + settings.leaseMillis, request)
+      return withReply(context, settings, asked + settings.leaseMillis, request(waiter))
     })
     const goesOn = (error: BackendError) => {
       this.queue.outage(error)
@@ -155,7 +169,7 @@ export class FleetQueueEntry {
     )
   }
 
-  /** Between two requests in an outage. A turn ends the pause: the mutex is granted for only one confirm period. */
+  /** Between two requests in an outage. `askNow` ends the pause. */
   private readonly pause = (millis: number): Effect.Effect<void> =>
     Effect.callback((resume) => {
       const { now, timers } = this.queue.context
@@ -171,24 +185,20 @@ export class FleetQueueEntry {
   /** `isCalled`: a message says that it is this waiter's turn. */
   private ask(isCalled: boolean, before: Effect.Effect<void> = Effect.void): void {
     const { queue } = this
-    let waiter: LocalWaiter
-    const request = this.persist(Effect.suspend(() => {
-      waiter = queue.first()!
+    const request = this.persist((waiter) => {
       const { mutex, settings } = waiter.attempt
-      return send(queue.context, { mutex, settings, id: this.id }, queue.key, {
-        mode: "wait",
-        ticket: this.place.ticket
-      })
-    }))
+      const asked = { mode: "wait", ticket: this.place.ticket } as const
+      return Effect.map(
+        send(queue.context, { mutex, settings, id: this.id }, queue.key, asked),
+        (result) => ({ waiter, result })
+      )
+    })
     this.fork(
-      Effect.map(Effect.andThen(before, request), (result) => {
+      Effect.map(Effect.andThen(before, request), ({ result, waiter }) => {
         if (this.isOver) return
-        if (isRefused(result)) {
-          queue.refused(result)
-          this.happens({ _tag: "Refused", refused: result })
-        } // The first waiter may have left meanwhile: another request confirms the grant with the periods of the next one
-        else if (waiter === queue.first()) queue.won(this, result, isCalled)
-        else this.ask(isCalled)
+        if (!isRefused(result)) return this.granted(waiter, result, isCalled)
+        queue.refused(result)
+        this.happens({ _tag: "Refused", refused: result })
       })
     )
   }
@@ -207,11 +217,10 @@ export class FleetQueueEntry {
         ? { _tag: "AskBy", at: this.queue.context.now().monotonic + Duration.toMillis(wakeUp.delay) + 1 }
         : { _tag: "Heard", wakeUp }
     )
-    if (wakeUp._tag === "YourTurn") this.endPause?.()
   }
 
   /** The caller notifies other waiters too: a defect of this one must not reach it. */
-  private happensOutside(event: placePlan.Event): void {
+  private happensOutside(event: Parameters<FleetQueueEntry["happens"]>[0]): void {
     try {
       this.happens(event)
     } catch (error) {
@@ -227,12 +236,12 @@ export class FleetQueueEntry {
   }
 
   private judge(): void {
-    const { id, place: { grant, refused }, queue } = this
+    const { id, place, queue } = this
     const first = queue.first()
-    const lease = grant && first &&
-      leaseOfGrant(grant, refused!, first, { id, line: queue.key, now: queue.context.now() })
-    if (lease === undefined) this.ask(true)
-    else queue.won(this, lease, true)
+    const lease = place.grant && first &&
+      leaseOfGrant(place.grant, placePlan.lastRefusal(place), first, { id, line: queue.key, now: queue.context.now() })
+    if (first === undefined || lease === undefined) this.happens({ _tag: "Doubted" })
+    else this.granted(first, lease, true)
   }
 }
 

@@ -1,14 +1,18 @@
-/** One lease of a mutex: plain data, the work that it protects, and the ends of both. */
+/**
+ * One lease of a mutex: its data, its states, and the work that it protects. `heldLeases` renews and ends it, and
+ * `leaseHandle` is what users see of it.
+ */
 import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
+import type * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import type { FencingToken } from "../../FencingToken.ts"
 import type { LeaseId, MutexName } from "../../MutexName.ts"
 import type { GuardRequest, Released, ReleaseRequest } from "../../MutexStore.ts"
 import { LeaseLost, type LossReason } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
-import { awaitExit, isolate, Listeners } from "../lease/observers.ts"
-import { TrackedLease } from "../lease/trackedLease.ts"
+import { TrackedLease } from "../lease/leaseDeadline.ts"
+import { Listeners } from "../lease/observers.ts"
+import { ProtectedWork } from "../lease/protectedWork.ts"
 import type { LeaseSettings } from "./leaseOptions.ts"
 import { spareTokens } from "./tokenStride.ts"
 
@@ -42,9 +46,8 @@ export class HeldLease extends TrackedLease<LeaseSettings> implements GuardReque
   private spare: number
   /** Its grant does not cover its whole lease, and no reply has extended it yet. */
   isUnconfirmed = false
-  private works: Set<Fiber.Fiber<unknown, unknown>> | undefined
-  private starting = 0
-  private readonly onStarted = new Listeners<void>()
+  /** Undefined for a bare lease. */
+  private work: ProtectedWork | undefined
 
   constructor(
     mutex: MutexName,
@@ -128,7 +131,7 @@ export class HeldLease extends TrackedLease<LeaseSettings> implements GuardReque
     const loss = this.loss ??= this.lossOf(reason, owner)
     if (this.isOpen()) {
       this.state = "lost"
-      this.works?.forEach((work) => isolate(work, () => work.interruptUnsafe()))
+      this.work?.interrupt()
     }
     return loss
   }
@@ -141,56 +144,28 @@ export class HeldLease extends TrackedLease<LeaseSettings> implements GuardReque
     return this.state === "held" || this.state === "ending"
   }
 
-  /** Protected work is about to run until it first waits; `addWork` follows in the same task. */
+  /** Protected work is about to run until it first waits. `addWork` follows in the same task. */
   startWork(): void {
-    this.starting++
+    const work = this.work ??= new ProtectedWork()
+    work.start()
   }
 
-  /** Protected work: interrupted by a loss, and interrupted and awaited before a release. */
-  addWork(work: Fiber.Fiber<unknown, unknown>): void {
-    this.starting--
-    if (work.pollUnsafe() === undefined) {
-      const works = this.works ??= new Set()
-      works.add(work)
-      // Its synchronous part may have ended the lease
-      if (this.state !== "held") work.interruptUnsafe()
-    }
-    if (this.starting === 0) this.onStarted.notify()
+  addWork(fiber: Fiber.Fiber<unknown, unknown>): void {
+    this.work?.add(fiber, this.state !== "held")
   }
 
-  removeWork(work: Fiber.Fiber<unknown, unknown>): void {
-    this.works?.delete(work)
+  removeWork(fiber: Fiber.Fiber<unknown, unknown>): void {
+    this.work?.remove(fiber)
   }
 
   hasWork(): boolean {
-    return this.starting > 0 || (this.works !== undefined && this.works.size > 0)
+    return this.work?.isEmpty === false
   }
 
-  endWorks(): Effect.Effect<void> | undefined {
-    if (!this.hasWork()) return undefined
+  /** Interrupts its work and waits until it has ended, before the release (L4). */
+  endWork(): Effect.Effect<void> | undefined {
+    if (this.work === undefined || this.work.isEmpty) return undefined
     if (this.state === "held") this.state = "ending"
-    if (this.starting === 0) return this.interruptWorks()
-    // Work that is only starting has resumed the releasing fiber: its own fiber is not known yet
-    return Effect.withFiber((releasing) =>
-      Effect.andThen(
-        Effect.callback<void>((resume) => {
-          if (this.starting === 0) return resume(Effect.void)
-          return Effect.sync(this.onStarted.add(() => isolate(releasing, () => resume(Effect.void))))
-        }),
-        this.interruptWorks()
-      )
-    )
-  }
-
-  private interruptWorks(): Effect.Effect<void> {
-    return Effect.withFiber((releasing) => {
-      const others: Array<Fiber.Fiber<unknown, unknown>> = []
-      this.works?.forEach((work) => {
-        isolate(work, () => work.interruptUnsafe(releasing.id))
-        // Work that closes the scope of its own lease cannot wait for itself: it is interrupted after the release
-        if (work !== releasing) others.push(work)
-      })
-      return Effect.forEach(others, (work) => awaitExit(work, releasing), { discard: true })
-    })
+    return this.work.end()
   }
 }

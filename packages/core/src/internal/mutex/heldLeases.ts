@@ -13,8 +13,8 @@ import * as MutexMetrics from "../../MutexMetrics.ts"
 import * as MutexSchedule from "../../MutexSchedule.ts"
 import type { Ownership } from "../../MutexState.ts"
 import type { GuardResult, MutexStore, ReleaseRequest } from "../../MutexStore.ts"
+import { DueLeases } from "../lease/dueLeases.ts"
 import { type Instant, instant } from "../lease/instant.ts"
-import { LeaseDeadlines } from "../lease/leaseDeadlines.ts"
 import * as leaseRenewer from "../lease/leaseRenewer.ts"
 import * as metricsRecorder from "../lease/metricsRecorder.ts"
 import { replyTimeout } from "../lease/replyTimeout.ts"
@@ -83,7 +83,7 @@ export const make = Effect.fnUntraced(function*(
     for (const lease of ended) tasks.add(() => report(lease, now))
   }
 
-  const deadlines = new LeaseDeadlines<HeldLease>(clock, end)
+  const deadlines = new DueLeases<HeldLease>(clock, end)
 
   /** No longer renewed. */
   const drop = (lease: HeldLease, now: Instant) => {
@@ -149,7 +149,7 @@ export const make = Effect.fnUntraced(function*(
     for (const lease of open) report(lease, deadlines.now())
     const releasing = Effect.forEach(
       working,
-      (lease) => Effect.andThen(lease.endWorks() ?? Effect.void, giveUp(lease)),
+      (lease) => Effect.andThen(lease.endWork() ?? Effect.void, giveUp(lease)),
       { concurrency: "unbounded", discard: true }
     )
     return Effect.timeoutOption(releasing, config.releaseTimeout)
@@ -282,8 +282,8 @@ export const make = Effect.fnUntraced(function*(
     check,
     release: (lease) =>
       Effect.suspend(() => {
-        const works = lease.endWorks()
-        return works === undefined ? giveBack(lease) : Effect.andThen(works, giveBack(lease))
+        const ending = lease.endWork()
+        return ending === undefined ? giveBack(lease) : Effect.andThen(ending, giveBack(lease))
       }),
     giveUp,
     undo: releases.later

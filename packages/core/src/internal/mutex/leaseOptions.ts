@@ -6,7 +6,7 @@ import type { MutexConfig } from "../../MutexConfig.ts"
 import type { MutexName } from "../../MutexName.ts"
 import type { InvalidConfig } from "../../SimbaError.ts"
 import { excerpt } from "../excerpt.ts"
-import type { Periods } from "../lease/trackedLease.ts"
+import type { Periods } from "../lease/leaseDeadline.ts"
 import { checked, mutexProblem } from "../nameRules.ts"
 import { checkOptions, checkPeriods, durationOf, marginMillis, notNegative, positive, refuse } from "../optionChecks.ts"
 
@@ -18,8 +18,8 @@ export interface LeaseSettings extends Periods {
   readonly leaseMillis: number
   readonly unfair: boolean
   readonly isAlive: Effect.Effect<boolean, unknown> | undefined
-  /** The maximum age of a turn whose lease may go to the next fiber of the process. Milliseconds. */
-  readonly localTurn: number
+  /** The maximum age of a turn whose lease may go to the next fiber of the process, in milliseconds. */
+  readonly localTurnMillis: number
 }
 
 export const settingsOf = (options: {
@@ -41,7 +41,7 @@ export const settingsOf = (options: {
     leaseMillis,
     unfair: unfair === true,
     isAlive,
-    localTurn: Duration.toMillis(localTurn),
+    localTurnMillis: Duration.toMillis(localTurn),
     margin,
     usable: leaseMillis - margin,
     renewAfter,
@@ -100,7 +100,7 @@ export const check = Effect.fnUntraced(function*(config: MutexConfig, usual: Lea
     ? config.localTurn
     : yield* notNegative("localTurn", options.localTurn)
   if ((ttl ?? transition ?? maxHold ?? isAlive) === undefined) {
-    return { ...usual, unfair, localTurn: Duration.toMillis(localTurn) }
+    return { ...usual, unfair, localTurnMillis: Duration.toMillis(localTurn) }
   }
   const periods = yield* checkPeriods({
     commandTimeout: config.commandTimeout,

@@ -14,6 +14,20 @@
  */
 export type Phase = "idle" | "asking" | "contending" | "holding" | "awaited"
 
+/**
+ * - `new`: the fiber has not requested anything yet.
+ * - `asking`: its own request is under way.
+ * - `waiting`: it is in line.
+ * - `granted`: it has a lease, even before it has resumed.
+ * - `gone`: it was refused, or has given up.
+ */
+export type FiberPhase = "new" | "asking" | "waiting" | "granted" | "gone"
+
+/** One fiber that wants the mutex. Changed in place. */
+export interface LineFiber {
+  phase: FiberPhase
+}
+
 /** Changed in place: each turn of a contended mutex has several events. */
 export interface Line {
   phase: Phase
@@ -25,26 +39,21 @@ export interface Line {
 }
 
 /**
- * - `Asked`, `Granted`, `Refused`: a fiber requests the mutex itself; it holds it; it does not want to wait for it.
- * - `JoinedFirst`, `Joined`: a fiber waits, at the head because its own request was refused, or at the end.
- * - `Left`: a waiter has left.
- * - `Won`: the place was granted the mutex for the first waiter, and has ended.
- * - `HandedOn`: the first waiter holds it next, within the same turn.
- * - `Released`, `Lost`: no fiber holds it any more.
+ * What happens to one fiber.
+ *
+ * - `Asked`, `Granted`, `Refused`: it requests the mutex itself; it holds it; it does not want to wait for it.
+ * - `JoinedFirst`, `Joined`: it waits, at the head because its own request was refused, or at the end.
+ * - `Left`: it no longer waits.
+ * - `Won`: the place was granted the mutex for it, and has ended.
+ * - `HandedOn`: it holds the mutex next, within the same turn.
+ */
+export type FiberEvent = "Asked" | "Granted" | "Refused" | "JoinedFirst" | "Joined" | "Left" | "Won" | "HandedOn"
+
+/**
+ * - `Released`, `Lost`: no fiber holds the mutex any more.
  * - `Crashed`: the place has ended with a defect, and fails the first waiter.
  */
-export type Event =
-  | "Asked"
-  | "Granted"
-  | "Refused"
-  | "JoinedFirst"
-  | "Joined"
-  | "Left"
-  | "Won"
-  | "HandedOn"
-  | "Released"
-  | "Lost"
-  | "Crashed"
+export type Event = FiberEvent | "Released" | "Lost" | "Crashed"
 
 /**
  * - `listen`: make a place that listens.
@@ -58,7 +67,29 @@ export const make = (): Line => ({ phase: "idle", asking: 0, waiting: 0, place: 
 
 export const isHeld = ({ phase }: Line): boolean => phase === "holding" || phase === "awaited"
 
-const possible = (line: Line, event: Event): boolean => {
+/** The phase of a fiber before and after each event. */
+const steps: Readonly<Record<FiberEvent, readonly [FiberPhase, FiberPhase]>> = {
+  Asked: ["new", "asking"],
+  Granted: ["asking", "granted"],
+  Refused: ["asking", "gone"],
+  JoinedFirst: ["asking", "waiting"],
+  Joined: ["new", "waiting"],
+  Left: ["waiting", "gone"],
+  Won: ["waiting", "granted"],
+  HandedOn: ["waiting", "granted"]
+}
+
+/**
+ * What undoes an acquire that failed or was interrupted (H7).
+ *
+ * - `undo`: its request may still be granted. Undo the request at the backend; then the fiber is `Refused`.
+ * - `leave`: the fiber has `Left`.
+ * - `release`: release its lease.
+ */
+export const undoOf = ({ phase }: LineFiber): "nothing" | "undo" | "leave" | "release" =>
+  phase === "asking" ? "undo" : phase === "waiting" ? "leave" : phase === "granted" ? "release" : "nothing"
+
+const isPossible = (line: Line, event: Event): boolean => {
   switch (event) {
     case "Asked":
       return !isHeld(line) && line.waiting === 0
@@ -101,11 +132,21 @@ const settle = (line: Line, held: boolean): Command => {
   return "contend"
 }
 
-/** The next step. Throws for an event that the line cannot have. */
-export const next = (line: Line, event: Event): Command => {
-  if (!possible(line, event)) {
-    throw new Error(`a line that is ${line.phase}, with ${line.waiting} waiting, cannot have the event ${event}`)
-  }
+const advance = (fiber: LineFiber, event: FiberEvent): void => {
+  const [from, to] = steps[event]
+  if (fiber.phase !== from) throw new Error(`a fiber that is ${fiber.phase} cannot have the event ${event}`)
+  fiber.phase = to
+}
+
+const assertPossible = (line: Line, event: Event): void => {
+  if (isPossible(line, event)) return
+  throw new Error(`a line that is ${line.phase}, with ${line.waiting} waiting, cannot have the event ${event}`)
+}
+
+/** The next step for an event of one fiber. Throws for an event that cannot occur. */
+export const next = (line: Line, event: FiberEvent, fiber: LineFiber): Command => {
+  assertPossible(line, event)
+  advance(fiber, event)
   switch (event) {
     case "Asked":
       line.asking++
@@ -133,16 +174,25 @@ export const next = (line: Line, event: Event): Command => {
     case "HandedOn":
       line.waiting--
       return settle(line, true)
-    case "Released":
-    case "Lost": {
-      const isQueued = event === "Released" && line.phase === "awaited" && line.place === "listening"
-      if (isQueued) line.place = "contending"
-      const command = settle(line, false)
-      return isQueued ? "requeue" : command
-    }
-    case "Crashed":
-      line.place = "none"
-      if (line.waiting > 0) line.waiting--
-      return settle(line, isHeld(line))
   }
+}
+
+/** The lease of a fiber of the line has ended. */
+export const ended = (line: Line, event: "Released" | "Lost"): Command => {
+  assertPossible(line, event)
+  const isQueued = event === "Released" && line.phase === "awaited" && line.place === "listening"
+  if (isQueued) line.place = "contending"
+  const command = settle(line, false)
+  return isQueued ? "requeue" : command
+}
+
+/** The place has ended with a defect, and fails `first`, if somebody waits. */
+export const crashed = (line: Line, first: LineFiber | undefined): Command => {
+  assertPossible(line, "Crashed")
+  line.place = "none"
+  if (first !== undefined) {
+    advance(first, "Left")
+    line.waiting--
+  }
+  return settle(line, isHeld(line))
 }

@@ -15,7 +15,7 @@ import { HeldLease, type LineKey, type Parting } from "./heldLease.ts"
 import type { HeldLeases } from "./heldLeases.ts"
 import { LatestNames } from "./latestNames.ts"
 import * as linePlan from "./linePlan.ts"
-import { LocalWaiter, LocalWaiterList } from "./localWaiter.ts"
+import { type LocalWaiter, LocalWaiterList } from "./localWaiter.ts"
 import { SelfWaitWarning } from "./selfWaitWarning.ts"
 import { Silence } from "./silence.ts"
 
@@ -86,16 +86,16 @@ export class LocalQueue implements QueueContext {
     return this.line.phase === "idle" && (unfair || !this.layer.contended.has(this.mutex))
   }
 
-  /** The caller sends a request, and reports its result with `granted`, `join` or `gaveUp`. */
-  ask(now: number): void {
-    this.happens("Asked")
+  /** The caller sends a request, and reports its result with `granted`, `join`, `abandon` or `giveUp`. */
+  ask(waiter: LocalWaiter, now: number): void {
+    this.happens("Asked", waiter)
     this.asked(now)
   }
 
-  granted(lease: HeldLease): void {
+  granted(waiter: LocalWaiter, lease: HeldLease): void {
     this.reached()
     this.layer.contended.delete(this.mutex)
-    this.hold("Granted", lease, this.context.now().monotonic)
+    this.hold("Granted", waiter, lease, this.context.now().monotonic)
   }
 
   refused({ ownership }: Refused): void {
@@ -104,42 +104,51 @@ export class LocalQueue implements QueueContext {
     this.lastOwner = ownership._tag === "Held" ? ownership.owner : undefined
   }
 
-  abandoned(): void {
-    this.happens("Refused")
+  /** The caller was refused, and does not want to wait. */
+  abandon(waiter: LocalWaiter): void {
+    this.happens("Refused", waiter)
   }
 
-  /** Joins the line: at its head if the caller's own request was refused. */
-  join(attempt: Attempt, fiber: Fiber.Fiber<unknown, unknown>, hasAsked: boolean): LocalWaiter {
-    const now = this.context.now().monotonic
-    const { leaseMillis } = attempt.settings
+  /** Waits in line: at its head if the caller's own request was refused. */
+  join(waiter: LocalWaiter): Effect.Effect<HeldLease, StoreError> {
+    const hasAsked = waiter.phase === "asking"
+    if (this.layer.isClosed) {
+      if (hasAsked) this.abandon(waiter)
+      return Effect.fail(closed())
+    }
+    const now = waiter.since = this.context.now().monotonic
+    const { leaseMillis } = waiter.attempt.settings
     this.shortest = this.waiters.first === undefined ? leaseMillis : Math.min(this.shortest, leaseMillis)
     if (this.silence.since !== undefined) this.silence.giveUpAt(now + leaseMillis)
-    const waiter = new LocalWaiter(attempt, now, this.context.tasks, fiber.currentDispatcher)
     this.context.recorder.modify(MutexMetrics.mutex.waiters, 1, this.mutex)
     if (hasAsked) this.waiters.unshift(waiter)
     else this.waiters.push(waiter)
-    if (this.layer.isClosed) {
-      this.take(waiter)
-      if (hasAsked) this.happens("Refused")
-      waiter.conclude(Exit.fail(closed()))
-    } else this.happens(hasAsked ? "JoinedFirst" : "Joined")
-    return waiter
+    this.happens(hasAsked ? "JoinedFirst" : "Joined", waiter)
+    return waiter.await()
   }
 
-  /** Called for a waiter that no longer wants the mutex, and may have been granted it. */
-  leave(waiter: LocalWaiter): Effect.Effect<void> {
-    if (waiter.granted !== undefined) return this.layer.leases.giveUp(waiter.granted)
-    if (waiter.isInLine) {
-      this.take(waiter)
-      this.happens("Left")
+  /** Undoes an acquire that failed or was interrupted. */
+  giveUp(waiter: LocalWaiter): Effect.Effect<void> {
+    const { layer: { leases }, mutex } = this
+    switch (linePlan.undoOf(waiter)) {
+      case "nothing":
+        return Effect.void
+      case "undo":
+        return Effect.map(leases.undo({ mutex, id: waiter.attempt.id }), () => this.abandon(waiter))
+      case "leave":
+        return Effect.sync(() => {
+          this.take(waiter)
+          this.happens("Left", waiter)
+        })
+      case "release":
+        return leases.giveUp(waiter.lease)
     }
-    return Effect.void
   }
 
   lost(lease: HeldLease): void {
     if (this.held !== lease) return
     this.held = undefined
-    this.happens("Lost")
+    this.carryOut(linePlan.ended(this.line, "Lost"))
   }
 
   released(lease: HeldLease, now: Instant): Parting | undefined {
@@ -147,15 +156,19 @@ export class LocalQueue implements QueueContext {
     const waiter = this.waiters.first
     if (waiter !== undefined && this.handOn(lease, waiter, now)) return undefined
     this.held = undefined
-    const isQueued = this.happens("Released") === "requeue"
-    return isQueued && waiter !== undefined ? this.place().requeue(waiter, now) : {}
+    const command = linePlan.ended(this.line, "Released")
+    this.carryOut(command)
+    return command === "requeue" && waiter !== undefined ? this.place().requeue(waiter, now) : {}
   }
 
   /** Serves the next in line without the backend, in the same turn. The work of the last holder has ended. */
   private handOn(lease: HeldLease, waiter: LocalWaiter, now: Instant): boolean {
     const { settings } = waiter.attempt
     const age = now.monotonic - this.turnBegan
-    if (age >= Math.min(lease.options.localTurn, settings.localTurn) || !lease.isFresh(now) || !lease.fits(settings)) {
+    if (
+      age >= Math.min(lease.options.localTurnMillis, settings.localTurnMillis) || !lease.isFresh(now) ||
+      !lease.fits(settings)
+    ) {
       return false
     }
     const heir = new HeldLease(this.mutex, lease.id, lease.token + 1 as FencingToken, settings, now, this.key)
@@ -214,17 +227,21 @@ export class LocalQueue implements QueueContext {
     return fibers
   }
 
-  private hold(event: "Granted" | "Won" | "HandedOn", lease: HeldLease, turnBegan: number): void {
-    this.held = lease
+  private hold(
+    event: "Granted" | "Won" | "HandedOn",
+    waiter: LocalWaiter,
+    lease: HeldLease,
+    turnBegan: number
+  ): void {
+    waiter.lease = this.held = lease
     this.turnBegan = turnBegan
-    this.happens(event)
+    this.happens(event, waiter)
     this.layer.leases.add(lease)
   }
 
   private serve(event: "Won" | "HandedOn", waiter: LocalWaiter, lease: HeldLease, turnBegan: number): void {
-    waiter.granted = lease
     this.take(waiter)
-    this.hold(event, lease, turnBegan)
+    this.hold(event, waiter, lease, turnBegan)
     // Work that blocks the event loop should have its whole lease
     if (lease.isUnconfirmed) this.layer.leases.confirm(lease)
     waiter.conclude(Exit.succeed(lease))
@@ -232,7 +249,7 @@ export class LocalQueue implements QueueContext {
 
   private conclude(waiter: LocalWaiter, exit: Parameters<LocalWaiter["conclude"]>[0]): void {
     this.take(waiter)
-    this.happens("Left")
+    this.happens("Left", waiter)
     waiter.conclude(exit)
   }
 
@@ -243,18 +260,21 @@ export class LocalQueue implements QueueContext {
     recorder.update(MutexMetrics.mutex.waitTime, this.context.now().monotonic - waiter.since, this.mutex)
   }
 
-  private happens(event: linePlan.Event): linePlan.Command {
-    const command = linePlan.next(this.line, event)
+  private happens(event: linePlan.FiberEvent, waiter: LocalWaiter): void {
+    this.carryOut(linePlan.next(this.line, event, waiter))
+  }
+
+  /** Carries out every command except `requeue`, which is part of a release. */
+  private carryOut(command: linePlan.Command): void {
     if (command === "listen") this.begin()
     else if (command === "contend") (this.entry ?? this.begin()).contend()
-    else if (command === "abandon") this.abandon(this.place())
+    else if (command === "abandon") this.abandonPlace(this.place())
     const { layer: { queues, selfWaits }, line: { phase } } = this
     if (phase === "awaited") (this.selfWait ??= new SelfWaitWarning(this, selfWaits)).watch()
     else if (phase === "idle" && queues.get(this.key) === this) {
       queues.delete(this.key)
       this.selfWait?.stop()
     }
-    return command
   }
 
   private place(): FleetQueueEntry {
@@ -272,7 +292,7 @@ export class LocalQueue implements QueueContext {
   }
 
   /** H7: anything that the backend may know about it is undone in the background. */
-  private abandon(entry: FleetQueueEntry): void {
+  private abandonPlace(entry: FleetQueueEntry): void {
     const { id, isKnown } = entry
     this.end(entry)
     if (isKnown) this.context.fork(this.layer.leases.undo({ mutex: this.mutex, id }))
@@ -281,10 +301,10 @@ export class LocalQueue implements QueueContext {
   /** The first waiter fails with the entry, and the others continue. */
   crashed(entry: FleetQueueEntry, cause: Cause.Cause<StoreError>): void {
     if (entry.isOver) return
-    this.abandon(entry)
+    this.abandonPlace(entry)
     const waiter = this.waiters.first
     if (waiter !== undefined) this.take(waiter)
-    this.happens("Crashed")
+    this.carryOut(linePlan.crashed(this.line, waiter))
     waiter?.conclude(Exit.failCause(cause))
   }
 }

@@ -1,4 +1,7 @@
-/** The fibers of one layer that wait for one mutex, first come, first served. */
+/**
+ * One fiber that wants a mutex, and the list of those that wait. `acquire` creates it, `localQueue` serves it, and
+ * `linePlan` decides its phase.
+ */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Scheduler from "effect/Scheduler"
@@ -6,50 +9,61 @@ import type { StoreError } from "../../SimbaError.ts"
 import type { SlicedTasks } from "../lease/slices.ts"
 import type { Attempt } from "./attempt.ts"
 import type { HeldLease } from "./heldLease.ts"
+import type { FiberPhase, LineFiber } from "./linePlan.ts"
 
 type End = Exit.Exit<HeldLease, StoreError>
 
-export class LocalWaiter {
+export class LocalWaiter implements LineFiber {
   readonly attempt: Attempt
-  /** Monotonic milliseconds. */
-  readonly since: number
+  phase: FiberPhase = "new"
+  /** When it joined the line, in monotonic milliseconds. */
+  since = 0
   private readonly dispatcher: Scheduler.SchedulerDispatcher
   private readonly tasks: SlicedTasks
   private resume: ((end: End) => void) | undefined
   private end: End | undefined
-  /** The lease that it was granted, even before its fiber has resumed. */
-  granted: HeldLease | undefined
-  isInLine = true
+  private granted: HeldLease | undefined
   next: LocalWaiter | undefined
   previous: LocalWaiter | undefined
 
-  constructor(attempt: Attempt, since: number, tasks: SlicedTasks, dispatcher: Scheduler.SchedulerDispatcher) {
+  constructor(attempt: Attempt, tasks: SlicedTasks, dispatcher: Scheduler.SchedulerDispatcher) {
     this.attempt = attempt
-    this.since = since
     this.tasks = tasks
     this.dispatcher = dispatcher
   }
 
-  readonly outcome: Effect.Effect<HeldLease, StoreError> = Effect.callback((resume) => {
-    if (this.end === undefined) this.resume = resume
-    else resume(this.end)
-  })
+  /** The lease of one that is `granted`. */
+  get lease(): HeldLease {
+    if (this.granted === undefined) throw new Error(`a fiber that is ${this.phase} has no lease`)
+    return this.granted
+  }
+
+  set lease(lease: HeldLease) {
+    this.granted = lease
+  }
+
+  /** The result of its wait. */
+  await(): Effect.Effect<HeldLease, StoreError> {
+    return Effect.callback((resume) => {
+      if (this.end === undefined) this.resume = resume
+      else resume(this.end)
+    })
+  }
 
   /**
    * A fiber that is granted the mutex continues before this returns, unless many do so in this turn of the event loop.
    */
   conclude(end: End): void {
     this.end = end
-    if (this.resume === undefined) return
-    if (Exit.isSuccess(end)) this.continue()
-    else this.dispatcher.scheduleTask(() => this.continue(), 0)
-  }
-
-  private continue(): void {
-    this.tasks.add(() => this.resume!(this.end!))
+    const { resume } = this
+    if (resume === undefined) return
+    const task = () => this.tasks.add(() => resume(end))
+    if (Exit.isSuccess(end)) task()
+    else this.dispatcher.scheduleTask(task, 0)
   }
 }
 
+/** First come, first served. */
 export class LocalWaiterList {
   first: LocalWaiter | undefined
   last: LocalWaiter | undefined
@@ -69,13 +83,11 @@ export class LocalWaiterList {
   }
 
   remove(waiter: LocalWaiter): void {
-    if (!waiter.isInLine) return
     const { next, previous } = waiter
     if (previous === undefined) this.first = next
     else previous.next = next
     if (next === undefined) this.last = previous
     else next.previous = previous
     waiter.next = waiter.previous = undefined
-    waiter.isInLine = false
   }
 }

@@ -20,7 +20,7 @@ import { spareTokens, tokenStride } from "./tokenStride.ts"
 
 interface Waiter {
   readonly id: LeaseId
-  /** Microseconds. */
+  /** Its instant, in microseconds. */
   readonly ticket: number
 }
 
@@ -32,7 +32,7 @@ const fromTicket = (ticket: Ticket) => Math.round(Number(ticket) * 1e6)
 /** The last token and ticket of idle mutexes, which have no state of their own. */
 export interface Last {
   readonly token: number
-  /** Microseconds. */
+  /** Its instant, in microseconds. */
   readonly ticket: number
 }
 

@@ -88,7 +88,7 @@ interface Watch {
   state: "resting" | "looking" | "looking, and once more" | "closed"
   cancel: (() => void) | undefined
   /** Set if the subscription cannot detect gaps: the longest time between two polls, in milliseconds. */
-  bound: number
+  boundMillis: number
 }
 
 /** Follows until the scope closes. Returns a function that polls at once. */
@@ -154,7 +154,7 @@ export const make = Effect.fnUntraced(function*(
   const rest = (watch: Watch) => {
     watch.state = "resting"
     const { monotonic } = now()
-    let next = monotonic + watch.bound
+    let next = monotonic + watch.boundMillis
     // A key disappears one millisecond after its remaining time has reached zero
     let end = Infinity
     for (const [follower, poll] of watch.followers) {
@@ -192,7 +192,7 @@ export const make = Effect.fnUntraced(function*(
   const hear = (watch: Watch) =>
     Effect.gen(function*() {
       const changes = yield* persist(watch, store.changes(watch.mutex))
-      if (changes.bound !== undefined) watch.bound = Duration.toMillis(changes.bound)
+      if (changes.bound !== undefined) watch.boundMillis = Duration.toMillis(changes.bound)
       poll(watch)
       return yield* Effect.forever(Effect.flatMap(changes.next, (change) => {
         if (change._tag === "Gap") return Effect.andThen(gap(watch), Effect.sync(() => poll(watch)))
@@ -203,7 +203,14 @@ export const make = Effect.fnUntraced(function*(
 
   const open = (mutex: MutexName): Watch => {
     const scope = Scope.forkUnsafe(layer)
-    const watch: Watch = { mutex, scope, followers: new Map(), state: "resting", cancel: undefined, bound: Infinity }
+    const watch: Watch = {
+      mutex,
+      scope,
+      followers: new Map(),
+      state: "resting",
+      cancel: undefined,
+      boundMillis: Infinity
+    }
     watches.set(mutex, watch)
     return watch
   }

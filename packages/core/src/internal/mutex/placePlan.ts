@@ -23,7 +23,7 @@ type Hint = Exclude<WakeUp, { readonly _tag: "PollAfter" }>
 export interface Place {
   phase: Phase
   ticket: Ticket | undefined
-  /** The last reply, if it was not a grant. Always set in `asleep`. */
+  /** The last reply, if it was not a grant. Always set in `asleep`, and for `judge`. */
   refused: Refused | undefined
   /**
    * What arrived since the place last woke: a gap unless a turn came before it, otherwise the last turn. Never set in
@@ -47,6 +47,10 @@ export type Event =
   | { readonly _tag: "Settled"; readonly ticket?: Ticket | undefined; readonly refused?: Refused | undefined }
   /** A request was refused. */
   | { readonly _tag: "Refused"; readonly refused: Refused }
+  /** A request, the release, or a message granted the mutex, on the terms of the waiter that was the first by then. */
+  | { readonly _tag: "Granted"; readonly isStillFirst: boolean }
+  /** The grant that `judge` is about is too old. */
+  | { readonly _tag: "Doubted" }
   | { readonly _tag: "Heard"; readonly wakeUp: Hint }
   /** A message, or a refusal, says when to ask again: in monotonic milliseconds. */
   | { readonly _tag: "AskBy"; readonly at: number }
@@ -55,11 +59,23 @@ export type Event =
 
 /**
  * - `ask`: send a request. `askAfterOthers`: likewise, after the other work of the process.
- * - `judge`: start on `grant` if it is recent enough, otherwise send a request.
+ * - `askNow`: if the request pauses in an outage, repeat it now: the grant is for only one confirm period.
+ * - `confirm`: send a request for what a message granted.
+ * - `judge`: decide whether `grant` is recent enough to start on. `Granted` or `Doubted` follows.
+ * - `win`: the place is over, and its first waiter owns the mutex.
  * - `sleep`: compute when to poll. `AskBy` follows.
  * - `setTimer`: `Rang` is due at `askAt`.
  */
-export type Command = "nothing" | "ask" | "askAfterOthers" | "judge" | "sleep" | "setTimer"
+export type Command =
+  | "nothing"
+  | "ask"
+  | "askNow"
+  | "askAfterOthers"
+  | "confirm"
+  | "judge"
+  | "win"
+  | "sleep"
+  | "setTimer"
 
 export const make = (): Place => ({
   phase: "prepared",
@@ -70,6 +86,12 @@ export const make = (): Place => ({
   askAt: Infinity,
   wasFree: true
 })
+
+/** What an interpreter needs of the last reply, for `sleep` and `judge`. */
+export const lastRefusal = ({ phase, refused }: Place): Refused => {
+  if (refused === undefined) throw new Error(`a place that is ${phase} has no reply`)
+  return refused
+}
 
 const ask = (place: Place): Command => {
   place.phase = "asking"
@@ -115,7 +137,14 @@ const settled = (place: Place, event: Extract<Event, { readonly _tag: "Settled" 
 const heard = (place: Place, wakeUp: Hint): Command => {
   if (place.phase === "asleep") return wake(place, wakeUp)
   if (place.heard === undefined || (place.heard._tag === "YourTurn" && wakeUp._tag === "YourTurn")) place.heard = wakeUp
-  return "nothing"
+  return place.phase === "asking" && wakeUp._tag === "YourTurn" ? "askNow" : "nothing"
+}
+
+/** The first waiter may have left meanwhile: another request confirms the grant with the periods of the next one. */
+const granted = (place: Place, event: Extract<Event, { readonly _tag: "Granted" }>): Command => {
+  if (!event.isStillFirst) return place.phase === "asking" ? ask(place) : impossible(place, event)
+  place.phase = "over"
+  return "win"
 }
 
 /** The next step. Throws for an event that cannot occur in the phase; a place that is over has no more steps. */
@@ -130,6 +159,12 @@ export const next = (place: Place, event: Event): Command => {
       return place.phase === "requeueing" ? settled(place, event) : impossible(place, event)
     case "Refused":
       return place.phase === "asking" ? rest(place, event.refused) : impossible(place, event)
+    case "Granted":
+      return place.phase === "asking" || place.phase === "requeueing"
+        ? granted(place, event)
+        : impossible(place, event)
+    case "Doubted":
+      return place.phase === "asking" ? "confirm" : impossible(place, event)
     case "Heard":
       return heard(place, event.wakeUp)
     case "AskBy":

@@ -105,15 +105,14 @@ export class LeaseImpl extends Handle implements StreamLease {
           const { client: { table }, owned } = this
           // Check and begin in one step: after a yield in between, the lease may be over
           if (!table.isHeld(owned)) return Effect.fail(owned.over)
+          owned.work.start()
           const fiber = Effect.runForkWith(parent.context as Context.Context<R>)(effect)
-          owned.works.add(fiber)
-          // The synchronous part of the effect may have ended the lease
-          if (!owned.isOpen()) fiber.interruptUnsafe()
+          owned.work.add(fiber, !owned.isOpen())
           return restore(Fiber.await(fiber)).pipe(
             Effect.onInterrupt(() =>
               Effect.flatMap(Effect.andThen(Fiber.interrupt(fiber), Fiber.await(fiber)), remains)
             ),
-            Effect.ensuring(Effect.sync(() => owned.works.delete(fiber))),
+            Effect.ensuring(Effect.sync(() => owned.work.remove(fiber))),
             // A lease that ended normally was not lost
             Effect.flatMap((exit) =>
               settle(exit, table.isHeld(owned) || owned.outcome !== undefined ? undefined : owned.over)

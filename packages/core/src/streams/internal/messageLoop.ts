@@ -37,7 +37,7 @@ export interface Limits {
   readonly count: number
   readonly bytes: number
   /** How long the first message of a batch waits for others, in milliseconds. */
-  readonly wait: number
+  readonly waitMillis: number
 }
 
 /** One commit follows each batch. If a batch is one message, the commit options decide. */
@@ -62,7 +62,9 @@ export const inBatches = <A, RD, E, R>(
       bytes = 0
     })
     const fill = Effect.suspend(() =>
-      last === undefined ? commits.whenDue : Effect.sleep(Duration.millis(Math.max(0, began + limits.wait - now())))
+      last === undefined
+        ? commits.whenDue
+        : Effect.sleep(Duration.millis(Math.max(0, began + limits.waitMillis - now())))
     )
 
     for (;;) {
@@ -85,7 +87,7 @@ export const inBatches = <A, RD, E, R>(
         bytes += sizeOf(delivery.message)
       }
       const isFull = messages.length >= limits.count || bytes >= limits.bytes
-      if (isFull || limits.count === 1 || limits.wait === 0 && reading.isEmpty) {
+      if (isFull || limits.count === 1 || limits.waitMillis === 0 && reading.isEmpty) {
         yield* handle
         yield* limits.count === 1 ? commits.afterMessage : retryOutages(commits.flush)
       }

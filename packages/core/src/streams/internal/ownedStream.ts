@@ -3,8 +3,9 @@ import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import type { FencingToken } from "../../FencingToken.ts"
 import type { Instant } from "../../internal/lease/instant.ts"
+import { type Periods, TrackedLease } from "../../internal/lease/leaseDeadline.ts"
 import { Listeners } from "../../internal/lease/observers.ts"
-import { type Periods, TrackedLease } from "../../internal/lease/trackedLease.ts"
+import { ProtectedWork } from "../../internal/lease/protectedWork.ts"
 import { LeaseLost, type LossReason } from "../../SimbaError.ts"
 import type * as StreamMetrics from "../StreamMetrics.ts"
 import type { EntryId, StreamName } from "../StreamName.ts"
@@ -67,8 +68,7 @@ export class OwnedStream extends TrackedLease<StreamPeriods> implements Ownershi
   hasHandler = false
   /** The fiber of its handler, once started. */
   handler: Fiber.Fiber<unknown, unknown> | undefined
-  /** The fibers that run in `protect`. */
-  readonly works = new Set<Fiber.Fiber<unknown, unknown>>()
+  private protectedWork: ProtectedWork | undefined
   /** The last progress of the handler, in monotonic milliseconds; undefined while nobody watches. */
   progressedAt: number | undefined
   /** How many readers wait for messages, which is not a lack of progress. */
@@ -97,6 +97,11 @@ export class OwnedStream extends TrackedLease<StreamPeriods> implements Ownershi
 
   get annotations() {
     return annotations(this)
+  }
+
+  /** The fibers that run in `protect`. */
+  get work(): ProtectedWork {
+    return this.protectedWork ??= new ProtectedWork()
   }
 
   /** The monotonic instant at which its handler counts as stalled. */
@@ -170,7 +175,7 @@ export class OwnedStream extends TrackedLease<StreamPeriods> implements Ownershi
     this.move("lose")
     this.loss = this.lossOf(reason)
     this.handler?.interruptUnsafe()
-    for (const work of this.works) work.interruptUnsafe()
+    this.protectedWork?.interrupt()
   }
 
   notifyLoss(): void {

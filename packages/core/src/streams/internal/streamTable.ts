@@ -5,8 +5,8 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import * as Latch from "effect/Latch"
+import { DueLeases } from "../../internal/lease/dueLeases.ts"
 import type { Instant } from "../../internal/lease/instant.ts"
-import { LeaseDeadlines } from "../../internal/lease/leaseDeadlines.ts"
 import * as leaseRenewer from "../../internal/lease/leaseRenewer.ts"
 import type { Recorder } from "../../internal/lease/metricsRecorder.ts"
 import type { Slice } from "../../internal/lease/slices.ts"
@@ -41,7 +41,7 @@ const periodsOf = ({ heartbeatInterval, leaseDuration, progressTimeout }: Stream
 export class StreamTable {
   private readonly entries = new Map<EntryId, OwnedStream>()
   private readonly streams = new Map<StreamName, OwnedStream>()
-  private readonly leases: LeaseDeadlines<OwnedStream>
+  private readonly leases: DueLeases<OwnedStream>
   private readonly config: StreamConfig
   private readonly metrics: Recorder
   readonly periods: StreamPeriods
@@ -58,7 +58,7 @@ export class StreamTable {
   onLost: (owned: OwnedStream, reason: Lost) => void = () => {}
 
   constructor(clock: Clock.Clock, config: StreamConfig, metrics: Recorder) {
-    this.leases = new LeaseDeadlines<OwnedStream>(clock, (ended, now) => this.endOverdue(ended, now))
+    this.leases = new DueLeases<OwnedStream>(clock, (ended, now) => this.endOverdue(ended, now))
     this.config = config
     this.metrics = metrics
     this.periods = periodsOf(config)

@@ -38,7 +38,7 @@ export const make = Effect.fnUntraced(function*(server: FakeServer, options: Cli
     client: options.name,
     db: options.db,
     protocol: options.protocol,
-    commandTimeout: Duration.toMillis(options.commandTimeout),
+    commandTimeoutMillis: Duration.toMillis(options.commandTimeout),
     connectTimeout: Duration.toMillis(options.connectTimeout)
   }
   const commands = new Connection(settings, "commands")

@@ -17,7 +17,7 @@ export interface Settings {
   readonly db: number
   readonly protocol: 2 | 3
   /** Milliseconds. */
-  readonly commandTimeout: number
+  readonly commandTimeoutMillis: number
   readonly connectTimeout: number
 }
 
@@ -130,22 +130,22 @@ export class Connection {
   /** A connection without an expected reply is dead, although it is not closed. */
   private watchSilence(): void {
     if (this.silence !== undefined || this.role === "reserved") return
-    const { commandTimeout, host } = this.settings
+    const { commandTimeoutMillis, host } = this.settings
     const oldest = this.pending.values().next().value
     if (oldest === undefined) return
-    const until = Math.max(oldest.sentAt, this.lastHeard) + 2 * commandTimeout
+    const until = Math.max(oldest.sentAt, this.lastHeard) + 2 * commandTimeoutMillis
     this.silence = host.timers.at(until, () => {
       this.silence = undefined
       const first = this.pending.values().next().value
       if (first === undefined || this.state !== "ready") return
-      if (host.timers.now() >= Math.max(first.sentAt, this.lastHeard) + 2 * commandTimeout - 1e-3) this.replace()
+      if (host.timers.now() >= Math.max(first.sentAt, this.lastHeard) + 2 * commandTimeoutMillis - 1e-3) this.replace()
       else this.watchSilence()
     })
   }
 
   readonly send = <A = unknown>(command: string, ...args: ReadonlyArray<string>): Effect.Effect<A, Redis.RedisError> =>
     Effect.callback<A, Redis.RedisError>((resume) => {
-      const { client, commandTimeout, host, protocol, server } = this.settings
+      const { client, commandTimeoutMillis, host, protocol, server } = this.settings
       const fail = (cause: Error) => resume(Effect.fail(new Redis.RedisError({ cause })))
       const { wire } = this
       if (wire === undefined || this.state !== "ready") {
@@ -189,7 +189,7 @@ export class Connection {
       if (this.wire !== wire) return fail(closed())
       this.pending.add(pending)
       if (this.role === "reserved") return
-      pending.timer = host.timers.at(host.timers.now() + commandTimeout, () => fail(timedOut()))
+      pending.timer = host.timers.at(host.timers.now() + commandTimeoutMillis, () => fail(timedOut()))
       this.watchSilence()
       return Effect.sync(() => pending.timer?.cancel())
     })

@@ -88,7 +88,7 @@ export const make = Effect.fnUntraced(function*(settings: Settings) {
   /** A heartbeat that gets no reply reveals that the connection is dead. */
   const unwatch = link.onHold(() => {
     if (!opened) return
-    host.timers.at(host.timers.now() + host.random() * heartbeatMillis + settings.commandTimeout, () => {
+    host.timers.at(host.timers.now() + host.random() * heartbeatMillis + settings.commandTimeoutMillis, () => {
       const held = link.isHeld("requests") || link.isHeld("replies")
       if (held && connection.state === "ready") connection.replace()
     })

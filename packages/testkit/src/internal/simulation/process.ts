@@ -27,7 +27,7 @@ export interface ProcessOptions {
 }
 
 /** Any 13-digit time. */
-const epoch = 1_750_000_000_000
+const epochMillis = 1_750_000_000_000
 
 export class Process implements Host {
   readonly clock: Clock.Clock
@@ -75,7 +75,7 @@ export class Process implements Host {
     this.timers = { now: this.monotonic, at: this.at }
     this.clock = clockOf(
       this.timers,
-      () => epoch + this.born + this.wallOffset + (this.world.now() - this.born) * this.rate
+      () => epochMillis + this.born + this.wallOffset + (this.world.now() - this.born) * this.rate
     )
     this.processor = options.pace === undefined
       ? undefined

@@ -1,5 +1,5 @@
 /**
- * One lease of a mutex or a stream: computes its local deadline, by two clocks, and its next renewal. `leaseDeadlines`
+ * One lease of a mutex or a stream: computes its local deadline, by two clocks, and its next renewal. `dueLeases`
  * orders the leases and has the timer.
  */
 import type * as Duration from "effect/Duration"
@@ -48,7 +48,7 @@ export abstract class TrackedLease<P extends Periods> implements Item {
   /** The schedule of delays since the first of consecutive failures; of a user's guard, since the grant. */
   step: Step | undefined = undefined
   /** The time between two renewals of a user's guard in milliseconds, if that is shorter. */
-  private pace = Infinity
+  private paceMillis = Infinity
 
   constructor(options: P, sent: Instant) {
     this.options = options
@@ -71,14 +71,16 @@ export abstract class TrackedLease<P extends Periods> implements Item {
     this.monotonicDeadline = Math.min(sent.monotonic + usable, longest)
     this.wallDeadline = Math.min(sent.wall + usable, this.since.wall + maxHold)
     // Renewing cannot move a deadline that `maxHold` has set
-    this.nextRenewal = this.monotonicDeadline >= longest ? Infinity : sent.monotonic + Math.min(renewAfter, this.pace)
+    this.nextRenewal = this.monotonicDeadline >= longest
+      ? Infinity
+      : sent.monotonic + Math.min(renewAfter, this.paceMillis)
   }
 
   /** Renews it this long after the last renewal. */
-  paceAt(pace: number): void {
-    this.pace = pace
+  paceAt(paceMillis: number): void {
+    this.paceMillis = paceMillis
     if (this.nextRenewal === Infinity) return
-    this.nextRenewal = Math.ceil(this.renewed.monotonic + Math.min(this.options.renewAfter, pace))
+    this.nextRenewal = Math.ceil(this.renewed.monotonic + Math.min(this.options.renewAfter, paceMillis))
   }
 
   /**

@@ -1,7 +1,7 @@
 /** The deadline of one lease by two clocks, and when it is renewed. */
 import { assert, describe, it } from "@effect/vitest"
 import type { Instant } from "../../src/internal/lease/instant.ts"
-import { type Periods, TrackedLease } from "../../src/internal/lease/trackedLease.ts"
+import { type Periods, TrackedLease } from "../../src/internal/lease/leaseDeadline.ts"
 import type { StoreError } from "../../src/SimbaError.ts"
 
 class TestLease extends TrackedLease<Periods> {

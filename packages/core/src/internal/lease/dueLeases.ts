@@ -1,16 +1,19 @@
 /**
- * The open leases of one layer, ordered by their next renewal or end. Its loop renews and ends them. Used by
- * `leaseRenewer`; the deadline of a single lease is computed in `trackedLease`.
+ * The open leases of one layer, ordered by their next renewal or end, and the loop that renews and ends them. Used by
+ * `leaseRenewer`. `leaseDeadline` computes when a single lease ends.
+ *
+ * It is no `timerQueue`, whose callbacks take turns: this loop ends all overdue leases before anything else runs, and
+ * never yields before, because their work may keep the process busy.
  */
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Scheduler from "effect/Scheduler"
 import { IndexedHeap } from "./indexedHeap.ts"
-import { comparePeriodMillis, driftMillis, type Instant, instant } from "./instant.ts"
+import { ClockComparison, comparePeriodMillis, type Instant, instant } from "./instant.ts"
+import type { Periods, TrackedLease } from "./leaseDeadline.ts"
 import { Slice } from "./slices.ts"
 import { sleepUntil } from "./supervise.ts"
-import type { Periods, TrackedLease } from "./trackedLease.ts"
 
 /** A lease of a mutex may label its metrics with it. */
 export type AnyLease = TrackedLease<Periods> & { readonly mutex?: string }
@@ -32,7 +35,7 @@ interface Attendant {
   readonly late: (millis: number) => void
 }
 
-export class LeaseDeadlines<L extends AnyLease> {
+export class DueLeases<L extends AnyLease> {
   private readonly heap = new IndexedHeap<L>()
   /** Due for renewal; the first `taken` are in progress. They stay in the heap until they end. */
   private due: Array<L> = []
@@ -41,18 +44,17 @@ export class LeaseDeadlines<L extends AnyLease> {
   private readonly clock: Clock.Clock
   /** Ends leases whose deadlines have passed. */
   private readonly end: (leases: ReadonlyArray<L>, now: Instant) => void
-  /** The wall clock minus the monotonic clock, when all deadlines were last computed. */
-  private offset: number
+  /** Since all deadlines were last computed. */
+  private readonly clocks: ClockComparison
   /** The longest recent turn of the event loop in milliseconds, as measured by late timers. */
-  private turn = 0
+  private turnMillis = 0
   /** When the loop wakes, in monotonic milliseconds; undefined while it runs. */
   private wakesAt: number | undefined
 
   constructor(clock: Clock.Clock, end: (leases: ReadonlyArray<L>, now: Instant) => void) {
     this.clock = clock
     this.end = end
-    const { monotonic, wall } = instant(clock)
-    this.offset = wall - monotonic
+    this.clocks = new ClockComparison(instant(clock))
   }
 
   now(): Instant {
@@ -75,7 +77,7 @@ export class LeaseDeadlines<L extends AnyLease> {
   place(lease: L): void {
     // It would never be removed
     if (!lease.isOpen()) throw new Error("a lease that has ended cannot be renewed")
-    const key = Math.min(lease.nextRenewal - lease.lead(this.turn), lease.endsAt())
+    const key = Math.min(lease.nextRenewal - lease.lead(this.turnMillis), lease.endsAt())
     this.heap.place(lease, key)
     if (this.wakesAt !== undefined && key < this.wakesAt) this.changed.openUnsafe()
   }
@@ -85,11 +87,11 @@ export class LeaseDeadlines<L extends AnyLease> {
   }
 
   private noteTurn(late: number): void {
-    const before = this.turn
+    const before = this.turnMillis
     const turn = Math.max(Math.min(late, longestTurnMillis), before * memory)
-    this.turn = turn < punctualMillis ? 0 : turn
+    this.turnMillis = turn < punctualMillis ? 0 : turn
     // Earlier leases were placed with a shorter turn
-    if (this.turn > before) { for (const lease of this.all()) if (lease.isOpen()) this.place(lease) }
+    if (this.turnMillis > before) { for (const lease of this.all()) if (lease.isOpen()) this.place(lease) }
   }
 
   /**
@@ -150,7 +152,7 @@ export class LeaseDeadlines<L extends AnyLease> {
           late(wokenLate)
           this.noteTurn(wokenLate)
         }
-        this.compareClocks(now)
+        if (this.clocks.shift(now) !== 0) this.recompute(now)
         this.sweep(now)
         const slice = previous = this.slice(previous)
         if (renew(now.monotonic, slice)) return Effect.yieldNow
@@ -166,12 +168,9 @@ export class LeaseDeadlines<L extends AnyLease> {
   }
 
   /** A suspension, or a clock that was set, shifts all deadlines and renewals, but not their order. */
-  private compareClocks({ monotonic, wall }: Instant): void {
-    const offset = wall - monotonic
-    if (Math.abs(offset - this.offset) <= driftMillis) return
-    this.offset = offset
+  private recompute(now: Instant): void {
     for (const lease of this.all()) {
-      lease.left({ monotonic, wall })
+      lease.left(now)
       this.place(lease)
     }
   }

@@ -1,0 +1,147 @@
+/**
+ * When a contender contends, leads and resigns: a decision on plain data. `contender` carries it out with one loop, which
+ * acquires the mutex, leads until the lease is over, and acquires it again.
+ */
+
+/**
+ * - `stopped`: no loop.
+ * - `contending`: the loop waits, for a pause or for the mutex.
+ * - `leading`: it has the lease.
+ * - `resigning`: it has the lease, but its work has failed: job runs may end, and none starts.
+ * - `ending`: the runs have ended, or have had their time. The loop is interrupted.
+ */
+export type Phase = "stopped" | "contending" | "leading" | "resigning" | "ending"
+
+/** Changed in place. */
+export interface Contention {
+  phase: Phase
+  /** The loop is to begin again after it has ended. */
+  isWanted: boolean
+  /** It leads only if nobody else wants to. */
+  isLeaving: boolean
+  isClosed: boolean
+  /** Counts leaderships, so that the job runs of an earlier one are known. */
+  leadership: number
+  /** Job runs of this leadership. */
+  runs: number
+  /** Consecutive leaderships whose work failed. */
+  failures: number
+  /** Before the loop contends again. */
+  pauseMillis: number
+}
+
+/** `leadership`: which one the event is about. */
+export type Event =
+  | { readonly _tag: "Start" | "Stop" | "StepDown" | "Leave" | "Close" }
+  /** The loop has ended, after an interruption. */
+  | { readonly _tag: "LoopEnded" }
+  | { readonly _tag: "Gained" }
+  /** The lease is lost, or about to be released. */
+  | { readonly _tag: "Over"; readonly lastedMillis: number }
+  | { readonly _tag: "RunStarted" }
+  | { readonly _tag: "RunEnded"; readonly leadership: number }
+  | { readonly _tag: "WorkFailed"; readonly leadership: number }
+  /** The runs have ended, or have had their time. */
+  | { readonly _tag: "Drained"; readonly leadership: number }
+
+/**
+ * - `begin`: start the loop, after the pause.
+ * - `interrupt`: interrupt the loop. `LoopEnded` follows.
+ * - `drain`: wait until the runs have ended, for the drain timeout at most. `Drained` follows.
+ * - `endDrain`: the last run has ended.
+ */
+export type Command = "nothing" | "begin" | "interrupt" | "drain" | "endDrain"
+
+/** The pause after the first of consecutive failures, and the longest pause. */
+const firstPauseMillis = 100
+const longestPauseMillis = 10_000
+
+/** A leadership that lasts this long resets the count of failures. */
+const lastingMillis = 60_000
+
+export const make = (): Contention => ({
+  phase: "stopped",
+  isWanted: false,
+  isLeaving: false,
+  isClosed: false,
+  leadership: 0,
+  runs: 0,
+  failures: 0,
+  pauseMillis: 0
+})
+
+/** Returns the pause before the loop contends, once. */
+export const takePause = (contention: Contention): number => {
+  const { pauseMillis } = contention
+  contention.pauseMillis = 0
+  return pauseMillis
+}
+
+/** Whether a job run of this leadership may start. */
+export const mayStart = ({ phase }: Contention): boolean => phase === "leading"
+
+const hasLoop = ({ phase }: Contention) => phase !== "stopped"
+const isLeader = ({ phase }: Contention) => phase === "leading" || phase === "resigning" || phase === "ending"
+
+const impossible = ({ phase }: Contention, event: Event): never => {
+  throw new Error(`a contender that is ${phase} cannot have the event ${event._tag}`)
+}
+
+const begin = (contention: Contention): Command => {
+  contention.phase = contention.isWanted ? "contending" : "stopped"
+  return contention.isWanted ? "begin" : "nothing"
+}
+
+const interrupt = (contention: Contention): Command => hasLoop(contention) ? "interrupt" : "nothing"
+
+/** The next step. Throws for an event that the phase cannot have. */
+export const next = (contention: Contention, event: Event): Command => {
+  switch (event._tag) {
+    case "Start":
+      contention.isWanted = !contention.isClosed
+      contention.isLeaving = false
+      return hasLoop(contention) ? "nothing" : begin(contention)
+    case "Stop":
+      contention.isWanted = false
+      return interrupt(contention)
+    case "Close":
+      contention.isClosed = true
+      contention.isWanted = false
+      return interrupt(contention)
+    case "StepDown":
+      return interrupt(contention)
+    case "Leave":
+      contention.isLeaving = true
+      // It leaves the queue, and contends again in the other way
+      return contention.phase === "contending" ? "interrupt" : "nothing"
+    case "LoopEnded":
+      return contention.phase === "contending" ? begin(contention) : impossible(contention, event)
+    case "Gained":
+      if (contention.phase !== "contending") return impossible(contention, event)
+      contention.phase = "leading"
+      contention.leadership++
+      contention.runs = 0
+      return "nothing"
+    case "Over":
+      if (!isLeader(contention)) return impossible(contention, event)
+      contention.phase = "contending"
+      if (event.lastedMillis >= lastingMillis) contention.failures = 0
+      return "nothing"
+    case "RunStarted":
+      if (!mayStart(contention)) return impossible(contention, event)
+      contention.runs++
+      return "nothing"
+    case "RunEnded":
+      if (!isLeader(contention) || event.leadership !== contention.leadership) return "nothing"
+      return --contention.runs === 0 && contention.phase === "resigning" ? "endDrain" : "nothing"
+    case "WorkFailed":
+      if (contention.phase !== "leading" || event.leadership !== contention.leadership) return "nothing"
+      contention.phase = "resigning"
+      return "drain"
+    case "Drained":
+      if (contention.phase !== "resigning" || event.leadership !== contention.leadership) return "nothing"
+      contention.phase = "ending"
+      contention.pauseMillis = Math.min(firstPauseMillis * 2 ** contention.failures++, longestPauseMillis)
+      return "interrupt"
+  }
+}

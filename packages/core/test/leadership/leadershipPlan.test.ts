@@ -1,0 +1,193 @@
+/** Every sequence of events of a contender, and the picture of its phases in the documentation. */
+import { assert, describe, it } from "@effect/vitest"
+import * as plan from "../../src/internal/leadership/leadershipPlan.ts"
+import { diagramOf } from "../support/diagram.ts"
+
+/** What an interpreter has: the loop, its lease, and job runs. */
+interface World {
+  readonly contention: plan.Contention
+  hasLoop: boolean
+  isInterrupted: boolean
+  hasLease: boolean
+  /** The leaderships that job runs belong to. */
+  readonly runs: Array<number>
+  /** A drain that has begun and not ended, by its leadership. */
+  readonly drains: Array<number>
+  readonly problems: Array<string>
+}
+
+const begin = (): World => ({
+  contention: plan.make(),
+  hasLoop: false,
+  isInterrupted: false,
+  hasLease: false,
+  runs: [],
+  drains: [],
+  problems: []
+})
+
+const copy = (world: World): World => ({
+  ...world,
+  contention: { ...world.contention },
+  runs: [...world.runs],
+  drains: [...world.drains],
+  problems: [...world.problems]
+})
+
+const eventsOf = ({ contention, drains, hasLease, hasLoop, isInterrupted, runs }: World): ReadonlyArray<plan.Event> => {
+  const { leadership } = contention
+  const all: ReadonlyArray<readonly [plan.Event, boolean]> = [
+    [{ _tag: "Start" }, true],
+    [{ _tag: "Stop" }, true],
+    [{ _tag: "StepDown" }, true],
+    [{ _tag: "Leave" }, true],
+    [{ _tag: "Close" }, true],
+    [{ _tag: "LoopEnded" }, hasLoop && isInterrupted && !hasLease],
+    [{ _tag: "Gained" }, hasLoop && !hasLease && !isInterrupted],
+    [{ _tag: "Over", lastedMillis: 1000 }, hasLease],
+    [{ _tag: "Over", lastedMillis: 60_000 }, hasLease],
+    [{ _tag: "RunStarted" }, plan.mayStart(contention) && runs.length < 2],
+    [{ _tag: "RunEnded", leadership: runs[0] ?? 0 }, runs.length > 0],
+    [{ _tag: "WorkFailed", leadership }, hasLease],
+    [{ _tag: "WorkFailed", leadership: leadership - 1 }, leadership > 1],
+    [{ _tag: "Drained", leadership: drains[0] ?? 0 }, drains.length > 0]
+  ]
+  return all.flatMap(([event, isPossible]) => isPossible ? [event] : [])
+}
+
+const happen = (world: World, event: plan.Event): plan.Command => {
+  const { contention } = world
+  const command = plan.next(contention, event)
+  if (event._tag === "LoopEnded") world.hasLoop = world.isInterrupted = false
+  if (event._tag === "Gained") world.hasLease = true
+  if (event._tag === "Over") world.hasLease = false
+  if (event._tag === "RunStarted") world.runs.push(contention.leadership)
+  if (event._tag === "RunEnded") world.runs.shift()
+  if (event._tag === "Drained") world.drains.shift()
+  const expect = (condition: boolean, problem: string) => {
+    if (!condition) world.problems.push(problem)
+  }
+  switch (command) {
+    case "begin":
+      expect(!world.hasLoop, "a second loop")
+      world.hasLoop = true
+      plan.takePause(contention)
+      break
+    case "interrupt":
+      expect(world.hasLoop, "interrupts nothing")
+      world.isInterrupted = true
+      break
+    case "drain":
+      expect(world.hasLease && !world.drains.includes(contention.leadership), "drains twice")
+      world.drains.push(contention.leadership)
+      break
+    case "endDrain":
+      expect(world.drains.includes(contention.leadership), "ends no drain")
+      expect(!world.runs.includes(contention.leadership), "ends a drain before its runs")
+  }
+  return command
+}
+
+interface Step {
+  readonly event: plan.Event
+  readonly command: plan.Command
+}
+
+/** Calls `see` with each sequence of so many events, and the world before and after its last one. */
+const explore = (length: number, see: (steps: ReadonlyArray<Step>, before: World, after: World) => void) => {
+  const go = (world: World, steps: ReadonlyArray<Step>) => {
+    if (steps.length === length) return
+    for (const event of eventsOf(world)) {
+      const after = copy(world)
+      const more = [...steps, { event, command: happen(after, event) }]
+      see(more, world, after)
+      go(after, more)
+    }
+  }
+  go(begin(), [])
+}
+
+describe("a contender", () => {
+  const length = 6
+
+  const always = (holds: (after: World, step: Step, before: World) => boolean) =>
+    explore(length, (steps, before, after) => {
+      if (!holds(after, steps.at(-1)!, before)) assert.fail(JSON.stringify(steps))
+    })
+
+  it("has one loop at most, and interrupts only that", () =>
+    always(({ contention, hasLease, hasLoop, problems }) =>
+      problems.length === 0 && hasLoop === (contention.phase !== "stopped") &&
+      hasLease === (contention.phase !== "stopped" && contention.phase !== "contending")
+    ))
+
+  it("contends while it is wanted, and is stopped only where nobody wants it", () =>
+    always(({ contention }) => contention.phase !== "stopped" || !contention.isWanted))
+
+  it("begins no loop once it is closed or was stopped", () =>
+    always(({ contention }, { command }) => command !== "begin" || (!contention.isClosed && contention.isWanted)))
+
+  it("ends its loop for each request to end it", () =>
+    always(({ hasLoop, isInterrupted }, { event: { _tag } }) =>
+      (_tag !== "Stop" && _tag !== "Close" && _tag !== "StepDown") || !hasLoop || isInterrupted
+    ))
+
+  it("keeps the lease of a node that leaves, and gives up its place in the queue", () =>
+    always(({ contention, isInterrupted }, { command, event: { _tag } }, before) =>
+      _tag !== "Leave" ||
+      (contention.isLeaving &&
+        (before.hasLease ? command === "nothing" : !before.hasLoop || isInterrupted))
+    ))
+
+  it("starts no run after the work has failed", () =>
+    always(({ contention, drains }) => !plan.mayStart(contention) || !drains.includes(contention.leadership)))
+
+  it("counts the runs of its own leadership only", () =>
+    always(({ contention, hasLease, runs }) =>
+      !hasLease || contention.runs === runs.filter((leadership) => leadership === contention.leadership).length
+    ))
+
+  it("ends a leadership whose work failed when it is drained, and only that one", () =>
+    always(({ isInterrupted }, { command, event }, before) =>
+      event._tag !== "Drained" ||
+      (before.contention.phase === "resigning" && event.leadership === before.contention.leadership
+        ? command === "interrupt" && isInterrupted
+        : command === "nothing")
+    ))
+
+  it("pauses longer after each failure, up to a limit, and a leadership that lasts resets it", () => {
+    const contention = plan.make()
+    const fail = (lastedMillis: number) => {
+      plan.next(contention, { _tag: "Gained" })
+      const { leadership } = contention
+      assert.strictEqual(plan.next(contention, { _tag: "WorkFailed", leadership }), "drain")
+      assert.strictEqual(plan.next(contention, { _tag: "Drained", leadership }), "interrupt")
+      plan.next(contention, { _tag: "Over", lastedMillis })
+      assert.strictEqual(plan.next(contention, { _tag: "LoopEnded" }), "begin")
+      return plan.takePause(contention)
+    }
+    assert.strictEqual(plan.next(contention, { _tag: "Start" }), "begin")
+    assert.strictEqual(plan.takePause(contention), 0)
+    const pauses = [1, 2, 3, 4, 5, 6, 7, 8, 9].map(() => fail(59_999))
+    assert.deepStrictEqual(pauses, [100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000])
+    assert.strictEqual(plan.takePause(contention), 0)
+    assert.strictEqual(fail(60_000), 10_000)
+    assert.strictEqual(fail(1000), 100)
+  })
+
+  it("refuses events that its phase cannot have", () => {
+    for (const _tag of ["LoopEnded", "Gained", "RunStarted"] as const) {
+      assert.throws(() => plan.next(plan.make(), { _tag }), `cannot have the event ${_tag}`)
+    }
+    assert.throws(() => plan.next(plan.make(), { _tag: "Over", lastedMillis: 0 }), "cannot have the event Over")
+  })
+
+  it("has the phases and steps that the documentation shows", () => {
+    const arrows = new Set<string>()
+    explore(6, (steps, before, after) => {
+      const [from, to] = [before.contention.phase, after.contention.phase]
+      if (from !== to) arrows.add(`${from} --> ${to}: ${steps.at(-1)!.event._tag}`)
+    })
+    assert.deepStrictEqual(diagramOf("stopped"), ["[*] --> stopped", ...arrows].sort())
+  })
+})

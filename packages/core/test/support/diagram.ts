@@ -1,0 +1,9 @@
+/** The diagrams of states in the documentation. */
+import { readFileSync } from "node:fs"
+
+/** The arrows of the diagram of docs/protocol.md that begins with this state, sorted. */
+export const diagramOf = (first: string): ReadonlyArray<string> => {
+  const page = readFileSync(new URL("../../../../docs/protocol.md", import.meta.url), "utf8")
+  const [, diagram = ""] = new RegExp(`stateDiagram-v2\\n(\\s*\\[\\*\\] --> ${first}\\n[^\`]*)\`\`\``).exec(page) ?? []
+  return diagram.trim().split("\n").map((line) => line.trim()).sort()
+}
