@@ -707,13 +707,6 @@ export interface LeaseOptions<R = never> {
    */
   readonly isAlive?: Effect.Effect<boolean, unknown, R> | undefined
   /**
-   * Prefers throughput to order. The attempt takes a free mutex even if others wait for it. The release frees the mutex
-   * and wakes the first waiter, so that others can barge in. Behind unfair owners there is neither an order of arrival
-   * nor a bound on the wait. A waiter that is woken but does not respond costs the next one up to two confirm periods.
-   * If waiters wake up quickly, `unfair` gains nothing. Default: false.
-   */
-  readonly unfair?: boolean | undefined
-  /**
    * A turn of this layer starts when the backend grants it the mutex. While the turn is younger than this, a release
    * hands the lease to the longest waiting fiber of this layer, without the backend. Then other processes have their
    * turns. Each fiber gets a larger token than the one before. To others the owner stays the same, and nothing is

@@ -46,8 +46,6 @@ export interface AcquireRequest {
   readonly confirm: Duration.Duration
   /** The ticket of an earlier request of the same wait, to keep its place. */
   readonly ticket?: Ticket | undefined
-  /** Takes a free mutex even if others wait for it. */
-  readonly unfair?: boolean | undefined
 }
 
 /**
@@ -157,9 +155,7 @@ export type GuardResult =
  *
  * The owner hands the mutex to the first live waiter. A waiter is fresh if it queued no longer than `confirm` ago, by
  * the backend's clock, and the backend knows that it is subscribed: it is granted a whole `lease`. Any other is granted
- * `confirm`, and the waiter behind it is notified to poll after that. An `unfair` owner frees the mutex instead: the
- * first live waiter is notified that it is its turn and keeps its place, and the second one is notified to poll after
- * the confirm period.
+ * `confirm`, and the waiter behind it is notified to poll after that.
  *
  * @see {@link MutexStore}
  * @category models
@@ -171,7 +167,6 @@ export interface ReleaseRequest {
   readonly confirm: Duration.Duration
   /** How long the grant of a fresh waiter lasts: the usual lease of the caller's layer. */
   readonly lease: Duration.Duration
-  readonly unfair?: boolean | undefined
   /**
    * Another attempt, which is queued first, behind all waiters, even if the caller no longer owns the mutex. Its `id`
    * is new and should be subscribed already. `lease` is for an immediate grant.

@@ -289,7 +289,6 @@ const ofTry: Names<Omit<LockOptions, "timeout">> = {
   ttl: true,
   transition: true,
   maxHold: true,
-  unfair: true,
   localTurn: true,
   signal: true
 }
@@ -298,7 +297,6 @@ const ofLead: Names<LeadOptions> = {
   ttl: true,
   transition: true,
   maxHold: true,
-  unfair: true,
   localTurn: true,
   pollInterval: true,
   drainTimeout: true,

@@ -7,7 +7,7 @@
  * Programs report them by `client.note(kind, { resource, id, ... })`:
  *
  * - `waiting`, `waited`: requests a `resource`, and owns it (`served` is 1) or has given up; `wait` identifies the
- *   wait. `unfair` (1) does not queue; `recovery` is how long after a fault the next request may take, in milliseconds.
+ *   wait. `recovery` is how long after a fault the next request may take, in milliseconds.
  * - `granted`: owns it, with `id`, and with `token` if there is one.
  * - `ensured`: the lease has just confirmed that it is held; `left` is the number of milliseconds until its deadline.
  * - `begin`, `step`, `stopped`, `end`: protected work under `id`; after `stopped` only its finalizers run.
@@ -188,14 +188,14 @@ export const rules: {
   /**
    * Among subscribed waiters, the earliest place is granted first.
    *
-   * Exceptions: since it queued, an `unfair` contender took the lock, the server lost data, its wall clock was stepped,
+   * Exceptions: since it queued, the server lost data, its wall clock was stepped,
    * or a fault affected the waiter. Ids of one `line` are not compared.
    */
   readonly firstComeFirstServed: Checker
   /**
    * Waiters of one process for one resource are served in the order in which they noted `waiting`.
    *
-   * Exceptions: waiters that are unfair, give up, or were affected by a fault since. `all` leaves it out, because it
+   * Exceptions: waiters that give up, or were affected by a fault since. `all` leaves it out, because it
    * applies only to locks whose waiters form a line within the process.
    */
   readonly inOrderWithinLines: Checker

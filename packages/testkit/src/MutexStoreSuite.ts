@@ -24,7 +24,6 @@ import { ordering } from "./internal/suite/requestOrder.ts"
 import { requeueing } from "./internal/suite/requeue.ts"
 import { uncounted } from "./internal/suite/silentWaiters.ts"
 import { striding } from "./internal/suite/strides.ts"
-import { unfairness } from "./internal/suite/unfair.ts"
 
 type Options = {
   /**
@@ -82,7 +81,6 @@ export const suite = <E>(name: string, layer: Layer.Layer<MutexStore, E>, option
     observing(cases)
     forcing(cases)
     scheduling(cases)
-    unfairness(cases)
     striding(cases)
     requeueing(cases)
     ordering(cases)

@@ -9,7 +9,7 @@
  * Programs report them by `client.note(kind, { resource, id, ... })`:
  *
  * - `waiting`, `waited`: requests a `resource`, and owns it (`served` is 1) or has given up; `wait` identifies the
- *   wait. `unfair` (1) does not queue; `recovery` is how long after a fault the next request may take, in milliseconds.
+ *   wait. `recovery` is how long after a fault the next request may take, in milliseconds.
  * - `granted`: owns it, with `id`, and with `token` if there is one.
  * - `ensured`: the lease has just confirmed that it is held; `left` is the number of milliseconds until its deadline.
  * - `begin`, `step`, `stopped`, `end`: protected work under `id`; after `stopped` only its finalizers run.

@@ -36,34 +36,33 @@ const brokenTracer = (when: "begins" | "is annotated" | "ends") => {
 }
 
 describe("a tracer that throws", () => {
-  const spans = (["begins", "is annotated", "ends"] as const).flatMap((when) =>
-    ([["fair", {}], ["unfair", { unfair: true }]] as const).map(([name, options]) => [when, name, options] as const)
-  )
-
-  it.effect.each(spans)("when a span %s changes nothing (%s)", ([when, , options]) =>
-    Effect.gen(function*() {
-      const { broken, tracer } = brokenTracer(when)
-      const program = Effect.gen(function*() {
-        assert.strictEqual(yield* Mutex.withLock("m", options)(Effect.succeed(1)), 1)
-        assert.deepStrictEqual(yield* Mutex.withLockIfAvailable("m", options)(Effect.succeed(2)), Option.some(2))
+  it.effect.each(["begins", "is annotated", "ends"] as const)(
+    "when a span %s changes nothing",
+    (when) =>
+      Effect.gen(function*() {
+        const { broken, tracer } = brokenTracer(when)
+        const program = Effect.gen(function*() {
+          assert.strictEqual(yield* Mutex.withLock("m")(Effect.succeed(1)), 1)
+          assert.deepStrictEqual(yield* Mutex.withLockIfAvailable("m")(Effect.succeed(2)), Option.some(2))
+          assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+          // With one behind that waits for it
+          const letGo = yield* hold("m")
+          const waiting = yield* start(Mutex.withLock("m")(Effect.succeed(3)))
+          yield* TestClock.adjust("1 second")
+          yield* letGo
+          yield* TestClock.adjust("1 second")
+          assert.deepStrictEqual(waiting.pollUnsafe(), Exit.succeed(3))
+          assert.deepStrictEqual(
+            yield* Effect.flip(Mutex.withLock("m")(Effect.fail("the work's own" as const))),
+            "the work's own"
+          )
+        })
+        yield* Effect.withTracer(program, tracer)
+        yield* TestClock.adjust(1)
         assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
-        // With one behind that waits for it
-        const letGo = yield* hold("m")
-        const waiting = yield* start(Mutex.withLock("m", options)(Effect.succeed(3)))
-        yield* TestClock.adjust("1 second")
-        yield* letGo
-        yield* TestClock.adjust("1 second")
-        assert.deepStrictEqual(waiting.pollUnsafe(), Exit.succeed(3))
-        assert.deepStrictEqual(
-          yield* Effect.flip(Mutex.withLock("m", options)(Effect.fail("the work's own" as const))),
-          "the work's own"
-        )
-      })
-      yield* Effect.withTracer(program, tracer)
-      yield* TestClock.adjust(1)
-      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
-      assert.includeMembers(broken, ["simba.acquire", "simba.withLock"])
-    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+        assert.includeMembers(broken, ["simba.acquire", "simba.withLock"])
+      }).pipe(Effect.scoped, Effect.provide(TestLive))
+  )
 
   it.effect.each(["begins", "ends"] as const)("when the span of a renewal %s does not stop the renewals", (when) => {
     const { broken, tracer } = brokenTracer(when)
@@ -119,23 +118,23 @@ describe("a store that does not answer", () => {
     })
   }
 
-  it.effect.each([["fair", {}], ["unfair", { unfair: true }]] as const)(
-    "fails every acquire after a lease, and holds up none behind it (%s)",
-    ([, options]) =>
+  it.effect(
+    "fails every acquire after a lease, and holds up none behind it",
+    () =>
       Effect.gen(function*() {
         const faults = yield* FaultyStore.Faults
         faults.acquire = "hang"
-        const asking = yield* start(Mutex.withLock("m", options)(Effect.void))
-        const behind = yield* start(Mutex.withLock("m", options)(Effect.void))
-        const trying = yield* start(Mutex.withLockIfAvailable("n", options)(Effect.void))
+        const asking = yield* start(Mutex.withLock("m")(Effect.void))
+        const behind = yield* start(Mutex.withLock("m")(Effect.void))
+        const trying = yield* start(Mutex.withLockIfAvailable("n")(Effect.void))
         yield* TestClock.adjust("15999 millis")
         assert.isUndefined(asking.pollUnsafe())
         assert.isUndefined(trying.pollUnsafe())
         yield* TestClock.adjust("1 millis")
         for (const fiber of [asking, behind, trying]) isOutage(fiber.pollUnsafe())
         faults.acquire = "work"
-        yield* Mutex.withLock("m", { ...options, timeout: "1 second" })(Effect.void)
-        yield* Mutex.withLock("n", { ...options, timeout: "1 second" })(Effect.void)
+        yield* Mutex.withLock("m", { timeout: "1 second" })(Effect.void)
+        yield* Mutex.withLock("n", { timeout: "1 second" })(Effect.void)
       }).pipe(Effect.scoped, Effect.provide(TestLive))
   )
 

@@ -23,31 +23,29 @@ const open = Effect.gen(function*() {
 const test = <A, E>(body: Effect.Effect<A, E, MutexStore.MutexStore | FaultyStore.Faults | Scope.Scope>) =>
   body.pipe(Effect.scoped, Effect.provide(Layer.provideMerge(FaultyStore.layer, Logger.layer([]))))
 
-const unfair = [["fair", {}], ["unfair", { unfair: true }]] as const
-
 describe("a closed layer whose store lives on", () => {
-  it.effect.each(unfair)("grants nothing (%s)", ([, options]) =>
+  it.effect("grants nothing", () =>
     test(Effect.gen(function*() {
       const { close, mutex } = yield* open
       yield* close
       const faults = yield* FaultyStore.Faults
       let runs = 0
       const body = Effect.sync(() => runs++)
-      closed(yield* Effect.flip(mutex.withLock("m", options)(body)))
-      closed(yield* Effect.flip(mutex.withLockIfAvailable("m", options)(body)))
-      closed(yield* Effect.flip(Effect.scoped(mutex.acquire("m", options))))
-      closed(yield* Effect.flip(Effect.scoped(mutex.acquireIfAvailable("m", options))))
-      closed(yield* Effect.flip(Effect.scoped(mutex.acquireAll(["m", "n"], options))))
+      closed(yield* Effect.flip(mutex.withLock("m")(body)))
+      closed(yield* Effect.flip(mutex.withLockIfAvailable("m")(body)))
+      closed(yield* Effect.flip(Effect.scoped(mutex.acquire("m"))))
+      closed(yield* Effect.flip(Effect.scoped(mutex.acquireIfAvailable("m"))))
+      closed(yield* Effect.flip(Effect.scoped(mutex.acquireAll(["m", "n"]))))
       assert.strictEqual(runs, 0)
       assert.deepStrictEqual(faults.calls, [])
     })))
 
   type Ask = (mutex: Mutex.Mutex["Service"]) => Effect.Effect<unknown, unknown>
-  const ways = unfair.flatMap(([name, options]): ReadonlyArray<readonly [string, Ask]> => [
-    [`withLock, ${name}`, (mutex) => mutex.withLock("m", options)(Effect.never)],
-    [`withLockIfAvailable, ${name}`, (mutex) => mutex.withLockIfAvailable("m", options)(Effect.never)],
-    [`acquire, ${name}`, (mutex) => Effect.scoped(mutex.acquire("m", options))]
-  ])
+  const ways: ReadonlyArray<readonly [string, Ask]> = [
+    ["withLock", (mutex) => mutex.withLock("m")(Effect.never)],
+    ["withLockIfAvailable", (mutex) => mutex.withLockIfAvailable("m")(Effect.never)],
+    ["acquire", (mutex) => Effect.scoped(mutex.acquire("m"))]
+  ]
 
   it.effect.each(ways)("releases a late grant (%s)", ([, ask]) =>
     test(Effect.gen(function*() {
@@ -66,12 +64,12 @@ describe("a closed layer whose store lives on", () => {
       assert.strictEqual((yield* other.owner("m"))._tag, "Free")
     })))
 
-  it.effect.each(unfair)("does not send a request again that fails (%s)", ([, options]) =>
+  it.effect("does not send a request again that fails", () =>
     test(Effect.gen(function*() {
       const { close, mutex } = yield* open
       const faults = yield* FaultyStore.Faults
       faults.acquire = "fail"
-      const asking = yield* start(Effect.flip(mutex.withLock("m", options)(Effect.never)))
+      const asking = yield* start(Effect.flip(mutex.withLock("m")(Effect.never)))
       yield* TestClock.adjust("3 seconds")
       yield* close
       const asked = faults.calls.filter((call) => call === "acquire try").length
@@ -81,15 +79,15 @@ describe("a closed layer whose store lives on", () => {
       assert.strictEqual(faults.calls.filter((call) => call === "acquire try").length, asked)
     })))
 
-  it.effect.each(unfair)(
-    "a request that is never answered fails after a lease, as in an open layer (%s)",
-    ([, options]) =>
+  it.effect(
+    "a request that is never answered fails after a lease, as in an open layer",
+    () =>
       test(Effect.gen(function*() {
         const { close, mutex } = yield* open
         const faults = yield* FaultyStore.Faults
         faults.acquire = "hang"
-        const locking = yield* start(Effect.flip(mutex.withLock("m", options)(Effect.never)))
-        const trying = yield* start(Effect.flip(Effect.scoped(mutex.acquireIfAvailable("n", options))))
+        const locking = yield* start(Effect.flip(mutex.withLock("m")(Effect.never)))
+        const trying = yield* start(Effect.flip(Effect.scoped(mutex.acquireIfAvailable("n"))))
         yield* TestClock.adjust("1 second")
         yield* close
         yield* TestClock.adjust("14999 millis")

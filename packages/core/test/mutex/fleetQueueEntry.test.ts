@@ -48,7 +48,6 @@ const entryOf = Effect.fnUntraced(function*(queue: Partial<QueueContext>, after 
   let asked = 0
   const context: QueueContext = {
     mutex: MutexName.make("m"),
-    key: MutexName.make("m"),
     context: {
       store,
       inbox: yield* store.inbox("aaaaaaaaaaaa", nothing),

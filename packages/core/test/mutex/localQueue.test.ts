@@ -195,15 +195,6 @@ describe("one place in the queue for all waiters of a layer", () => {
       }
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("an unfair waiter asks by itself", () =>
-    Effect.gen(function*() {
-      const faults = yield* Faults
-      const holder = yield* hold()
-      yield* start(Mutex.acquire("m", { unfair: true }))
-      assert.deepStrictEqual(faults.calls, ["acquire try", "acquire try", "listen", "acquire wait"])
-      yield* holder.letGo
-    }).pipe(Effect.scoped, Effect.provide(TestLive)))
-
   it.effect("contenders of one layer share the place, too", () =>
     Effect.gen(function*() {
       const faults = yield* Faults

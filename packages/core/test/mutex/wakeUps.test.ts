@@ -98,13 +98,13 @@ describe("waking waiters", () => {
       assert.deepStrictEqual(third.pollUnsafe(), Exit.void)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("when the layer closes, an unfair waiter fails too", () =>
+  it.effect("when the layer closes, its waiters fail", () =>
     Effect.gen(function*() {
       const letGo = yield* Effect.provide(hold("m"), yield* another("them"))
       const scope = yield* Scope.make()
       const layer = yield* Scope.provide(another("closing"), scope)
       const waiter = yield* start(
-        Effect.provide(Effect.exit(Mutex.withLock("m", { unfair: true })(Effect.void)), layer)
+        Effect.provide(Effect.exit(Mutex.withLock("m")(Effect.void)), layer)
       )
       yield* settle
       yield* Scope.close(scope, Exit.void)

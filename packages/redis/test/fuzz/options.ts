@@ -98,7 +98,7 @@ const runs: ReadonlyArray<readonly [name: string, run: Run]> = [
     ]
   }],
   ["options of an acquire", (draw) => {
-    const input = anyOptions(draw, ["timeout", "ttl", "unfair", "localTurn"])
+    const input = anyOptions(draw, ["timeout", "ttl", "localTurn"])
     return [
       input,
       Effect.provide(

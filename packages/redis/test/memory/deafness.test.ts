@@ -113,7 +113,7 @@ describe("A process that is deaf", () => {
     Effect.gen(function*() {
       const settings = {
         ...loadOf(1).settings,
-        ...{ resources: ["a"], workers: 2, rest: 50, contenders: 0, unfair: 0, forces: 0, localTurn: 0 }
+        ...{ resources: ["a"], workers: 2, rest: 50, contenders: 0, forces: 0, localTurn: 0 }
       }
       const found = (enabled: ReadonlyArray<keyof Simulation.Faults>, busy: ReturnType<typeof program>) =>
         Effect.map(

@@ -18,15 +18,12 @@ const [one, other] = ["1-aaaaaaaaaaaa:p", "2-aaaaaaaaaaaa:p"]
 const refused = (ticket: string) => [["them@@400", ticket, "0", "0", "5", "7"]]
 
 describe("the model of mutexes for simulations", () => {
-  it("reads who asks for which mutex, also within a release, which is never unfair", () => {
-    assert.deepInclude(asked(call("m", "w", one), [])[0], { resource: "m", id: one, unfair: false })
-    assert.deepInclude(asked(call("n", "a", one, "try", "4500", "500", "", "1"), [])[0], {
-      resource: "n",
-      unfair: true
-    })
-    const requeueing = asked(call("m", "d", one, "500", "4500", "1", other, "4500"), [])
+  it("reads who asks for which mutex, also within a release", () => {
+    assert.deepInclude(asked(call("m", "w", one), [])[0], { resource: "m", id: one })
+    assert.deepInclude(asked(call("n", "a", one, "try", "4500", "500", ""), [])[0], { resource: "n" })
+    const requeueing = asked(call("m", "d", one, "500", "4500", other, "4500"), [])
     assert.lengthOf(requeueing, 1)
-    assert.deepInclude(requeueing[0], { resource: "m", id: other, unfair: false })
+    assert.deepInclude(requeueing[0], { resource: "m", id: other })
     assert.deepStrictEqual(asked(call("m", "r", one), []), [])
     assert.deepStrictEqual(asked(call("foreign", "w", one), []), [])
   })

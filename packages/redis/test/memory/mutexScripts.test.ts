@@ -343,12 +343,3 @@ describe("A release", () => {
       assert.deepStrictEqual([after("1500"), after("0")], [8, 2])
     })).pipe(Effect.provide(server)))
 })
-
-describe("An unfair acquire", () => {
-  it.effect("ends the reservation of a free mutex for a Simba contender", () =>
-    Effect.gen(function*() {
-      yield* send("SET", reserved, stock, "PX", "1500")
-      assert.isString(yield* operate("a", id(1), "try", "9000", "1500", "", "1"))
-      assert.strictEqual(yield* send("GET", reserved), null)
-    }).pipe(Effect.provide(server)))
-})

@@ -85,7 +85,7 @@ describe("The mutex on a simulated Redis", () => {
       { discard: true }
     ))
 
-  it.effect("holds with unfair holders, contenders and fences: seeds that found something", () =>
+  it.effect("holds with contenders and fences: seeds that found something", () =>
     Effect.forEach(
       [
         // A place that a layer could not give back, and that counted as one of the living
@@ -163,7 +163,7 @@ describe("The mutex on a simulated Redis", () => {
         inbox: (key, onForced) =>
           Effect.map(store.inbox(key, onForced), (inbox) => ({ ...inbox, listen: () => () => undefined }))
       }))
-      const settings = { ...loadOf(1).settings, resources: ["a"], workers: 2, rest: 50, contenders: 0, unfair: 0 }
+      const settings = { ...loadOf(1).settings, resources: ["a"], workers: 2, rest: 50, contenders: 0 }
       const checker = Checker.rules.noFlapping({ recovery: 0 })
       const run = (busy: ReturnType<typeof program>) =>
         Effect.map(
@@ -196,7 +196,7 @@ describe("The mutex on a simulated Redis", () => {
   ) {
     const settings: Settings = {
       ...loadOf(1).settings,
-      ...{ resources: ["a"], workers: 2, rest: 50, contenders: 1, unfair: 0, forces: 0, localTurn: 0 }
+      ...{ resources: ["a"], workers: 2, rest: 50, contenders: 1, forces: 0, localTurn: 0 }
     }
     const faults = { ...Simulation.allFaults, hang: { chance: 0.1, lasts: 6500 } }
     const ofPlan = (run: (seed: number, overrides: Overrides, ours: ReturnType<typeof program>) => Setup) => {
@@ -241,10 +241,11 @@ describe("The mutex on a simulated Redis", () => {
   it.effect("a store that ignores waiters is found: ours are not served in turn", () =>
     Effect.gen(function*() {
       const pushing = mistaken((store) => ({
-        acquire: (request) => store.acquire({ ...request, unfair: true }),
-        release: (request, done) => store.release({ ...request, unfair: true }, done)
+        // Every request claims the first place
+        acquire: (request) => store.acquire({ ...request, ticket: "1.000001" as MutexStore.Ticket }),
+        release: (request, done) => store.release({ ...request, requeue: undefined }, done)
       }))
-      const settings = { ...loadOf(1).settings, resources: ["a"], workers: 3, rest: 20, contenders: 0, unfair: 0 }
+      const settings = { ...loadOf(1).settings, resources: ["a"], workers: 3, rest: 20, contenders: 0 }
       const checker = Checker.rules.servedInTurn({ barges: 0, turn: "1 minute", recovery: 0 })
       const run = (busy: ReturnType<typeof program>) =>
         Effect.map(

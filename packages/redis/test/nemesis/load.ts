@@ -25,7 +25,6 @@ export const mutexSettings: Settings = {
   patience: 4000,
   contenders: 1,
   holds: 400,
-  unfair: 0,
   forces: 0,
   writes: "fenced",
   localTurn: 10,

@@ -16,7 +16,6 @@ export const confirm = 500
  * - `rest`: the longest pause between two acts, in milliseconds. `patience`: the longest timeout.
  * - `workers`, `contenders`: how many fibers acquire and release, and how many contend for a long time.
  * - `holds`: the longest usual work, in milliseconds.
- * - `unfair`: how many of the acquires are, between 0 and 1.
  * - `forces`: how many acts are forced releases instead, between 0 and 1; some come right after a grant.
  * - `writes`: whether work writes to resources that check tokens, one in the same Redis and one outside; `careless` ones
  *   do not check.
@@ -34,7 +33,6 @@ export interface Settings {
   readonly patience: number
   readonly contenders: number
   readonly holds: number
-  readonly unfair: number
   readonly forces: number
   readonly writes: "none" | "fenced" | "careless"
   readonly localTurn: number
@@ -176,23 +174,22 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
 
   const use = (resource: string) => {
     const wait = `${number}.${++waits}`
-    const unfair = settings.unfair > 0 && random() < settings.unfair
     const waited = (lease: Lease.Lease) => {
       note("waited", { resource, wait, served: 1 })
       granted(lease)
     }
     const locked = (options?: Mutex.AcquireOptions) =>
-      Mutex.withLock(resource, { ...options, unfair })((lease) => {
+      Mutex.withLock(resource, options)((lease) => {
         waited(lease)
         return protectedWork(lease)
       })
     const acquired = (options?: Mutex.AcquireOptions) =>
-      Effect.scoped(Effect.flatMap(Mutex.acquire(resource, { ...options, unfair }), (lease) => {
+      Effect.scoped(Effect.flatMap(Mutex.acquire(resource, options), (lease) => {
         waited(lease)
         return bareWork(lease)
       }))
     const waiting = <A, E, R>(effect: Effect.Effect<A, E, R>) => {
-      note("waiting", { resource, wait, ...(unfair ? { unfair: 1 } : {}) })
+      note("waiting", { resource, wait })
       return Effect.ensuring(effect, Effect.sync(() => note("waited", { resource, wait })))
     }
     const way = random()
@@ -202,13 +199,13 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
     if (way < 0.75) return waiting(acquired({ timeout: between(1, settings.patience), ttl: between(1500, 4000) }))
     if (way < 0.85) return waiting(Effect.timeoutOption(locked(), between(0, settings.patience)))
     if (way < 0.93) {
-      return Effect.scoped(Effect.flatMap(Mutex.acquireIfAvailable(resource, { unfair }), (lease) => {
+      return Effect.scoped(Effect.flatMap(Mutex.acquireIfAvailable(resource), (lease) => {
         if (Option.isNone(lease)) return Effect.void
         granted(lease.value)
         return bareWork(lease.value)
       }))
     }
-    return Mutex.withLockIfAvailable(resource, { unfair })((lease) => {
+    return Mutex.withLockIfAvailable(resource)((lease) => {
       granted(lease)
       return protectedWork(lease)
     })

@@ -17,7 +17,7 @@ const stockScript = (args: ReadonlyArray<string>, length: number) => {
   const resource = args[2] === "1" && args.length === length
     ? lock.resources.find((resource) => lock.ownerKey(resource) === args[3])
     : undefined
-  return resource === undefined ? [] : [{ resource, id: args[4]!, unfair: false }]
+  return resource === undefined ? [] : [{ resource, id: args[4]! }]
 }
 
 export const mixedLock: Simulation.LockModel = {
@@ -115,7 +115,7 @@ export const mixedFleetPlan = (
   const isBrief = draw("brief") < 0.5
   const stocks: Stock = { holds: isBrief ? [1, 20] : [20, 1520], comeAndGo: draw("arrivals") < 0.5 }
   const load = loadOf(seed).settings
-  const settings = { ...load, unfair: 0, forces: 0, countsSubscribers: true, holds: isBrief ? 20 : load.holds }
+  const settings = { ...load, forces: 0, countsSubscribers: true, holds: isBrief ? 20 : load.holds }
   const ours = oursOf(settings)
   return {
     ...mutexPlan(seed),

@@ -1,6 +1,6 @@
 /**
  * The standard plan of the mutex: a few processes, each with a few fibers, use a few mutexes in every way there is,
- * under every fault there is. The plain plan does without what came later: unfair holders, contenders that stay, writes
+ * under every fault there is. The plain plan does without what came later: contenders that stay, writes
  * under a fence, and servers that cannot tell whether somebody listens.
  */
 import { Mutex } from "@effect-simba/core"
@@ -108,7 +108,6 @@ export const loadOf = (seed: number | string) => {
       patience: pick("patience", [500, 2000, 10_000]),
       contenders: pick("contenders", [0, 0, 1, 2]),
       holds: 400,
-      unfair: pick("unfair", [0, 0, 0.1, 0.4]),
       forces: pick("forces", [0, 0, 0.05, 0.2]),
       writes: pick<Settings["writes"]>("writes", ["none", "fenced"]),
       localTurn: pick("localTurn", [0, 10, 10, 200, 2000]),
@@ -141,9 +140,7 @@ const plan = (seed: number | string, clients: number, settings: Settings) =>
       forcedReleasesAreHeard({ within: 300, recovery: Duration.toMillis(bounds.recovery) }),
       turnsEnd(settings),
       ...Checker.all({
-        ...bounds,
-        // Behind unfair holders, a waiter that was woken and says nothing costs the next one two confirm periods
-        sleepBound: Duration.sum(bounds.sleepBound, Duration.millis(settings.unfair > 0 ? confirm : 0))
+        ...bounds
       })
     ],
     duration: "16 seconds",
@@ -166,7 +163,6 @@ export const plainPlan = (seed: number | string, overrides?: Overrides) => {
   const plain = {
     ...settings,
     contenders: 0,
-    unfair: 0,
     forces: 0,
     localTurn: 0,
     writes: "none" as const,
@@ -191,7 +187,6 @@ export const carelessPlan = (seed: number | string, overrides?: Overrides) => {
     contenders: 0,
     rest: 50,
     holds: 3000,
-    unfair: 0,
     forces: 0,
     handovers: 0,
     writes: "careless" as const,
@@ -216,7 +211,6 @@ export const crowdPlan = (seed: number | string, overrides?: Overrides) => {
     ...settings,
     workers: 1,
     contenders: 0,
-    unfair: 0,
     forces: 0,
     localTurn: 0,
     writes: "none" as const,

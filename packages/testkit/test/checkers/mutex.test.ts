@@ -10,16 +10,16 @@ type Program = Effect.Effect<void, unknown, Redis | Subscriber | Scope.Scope>
 const send = (...args: readonly [command: string, ...args: ReadonlyArray<string>]) =>
   Effect.asVoid(Redis.use((redis) => redis.send(...args)))
 
-/** A lock of plain commands: `SET`, `DEL`, and `ZADD` to wait. Foreign ids begin with `stock`, unfair ones with `unfair`. */
+/** A lock of plain commands: `SET`, `DEL`, and `ZADD` to wait. Foreign ids begin with `stock`. */
 const lock: Simulation.LockModel = {
   resources: ["m"],
   ownerKey: () => "owner",
   fencedKey: () => "fenced",
   asked: (args) =>
     args[0] === "SET" && args[1] === "owner"
-      ? [{ resource: "m", id: args[2]!, unfair: args[2]!.startsWith("unfair") }]
+      ? [{ resource: "m", id: args[2]! }]
       : args[0] === "ZADD"
-      ? { resource: "m", id: args[3]!, unfair: false }
+      ? { resource: "m", id: args[3]! }
       : undefined,
   queued: (args) => args[0] === "ZADD" ? [{ resource: "m", id: args[3]!, place: Number(args[2]) }] : undefined,
   released: (args) => args[0] === "DEL" && args.length === 3 ? { resource: "m", id: args[2]! } : undefined,
@@ -321,15 +321,12 @@ describe("inOrderWithinLines", () => {
         yield* send("PING")
       })))
 
-  it.effect("accepts who gives up, who is unfair, and other resources", () =>
+  it.effect("accepts who gives up, and other resources", () =>
     accepts(Checker.rules.inOrderWithinLines, ({ note }) =>
       Effect.gen(function*() {
         ask(note, "1")
         note("waiting", { resource: "n", wait: "other" })
-        ask(note, "unfair", { unfair: 1 })
         ask(note, "2")
-        ask(note, "3", { unfair: 1 })
-        note("waited", { resource: "m", wait: "3", served: 1 })
         note("waited", { resource: "m", wait: "2", served: 1 })
         // A step later, within the same instant
         note("waited", { resource: "m", wait: "1" })
@@ -354,12 +351,13 @@ describe("firstComeFirstServed", () => {
       yield* accepts(Checker.rules.firstComeFirstServed, overtaken, { ...listening, line: (id) => id.split(":")[0]! })
     }))
 
-  it.effect("finds a newcomer, unless it is unfair", () =>
-    Effect.gen(function*() {
-      const newcomer = (id: string) => () => Effect.andThen(first, take(id))
-      yield* finds(Checker.rules.firstComeFirstServed, /although line:a waits/, newcomer("fair"), listening)
-      yield* accepts(Checker.rules.firstComeFirstServed, newcomer("unfair"), listening)
-    }))
+  it.effect("finds a newcomer", () =>
+    finds(
+      Checker.rules.firstComeFirstServed,
+      /granted to new although line:a has waited/,
+      () => Effect.andThen(first, take("new")),
+      listening
+    ))
 })
 
 describe("tokensGrow", () => {

@@ -68,11 +68,11 @@ const grantTo = (
 ): Effect.Effect<HeldLease | undefined, StoreError> => {
   const { attempt } = waiter
   if (mode === "try" && !queue.isOpen()) return Effect.undefined
-  if (mode === "wait" && !queue.comesFirst(attempt)) return queue.join(waiter)
+  if (mode === "wait" && !queue.comesFirst()) return queue.join(waiter)
   const asked = context.now().monotonic
   queue.ask(waiter, asked)
   const until = asked + attempt.settings.leaseMillis
-  const request = withReply(context, attempt.settings, until, send(context, attempt, queue.key, { mode: "try" }))
+  const request = withReply(context, attempt.settings, until, send(context, attempt, { mode: "try" }))
   const asking = mode === "try" ? request : retryOutages(
     Effect.suspend(() => isClosed() ? Effect.fail(closed()) : request),
     (outage) => {
@@ -104,7 +104,7 @@ const obtain = (
     const { context } = queues
     const waiter = new LocalWaiter(attempt, context.tasks, fiber.currentDispatcher)
     let queue: LocalQueue | undefined
-    const granting = Effect.suspend(() => grantTo(waiter, queue = queues.at(attempt), queues, mode))
+    const granting = Effect.suspend(() => grantTo(waiter, queue = queues.at(attempt.mutex), queues, mode))
     const reported = Effect.tap(
       restore(withTimeout(context, attempt, timeout, granting, () => queue)),
       (lease) => lease === undefined ? Effect.void : report(lease, fiber)

@@ -11,7 +11,7 @@ import type { Recorder } from "../lease/metricsRecorder.ts"
 import type { SlicedTasks } from "../lease/slices.ts"
 import { isTransient, noReply, outagePause } from "../lease/storeFailure.ts"
 import { limit, type TimerQueue } from "../lease/timerQueue.ts"
-import { HeldLease, type LineKey } from "./heldLease.ts"
+import { HeldLease } from "./heldLease.ts"
 import type { LeaseSettings } from "./leaseOptions.ts"
 
 /** What one caller wants, under an id that is used only for this. */
@@ -60,25 +60,24 @@ export const closed = () =>
 export const send = (
   context: AttemptContext,
   { id, mutex, settings }: Attempt,
-  line: LineKey,
   request: Pick<AcquireRequest, "mode" | "ticket">
 ): Effect.Effect<HeldLease | Refused, StoreError> =>
   Effect.suspend(() => {
     const { confirmTimeout: confirm, now, recorder, store, timers } = context
-    const { lease, unfair } = settings
+    const { lease } = settings
     const sent = now()
     return Effect.flatMap(
-      store.acquire({ mutex, id, confirm, lease, mode: request.mode, ticket: request.ticket, unfair }),
+      store.acquire({ mutex, id, confirm, lease, mode: request.mode, ticket: request.ticket }),
       (result): Effect.Effect<HeldLease | Refused, StoreError> => {
         const hasReplied = now()
         recorder.update(MutexMetrics.mutex.acquireLatency, hasReplied.monotonic - sent.monotonic, mutex)
         if (result._tag === "Refused") return Effect.succeed({ ...result, sent })
         // Otherwise nobody would renew it or watch its deadline
         if (timers.isClosed()) return Effect.fail(closed())
-        const granted = new HeldLease(mutex, id, result.token, settings, sent, line)
+        const granted = new HeldLease(mutex, id, result.token, settings, sent)
         return granted.serverLeft(hasReplied) > settings.margin
           ? Effect.succeed(granted)
-          : send(context, { id, mutex, settings }, line, request)
+          : send(context, { id, mutex, settings }, request)
       }
     )
   })

@@ -11,7 +11,7 @@ import type { BackendError, StoreError } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
 import { type AttemptContext, isRefused, type Refused, retryOutages, send, withReply } from "./attempt.ts"
 import { leaseOfGrant } from "./grantMessage.ts"
-import { HeldLease, type LineKey, type Parting } from "./heldLease.ts"
+import { HeldLease, type Parting } from "./heldLease.ts"
 import type { LocalWaiter } from "./localWaiter.ts"
 import * as placePlan from "./placePlan.ts"
 import { pollDelay } from "./pollDelay.ts"
@@ -19,7 +19,6 @@ import { pollDelay } from "./pollDelay.ts"
 /** The queue that the entry stands for. */
 export interface QueueContext {
   readonly mutex: MutexName
-  readonly key: LineKey
   readonly context: AttemptContext
   /** A different fiber may become the first waiter while a request is under way. */
   readonly first: () => LocalWaiter | undefined
@@ -139,7 +138,7 @@ export class FleetQueueEntry {
     if (released?.requeued === undefined) return this.happens({ _tag: "Settled" })
     const { ownership, requeued } = released
     if (requeued.token !== undefined && waiter === queue.first()) {
-      const lease = new HeldLease(queue.mutex, this.id, requeued.token, waiter.attempt.settings, sent, queue.key)
+      const lease = new HeldLease(queue.mutex, this.id, requeued.token, waiter.attempt.settings, sent)
       if (lease.left(queue.context.now()) > 0) return this.granted(waiter, lease, true)
     }
     this.happens({ _tag: "Settled", ticket: requeued.ticket, refused: refusedBy(ownership, requeued, sent) })
@@ -189,7 +188,7 @@ export class FleetQueueEntry {
       const { mutex, settings } = waiter.attempt
       const asked = { mode: "wait", ticket: this.place.ticket } as const
       return Effect.map(
-        send(queue.context, { mutex, settings, id: this.id }, queue.key, asked),
+        send(queue.context, { mutex, settings, id: this.id }, asked),
         (result) => ({ waiter, result })
       )
     })
@@ -239,7 +238,7 @@ export class FleetQueueEntry {
     const { id, place, queue } = this
     const first = queue.first()
     const lease = place.grant && first &&
-      leaseOfGrant(place.grant, placePlan.lastRefusal(place), first, { id, line: queue.key, now: queue.context.now() })
+      leaseOfGrant(place.grant, placePlan.lastRefusal(place), first, { id, now: queue.context.now() })
     if (first === undefined || lease === undefined) this.happens({ _tag: "Doubted" })
     else this.granted(first, lease, true)
   }

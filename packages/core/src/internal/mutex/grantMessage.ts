@@ -6,7 +6,7 @@ import type { Grant } from "../../MutexStore.ts"
 import type { Instant } from "../lease/instant.ts"
 import { marginMillis } from "../optionChecks.ts"
 import type { Refused } from "./attempt.ts"
-import { HeldLease, type LineKey } from "./heldLease.ts"
+import { HeldLease } from "./heldLease.ts"
 import type { LocalWaiter } from "./localWaiter.ts"
 
 /** How far the two clocks may differ without one having been set. */
@@ -20,7 +20,7 @@ export const leaseOfGrant = (
   grant: Grant,
   { sent, stamp }: Refused,
   waiter: LocalWaiter,
-  { id, line, now }: { readonly id: LeaseId; readonly line: LineKey; readonly now: Instant }
+  { id, now }: { readonly id: LeaseId; readonly now: Instant }
 ): HeldLease | undefined => {
   if (stamp === undefined || grant.token <= stamp.token) return undefined
   // Below zero, the backend's clock was set back
@@ -32,7 +32,7 @@ export const leaseOfGrant = (
   const lease = new HeldLease(mutex, id, grant.token, settings, {
     monotonic: Math.min(sent.monotonic + after, now.monotonic),
     wall: Math.min(sent.wall + after, now.wall)
-  }, line)
+  })
   // The clocks may have run at different rates during the wait
   lease.grantedFor(grant.millis, grant.millis - marginMillis(after + grant.millis))
   return lease.left(now) < grant.millis / 2 ? undefined : lease

@@ -23,15 +23,10 @@ export interface Parting {
   readonly settled?: ((released: Released | undefined) => void) | undefined
 }
 
-/** Names a line of waiting fibers: that of a mutex, or that of one unfair attempt. */
-export type LineKey = MutexName | object
-
 export class HeldLease extends TrackedLease<LeaseSettings> implements GuardRequest {
   readonly mutex: MutexName
   readonly id: LeaseId
   readonly token: FencingToken
-  /** The line whose first fiber it was granted to. */
-  readonly line: LineKey
   /** `ending`: its scope is closing, and protected work has not ended yet. Still renewed, no longer handed out. */
   state: "held" | "ending" | "lost" | "released" = "held"
   loss: LeaseLost | undefined
@@ -54,14 +49,12 @@ export class HeldLease extends TrackedLease<LeaseSettings> implements GuardReque
     id: LeaseId,
     token: FencingToken,
     options: LeaseSettings,
-    sent: Instant,
-    line: LineKey = mutex
+    sent: Instant
   ) {
     super(options, sent)
     this.mutex = mutex
     this.id = id
     this.token = token
-    this.line = line
     this.spare = spareTokens(token)
   }
 

@@ -207,9 +207,9 @@ export const make = Effect.fnUntraced(function*(
     report(lease, now)
     if (lease.isOpen()) drop(lease, now)
     lease.state = "released"
-    const { id, mutex, options: { unfair } } = lease
+    const { id, mutex } = lease
     const parting = lines === undefined ? {} : lines.released(lease, now)
-    return parting === undefined ? undefined : { mutex, id, unfair, ...parting }
+    return parting === undefined ? undefined : { mutex, id, ...parting }
   }
 
   const giveUp: HeldLeases["giveUp"] = (lease) =>

@@ -16,7 +16,6 @@ export interface LeaseSettings extends Periods {
   /** Ttl plus transition: how long a grant lasts on the server. */
   readonly lease: Duration.Duration
   readonly leaseMillis: number
-  readonly unfair: boolean
   readonly isAlive: Effect.Effect<boolean, unknown> | undefined
   /** The maximum age of a turn whose lease may go to the next fiber of the process, in milliseconds. */
   readonly localTurnMillis: number
@@ -28,9 +27,8 @@ export const settingsOf = (options: {
   readonly localTurn: Duration.Duration
   readonly maxHold?: Duration.Duration | undefined
   readonly isAlive?: Effect.Effect<boolean, unknown> | undefined
-  readonly unfair?: boolean | undefined
 }): LeaseSettings => {
-  const { isAlive, localTurn, maxHold, transition, ttl, unfair } = options
+  const { isAlive, localTurn, maxHold, transition, ttl } = options
   const lease = Duration.sum(ttl, transition)
   const leaseMillis = Duration.toMillis(lease)
   const margin = marginMillis(leaseMillis)
@@ -39,7 +37,6 @@ export const settingsOf = (options: {
     ttl,
     lease,
     leaseMillis,
-    unfair: unfair === true,
     isAlive,
     localTurnMillis: Duration.toMillis(localTurn),
     margin,
@@ -56,7 +53,6 @@ interface Options {
   readonly transition?: Duration.Input | undefined
   readonly maxHold?: Duration.Input | undefined
   readonly isAlive?: Effect.Effect<boolean, unknown, unknown> | undefined
-  readonly unfair?: boolean | undefined
   readonly localTurn?: Duration.Input | undefined
 }
 
@@ -74,8 +70,7 @@ export const checkTimeout = (
 /** Checks what does not depend on the layer. */
 export const checkAlone = Effect.fnUntraced(
   function*(options: Options & { readonly timeout?: Duration.Input | undefined } = {}) {
-    const { isAlive, localTurn, maxHold, timeout, transition, ttl, unfair } = options
-    if (unfair !== undefined && typeof unfair !== "boolean") return yield* refuse("unfair", "it must be true or false")
+    const { isAlive, localTurn, maxHold, timeout, transition, ttl } = options
     if (isAlive !== undefined && !Effect.isEffect(isAlive)) return yield* refuse("isAlive", "it must be an Effect")
     if (localTurn !== undefined) yield* notNegative("localTurn", localTurn)
     if (ttl !== undefined) yield* positive("ttl", ttl)
@@ -94,13 +89,13 @@ export const checkName = (name: string, options: Parameters<typeof checkAlone>[0
 /** `usual` are the periods of the layer. */
 export const check = Effect.fnUntraced(function*(config: MutexConfig, usual: LeaseSettings, options: Options = {}) {
   yield* checkOptions(options)
-  const { isAlive, maxHold, transition, ttl, unfair = false } = options
+  const { isAlive, maxHold, transition, ttl } = options
   yield* checkAlone(options)
   const localTurn = options.localTurn === undefined
     ? config.localTurn
     : yield* notNegative("localTurn", options.localTurn)
   if ((ttl ?? transition ?? maxHold ?? isAlive) === undefined) {
-    return { ...usual, unfair, localTurnMillis: Duration.toMillis(localTurn) }
+    return { ...usual, localTurnMillis: Duration.toMillis(localTurn) }
   }
   const periods = yield* checkPeriods({
     commandTimeout: config.commandTimeout,
@@ -114,7 +109,6 @@ export const check = Effect.fnUntraced(function*(config: MutexConfig, usual: Lea
     isAlive: isAlive === undefined
       ? undefined
       : Effect.provideContext(isAlive as Effect.Effect<boolean, unknown>, yield* Effect.context<never>()),
-    unfair,
     localTurn,
     maxHold: maxHold === undefined ? undefined : yield* positive("maxHold", maxHold)
   })

@@ -9,9 +9,9 @@ import * as MutexMetrics from "../../MutexMetrics.ts"
 import type { LeaseId, MutexName } from "../../MutexName.ts"
 import type { BackendError, StoreError } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
-import { type Attempt, type AttemptContext, closed, type Refused } from "./attempt.ts"
+import { type AttemptContext, closed, type Refused } from "./attempt.ts"
 import { FleetQueueEntry, type QueueContext } from "./fleetQueueEntry.ts"
-import { HeldLease, type LineKey, type Parting } from "./heldLease.ts"
+import { HeldLease, type Parting } from "./heldLease.ts"
 import type { HeldLeases } from "./heldLeases.ts"
 import { LatestNames } from "./latestNames.ts"
 import * as linePlan from "./linePlan.ts"
@@ -24,8 +24,7 @@ interface Layer {
   readonly context: AttemptContext
   readonly leases: HeldLeases
   readonly nextId: () => LeaseId
-  /** By mutex; an unfair attempt has a queue of its own. */
-  readonly queues: Map<LineKey, LocalQueue>
+  readonly queues: Map<MutexName, LocalQueue>
   /** Mutexes that were not free at the last request: the next attempt queues at once. */
   readonly contended: LatestNames
   /** Mutexes for which the warning was logged that their process waits for itself. */
@@ -35,7 +34,6 @@ interface Layer {
 
 export class LocalQueue implements QueueContext {
   readonly mutex: MutexName
-  readonly key: LineKey
   private readonly layer: Layer
   private readonly line = linePlan.make()
   private readonly waiters = new LocalWaiterList()
@@ -51,10 +49,9 @@ export class LocalQueue implements QueueContext {
   private lastOwner: string | undefined
   private selfWait: SelfWaitWarning | undefined
 
-  constructor(layer: Layer, mutex: MutexName, key: LineKey) {
+  constructor(layer: Layer, mutex: MutexName) {
     this.layer = layer
     this.mutex = mutex
-    this.key = key
   }
 
   get context(): AttemptContext {
@@ -82,8 +79,8 @@ export class LocalQueue implements QueueContext {
   }
 
   /** Whether the caller should request the mutex itself: it is alone, and the mutex may be free. */
-  comesFirst({ settings: { unfair } }: Attempt): boolean {
-    return this.line.phase === "idle" && (unfair || !this.layer.contended.has(this.mutex))
+  comesFirst(): boolean {
+    return this.line.phase === "idle" && !this.layer.contended.has(this.mutex)
   }
 
   /** The caller sends a request, and reports its result with `granted`, `join`, `abandon` or `giveUp`. */
@@ -171,7 +168,7 @@ export class LocalQueue implements QueueContext {
     ) {
       return false
     }
-    const heir = new HeldLease(this.mutex, lease.id, lease.token + 1 as FencingToken, settings, now, this.key)
+    const heir = new HeldLease(this.mutex, lease.id, lease.token + 1 as FencingToken, settings, now)
     heir.inherit(lease)
     this.context.recorder.update(MutexMetrics.mutex.localHandOffs, 1, this.mutex)
     this.serve("HandedOn", waiter, heir, this.turnBegan)
@@ -271,8 +268,8 @@ export class LocalQueue implements QueueContext {
     else if (command === "abandon") this.abandonPlace(this.place())
     const { layer: { queues, selfWaits }, line: { phase } } = this
     if (phase === "awaited") (this.selfWait ??= new SelfWaitWarning(this, selfWaits)).watch()
-    else if (phase === "idle" && queues.get(this.key) === this) {
-      queues.delete(this.key)
+    else if (phase === "idle" && queues.get(this.mutex) === this) {
+      queues.delete(this.mutex)
       this.selfWait?.stop()
     }
   }
@@ -313,8 +310,8 @@ export interface LocalQueues {
   readonly context: AttemptContext
   readonly leases: HeldLeases
   /** The queue for an attempt. Use it at once: an unused queue may be replaced. */
-  readonly at: (attempt: Attempt) => LocalQueue
-  /** The lease that a fiber of this layer holds, unless it is an unfair one. */
+  readonly at: (mutex: MutexName) => LocalQueue
+  /** The lease that a fiber of this layer holds. */
   readonly held: (mutex: MutexName) => HeldLease | undefined
   readonly isClosed: () => boolean
 }
@@ -324,7 +321,7 @@ export const make = Effect.fnUntraced(function*(
   leases: HeldLeases,
   nextId: () => LeaseId
 ): Effect.fn.Return<LocalQueues, never, Scope.Scope> {
-  const queues = new Map<LineKey, LocalQueue>()
+  const queues = new Map<MutexName, LocalQueue>()
   const layer: Layer = {
     context,
     leases,
@@ -335,9 +332,9 @@ export const make = Effect.fnUntraced(function*(
     isClosed: false
   }
   leases.follow({
-    lost: (lease) => queues.get(lease.line)?.lost(lease),
+    lost: (lease) => queues.get(lease.mutex)?.lost(lease),
     released: (lease, now) => {
-      const queue = queues.get(lease.line)
+      const queue = queues.get(lease.mutex)
       return queue === undefined ? {} : queue.released(lease, now)
     }
   })
@@ -352,11 +349,10 @@ export const make = Effect.fnUntraced(function*(
     leases,
     held: (mutex) => queues.get(mutex)?.held,
     isClosed: () => layer.isClosed,
-    at: (attempt) => {
-      const key = attempt.settings.unfair ? attempt : attempt.mutex
-      queues.get(key)?.check()
-      let queue = queues.get(key)
-      if (queue === undefined) queues.set(key, queue = new LocalQueue(layer, attempt.mutex, key))
+    at: (mutex) => {
+      queues.get(mutex)?.check()
+      let queue = queues.get(mutex)
+      if (queue === undefined) queues.set(mutex, queue = new LocalQueue(layer, mutex))
       return queue
     }
   }

@@ -81,7 +81,7 @@ export class MemoryMutex {
 
   acquire(request: AcquireRequest): AcquireResult {
     const { id } = request
-    if (this.owner === undefined && request.unfair !== true) this.handOver("", request, request)
+    if (this.owner === undefined) this.handOver("", request, request)
     if (this.owner === undefined || this.owner === id) {
       return { _tag: "Granted", token: this.take(id, request.lease) }
     }
@@ -109,7 +109,7 @@ export class MemoryMutex {
     return { _tag: "Granted", token }
   }
 
-  release({ confirm, id, lease, requeue, unfair }: ReleaseRequest): Released {
+  release({ confirm, id, lease, requeue }: ReleaseRequest): Released {
     const periods = { confirm, lease }
     const place = this.leave(id)
     const queued = requeue === undefined ? undefined : this.enter(requeue.id, undefined)
@@ -117,7 +117,7 @@ export class MemoryMutex {
     let isTaken = true
     if (this.owner === id) {
       this.owner = undefined
-      isTaken = unfair === true ? this.callFirst(id, confirm, requeue) : this.handOver(id, periods, requeue)
+      isTaken = this.handOver(id, periods, requeue)
     } else if (this.owner === undefined && (requeue !== undefined || place !== -1)) {
       isTaken = this.handOver(id, periods, requeue)
     } else if (place === 0) {
@@ -231,16 +231,6 @@ export class MemoryMutex {
     if (waiter !== undefined) {
       this.listeners.get(waiter.id)!({ _tag: "PollAfter", delay: Duration.millis(Math.max(0, millis)) })
     }
-  }
-
-  /** Notifies the first live waiter that the mutex is free, and the next one to poll after the confirm period. */
-  private callFirst(from: string, confirm: Duration.Duration, last: ReleaseRequest["requeue"]): boolean {
-    const first = this.first()
-    if (first === undefined || first.id === last?.id) return false
-    this.listeners.get(first.id)!({ _tag: "YourTurn", from })
-    const behind = this.queue.find((waiter) => waiter !== first && this.listeners.has(waiter.id))
-    this.schedulePoll(behind, Duration.toMillis(confirm))
-    return true
   }
 
   /**

@@ -56,8 +56,8 @@ export const make = Effect.fnUntraced(function*(
   }
 
   const requestOf = (request: Request): ReleaseRequest => {
-    const { id, mutex, requeue, unfair } = request
-    return { mutex, id, unfair, requeue, lease, confirm: config.confirmTimeout }
+    const { id, mutex, requeue } = request
+    return { mutex, id, requeue, lease, confirm: config.confirmTimeout }
   }
 
   const attempt = (request: Request, within: Duration.Duration) =>

@@ -49,7 +49,7 @@ export const make = (resources: ReadonlyArray<string>) => {
     },
     asked: (args: ReadonlyArray<string>, reply: unknown) => [
       ...callsTo("acquire", args, reply),
-      ...requeued(args, reply).map((call) => ({ ...call, unfair: false }))
+      ...requeued(args, reply)
     ],
     queued: (args: ReadonlyArray<string>, reply: unknown) =>
       [...callsTo("acquire", args, reply), ...requeued(args, reply)].flatMap((call) => {

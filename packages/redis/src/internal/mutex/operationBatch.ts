@@ -90,18 +90,18 @@ const failureOf = (reply: unknown): string | undefined =>
 
 const writeAcquire = (
   call: Call,
-  { confirm, id, lease, mode, mutex, ticket, unfair = false }: AcquireRequest
+  { confirm, id, lease, mode, mutex, ticket }: AcquireRequest
 ) => {
-  const isPlain = !unfair && ticket === undefined
+  const isPlain = ticket === undefined
   if (isPlain && call.shares(millis(lease), millis(confirm))) call.add(mode === "try" ? "t" : "w", mutex, id)
   else {
-    call.add("a", mutex, id, mode, millis(lease), millis(confirm), ticket ?? "", unfair ? "1" : "0")
+    call.add("a", mutex, id, mode, millis(lease), millis(confirm), ticket ?? "")
   }
 }
 
 const writeRelease = (call: Call, request: ReleaseRequest) => {
-  const { confirm, id, lease, mutex, requeue, unfair = false } = request
-  const isPlain = !unfair && (requeue === undefined || millis(requeue.lease) === millis(lease))
+  const { confirm, id, lease, mutex, requeue } = request
+  const isPlain = requeue === undefined || millis(requeue.lease) === millis(lease)
   if (isPlain && call.shares(millis(lease), millis(confirm))) {
     return requeue === undefined ? call.add("r", mutex, id) : call.add("q", mutex, id, requeue.id)
   }
@@ -111,7 +111,6 @@ const writeRelease = (call: Call, request: ReleaseRequest) => {
     id,
     millis(confirm),
     millis(lease),
-    unfair ? "1" : "0",
     requeue?.id ?? "",
     requeue === undefined ? "0" : millis(requeue.lease)
   )

@@ -19,13 +19,13 @@ export class PendingReleases {
     if (this.queued.size > limit) this.queued.delete(this.queued.keys().next().value!)
   }
 
-  settle({ confirm, id, lease, mutex, unfair }: ReleaseRequest, failed: boolean): void {
+  settle({ confirm, id, lease, mutex }: ReleaseRequest, failed: boolean): void {
     if (!this.queued.delete(id) && !failed) return
     if (this.requests.size === limit) {
       this.older = this.requests
       this.requests = new Map()
     }
-    this.requests.set(id, { mutex, id, confirm, lease, unfair })
+    this.requests.set(id, { mutex, id, confirm, lease })
   }
 
   find(id: string): ReleaseRequest | undefined {

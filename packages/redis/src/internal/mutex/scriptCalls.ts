@@ -6,7 +6,6 @@ export interface Call {
   readonly ownerKey: string
   readonly id: string
   readonly mode: string
-  readonly unfair: boolean
   /** The id that a release queues, or the empty string. */
   readonly requeue: string
   readonly reply: unknown
@@ -33,7 +32,6 @@ export const callsOf = (args: ReadonlyArray<string>, reply: unknown): ReadonlyAr
       ownerKey: args[key]!,
       id: own["id"]!,
       mode: own["mode"] ?? (code === "w" ? "wait" : "try"),
-      unfair: own["unfair"] === "1",
       requeue: own["requeue"] ?? "",
       reply: Array.isArray(reply) ? reply[index] : reply
     }]

@@ -20,7 +20,6 @@ export const firstComeFirstServed: Checker = {
   start: (view) => {
     const lineOf = view.lock.line ?? ((id) => id)
     const places = new Map<string, number>()
-    const unfair = new Set<string>()
     const queues = new Map<string, Map<string, Queued>>()
     // A script may skip a waiter without a subscription, which then has no place until it queues again
     const known = new Map<string, number>()
@@ -48,7 +47,6 @@ export const firstComeFirstServed: Checker = {
           for (const resource of view.lock.resources) {
             if (args.includes(view.lock.ownerKey(resource))) forgetSilent(resource)
           }
-          for (const { id, unfair: isUnfair } of all(view.lock.asked?.(args, reply))) if (isUnfair) unfair.add(id)
           for (const { id, place, resource } of all(view.lock.queued?.(args, reply))) {
             places.set(id, place)
             if (left.has(id)) continue
@@ -67,7 +65,6 @@ export const firstComeFirstServed: Checker = {
           const place = places.get(to) ?? Infinity
           const since = queue.get(to)?.at ?? -Infinity
           queue.delete(to)
-          if (unfair.has(to)) return
           for (const [id, waiter] of queue) {
             if (lineOf(id) === lineOf(to)) continue
             // One call may grant first, and then queue another
@@ -89,7 +86,6 @@ interface Asking {
   readonly at: number
   readonly client: string
   readonly line: string
-  readonly unfair: boolean
   /** The request may be sent later than the note. */
   readonly asksLater: boolean
 }
@@ -119,13 +115,11 @@ export const inOrderWithinLines: Checker = {
         const key = `${process}/${field(event.fields, "wait")}`
         if (event.kind === "waiting") {
           const resource = field(event.fields, "resource")
-          const unfair = Number(event.fields["unfair"] ?? 0) === 1
           asking.set(key, {
             order: order++,
             at: event.at,
             client: event.client,
             line: `${process} ${resource}`,
-            unfair,
             // A contender notes its wait before it sends its request, when its leadership ends or after a failure. Its
             // fiber may be delayed in between, even in a process that keeps the order once faults are over
             asksLater: event.fields["recovery"] !== undefined || !view.isOrdered(event.client)
@@ -135,9 +129,9 @@ export const inOrderWithinLines: Checker = {
           asking.delete(key)
           // A fiber that is delayed between its note and its request queues later
           if (!view.isOrdered(event.client)) return
-          if (wait === undefined || wait.unfair || Number(event.fields["served"] ?? 0) !== 1) return
+          if (wait === undefined || Number(event.fields["served"] ?? 0) !== 1) return
           for (const [earlier, other] of asking) {
-            if (other.line !== wait.line || other.unfair || other.asksLater || other.order > wait.order) continue
+            if (other.line !== wait.line || other.asksLater || other.order > wait.order) continue
             if (view.disturbedAt(other.client) >= other.at) continue
             const text = `${key} was served before ${earlier}, which has waited since ${seconds(other.at)}`
             overtaken.push({ key: earlier, wait: other, at: event.at, text })

@@ -122,13 +122,11 @@ export const servedInTurn = (options: {
     const waiting = new Map<string, Turn>()
     /** Released ids: their later requests do not count. */
     const left = new Set<string>()
-    const unfair = new Set<string>()
     const lineOf = view.lock.line ?? ((id) => id)
     /** A line that queues again has abandoned its former place. */
     const supersede = (resource: string, id: string) => {
-      if (unfair.has(id)) return
       for (const [other, wait] of [...waiting]) {
-        if (wait.resource === resource && lineOf(other) === lineOf(id) && !unfair.has(other)) waiting.delete(other)
+        if (wait.resource === resource && lineOf(other) === lineOf(id)) waiting.delete(other)
       }
     }
     const countAhead = (resource: string, place: number) => {
@@ -164,7 +162,6 @@ export const servedInTurn = (options: {
         onEvent(event)
         if (event._tag === "Command") {
           const { args, client, reply } = event.command
-          for (const { id, unfair: isUnfair } of all(view.lock.asked?.(args, reply))) if (isUnfair) unfair.add(id)
           for (const { id, place, resource } of all(view.lock.queued?.(args, reply))) {
             const known = waiting.get(id)
             if (known !== undefined) known.mayHaveFailed = false

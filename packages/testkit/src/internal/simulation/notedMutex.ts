@@ -14,12 +14,11 @@ export const make = (mutex: Mutex["Service"], { note }: Client): Mutex["Service"
   /** Notes a wait; `served` is for the lease that ends it. */
   const waiting = <A, E, R>(
     resource: string,
-    unfair: boolean | undefined,
     make: (served: (lease: Lease) => void) => Effect.Effect<A, E, R>
   ) =>
     Effect.suspend(() => {
       const wait = `wait ${++waits}`
-      note("waiting", { resource, wait, ...(unfair === true ? { unfair: 1 } : {}) })
+      note("waiting", { resource, wait })
       const served = (lease: Lease) => {
         note("waited", { resource, wait, served: 1 })
         granted(lease)
@@ -47,7 +46,7 @@ export const make = (mutex: Mutex["Service"], { note }: Client): Mutex["Service"
   return {
     ...mutex,
     acquire: (name, options) =>
-      waiting(name, options?.unfair, (served) =>
+      waiting(name, (served) =>
         Effect.map(mutex.acquire(name, options), (lease) => {
           served(lease)
           return lease
@@ -58,7 +57,7 @@ export const make = (mutex: Mutex["Service"], { note }: Client): Mutex["Service"
         return lease
       }),
     withLock: (name, options) => (body) =>
-      waiting(name, options?.unfair, (served) => mutex.withLock(name, options)(noted(body, served))),
+      waiting(name, (served) => mutex.withLock(name, options)(noted(body, served))),
     withLockIfAvailable: (name, options) => (body) => mutex.withLockIfAvailable(name, options)(noted(body, granted)),
     acquireAll: (names, options) =>
       Effect.map(mutex.acquireAll(names, options), (group) => {

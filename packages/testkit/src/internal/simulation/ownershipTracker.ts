@@ -7,7 +7,7 @@ import type { Event } from "../simulation/history.ts"
  * How to read locks from a server. The testkit knows Redis commands, and no keys of an implementation.
  *
  * - `ownerKey`: a string key whose value is the owner's id. `tokenKey`: a string key that begins with the fencing token.
- * - `asked`: the ids that a command requests a resource for; an `unfair` one may pass waiters.
+ * - `asked`: the ids that a command requests a resource for.
  * - `queued`: the ids that a command put into the queue, with their places: smaller is earlier.
  * - `released`: the ids that a command released, owners or waiters; for a null reply, the ids that it would release.
  * - `forced`: the owners from whom a command took a resource by force.
@@ -22,7 +22,7 @@ export interface LockModel {
   readonly resources: ReadonlyArray<string>
   readonly ownerKey: (resource: string) => string
   readonly tokenKey?: (resource: string) => string
-  readonly asked?: (args: ReadonlyArray<string>, reply: Reply) => Parties<Party & { readonly unfair: boolean }>
+  readonly asked?: (args: ReadonlyArray<string>, reply: Reply) => Parties<Party>
   readonly queued?: (args: ReadonlyArray<string>, reply: Reply) => Parties<Party & { readonly place: number }>
   readonly released?: (args: ReadonlyArray<string>, reply: Reply) => Parties<Party>
   readonly forced?: (args: ReadonlyArray<string>, reply: Reply) => Parties<Party>

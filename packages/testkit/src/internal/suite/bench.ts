@@ -68,10 +68,10 @@ export class Party {
     this.id = id
   }
 
-  ask(mode: "try" | "wait", ticket: Ticket | undefined = this.ticket, unfair?: boolean) {
+  ask(mode: "try" | "wait", ticket: Ticket | undefined = this.ticket) {
     const { confirm, lease, mutex, store } = this.bench
     return Effect.tap(
-      store.acquire({ mutex, id: this.id, mode, lease, confirm, ticket, unfair }),
+      store.acquire({ mutex, id: this.id, mode, lease, confirm, ticket }),
       (result) =>
         Effect.sync(() => {
           if (result._tag === "Refused") this.ticket = result.ticket ?? this.ticket
@@ -93,19 +93,19 @@ export class Party {
 
   readonly release = Effect.suspend(() => this.leave())
 
-  leave(unfair?: boolean) {
+  leave() {
     const { confirm, lease, mutex, store } = this.bench
     return Effect.map(
-      release(store, { mutex, id: this.id, confirm, lease, unfair }),
+      release(store, { mutex, id: this.id, confirm, lease }),
       ({ ownership }) => ownership
     )
   }
 
   /** Releases, and queues `next` with the same request. */
-  requeue(next: Party, { unfair }: { readonly unfair?: boolean } = {}) {
+  requeue(next: Party) {
     const { confirm, lease, mutex, store } = this.bench
     return Effect.map(
-      release(store, { mutex, id: this.id, confirm, lease, unfair, requeue: { id: next.id, lease } }),
+      release(store, { mutex, id: this.id, confirm, lease, requeue: { id: next.id, lease } }),
       ({ ownership, requeued }) => {
         assert.isDefined(requeued)
         next.ticket = requeued!.ticket

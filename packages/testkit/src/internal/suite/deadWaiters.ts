@@ -94,22 +94,6 @@ export const counting = ({ bench, it }: Cases): void => {
       assert.isTrue(Exit.isFailure(left) || Option.isNone(left.value))
     }))
 
-  it.effect("an unfair release notifies the first live waiter, and skips dead ones", () =>
-    Effect.gen(function*() {
-      const { confirm, parties } = yield* bench("unfair, dead")
-      const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
-      yield* a.own
-      refused(yield* b.ask("wait"))
-      yield* c.queue
-      refused(yield* parties(1)[0]!.ask("wait"))
-      yield* d.queue
-      assert.deepStrictEqual(yield* a.leave(true), { _tag: "Free" })
-      assert.strictEqual(yield* c.expectTurn, a.id)
-      assert.strictEqual(yield* d.expectPoll, Duration.toMillis(confirm))
-      yield* c.confirm
-      assert.strictEqual(ownerOf(yield* c.release), d.id)
-    }))
-
   it.effect("B59: a forced release skips dead waiters, and frees the mutex if there are no others", () =>
     Effect.gen(function*() {
       const { confirm, mutex, owner, parties, store } = yield* bench("force, dead")

@@ -108,8 +108,7 @@ export const forcing = ({ bench, it }: Cases): void => {
       const [a, b] = parties(2) as [Party, Party]
       yield* a.own
       yield* b.queue
-      yield* a.leave(true)
-      yield* b.expectTurn
+      yield* a.lapse
       assert.deepStrictEqual(yield* store.forceRelease(mutex, confirm), { _tag: "Free" })
       assert.strictEqual(ownerOf(yield* owner), b.id)
       yield* b.expectTurn

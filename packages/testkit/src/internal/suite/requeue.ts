@@ -156,21 +156,6 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.strictEqual((yield* a.requeue(c)).token, token)
     }))
 
-  it.effect("an unfair release frees the mutex for the first waiter, and the next attempt waits", () =>
-    Effect.gen(function*() {
-      const { owner, parties } = yield* bench("requeue unfair")
-      const [a, b, c] = parties(3) as [Party, Party, Party]
-      yield* a.own
-      yield* b.queue
-      yield* c.subscribe
-      const { ownership, token } = yield* a.requeue(c, { unfair: true })
-      assert.deepStrictEqual([ownership, token, yield* owner], [{ _tag: "Free" }, undefined, { _tag: "Free" }])
-      assert.strictEqual(yield* b.expectTurn, a.id)
-      yield* c.expectPoll
-      yield* b.confirm
-      assert.strictEqual(ownerOf(yield* b.release), c.id)
-    }))
-
   if (countsSubscribers) {
     it.effect("H3: behind dead waiters it is granted at once", () =>
       Effect.gen(function*() {

@@ -113,21 +113,6 @@ export const uncounted = ({ bench, it }: Cases): void => {
       assert.isTrue(Exit.isFailure(left) || Option.isNone(left.value))
     }))
 
-  it.effect("an unfair release notifies the first waiter, dead or alive, and the one behind it polls after the confirm period", () =>
-    Effect.gen(function*() {
-      const { confirm, parties, pass } = yield* bench("unfair, dead", shortConfirm)
-      const [a, b, c] = parties(3) as [Party, Party, Party]
-      yield* a.own
-      refused(yield* b.ask("wait"))
-      yield* c.queue
-      assert.deepStrictEqual(yield* a.leave(true), { _tag: "Free" })
-      assert.strictEqual(yield* c.expectPoll, Duration.toMillis(confirm))
-      // Its poll hands the mutex to the dead one, whose only further cost is a confirm period
-      assert.strictEqual(ownerOf(refused(yield* c.ask("wait")).ownership), b.id)
-      yield* pass(confirm)
-      yield* c.confirm
-    }))
-
   it.effect("B59: a forced release hands over to the first waiter, dead or alive", () =>
     Effect.gen(function*() {
       const { confirm, mutex, owner, parties, pass, store } = yield* bench("force, dead", shortConfirm)

@@ -19,11 +19,11 @@
 ---
 --- Operation t: id  a plain try
 --- Operation w: id  a plain acquire that queues, without a ticket
---- Operation a: id, mode, lease, confirm, ticket, unfair  any acquire: 'try' or 'wait', ms, ms, or '' without a ticket
+--- Operation a: id, mode, lease, confirm, ticket  any acquire: 'try' or 'wait', ms, ms, or '' without a ticket
 --- Operation c: id, token, lease  a confirmation of a grant
 --- Operation r: id  a plain release
 --- Operation q: id, requeue  a plain release that queues another id
---- Operation d: id, confirm, lease, unfair, requeue, requeueLease  any release: an id to queue or '', its lease
+--- Operation d: id, confirm, lease, requeue, requeueLease  any release: an id to queue or '', its lease
 --- Operation i: limit  an inspection: how many waiters to name
 
 local codes, skipDead, plainLease, plainConfirm = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
@@ -62,24 +62,24 @@ for i = 1, #codes do
           return acquire(id, current, 'wait', plainLease, plainConfirm)
         elseif code == 'a' then
           local mode, lease, confirm, ticket = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], tonumber(ARGV[at + 4])
-          return acquire(id, current, mode, lease, confirm, ticket, ARGV[at + 5] == '1')
+          return acquire(id, current, mode, lease, confirm, ticket)
         elseif code == 'c' then
 
           --- @include include/confirm.lua
 
           return confirmGrant(id, current, ARGV[at + 1], ARGV[at + 2])
         elseif code == 'r' then
-          return release(id, current, plainConfirm, plainLease, false, '')
+          return release(id, current, plainConfirm, plainLease, '')
         elseif code == 'q' then
-          return release(id, current, plainConfirm, plainLease, false, ARGV[at + 1], plainLease)
+          return release(id, current, plainConfirm, plainLease, ARGV[at + 1], plainLease)
         elseif code == 'i' then
 
           --- @include include/inspect.lua
 
           return inspect(current, tonumber(id))
         end
-        local confirm, lease, unfair, nextId = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3] == '1', ARGV[at + 4]
-        return release(id, current, confirm, lease, unfair, nextId, ARGV[at + 5])
+        local confirm, lease, nextId = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
+        return release(id, current, confirm, lease, nextId, ARGV[at + 4])
       end
     end
     if type(current) == 'table' then
@@ -97,6 +97,6 @@ for i = 1, #codes do
     reply = { 'error', text }
   end
   replies[i] = reply
-  at = at + ((code == 'a' or code == 'd') and 6 or code == 'c' and 3 or code == 'q' and 2 or 1)
+  at = at + ((code == 'a' or code == 'd') and 5 or code == 'c' and 3 or code == 'q' and 2 or 1)
 end
 return replies

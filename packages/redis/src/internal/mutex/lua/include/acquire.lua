@@ -1,7 +1,6 @@
 --- Decides an acquire: grants the mutex, hands it to the waiter whose turn it is, or refuses and queues the caller.
 ---
---- - Nobody owns it: the first live waiter ahead of the caller is granted the mutex, else the caller. An unfair caller
----   goes before all.
+--- - Nobody owns it: the first live waiter ahead of the caller is granted the mutex, else the caller.
 --- - The caller owns it: a full lease again, the same token.
 --- - Otherwise the caller is refused, and in mode 'wait' queued under its ticket.
 ---
@@ -34,8 +33,8 @@ local function positionOf(id, current)
   return tostring(ahead), foreign
 end
 
-local function acquire(id, current, mode, lease, confirm, ticket, unfair)
-  if current == id or (unfair and not current) then
+local function acquire(id, current, mode, lease, confirm, ticket)
+  if current == id then
     return grant(id, lease, current)
   end
   local holdsBack = false

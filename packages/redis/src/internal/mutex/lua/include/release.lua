@@ -1,9 +1,8 @@
 --- Decides a release.
 ---
---- - The caller owns it: the first live waiter is granted the mutex, otherwise it is free. Unfair: it is free, and the
---- first waiter is notified.
---- - Otherwise the caller leaves the queue. A free mutex is handed over, because notified waiters may be unresponsive.
---- If the mutex is owned and the caller was the first, the new first waiter is notified when to poll.
+--- - The caller owns it: the first live waiter is granted the mutex, otherwise it is free.
+--- - Otherwise the caller leaves the queue. A free mutex is handed over, because the waiters that were notified may be
+--- unresponsive. If the mutex is owned and the caller was the first, the new first waiter is notified when to poll.
 --- - A next id queues behind all waiters, and is granted the mutex if nobody is ahead of it. If the request is
 --- repeated, it keeps its place or its grant.
 ---
@@ -15,7 +14,7 @@
 --- @include ownership.lua
 --- @include queue.lua
 
-local function release(id, current, confirm, lease, unfair, nextId, nextLease)
+local function release(id, current, confirm, lease, nextId, nextLease)
   local wasOwner = current == id
   if wasOwner then
     redis.call('DEL', owner)
@@ -30,7 +29,7 @@ local function release(id, current, confirm, lease, unfair, nextId, nextLease)
   local isFree, period = false, nil
   if wasOwner or (not current and (rank or ticket) and redis.call('EXISTS', reserved) == 0) then
     local notified
-    notified, current, period = handOver(id, confirm, lease, nextId, nil, wasOwner and unfair)
+    notified, current, period = handOver(id, confirm, lease, nextId)
     isFree = not notified
   elseif rank == 0 then
     scheduleBehind(nil, nil, math.max(redis.call('PTTL', owner), 0))
