@@ -248,7 +248,7 @@ describe("expressions", () => {
 
   it("a zone that nobody knows is refused", () => {
     const error = Effect.runSync(Effect.flip(compile("* * * * *", "Nowhere/At all")))
-    assert.include(error.message, "no time zone")
+    assert.include(error.message, "not a time zone")
     assert.isTrue(Option.isNone(DateTime.zoneFromString("Nowhere/At all")))
   })
 })

@@ -444,7 +444,7 @@ describe("layerJobs", () => {
         [{ schedule: Leadership.cron("not cron") }, "cron"],
         [{ schedule: Leadership.every(0) }, "at least 1 millisecond"],
         [{ schedule: hourly, misfire: "runAll" }, "needs catchUp"],
-        [{ misfire: "skip", catchUp: "1 minute" }, "leave one of them out"],
+        [{ misfire: "skip", catchUp: "1 minute" }, "remove one of the two"],
         [{ attempts: 0 }, "at least 1"],
         [{ minInterval: -1 }, "negative"],
         [{ maxRun: 0 }, "at least 1 millisecond"]
