@@ -6,7 +6,7 @@ import { TestClock } from "effect/testing"
 import * as FaultyStore from "../support/faultyStore.ts"
 import { start, TestLive } from "../support/setup.ts"
 
-/** Lets every fiber run that can, without moving the clock. */
+/** Runs every fiber that can run, without moving the clock. */
 const settle = Effect.repeat(TestClock.adjust(0), { times: 5 })
 
 const ownerOf = (mutex: string) => Effect.orDie(Effect.map(Mutex.owner(mutex), ({ _tag }) => _tag))
@@ -41,7 +41,7 @@ describe("stop", () => {
       assert.strictEqual(yield* ownerOf("jobs"), "Held")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("only start undoes it, also while the work still ends", () =>
+  it.effect("only start undoes it, even while the work still ends", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       yield* settle
@@ -62,7 +62,7 @@ describe("stop", () => {
       assert.strictEqual(yield* ownerOf("jobs"), "Held")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("goes on when its caller is interrupted", () =>
+  it.effect("continues if its caller is interrupted", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       yield* start(jobs.whileLeader(slowToEnd()))
@@ -72,7 +72,7 @@ describe("stop", () => {
       assert.strictEqual(yield* ownerOf("jobs"), "Free")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a contender whose scope is closed never comes back", () =>
+  it.effect("a contender whose scope is closed never contends again", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       const jobs = yield* Scope.provide(Mutex.contend("jobs"), scope)
@@ -92,7 +92,7 @@ describe("stop", () => {
     }).pipe(Effect.provide(TestLive)))
 
   it.effect(
-    "closing releases after the work, also when the first act of the work has it closed",
+    "closing releases after the work, even if the first act of the work closes it",
     () =>
       Effect.gen(function*() {
         const owners: Array<string> = []
@@ -133,7 +133,7 @@ describe("calls from inside the work", () => {
   ]
 
   for (const [way, asking] of ways) {
-    it.effect(`${way}: is done, without a wait for the work itself`, () =>
+    it.effect(`${way}: completes without waiting for the work itself`, () =>
       Effect.gen(function*() {
         for (const ask of asks) {
           const scope = yield* Scope.make()
@@ -182,7 +182,7 @@ describe("calls from inside the work", () => {
       assert.strictEqual(yield* ownerOf("jobs"), "Free")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("work that another contender leads inside of it, and work that its lease protects elsewhere", () =>
+  it.effect("work that another contender leads inside it, and work that its lease protects elsewhere", () =>
     Effect.gen(function*() {
       const outer = yield* Mutex.contend("outer")
       const inner = yield* Mutex.contend("inner")
@@ -213,7 +213,7 @@ describe("calls from inside the work", () => {
     }).pipe(Effect.provide(TestLive)))
 })
 
-describe("a contender goes on", () => {
+describe("a contender continues", () => {
   const counting = () => {
     const work = { runs: 0 }
     return Object.assign(work, { effect: Effect.andThen(Effect.sync(() => work.runs++), Effect.never) })
@@ -243,7 +243,7 @@ describe("a contender goes on", () => {
     )
   })
 
-  it.effect("when loggers throw, and so does its work", () => {
+  it.effect("when loggers throw, and its work throws too", () => {
     const notified: Array<string> = []
     const logger = Logger.make(({ message }) => {
       notified.push(String(message))
@@ -313,7 +313,7 @@ describe("a contender goes on", () => {
 })
 
 describe("the state of a contender", () => {
-  it.effect("is published when it changes, and only then", () =>
+  it.effect("is published only when it changes", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       const observed: Array<string> = []
@@ -330,7 +330,7 @@ describe("the state of a contender", () => {
 })
 
 describe("the changes of a contender", () => {
-  it.effect("end with its scope, for present and later readers", () =>
+  it.effect("end with its scope, for current and later readers", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       const jobs = yield* Scope.provide(Mutex.contend("jobs"), scope)
@@ -351,7 +351,7 @@ describe("the changes of a contender", () => {
 })
 
 describe("the context of a contender", () => {
-  it.effect("is the one in which it was made", () => {
+  it.effect("is the one in which it was created", () => {
     const lines: Array<string> = []
     const logger = Logger.map(
       Logger.formatStructured,

@@ -1,4 +1,4 @@
-/** A contender that loses its lease, or stops, while the backend does not answer. */
+/** A contender that loses its lease, or stops, while the backend does not reply. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Latch } from "effect"

@@ -1,4 +1,4 @@
-/** What a contender says about its mutex, from the last poll and from its own lease. */
+/** What a contender reports about its mutex, from the last poll and from its own lease. */
 import type { Lease } from "@effect-simba/core"
 import { LeaseLost } from "@effect-simba/core/SimbaError"
 import { assert, describe, it } from "@effect/vitest"
@@ -39,7 +39,7 @@ describe("the observation of an owner", () => {
     assert.deepStrictEqual(forever, { ...unobserved, after: "them", isInTtl: true })
   })
 
-  it("remembers the owner before, however often the same one is seen", () => {
+  it("remembers the owner before, however often the same one is observed", () => {
     let observed = unobserved
     const pairs = ["a", "a", "b", "b", undefined, undefined, "c"].map((owner) => {
       observed = observe(observed, owner, Infinity, now, transition)
@@ -69,13 +69,13 @@ describe("the state of a contender", () => {
         ...{ isInTtl, isInTransition: !isInTtl }
       })
     }
-    // The last poll has seen it already
+    // The last poll has already reported it
     const lease = leaseOf(700, "b")
     assert.deepInclude(stateOf(following, lease, true, phases), { before: "a", after: "b" })
     assert.deepInclude(stateOf(following, lease, false, phases), { _tag: "Leading" })
   })
 
-  it("is that of the last poll otherwise", () => {
+  it("is otherwise that of the last poll", () => {
     const { until, ...observed } = following
     const expected = { _tag: "Following", ...observed, leader: "b", until: DateTime.makeUnsafe(until!) }
     assert.deepStrictEqual<unknown>(stateOf(following, undefined, true, phases), expected)
@@ -87,7 +87,7 @@ describe("the state of a contender", () => {
     assert.deepStrictEqual<unknown>(stateOf(unobserved, undefined, true, phases), { _tag: "Vacant", ...nothing })
   })
 
-  it("changes with its kind, its owners and its phase, and not with the end of a lease", () => {
+  it("changes with its kind, its owners and its phase, but not with the end of a lease", () => {
     const state = stateOf(following, undefined, true, phases)
     assert.isTrue(isSame(state, { ...state, until: undefined } as typeof state))
     const others = [
@@ -101,7 +101,7 @@ describe("the state of a contender", () => {
   })
 })
 
-it("distinguishes the loss of its lease from that of another, and from other failures", () => {
+it("distinguishes the loss of its own lease from that of another, and from other failures", () => {
   const lossOf = (id: string) =>
     new LeaseLost({ kind: "mutex", resource: "m", id, token: 1, reason: { _tag: "Expired" } } as never)
   const lease = leaseOf(1)

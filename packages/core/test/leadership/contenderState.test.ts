@@ -24,7 +24,7 @@ import * as Fleet from "../support/fleet.ts"
 import { another, start, TestLive } from "../support/setup.ts"
 import { stalling } from "../support/stalling.ts"
 
-/** Lets every fiber run that can, without moving the clock. */
+/** Runs every fiber that can run, without moving the clock. */
 const settle = TestClock.adjust(0)
 
 const recording = Effect.fnUntraced(function*(contention: Contender.Contender) {
@@ -34,7 +34,7 @@ const recording = Effect.fnUntraced(function*(contention: Contender.Contender) {
   return observed
 })
 
-/** Counts its gains, and whether it runs. */
+/** Counts how often it leads, and whether it runs. */
 const makeWork = () => {
   const work = { gains: 0, running: 0 }
   const effect = Effect.acquireUseRelease(
@@ -49,7 +49,7 @@ const makeWork = () => {
 }
 
 describe("the state of a contender over time", () => {
-  it.effect("leads again and again, and runs its work each time", () =>
+  it.effect("leads repeatedly, and runs its work each time", () =>
     Effect.gen(function*() {
       const fleet = yield* Fleet.make
       const both = yield* Effect.forEach(["a", "b"], (name) =>
@@ -117,7 +117,7 @@ describe("the state of a contender over time", () => {
       assert.isTrue(transitions.every(([ttl, transition]) => !(ttl && transition)))
     }))
 
-  it.effect("sees a foreign owner and the rest of its lease", () =>
+  it.effect("reports a foreign owner and the rest of its lease", () =>
     Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
       const mutex = MutexName.MutexName.make("jobs")
@@ -144,7 +144,7 @@ describe("the state of a contender over time", () => {
       assert.includeMembers(observed, ["Expired", "Acquired"])
     }).pipe(Effect.provide(TestLive)), { tags: ["S16"] })
 
-  it.effect("announces changes, and tells a slow reader that it missed some", () =>
+  it.effect("publishes changes, and notifies a slow reader that it missed some", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       yield* settle
@@ -209,7 +209,7 @@ describe("the state of a contender over time", () => {
       assert.strictEqual(tokens.length, 5)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("work is interrupted when its lease is over at its start", () =>
+  it.effect("work is interrupted if its lease is over at its start", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       yield* Effect.gen(function*() {
@@ -225,7 +225,7 @@ describe("the state of a contender over time", () => {
     }))
 
   it.effect(
-    "a lost lease whose work has not ended yet stays lost, and is not given back as if it were held",
+    "a lost lease whose work has not ended yet stays lost, and is not released as if it were held",
     () =>
       Effect.gen(function*() {
         const holding = new HeldLease(
@@ -273,14 +273,14 @@ describe("the state of a contender over time", () => {
         assert.strictEqual(running, 0)
         Object.assign(fleet.faults, { acquire: "work", guard: "work", release: "work", inspect: "work" })
         yield* TestClock.adjust("1 minute")
-        // What hung stays so: waiters look again at the end of their own bounds
+        // Hanging requests stay so: waiters poll again when their own limits are reached
         assert.isAtMost(running, 1)
       }
       assert.isAtLeast(gains, 2)
       assert.strictEqual(most, 1)
     }))
 
-  it.effect("onError fail: a failure of the work ends whileLeader, and keeps the leadership", () =>
+  it.effect("onError fail: a failure of the work ends whileLeader, but not the leadership", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       const fiber = yield* start(jobs.whileLeader(Effect.fail("no"), { onError: "fail" }))
@@ -323,7 +323,7 @@ describe("the state of a contender over time", () => {
       const observed = yield* recording(jobs)
       yield* jobs.stop
       yield* Scope.close(holding, Exit.void)
-      // The next look is when the owner should have renewed
+      // The next poll is when the owner should have renewed
       yield* TestClock.adjust("12 seconds")
       assert.deepStrictEqual(observed, ["Released"])
       assert.isUndefined((yield* jobs.state).after)
@@ -356,7 +356,7 @@ describe("contenders as classes", () => {
     )
   }
 
-  it.effect("several contenders share one Mutex service, and release when the app closes", () =>
+  it.effect("several contenders share one Mutex service, and release when the application closes", () =>
     Effect.gen(function*() {
       yield* Effect.gen(function*() {
         yield* settle

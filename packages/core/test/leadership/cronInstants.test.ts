@@ -1,4 +1,4 @@
-/** When cron jobs run where clocks change, against a scan of every minute. */
+/** When cron jobs run if clocks change, against a scan of every minute. */
 import { assert, describe, it } from "@effect/vitest"
 import { Cron, DateTime, Effect, Option, Result } from "effect"
 import * as cronInstants from "../../src/internal/leadership/cronInstants.ts"
@@ -24,7 +24,7 @@ const offsetIn = (timeZone: string) => {
   return (at: number) => DateTime.zonedOffset(DateTime.makeZonedUnsafe(at, { timeZone: zone }))
 }
 
-/** The rule, word by word: looks at every minute. */
+/** The rule, word by word: tests every minute. */
 const scan = (expression: string, timeZone: string, from: number, until: number) => {
   const wall = Result.getOrThrow(Cron.parse(expression, "UTC"))
   const isEveryHour = expression.split(" ")[1]!.startsWith("*")
@@ -54,7 +54,7 @@ const scan = (expression: string, timeZone: string, from: number, until: number)
 describe("a cron job where clocks are set back", () => {
   const autumn = Date.parse("2026-10-24T22:30:00Z")
 
-  it.effect("runs through both of two equal hours where the hour is *", () =>
+  it.effect("runs in both of two equal hours if the hour is *", () =>
     Effect.gen(function*() {
       const minutely = yield* compile("* * * * *", "Europe/Berlin")
       const found = between(minutely.next, autumn, autumn + 4 * hour)
@@ -69,7 +69,7 @@ describe("a cron job where clocks are set back", () => {
       ])
     }))
 
-  it.effect("runs once where the hour is fixed, and again on the next day", () =>
+  it.effect("runs once if the hour is fixed, and again on the next day", () =>
     Effect.gen(function*() {
       const nightly = yield* compile("30 2 * * *", "Europe/Berlin")
       assert.deepStrictEqual(iso(between(nightly.next, autumn, autumn + 2 * day)), [
@@ -82,7 +82,7 @@ describe("a cron job where clocks are set back", () => {
 describe("a cron job where clocks are set forward", () => {
   const spring = Date.parse("2026-03-28T23:30:00Z")
 
-  it.effect("runs once for each skipped time of a fixed hour, as much later as the clock moved", () =>
+  it.effect("runs once for each skipped time of a fixed hour, later by the size of the change", () =>
     Effect.gen(function*() {
       const quarters = yield* compile("*/15 2 * * *", "Europe/Berlin")
       assert.deepStrictEqual(iso(between(quarters.next, spring, spring + 12 * hour)), [
@@ -91,12 +91,12 @@ describe("a cron job where clocks are set forward", () => {
         "2026-03-29T01:30",
         "2026-03-29T01:45"
       ])
-      // A time that comes anyway is not doubled
+      // A time that exists anyway is not doubled
       const both = yield* compile("30 2,3 * * *", "Europe/Berlin")
       assert.deepStrictEqual(iso(between(both.next, spring, spring + 12 * hour)), ["2026-03-29T01:30"])
     }))
 
-  it.effect("skips no hour that passes where the hour is *", () =>
+  it.effect("skips no hour that passes if the hour is *", () =>
     Effect.gen(function*() {
       const hourly = yield* compile("0 * * * *", "Europe/Berlin")
       assert.lengthOf(between(hourly.next, spring, spring + 12 * hour), 12)
@@ -127,7 +127,7 @@ const expressions = [
   "7 1-3 * * 0"
 ]
 
-/** An instant beside each change of clocks of a century, in every zone. */
+/** An instant near each clock change of a century, in every zone. */
 const changes = zones.flatMap((zone) => {
   const offsetAt = offsetIn(zone)
   const found: Array<readonly [zone: string, at: number]> = []
@@ -145,7 +145,7 @@ const changes = zones.flatMap((zone) => {
   return found
 })
 
-/** Every instant from a few hours before until a day after comes once, and the last of them is known. */
+/** Every instant from a few hours before to a day after occurs once, and the last of them is known. */
 const holdsAround = (expression: string, zone: string, at: number) => {
   const { next } = Effect.runSync(compile(expression, zone))
   const [from, until] = [at - 4 * hour, at + 26 * hour]
@@ -163,13 +163,13 @@ const holdsAround = (expression: string, zone: string, at: number) => {
 // One expression for each change, so that each of them meets many changes
 const expressionAt = (index: number) => expressions[index % expressions.length]!
 
-it("every instant comes once, at changes of clocks in a century of ten zones", () => {
+it("every instant occurs once, at clock changes in a century of ten zones", () => {
   const sampled = changes.filter((_, index) => index % 31 === 0)
   assert.isAbove(sampled.length, 25)
   sampled.forEach(([zone, at], index) => holdsAround(expressionAt(index), zone, at))
 })
 
-it("every instant comes once, at a fifth of the changes of clocks in a century of ten zones, and between them", {
+it("every instant occurs once, at a fifth of the clock changes in a century of ten zones, and between them", {
   tags: ["long"]
 }, () => {
   assert.isAbove(changes.length, 800)
@@ -187,7 +187,7 @@ it("every instant comes once, at a fifth of the changes of clocks in a century o
   }
 })
 
-it("every Sunday of a century comes once in each zone, at its time or as much later as clocks moved", () => {
+it("every Sunday of a century occurs once in each zone, at its time or later by the size of the change", () => {
   const [from, until] = [Date.UTC(1970, 0, 4), Date.UTC(2070, 0, 1)]
   for (const zone of zones) {
     const offsetAt = offsetIn(zone)
@@ -204,7 +204,7 @@ it("every Sunday of a century comes once in each zone, at its time or as much la
   }
 })
 
-it("the last instant is one that next gives, which Cron.prev of Effect does not promise", () => {
+it("the last instant is one that next returns, which Cron.prev of Effect does not promise", () => {
   const cron = Result.getOrThrow(Cron.parse("*/15 2 * * *", "Europe/Berlin"))
   const after = Date.parse("2026-03-29T12:00:00Z")
   const former = Cron.prev(cron, after).getTime()
@@ -224,7 +224,7 @@ describe("expressions", () => {
     ["@weekly", "cron Asia/Tokyo 0 0 * * 0"],
     ["0  3 * * MON-FRI", "cron Asia/Tokyo 0 3 * * MON-FRI"],
     ["15 0 3 * JUL *", "cron Asia/Tokyo 15 0 3 * JUL *"]
-  ])("%s is read, and comes back from its text", ([expression, text]) =>
+  ])("%s is parsed, and restored from its text", ([expression, text]) =>
     Effect.gen(function*() {
       const compiled = yield* compile(expression, "Asia/Tokyo")
       assert.strictEqual(compiled.text, text)
@@ -240,13 +240,13 @@ describe("expressions", () => {
     ["@reboot", "whileLeader"],
     ["0 0 30 2 *", "never occurs"],
     ["not cron", "cron"]
-  ])("%s is refused with the cure", ([expression, cure]) =>
+  ])("%s is refused with advice", ([expression, cure]) =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(compile(expression, "UTC"))
       assert.include(error.message, cure)
     }))
 
-  it("a zone that nobody knows is refused", () => {
+  it("an unknown zone is refused", () => {
     const error = Effect.runSync(Effect.flip(compile("* * * * *", "Nowhere/At all")))
     assert.include(error.message, "not a time zone")
     assert.isTrue(Option.isNone(DateTime.zoneFromString("Nowhere/At all")))

@@ -39,7 +39,7 @@ describe("work of a leader that fails", () => {
       }))
   }
 
-  it.effect("a node that is alone tries again, later after each failure in a row, up to 10 seconds", () =>
+  it.effect("a node that is alone retries, later after each consecutive failure, up to 10 seconds", () =>
     Effect.gen(function*() {
       const clock = yield* Clock.Clock
       const begin = clock.currentTimeMillisUnsafe()
@@ -57,7 +57,7 @@ describe("work of a leader that fails", () => {
       isBroken = false
       yield* TestClock.adjust("2 minutes")
       assert.strictEqual(at.length, 11)
-      // A leadership that lasted ends the row
+      // A leadership that lasted ends the streak
       isBroken = true
       yield* jobs.stepDown
       yield* settle
@@ -84,7 +84,7 @@ describe("work of a leader that fails", () => {
       assert.strictEqual((yield* jobs.state)._tag, "Leading")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("an interruption from outside is no failure of the work", () =>
+  it.effect("an interruption from outside is not a failure of the work", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       const fiber = yield* start(jobs.whileLeader(Effect.never))
@@ -94,7 +94,7 @@ describe("work of a leader that fails", () => {
       assert.strictEqual((yield* jobs.state)._tag, "Leading")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a step-down that a failure asked for does not outlive the contender", () =>
+  it.effect("a step-down that a failure requested does not outlive the contender", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       const jobs = yield* Scope.provide(Mutex.contend("jobs"), scope)
@@ -107,7 +107,7 @@ describe("work of a leader that fails", () => {
 })
 
 describe("the state of a contender", () => {
-  it.effect("cannot be set, and says at each moment what the clock says", () =>
+  it.effect("cannot be set, and follows the clock at each moment", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       yield* Effect.gen(function*() {
@@ -123,7 +123,7 @@ describe("the state of a contender", () => {
       }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("says that it is stopped, and what the leader is meanwhile", () =>
+  it.effect("says that it is stopped, and who leads meanwhile", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       const observed: Array<string> = []

@@ -1,4 +1,4 @@
-/** What an operator asks of jobs, and sees of them. */
+/** Requests of an operator about jobs, and what an operator sees of them. */
 import { Jobs, Leadership } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { DateTime, Effect, Option } from "effect"
@@ -35,7 +35,7 @@ describe("jobs of a fleet", () => {
       assert.deepStrictEqual((yield* here(Jobs.list("other"))).jobs, [])
     }))
 
-  it.effect("run once when asked, on the leader, and at their next instant all the same", () =>
+  it.effect("run once on request, on the leader, and still at their next instant", () =>
     Effect.gen(function*() {
       const { here, take } = yield* setup
       yield* TestClock.adjust("1 minute")
@@ -68,7 +68,7 @@ describe("jobs of a fleet", () => {
       }
     }))
 
-  it.effect("follow another schedule from the moment that an operator says so, and then that of the code again", () =>
+  it.effect("follow another schedule from the moment of an operator's request, and then that of the code again", () =>
     Effect.gen(function*() {
       const { here, take } = yield* setup
       yield* TestClock.adjust("10 minutes")
@@ -85,10 +85,10 @@ describe("jobs of a fleet", () => {
       assert.strictEqual(refused._tag, "InvalidConfig")
     }))
 
-  it.effect("lose no run that was due when the schedule changed, and double none", () =>
+  it.effect("lose no run that was due when the schedule changed, and duplicate none", () =>
     Effect.gen(function*() {
       const { fleet, here, ran } = yield* setup
-      // Nothing is given out at noon, and two seconds later the schedule is another
+      // Nothing is handed out at noon, and two seconds later the schedule is a different one
       fleet.faults.jobs = "fail"
       yield* TestClock.adjust("3 seconds")
       yield* here(Jobs.reschedule("jobs", "job", Leadership.cron("30 * * * *")))

@@ -1,4 +1,4 @@
-/** What a leader does with a job, for all small cases: compared with a decision on the list of unsettled instants. */
+/** What a leader does with a job, in all small cases: compared with a decision on the list of unsettled instants. */
 import type { JobRecord } from "@effect-simba/core/JobStore"
 import { assert, describe, it } from "@effect/vitest"
 import type { Next } from "../../src/internal/leadership/cronInstants.ts"
@@ -146,7 +146,7 @@ describe("what a leader does with a job", { tags: ["B33"] }, () => {
     assert.deepStrictEqual(decides(ends.map((end) => ran({ start: 400, ...end }))), ["Miss", "Run", "Wait"])
   })
 
-  it("whose last run failed, or never began, or belongs to a leader that is gone", () => {
+  it("whose last run failed, never started, or belongs to a leader that is gone", () => {
     const runs = [
       { attempt: 2, end: 700, outcome: "failure" },
       { attempt: 3, end: 700, outcome: "failure" },
@@ -159,7 +159,7 @@ describe("what a leader does with a job", { tags: ["B33"] }, () => {
     assert.deepStrictEqual(decides(runs.map((run) => ran(run))), ["Miss", "Run", "Wait"])
   })
 
-  it("that was asked for: at once, but not sooner than its least time allows, whether it is paused or not", () => {
+  it("that was requested: at once, but no sooner than its minimum interval allows, paused or not", () => {
     const wanted = [noRun, ran({ start: 1000, end: 1001, outcome: "success" })].map((record) => ({
       ...record,
       wanted: 5
@@ -167,11 +167,11 @@ describe("what a leader does with a job", { tags: ["B33"] }, () => {
     assert.deepStrictEqual(decides(wanted), ["Run", "Wait"])
   })
 
-  it("that begins by a clock that was set back since: without the least time", () => {
+  it("that starts by a clock that was set back since: without the minimum interval", () => {
     assert.deepStrictEqual(decides([ran({ start: 1001, end: 1002, outcome: "success" })]), ["Miss", "Run", "Wait"])
   })
 
-  it("whose run is repeated: after pauses that double, up to a minute", () => {
+  it("whose run is retried: after pauses that double, up to a minute", () => {
     const spec = { misfire: "skip", catchUp: 1e9, minInterval: 0, attempts: 100 } as const
     const hourly = every(3_600_000)
     const pauses = [1, 2, 3, 6, 7, 8, 50].map((attempt) => {
@@ -192,7 +192,7 @@ describe("what a leader does with a job", { tags: ["B33"] }, () => {
   })
 })
 
-it("a schedule that was changed has the former instants up to the change, and the present ones after it", () => {
+it("a changed schedule has the former instants up to the change, and the current ones after it", () => {
   const [former, present] = [every(3), every(5)]
   for (let changed = 0; changed <= 16; changed++) {
     const both = inForce(present, former, changed)

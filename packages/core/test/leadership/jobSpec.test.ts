@@ -1,4 +1,4 @@
-/** The options of a job, what follows from them, and which contradict each other. */
+/** The options of a job, what is derived from them, and which contradict each other. */
 import { Leadership } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
@@ -15,7 +15,7 @@ const make = (options: Options = {}) =>
 const refusal = (options: Options) => Effect.map(Effect.flip(make(options)), ({ option }) => option)
 
 describe("the options of a job", { tags: ["B33"] }, () => {
-  it.effect("catch up on one period where that is always the same, and on nothing of a cron expression", () =>
+  it.effect("catch up on one period of every, and on nothing of a cron expression", () =>
     Effect.gen(function*() {
       const { instants: _, ...usual } = yield* make()
       assert.deepStrictEqual(usual, {
@@ -38,7 +38,7 @@ describe("the options of a job", { tags: ["B33"] }, () => {
       assert.deepInclude(yield* make({ catchUp: 0, misfire: "skip" }), { misfire: "skip", catchUp: 0 })
     }))
 
-  it.effect("are taken as they are", () =>
+  it.effect("are used unchanged", () =>
     Effect.gen(function*() {
       const passed = { onError: "stepDown", attempts: 3 } as const
       assert.deepInclude(yield* make({ ...passed, minInterval: "2 seconds", maxRun: "1 millis" }), {
@@ -48,7 +48,7 @@ describe("the options of a job", { tags: ["B33"] }, () => {
       })
     }))
 
-  it.effect("are refused where they make no sense, by name", () =>
+  it.effect("are refused by name if they make no sense", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(
         yield* Effect.forEach(
@@ -75,7 +75,7 @@ describe("the options of a job", { tags: ["B33"] }, () => {
     }))
 })
 
-it.effect("a job is remembered for a month, or for as long as its instants matter, and four periods more", () =>
+it.effect("a job is remembered for a month, or for as long as its instants matter plus four periods", () =>
   Effect.gen(function*() {
     const day = 24 * 60 * 60 * 1000
     const keep = (options: Options) =>

@@ -17,7 +17,7 @@ const hourly = Leadership.cron("0 * * * *")
 const mutex = MutexName.make("jobs")
 
 describe("one run for each instant", { tags: ["B33"] }, () => {
-  it.effect("every: at once for a new job, then at the multiples of the period, also across a change of leaders", () =>
+  it.effect("every: at once for a new job, then at the multiples of the period, even across a change of leaders", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon + 5000)
       const { job, node, take } = yield* JobFleet.make
@@ -47,7 +47,7 @@ describe("one run for each instant", { tags: ["B33"] }, () => {
       assert.deepStrictEqual(take(), ["b@120"])
     }))
 
-  it.effect("by the backend's time, whatever the clocks of the nodes say", () =>
+  it.effect("by the backend's time, regardless of the clocks of the nodes", () =>
     Effect.gen(function*() {
       for (const [ahead, behind] of [[9, -9], [-9, 9], [80, 0], [26 * 3600, -3600], [0, -80]] as const) {
         yield* TestClock.setTime(noon - 5000)
@@ -62,7 +62,7 @@ describe("one run for each instant", { tags: ["B33"] }, () => {
       }
     }))
 
-  it.effect("a node whose clock is off by more than half a period steps down once and says so", () =>
+  it.effect("a node whose clock differs by more than half a period steps down once and says so", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon - 5000)
       const { job, node, take, warnings } = yield* JobFleet.make
@@ -72,13 +72,13 @@ describe("one run for each instant", { tags: ["B33"] }, () => {
       yield* TestClock.adjust("2 minutes")
       assert.deepStrictEqual(take(), ["right@5", "right@65"])
       assert.lengthOf(warnings.filter((line) => line.startsWith("The clock of this node differs")), 1)
-      // Where it is alone, it goes on
+      // If it is alone, it continues
       yield* right.close
       yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual(take(), ["wrong@125"])
     }))
 
-  it.effect("a job that is new to the fleet runs at its next instant, though the old version leads at the time", () =>
+  it.effect("a job that is new to the fleet runs at its next instant, although the old version leads", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon - 30_000)
       const { job, node, ran, take } = yield* JobFleet.make
@@ -93,7 +93,7 @@ describe("one run for each instant", { tags: ["B33"] }, () => {
 })
 
 describe("what was missed", { tags: ["B33"] }, () => {
-  /** Two leaders one after the other, with a pause between them, in which instants pass. */
+  /** Two leaders one after another, with a pause in which instants pass. */
   const pause = Effect.fnUntraced(function*(
     options: Omit<Leadership.Job<unknown, never>, "name" | "run">,
     length: Duration.Input
@@ -120,7 +120,7 @@ describe("what was missed", { tags: ["B33"] }, () => {
       assert.lengthOf(take(), 1)
     }))
 
-  it.effect("runOnce: one run for the last that is no older than catchUp", () =>
+  it.effect("runOnce: one run for the last instant, if it is no older than catchUp", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon + 1000)
       const once = yield* pause({ schedule: minutely, catchUp: "1 minute" }, "5 minutes")
@@ -132,7 +132,7 @@ describe("what was missed", { tags: ["B33"] }, () => {
       assert.deepStrictEqual(late.take(), [])
     }))
 
-  it.effect("runAll: one run after the other for each that is no older than catchUp", () =>
+  it.effect("runAll: one run for each instant that is no older than catchUp, one after another", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon + 1000)
       const options = { schedule: minutely, misfire: "runAll", catchUp: "3 minutes" } as const
@@ -140,7 +140,7 @@ describe("what was missed", { tags: ["B33"] }, () => {
       assert.deepStrictEqual(ran.map(({ scheduledAt }) => scheduledAt), [179, 239, 299])
     }))
 
-  it.effect("a weekend without a leader is made up for on Monday", () =>
+  it.effect("a weekend without a leader is caught up on on Monday", () =>
     Effect.gen(function*() {
       // Friday, 10:00
       yield* TestClock.setTime(Date.UTC(2026, 10, 20, 10))
@@ -150,7 +150,7 @@ describe("what was missed", { tags: ["B33"] }, () => {
       assert.deepInclude(ran[0]!, { scheduledAt: 70 * 3600, isCatchUp: true })
     }))
 
-  it.effect("a run that outlasts its period makes the instants meanwhile pass, and says so", () =>
+  it.effect("a run that outlasts its period makes the instants meanwhile pass, and logs it", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon - 1000)
       const { job, node, take, warnings } = yield* JobFleet.make
@@ -161,7 +161,7 @@ describe("what was missed", { tags: ["B33"] }, () => {
       assert.include(warnings, "\"job\" missed 2 run(s): the previous run had not ended")
     }))
 
-  it.effect("a leader that lives loses no instant in an outage where all are made up for, and none is run twice", () =>
+  it.effect("a live leader loses no instant in an outage if all are caught up on, and runs none twice", () =>
     Effect.gen(function*() {
       for (const mode of ["fail", "lost", { late: "2 seconds" }] as const) {
         yield* TestClock.setTime(noon - 1000)
@@ -179,7 +179,7 @@ describe("what was missed", { tags: ["B33"] }, () => {
       }
     }))
 
-  it.effect("runs are so long apart as they must be", () =>
+  it.effect("runs keep their minimum interval", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon)
       const { job, node, ran } = yield* JobFleet.make
@@ -264,7 +264,7 @@ describe("runs that fail", () => {
       assert.lengthOf(ran, 2)
     }))
 
-  it.effect("attempts: the next leader begins a run again that died with its node, and no more often than asked", () =>
+  it.effect("attempts: the next leader retries a run that died with its node, no more often than allowed", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon - 1000)
       const { job, node, ran, warnings } = yield* JobFleet.make
@@ -299,7 +299,7 @@ describe("runs that fail", () => {
 })
 
 describe("the end of a leadership", () => {
-  it.effect("a process that was suspended past its lease begins no run, though the backend gave it out before", () =>
+  it.effect("a process that was suspended past its lease starts no run, although the backend handed one out before", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon - 1000)
       const { clock, stall } = yield* stalling
@@ -312,7 +312,7 @@ describe("the end of a leadership", () => {
         yield* TestClock.adjust(500)
         faults.jobs = { late: "1 second" }
         yield* TestClock.adjust(600)
-        // The reply comes, and no timer has fired that ends the lease
+        // The reply arrives before a timer has ended the lease
         stall.millis = 20_000
         faults.jobs = "work"
         yield* TestClock.adjust(1000)
@@ -344,7 +344,7 @@ describe("the end of a leadership", () => {
       assert.deepStrictEqual(lines, ["ended", "next"])
     }), { tags: ["S13"] })
 
-  it.effect("a step-down that an operator asked for waits for the runs", () =>
+  it.effect("a step-down that an operator requested waits for the runs", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon)
       const { fleet, job, node } = yield* JobFleet.make
@@ -362,11 +362,11 @@ describe("the end of a leadership", () => {
     }))
 })
 
-describe("what metrics say of a job", () => {
+describe("the metrics of a job", () => {
   const isolated = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     Effect.suspend(() => Effect.provideService(effect, Metric.MetricRegistry, new Map()))
 
-  it.effect("when it began and succeeded last, since when it runs, and what was missed", () =>
+  it.effect("when it last started and succeeded, since when it runs, and what was missed", () =>
     isolated(Effect.gen(function*() {
       yield* TestClock.setTime(noon - 1000)
       const { job, node } = yield* JobFleet.make
@@ -404,7 +404,7 @@ describe("layerJobs", () => {
 
   class Greeting extends Context.Service<Greeting, string>()("test/Greeting") {}
 
-  it.effect("runs all jobs on one node, with the services they need", () =>
+  it.effect("runs all jobs on one node, with the services that they need", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon)
       const fleet = yield* Fleet.make

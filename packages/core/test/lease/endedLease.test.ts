@@ -1,4 +1,4 @@
-/** A lease that ends while its renewal is under way is never renewed again, and holds up no other. */
+/** A lease that ends while its renewal is under way is never renewed again, and delays no other. */
 import { type Lease, Mutex } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, type Fiber, Logger, Random, Scheduler } from "effect"
@@ -38,7 +38,7 @@ const isWatched = (lease: Lease.Lease) =>
   })
 
 describe("a lease that ends during its renewal", () => {
-  it.effect("is not tried again when it is released while the delay of its retry is computed", () => {
+  it.effect("is not retried if it is released while the delay of its retry is computed", () => {
     let release = () => {}
     return Effect.gen(function*() {
       const faults = yield* Faults
@@ -57,7 +57,7 @@ describe("a lease that ends during its renewal", () => {
     }).pipe(Effect.scoped, Effect.provide(TestLive), drawing(() => release()))
   })
 
-  it.effect("is not renewed when its own probe releases it, whatever the probe replies", () =>
+  it.effect("is not renewed if its own probe releases it, whatever the probe returns", () =>
     Effect.gen(function*() {
       const other = yield* Mutex.acquire("other")
       for (const isAlive of [true, false]) {
@@ -73,7 +73,7 @@ describe("a lease that ends during its renewal", () => {
       yield* isWatched(other)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("is not asked by its probe when the probe of another lease has released it", () =>
+  it.effect("is not probed if the probe of another lease has released it", () =>
     Effect.gen(function*() {
       const victims: Array<Fiber.Fiber<unknown, unknown>> = []
       const asked: Array<number> = []
@@ -117,7 +117,7 @@ describe("the deadlines of a layer", () => {
       assert.isUndefined(deadlines.first)
     }))
 
-  it.effect("end all leases that are over, although the end of one crashes, and do not go round on any", () =>
+  it.effect("end all leases that are over, although the end of one crashes, and never loop on one", () =>
     Effect.gen(function*() {
       const ended: Array<TestLease> = []
       let crashes = 3
@@ -142,7 +142,7 @@ describe("the deadlines of a layer", () => {
       assert.isBelow(turns, 20)
     }))
 
-  it.effect("end leases in the turn of their timer, also where fibers yield after each operation", () =>
+  it.effect("end leases in the turn of their timer, even if fibers yield after each operation", () =>
     Effect.gen(function*() {
       let millis = 0
       let ring = () => {}

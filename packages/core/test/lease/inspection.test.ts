@@ -1,4 +1,4 @@
-/** What handles and errors print: a few fields, and nothing of the tables behind them. */
+/** What handles and errors print: a few fields, and nothing of their internals. */
 import { Contender, Mutex, SimbaError } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -7,7 +7,7 @@ import { inspect } from "node:util"
 import { MemoryLive, TestLive } from "../support/setup.ts"
 import * as fleet from "../support/streamFleet.ts"
 
-/** The same by JSON, by `console.log`, and as deep as Node can look. */
+/** The same in JSON, in `console.log`, and as deep as Node can inspect. */
 const assertShows = (handle: object, fields: Record<string, unknown>) => {
   assert.deepStrictEqual(JSON.parse(JSON.stringify(handle)), fields)
   assert.strictEqual(inspect(handle), inspect(fields))
@@ -25,7 +25,7 @@ describe("handles", () => {
       assert.include(String(lease), "\"mutex\":\"m\"")
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("a lease that is over has no time left, and showing it ends nothing", () =>
+  it.effect("a lease that is over has no time left, and printing it ends nothing", () =>
     Effect.gen(function*() {
       const { json, lease } = yield* Effect.scoped(
         Effect.map(Mutex.acquire("m"), (lease) => ({ lease, json: JSON.stringify(lease) }))

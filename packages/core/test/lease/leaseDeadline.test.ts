@@ -22,7 +22,7 @@ class TestLease extends TrackedLease<Periods> {
   }
 }
 
-/** Monotonic milliseconds, and how far the wall clock is from its beginning if that differs. */
+/** Monotonic milliseconds, and the difference of the wall clock, if any. */
 const at = (monotonic: number, wall = monotonic): Instant => ({ monotonic, wall: 1_000_000 + wall })
 
 const begun = 100
@@ -39,7 +39,7 @@ describe("the deadline of a lease", () => {
     assert.deepStrictEqual([lease.left(at(600)), lease.endsAt()], [900, 1500])
   })
 
-  it("a suspension, or a clock that is set forward, takes time from it for good, and moves its renewal", () => {
+  it("a suspension, or a clock that is set forward, takes time from it permanently, and moves its renewal", () => {
     const lease = make()
     assert.strictEqual(lease.nextRenewal, 500)
     assert.strictEqual(lease.left(at(200, 500)), 600)
@@ -70,7 +70,7 @@ describe("the deadline of a lease", () => {
     assert.strictEqual(lease.endsAt(), 800)
   })
 
-  it("a lease is never held for longer than maxHold, whatever renews it, and is not renewed for nothing", () => {
+  it("a lease is never held for longer than maxHold, regardless of renewals, and is not renewed for nothing", () => {
     const lease = make({ maxHold: 1500 })
     assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal], [1100, 500])
     lease.extend(at(599))
@@ -83,7 +83,7 @@ describe("the deadline of a lease", () => {
     assert.strictEqual(lease.left(at(1550, 1600)), 0)
   })
 
-  it("may be shortened, and not be put off, until a request extends it", () => {
+  it("may be shortened, but not extended, until a request extends it", () => {
     const lease = make()
     lease.cut(600, 200)
     assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal, lease.left(at(400))], [700, 300, 300])
@@ -127,13 +127,13 @@ describe("the renewal of a lease", () => {
     assert.strictEqual(lease.nextRenewal, 751)
     lease.extend(at(751))
     assert.strictEqual(lease.nextRenewal, 1151)
-    // Not where it is under way, or of no use
+    // Not if it is under way, or useless
     lease.nextRenewal = Infinity
     lease.paceAt(100)
     assert.strictEqual(lease.nextRenewal, Infinity)
   })
 
-  it("begins earlier in a busy process: by two turns, by half of the way at most, and not after a failure", () => {
+  it("starts earlier in a busy process: by two turns, at most by half the time, and not after a failure", () => {
     const lease = make()
     assert.deepStrictEqual([0, 10, 99, 100, 101, 5000].map((turn) => lease.lead(turn)), [0, 20, 198, 200, 200, 200])
     lease.failure = {} as StoreError
@@ -144,7 +144,7 @@ describe("the renewal of a lease", () => {
     assert.strictEqual(lease.lead(10), 0)
   })
 
-  it("that is under way or has failed when the lease ends says that the backend was gone", () => {
+  it("that is under way or has failed when the lease ends reports that the backend was gone", () => {
     const lease = make()
     assert.strictEqual(lease.isFailing, false)
     assert.strictEqual(lease.expiry(), "Expired")
@@ -155,7 +155,7 @@ describe("the renewal of a lease", () => {
     assert.deepStrictEqual([lease.isFailing, lease.expiry()], [true, "BackendGone"])
   })
 
-  it("names the problem where the backend is gone since it refuses the renewal", () => {
+  it("names the problem if the backend is gone because it refuses the renewal", () => {
     const lease = make()
     assert.deepStrictEqual(lease.problem("BackendGone"), {})
     lease.failure = { isRetryable: true, message: "no reply" } as StoreError

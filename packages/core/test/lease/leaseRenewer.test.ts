@@ -33,7 +33,7 @@ describe("renewing many leases", () => {
       assert.deepInclude(left, { count: 3 * 3, min: left.max })
     }).pipe(Effect.scoped, Effect.provide(TestLive), isolated))
 
-  it.effect("renews two turns earlier where timers come late, and at the usual time when they no longer do", () =>
+  it.effect("renews two turns earlier if timers come late, and at the usual time when they no longer do", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       yield* Effect.gen(function*() {
@@ -156,7 +156,7 @@ describe("renewing many leases", () => {
         faults.guard = "work"
         yield* TestClock.adjust("2 seconds")
         const warnings = lines.splice(0).filter((line) => line.includes("could not be renewed"))
-        // Jitter of the attempts in between may part the two, so that each is in a call of its own the next time
+        // Jitter of the attempts in between may separate the two, so that each is in a different call the next time
         assert.strictEqual(warnings.reduce((sum, line) => sum + Number.parseInt(line), 0), 2)
         for (const line of warnings) assert.include(line, "no reply within 1s")
       }
@@ -166,7 +166,7 @@ describe("renewing many leases", () => {
     )
   })
 
-  it.effect("keeps every lease of a call whose answer was malformed", () => {
+  it.effect("keeps every lease of a call whose reply was malformed", () => {
     let isShort = true
     const store = Layer.effect(
       MutexStore.MutexStore,
@@ -187,7 +187,7 @@ describe("renewing many leases", () => {
     )
   })
 
-  it.effect("uses the answers of a call of which only a part was answered", () => {
+  it.effect("uses the results of a call that was only answered in part", () => {
     let isStuck = false
     const store = Layer.effect(
       MutexStore.MutexStore,
@@ -204,7 +204,7 @@ describe("renewing many leases", () => {
     return Effect.gen(function*() {
       const slow: Array<Lease.Lease> = []
       const quick: Array<Lease.Lease> = []
-      // Enough of them for each call to have some of both
+      // Enough for each call to have some of both
       for (let i = 0; i < 50; i++) {
         slow.push(yield* Mutex.acquire(`slow ${i}`))
         quick.push(yield* Mutex.acquire(`quick ${i}`))
@@ -225,7 +225,7 @@ describe("renewing many leases", () => {
       { ttl: "4 seconds", calls: ["guard 6", "guard 6", "guard 6", "guard 2"] }
     ] as const
   )(
-    "wakes up for many at once: with a ttl of $ttl those due a little later are renewed too",
+    "wakes up for many at once: with a ttl of $ttl, those due a little later are renewed too",
     ({ calls, ttl }) =>
       Effect.gen(function*() {
         for (let i = 0; i < 20; i++) {
@@ -256,7 +256,7 @@ describe("renewing many leases", () => {
         yield* Mutex.acquire(`m${i}`, { ttl: 10_000 + 700 * i, transition: "1 minute" })
       }
       yield* TestClock.adjust("30 seconds")
-      // It has come to a second by then, less a fifth
+      // It has reached a second by then, less a fifth
       const late = asked.filter((at) => at > 9000)
       assert.isAbove(late.length, 10)
       for (const [i, at] of late.slice(1).entries()) assert.isAtLeast(at - late[i]!, 750)

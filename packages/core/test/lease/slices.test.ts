@@ -1,4 +1,4 @@
-/** Thousands of waiters or leases that come to the same instant leave the event loop its turns. */
+/** Thousands of waiters or leases that are due at the same instant do not block the event loop. */
 import { Mutex } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -14,7 +14,7 @@ import { uncaught } from "../support/uncaught.ts"
 const count = 1000
 const names = Array.from({ length: count }, (_, index) => `m${index}`)
 
-/** Lets every fiber run that can, for as many turns as all of them need. */
+/** Runs every fiber that can run, for as many turns as all of them need. */
 const turns = Effect.repeat(settle, { times: 20 })
 
 const setup = Effect.gen(function*() {
@@ -32,7 +32,7 @@ const setup = Effect.gen(function*() {
 })
 
 describe("a thousand at once", () => {
-  it.effect("waiters look again in slices, after a gap and when a lease ends", () =>
+  it.effect("waiters poll again in slices, after a gap and when a lease ends", () =>
     Effect.gen(function*() {
       const { asked, them, us } = yield* setup
       const holders = yield* Scope.make()
@@ -62,7 +62,7 @@ describe("a thousand at once", () => {
       yield* Scope.close(holders, Exit.void)
     }).pipe(Effect.scoped, Effect.provide(HandsLive)))
 
-  it.effect("a waiter whose scheduler stands still holds up no other", () =>
+  it.effect("a waiter whose scheduler is stopped delays no other", () =>
     Effect.gen(function*() {
       const { them, us } = yield* setup
       const still: Scheduler.Scheduler = {
@@ -86,7 +86,7 @@ describe("a thousand at once", () => {
       standing.interruptUnsafe()
     }).pipe(Effect.scoped, Effect.provide(HandsLive)))
 
-  it.effect("tasks do not fall behind where turns are long: later slices have a tenth of them, and a tenth of a second at most", () =>
+  it.effect("tasks do not fall behind if turns are long: later slices have a tenth of them, and at most a tenth of a second", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       const pending: Array<() => void> = []
@@ -95,7 +95,7 @@ describe("a thousand at once", () => {
       for (let i = 0; i < count; i++) tasks.add(() => done++)
       const after = [done]
       while (pending.length > 0) {
-        // The second pause is no work
+        // The second pause is not work
         stall.millis += after.length === 1 ? 400 : 3_600_000
         pending.shift()!()
         after.push(done)
@@ -103,7 +103,7 @@ describe("a thousand at once", () => {
       assert.deepStrictEqual(after, [32, 288, 928, count, count])
     }))
 
-  it.effect("a task that throws holds up no other, and its error is uncaught", () =>
+  it.effect("a task that throws delays no other, and its error is uncaught", () =>
     Effect.gen(function*() {
       const thrown = yield* uncaught
       const tasks = new SlicedTasks(yield* Clock.Clock, (yield* Scheduler.Scheduler).makeDispatcher())

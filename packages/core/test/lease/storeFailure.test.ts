@@ -32,7 +32,7 @@ describe("failures of the store", () => {
       }
     }))
 
-  it.effect("a loop outlasts outages and answers that cannot be read, and ends at a refusal", () =>
+  it.effect("a loop survives outages and unreadable replies, and ends at a refusal", () =>
     Effect.gen(function*() {
       const patient = yield* Effect.forkChild(persist("Reading", yield* request([outage, unreadable, outage])))
       yield* TestClock.adjust("20 seconds")
@@ -40,7 +40,7 @@ describe("failures of the store", () => {
       assert.strictEqual(yield* Effect.flip(persist("Reading", yield* request([refusal]))), refusal)
     }))
 
-  it.effect("a loop logs the first of several failures, and no refusal, which its caller has", () => {
+  it.effect("a loop logs the first of several failures, but no refusal, which its caller receives", () => {
     const lines: Array<string> = []
     return Effect.gen(function*() {
       yield* Effect.forkChild(persist("Reading", yield* request([outage, unreadable, outage])))

@@ -68,7 +68,7 @@ describe("the timer queue", () => {
       assert.deepStrictEqual(rung, ["a", "b", "c"])
     }).pipe(Effect.scoped))
 
-  it.effect("a timer may add timers, also for an instant that has passed", () =>
+  it.effect("a timer may add timers, even for an instant that has passed", () =>
     Effect.gen(function*() {
       const alarms = yield* alarmsOf.make
       const start = yield* now
@@ -84,7 +84,7 @@ describe("the timer queue", () => {
       assert.deepStrictEqual(rung, ["first", "late", "next"])
     }).pipe(Effect.scoped))
 
-  it.effect("a poll counts a suspension as time that has passed; a timer that is no poll does not", () =>
+  it.effect("a poll counts a suspension as time that has passed; other timers do not", () =>
     Effect.gen(function*() {
       const { clock, suspension } = yield* suspending
       const alarms = yield* Effect.provideService(alarmsOf.make, Clock.Clock, clock)
@@ -112,7 +112,7 @@ describe("the timer queue", () => {
       assert.deepStrictEqual(rung, ["poll", "second poll", "timer"])
     }).pipe(Effect.scoped))
 
-  it.effect("a poll counts no suspension before it, and one after the clock was set back", () =>
+  it.effect("a poll counts no suspension before it, but one after the clock was set back", () =>
     Effect.gen(function*() {
       const { clock, suspension } = yield* suspending
       suspension.millis = 50_000
@@ -140,7 +140,7 @@ describe("the timer queue", () => {
       assert.strictEqual(rung, 1)
     }).pipe(Effect.scoped))
 
-  it.effect("timers do not fall behind where turns are long: later slices are larger", () =>
+  it.effect("timers do not fall behind if turns are long: later slices are larger", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       const alarms = yield* Effect.provideService(alarmsOf.make, Clock.Clock, clock)
@@ -174,7 +174,7 @@ describe("the timer queue", () => {
       assert.strictEqual(open, 0)
     }))
 
-  it.effect("an effect has its time, whether the queue closes before it or while it runs", () =>
+  it.effect("an effect keeps its timeout, whether the queue closes before it or while it runs", () =>
     Effect.gen(function*() {
       const at = (yield* now) + 1000
       const limited = (alarms: alarmsOf.TimerQueue) =>

@@ -16,7 +16,7 @@ describe("acquire", () => {
       assert.deepStrictEqual(faults.calls, ["acquire try"])
     }).pipe(Effect.provide(TestLive)), { tags: ["H4"] })
 
-  it.effect("a held one is tried, then subscribed to, then queued for", () =>
+  it.effect("a held mutex is tried, then subscribed to, then queued for", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const them = yield* another("them")
@@ -53,7 +53,7 @@ describe("acquire", () => {
     }).pipe(Effect.provide(TestLive)), { tags: ["H1"] })
 
   it.effect(
-    "when an owner dies, the first waiter has the mutex right after the key has expired",
+    "when an owner dies, the first waiter gets the mutex right after the key has expired",
     () =>
       Effect.gen(function*() {
         const faults = yield* Faults
@@ -96,7 +96,7 @@ describe("acquire", () => {
       faults.release = "work"
     }).pipe(Effect.provide(TestLive)), { tags: ["H7"] })
 
-  it.effect("an attempt interrupted while its answer is on the way is undone", () =>
+  it.effect("an attempt that is interrupted while its reply is on the way is undone", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = { late: "500 millis" }
@@ -107,7 +107,7 @@ describe("acquire", () => {
       assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
     }).pipe(Effect.provide(TestLive)), { tags: ["H7", "B41"] })
 
-  it.effect("a time-out while the grant is on the way gives the mutex back", () =>
+  it.effect("a timeout while the grant is on the way releases the mutex", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = { late: "500 millis" }
@@ -152,7 +152,7 @@ describe("acquire", () => {
       assert.deepInclude(error, { _tag: "BackendError", isRetryable: true })
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a waiter that is granted while its confirming answer is lost asks again and is recognised", () =>
+  it.effect("a waiter that is granted while its confirming reply is lost asks again and is recognized", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const scope = yield* Scope.make()
@@ -167,7 +167,7 @@ describe("acquire", () => {
       assert.isTrue(yield* (yield* Fiber.join(waiter)).isHeld)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("acquireIfAvailable answers None while somebody else holds it, and never queues", () =>
+  it.effect("acquireIfAvailable returns None while somebody else holds it, and never queues", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
@@ -215,7 +215,7 @@ describe("acquire", () => {
         assert.strictEqual(yield* refused(Mutex.withLock("m", { timeout })(Effect.void)), "InvalidConfig")
         assert.strictEqual(yield* refused(Mutex.acquireAll(["m"], { timeout })), "InvalidConfig")
       }
-      // Effect reads each as zero, or leaves it out
+      // Effect reads each as zero, or ignores it
       for (const none of [NaN, [NaN, 0], { minutes: 1, seconds: NaN }] as const) {
         for (const option of ["timeout", "localTurn", "ttl", "transition", "maxHold"]) {
           const error = yield* Effect.flip(Mutex.acquire("m", { [option]: none }))
@@ -331,7 +331,7 @@ it.effect("a lease outlives the fiber that asked for it, not its scope", () =>
     assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
   }).pipe(Effect.provide(MemoryLive)))
 
-it.effect("a grant whose answer comes after its deadline is requested again", () =>
+it.effect("a grant whose reply comes after its deadline is requested again", () =>
   Effect.gen(function*() {
     const faults = yield* Faults
     faults.acquire = { late: "15500 millis" }

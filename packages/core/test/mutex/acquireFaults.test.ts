@@ -1,4 +1,4 @@
-/** Acquires that something outside of them fails: a tracer, a store that is silent, a lease that ends too early. */
+/** Acquires that fail because of something outside: a tracer, a silent store, a lease that ends too early. */
 import { Mutex } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Exit, Fiber, Layer, Logger, Option, References, Scope, Tracer } from "effect"
@@ -14,7 +14,7 @@ const hold = (name: string) =>
     (scope) => Effect.as(Scope.provide(Mutex.acquire(name), scope), Scope.close(scope, Exit.void))
   )
 
-/** Throws for every span of ours: when it begins, when it is annotated with a lease, or when it ends. */
+/** Throws for every span of this library: when it begins, when it is annotated with a lease, or when it ends. */
 const brokenTracer = (when: "begins" | "is annotated" | "ends") => {
   const broken: Array<string> = []
   const fail = (name: string) => {
@@ -107,7 +107,7 @@ describe("a logger that throws", () => {
     }).pipe(Effect.scoped, Effect.provide(live)))
 })
 
-describe("a store that does not answer", () => {
+describe("a store that does not reply", () => {
   const isOutage = (exit: Exit.Exit<unknown, unknown> | undefined) => {
     assert.isTrue(exit !== undefined && Exit.isFailure(exit))
     assert.deepInclude(Exit.findErrorOption(exit as Exit.Exit<unknown, object>), { _tag: "Some" })
@@ -170,20 +170,20 @@ describe("a store that does not answer", () => {
       }
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("fails who waits in line, by its own lease", () =>
+  it.effect("fails a waiter in line by its own lease", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
       const waiting = yield* start(Mutex.withLock("m", { ttl: "3 seconds", transition: "3 seconds" })(Effect.void))
       yield* TestClock.adjust(1)
       faults.acquire = "hang"
-      // The holder's lease ends after 16 seconds, so that a waiter looks after that at the latest
+      // The holder's lease ends after 16 seconds, so a waiter polls after that at the latest
       yield* TestClock.adjust("30 seconds")
       isOutage(waiting.pollUnsafe())
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 })
 
-describe("a timeout in an outage is no busy mutex", () => {
+describe("a timeout in an outage is not a busy mutex", () => {
   const timingOut = Effect.flip(Mutex.withLock("m", { timeout: "3 seconds" })(Effect.void))
 
   it.effect.each(
@@ -235,7 +235,7 @@ describe("a timeout in an outage is no busy mutex", () => {
       assert.deepInclude(yield* Fiber.join(waiting), { _tag: "AcquireTimeout", mutex: "m" })
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("a request that is just under way does not hide that the mutex is taken", () =>
+  it.effect("a request that was just sent does not hide that the mutex is taken", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       yield* Effect.provide(Mutex.acquire("m", { ttl: "1 second", transition: "1900 millis" }), yield* another("them"))
@@ -281,7 +281,7 @@ describe("an acquire of a mutex that its own process holds", () => {
     }).pipe(Effect.scoped, Effect.provide(live))
   })
 
-  it.effect("is not reported where leases change hands, nor for another process", () => {
+  it.effect("is not reported if leases change hands, nor for another process", () => {
     const { lines, live } = logging()
     return Effect.gen(function*() {
       const works = yield* Effect.forEach(
@@ -316,7 +316,7 @@ describe("acquireAll", () => {
       assert.strictEqual((yield* Mutex.owner("a"))._tag, "Free")
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("asks for nothing more once its timeout has passed, even if no timer has fired", () =>
+  it.effect("sends nothing more once its timeout has passed, even if no timer has fired", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       yield* Effect.gen(function*() {
@@ -331,7 +331,7 @@ describe("acquireAll", () => {
       }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }).pipe(Effect.scoped))
 
-  it.effect("fails where a lease was lost while the next was waited for", () =>
+  it.effect("fails if a lease was lost while the next was waited for", () =>
     Effect.gen(function*() {
       const letGo = yield* Effect.provide(hold("b"), yield* another("them"))
       const all = yield* start(Effect.flip(Effect.scoped(Mutex.acquireAll(["a", "b"]))))
@@ -346,8 +346,8 @@ describe("acquireAll", () => {
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 })
 
-describe("an answer or a hint that is worth little", () => {
-  it.effect("a grant with less than the margin left is asked for again", () =>
+describe("a reply or a hint that is worth little", () => {
+  it.effect("a grant with less than the margin left is requested again", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       faults.acquire = { late: "15300 millis" }

@@ -13,7 +13,7 @@ import { another, start } from "../support/setup.ts"
 const closed = (error: unknown) =>
   assert.deepInclude(error as object, { _tag: "BackendError", operation: "acquire", isRetryable: false })
 
-/** A layer on the store, and what closes it. The store goes on. */
+/** A layer on the store, and what closes it. The store stays open. */
 const open = Effect.gen(function*() {
   const scope = yield* Scope.make()
   const context = yield* Layer.buildWithScope(Layer.fresh(Mutex.layer({ processName: "us" })), scope)
@@ -99,7 +99,7 @@ describe("a closed layer whose store lives on", () => {
       }))
   )
 
-  it.effect("loses and releases a lease that comes after the end of its table", () =>
+  it.effect("loses and releases a lease that arrives after the end of its table", () =>
     test(Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
       const config = yield* MutexConfig.make()
@@ -120,7 +120,7 @@ describe("a closed layer whose store lives on", () => {
       assert.strictEqual((yield* store.owner(mutex))._tag, "Free")
     })))
 
-  it.effect("doubts a lease that was taken by force once, and not the one that it is handed on as", () =>
+  it.effect("doubts a lease that was taken by force once, but not the one that it is handed on as", () =>
     test(Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
       const faults = yield* FaultyStore.Faults
@@ -173,7 +173,7 @@ describe("a closed layer whose store lives on", () => {
       assert.strictEqual(faults.calls.filter((call) => call === "release").length, 2)
     })))
 
-  it.effect("releases the mutex of work that has ended while other work goes on", () =>
+  it.effect("releases the mutex of work that has ended while other work continues", () =>
     test(Effect.gen(function*() {
       const { close, mutex } = yield* open
       const stuck = yield* start(Effect.exit(mutex.withLock("a")(Effect.uninterruptible(Effect.sleep("10 seconds")))))
@@ -190,7 +190,7 @@ describe("a closed layer whose store lives on", () => {
       yield* Fiber.join(stuck)
     })))
 
-  it.effect("a bare lease stays its holder's: closing the layer waits for nobody, and releases nothing", () =>
+  it.effect("a lease without protected work stays its holder's: closing the layer waits for nobody, and does not release it", () =>
     test(Effect.gen(function*() {
       const { close, mutex } = yield* open
       const scope = yield* Scope.make()

@@ -1,4 +1,4 @@
-/** What the errors of a mutex say. */
+/** The messages of the errors of a mutex. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import type { LeaseId } from "@effect-simba/core/MutexName"
 import type * as SimbaError from "@effect-simba/core/SimbaError"
@@ -13,7 +13,7 @@ const ownerOf = (name: string) =>
   Effect.map(Mutex.owner(name), (state) => (state._tag === "Held" ? state.owner : "") as LeaseId)
 
 describe("errors", () => {
-  it.effect("each way to fail has a tag and a message of its own", () =>
+  it.effect("each failure has its own tag and message", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* Mutex.acquire("held")
@@ -50,7 +50,7 @@ describe("errors", () => {
       assert.strictEqual(new Set(errors.map((error) => error.message)).size, errors.length)
     }).pipe(Effect.provide(TestLive)), { tags: ["B25"] })
 
-  it.effect("one reason of a loss is caught by its tag, and only losses that may end otherwise are retried", () =>
+  it.effect("one reason of a loss is caught by its tag, and only losses that may end differently are retried", () =>
     Effect.gen(function*() {
       let runs = 0
       const work = Effect.andThen(Effect.sync(() => ++runs), Effect.never).pipe(

@@ -28,7 +28,7 @@ const waits = Effect.map(Backend, ({ calls }) => calls.filter((call) => call ===
 
 const pollAfter = (delay: Duration.Input): WakeUp => ({ _tag: "PollAfter", delay: Duration.fromInputUnsafe(delay) })
 
-/** An entry by itself. `after`: so many questions who is the first are answered as usual. */
+/** An entry on its own. `after`: this many requests for the first waiter are answered normally. */
 const entryOf = Effect.fnUntraced(function*(queue: Partial<QueueContext>, after = 0) {
   const store = yield* MutexStore
   const services = yield* Effect.context<never>()
@@ -76,7 +76,7 @@ const entryOf = Effect.fnUntraced(function*(queue: Partial<QueueContext>, after 
 })
 
 describe("a waiter that sleeps", () => {
-  it.effect("looks again when a lease has passed, however long the owner's is, also after a hint to look later", () =>
+  it.effect("polls when a lease has passed, however long the owner's is, even after a hint to poll later", () =>
     Effect.gen(function*() {
       const { notify } = yield* Backend
       yield* waiting
@@ -87,7 +87,7 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(yield* waits, 2)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("looks one millisecond after what a hint says, and once only", () =>
+  it.effect("polls one millisecond after the time of a hint, and only once", () =>
     Effect.gen(function*() {
       const { notify } = yield* Backend
       yield* waiting
@@ -101,7 +101,7 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(yield* waits, 2)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("asks once more for all that it heard while a request was under way", () =>
+  it.effect("sends one more request for everything that arrived while a request was under way", () =>
     Effect.gen(function*() {
       const { reply, notify } = yield* Backend
       yield* start(Mutex.acquire("m"))
@@ -118,7 +118,7 @@ describe("a waiter that sleeps", () => {
       }
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("asks at once when its turn comes during the pause after an outage", () =>
+  it.effect("sends a request at once when its turn comes during the pause after an outage", () =>
     Effect.gen(function*() {
       const { reply, notify } = yield* Backend
       const fiber = yield* waiting
@@ -132,7 +132,7 @@ describe("a waiter that sleeps", () => {
       yield* reply(Exit.fail(outage))
       notify({ _tag: "Gap" })
       yield* settle
-      assert.strictEqual(yield* waits, asked, "a gap ends no pause: each connection that is made again is one")
+      assert.strictEqual(yield* waits, asked, "a gap ends no pause: every reconnection is one")
       notify({ _tag: "YourTurn", from: "them" })
       yield* settle
       assert.strictEqual(yield* waits, asked + 1)
@@ -143,7 +143,7 @@ describe("a waiter that sleeps", () => {
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
   it.effect(
-    "believes no grant that it heard after a gap, before a request has been answered",
+    "relies on no grant that follows a gap before a request has had a reply",
     () =>
       Effect.gen(function*() {
         const { reply, confirmations, micros, notify } = yield* Backend
@@ -167,7 +167,7 @@ describe("a waiter that sleeps", () => {
     { tags: ["H5"] }
   )
 
-  it.effect("listens no longer than it waits, and heeds no late message", () =>
+  it.effect("stops listening when it stops waiting, and ignores late messages", () =>
     Effect.gen(function*() {
       const { listeners } = yield* Backend
       const fiber = yield* waiting
@@ -183,7 +183,7 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(yield* waits, 2)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("listens before it asks", () =>
+  it.effect("listens before it sends a request", () =>
     Effect.gen(function*() {
       const store = yield* MutexStore
       const { listeners } = yield* Backend
@@ -199,7 +199,7 @@ describe("a waiter that sleeps", () => {
       assert.deepStrictEqual(listening, [0, 1], "of the try, and of the request that queues")
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)), { tags: ["H4"] })
 
-  it.effect("looks at least as often as its inbox says, where gaps cannot be seen", () =>
+  it.effect("polls at least as often as its inbox says, if gaps cannot be detected", () =>
     Effect.gen(function*() {
       const store = yield* MutexStore
       const inbox: typeof store.inbox = (key, onForced) =>
@@ -214,7 +214,7 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(yield* waits, 2)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("ends its subscription also where the store answers at once", () =>
+  it.effect("ends its subscription even if the store replies at once", () =>
     Effect.gen(function*() {
       const store = yield* MutexStore
       const { listeners } = yield* Backend
@@ -227,7 +227,7 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(listeners.size, 0)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("fails with a request that crashes, and those behind it wait on", () =>
+  it.effect("fails with a request that crashes, and those behind it keep waiting", () =>
     Effect.gen(function*() {
       const { reply } = yield* Backend
       const first = yield* start(Mutex.acquire("m"))
@@ -240,7 +240,7 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(yield* waits, 2)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("is awaited by its layer, with what its request has to undo", () =>
+  it.effect("is awaited by its layer, with anything that its request must undo", () =>
     Effect.gen(function*() {
       const store = yield* MutexStore
       let isUndone = false
@@ -281,7 +281,7 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(open(), 0)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("sleeps without an end where the timers of its layer are closed", () =>
+  it.effect("sleeps without an end if the timers of its layer are closed", () =>
     Effect.gen(function*() {
       const { reply } = yield* Backend
       const { close, entry } = yield* entryOf({})
@@ -292,7 +292,7 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(yield* waits, 1)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("ends by a defect of its own, which does not reach who tells of a grant", () =>
+  it.effect("ends by a defect of its own, which does not reach the sender of the notification", () =>
     Effect.gen(function*() {
       const { reply, micros, notify } = yield* Backend
       const crashes: Array<unknown> = []

@@ -1,4 +1,4 @@
-/** Forced releases that the old owner hears of before it knows that it is the owner. */
+/** Forced releases that are notified to the old owner before it knows that it is the owner. */
 import { Mutex } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
@@ -55,7 +55,7 @@ describe("a forced release that overtakes the reply of the grant", () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive))
   )
 
-  it.effect("ends that lease only: the next one of the layer is not doubted", () =>
+  it.effect("ends only that lease: the next one of the layer is not doubted", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const acquiring = yield* yield* grants["to the first request"]

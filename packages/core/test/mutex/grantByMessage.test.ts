@@ -1,4 +1,4 @@
-/** A grant that a message tells of: when its waiter begins by it, for how long, and what the confirmation changes. */
+/** A grant by message: when its waiter starts on it, for how long, and what the confirmation changes. */
 import * as FencingToken from "@effect-simba/core/FencingToken"
 import * as Mutex from "@effect-simba/core/Mutex"
 import type { Grant, Stamp, WakeUp } from "@effect-simba/core/MutexStore"
@@ -32,7 +32,7 @@ const queued = Effect.fnUntraced(
   }
 )
 
-/** So many milliseconds after the request was served the backend grants, and the message takes its time. */
+/** This many milliseconds after the request was served the backend grants, and the message takes its time. */
 const grantAfter = (millis: number, more: Partial<Grant> = {}) =>
   Effect.map(Backend, ({ micros }) => ({ token: next, micros: micros(200 + millis), ...more }))
 
@@ -62,14 +62,14 @@ describe("a grant by message", () => {
       yield* lease.ensure
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("has a margin of a tenth of a second at least", () =>
+  it.effect("has a margin of at least a tenth of a second", () =>
     Effect.gen(function*() {
       const waiter = yield* queued(Mutex.acquire("m"))
       yield* notifyAfter(10, turn(yield* grantAfter(10)))
       assert.strictEqual(yield* timeLeft(yield* Fiber.join(waiter)), 1500 - 300 - 100)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("has a margin that grows with the wait: the rates of the clocks may differ", () =>
+  it.effect("has a margin that grows with the wait: the clocks may run at different rates", () =>
     Effect.gen(function*() {
       const waiter = yield* queued(Mutex.acquire("m"))
       yield* notifyAfter(7000, turn(yield* grantAfter(7300)))
@@ -90,7 +90,7 @@ describe("a grant by message", () => {
       assert.deepStrictEqual([Exit.isSuccess(young), Exit.isSuccess(old)], [true, false])
     }))
 
-  /** A grant at once, whose message takes so long. Fails where it was a hint. */
+  /** A grant at once, whose message takes this long. Fails if it was a hint. */
   const at = (millis: number) =>
     Effect.gen(function*() {
       const waiter = yield* queued(Mutex.acquire("m"))
@@ -98,21 +98,21 @@ describe("a grant by message", () => {
       assert.isDefined(waiter.pollUnsafe())
     }).pipe(Effect.scoped, Effect.provide(Layer.fresh(GrantingLive)))
 
-  it.effect("is a hint where its token is not above that of the last reply, whatever the clock of the backend says", () =>
+  it.effect("is a hint if its token is not above that of the last reply, regardless of the clock of the backend", () =>
     Effect.gen(function*() {
       const waiter = yield* queued(Mutex.acquire("m"))
       yield* notifyAfter(10, turn(yield* grantAfter(10, { token: token(last) })))
       yield* isWaiting(waiter)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("is a hint where the clock of the backend was set back", () =>
+  it.effect("is a hint if the clock of the backend was set back", () =>
     Effect.gen(function*() {
       const waiter = yield* queued(Mutex.acquire("m"))
       yield* notifyAfter(10, turn(yield* grantAfter(-1)))
       yield* isWaiting(waiter)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("is a hint where the last reply did not say when it was", () =>
+  it.effect("is a hint if the last reply did not have a time", () =>
     Effect.gen(function*() {
       const waiter = yield* queued(Mutex.acquire("m"), () => undefined)
       yield* notifyAfter(10, turn(yield* grantAfter(10)))
@@ -130,7 +130,7 @@ describe("a grant by message", () => {
       }).pipe(Effect.scoped, Effect.provide(GrantingLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("is a hint where the own wall clock was set back: it does not show a suspension", () =>
+  it.effect("is a hint if the local wall clock was set back: it does not show a suspension", () =>
     Effect.gen(function*() {
       const { clock, state } = yield* suspending
       let step = 0
@@ -144,7 +144,7 @@ describe("a grant by message", () => {
       }).pipe(Effect.scoped, Effect.provide(GrantingLive), Effect.provideService(Clock.Clock, stepping))
     }))
 
-  it.effect("behind a gap is judged by the reply that follows the gap", () =>
+  it.effect("after a gap is judged by the reply that follows the gap", () =>
     Effect.gen(function*() {
       const { reply, micros, notify } = yield* Backend
       const waiter = yield* queued(Mutex.acquire("m"))
@@ -159,7 +159,7 @@ describe("a grant by message", () => {
       assert.deepStrictEqual(confirmations, [])
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("that comes before the reply waits for it", () =>
+  it.effect("that arrives before the reply waits for it", () =>
     Effect.gen(function*() {
       const { reply, micros, notify } = yield* Backend
       const waiter = yield* start(Mutex.acquire("m"))
@@ -218,7 +218,7 @@ describe("the confirmation of a grant by message", () => {
       assert.strictEqual(yield* timeLeft(yield* Fiber.join(fiber)), 16_000 * 0.95)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("that is not answered is followed by a renewal before the grant is over", () =>
+  it.effect("without a reply is followed by a renewal before the grant is over", () =>
     Effect.gen(function*() {
       const { calls } = yield* Backend
       const { done, fiber } = yield* granted(Mutex.acquire("m"))
@@ -227,7 +227,7 @@ describe("the confirmation of a grant by message", () => {
       assert.deepStrictEqual(calls.slice(-2), ["confirm", "renew"])
       const left = yield* timeLeft(lease)
       done(Exit.succeed({ _tag: "Granted", token: next }))
-      assert.strictEqual(yield* timeLeft(lease), left, "its late answer shortens nothing")
+      assert.strictEqual(yield* timeLeft(lease), left, "shortens nothing if its reply is late")
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
   it.effect("of a lease that is over changes nothing", () =>
@@ -238,7 +238,7 @@ describe("the confirmation of a grant by message", () => {
       yield* settle
     }).pipe(Effect.provide(GrantingLive)))
 
-  it.effect("is not sent for a waiter that has left: its place is given back", () =>
+  it.effect("is not sent for a waiter that has left: its place is released", () =>
     Effect.gen(function*() {
       const { calls, confirmations } = yield* Backend
       const fiber = yield* queued(Mutex.acquire("m"))
@@ -247,7 +247,7 @@ describe("the confirmation of a grant by message", () => {
       assert.deepStrictEqual([calls, confirmations], [["try", "wait", "release"], []])
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("lets nobody have the lease from hand to hand before its answer", () =>
+  it.effect("keeps the lease from being handed on before its reply", () =>
     Effect.gen(function*() {
       const { releases } = yield* Backend
       const release = Latch.makeUnsafe(false)
@@ -260,7 +260,7 @@ describe("the confirmation of a grant by message", () => {
       assert.deepStrictEqual(releases.map(({ requeue }) => requeue !== undefined), [true])
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("lets the next fiber have the lease after its answer", () =>
+  it.effect("lets the next fiber have the lease after its reply", () =>
     Effect.gen(function*() {
       const { releases } = yield* Backend
       const release = Latch.makeUnsafe(false)
@@ -282,7 +282,7 @@ describe("a grant by message for a whole lease", () => {
     return fiber
   })
 
-  it.effect("is not confirmed: queue and release are all", () =>
+  it.effect("is not confirmed: queueing and releasing suffice", () =>
     Effect.gen(function*() {
       const { calls } = yield* Backend
       yield* Fiber.join(yield* fresh(Mutex.withLock("m")(Effect.sync(() => void calls.push("work")))))
@@ -303,7 +303,7 @@ describe("a grant by message for a whole lease", () => {
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
   it.effect.each([[1500, "shorter"], [20_000, "longer"]] as const)(
-    "is confirmed at once where it is for %s ms: the waiter has a lease that is %s",
+    "is confirmed at once if it lasts %s ms: the waiter has a lease that is %s",
     ([millis]) =>
       Effect.gen(function*() {
         const { calls } = yield* Backend

@@ -8,7 +8,7 @@ import { another, start, TestLive, timeLeft } from "../support/setup.ts"
 import { stalling } from "../support/stalling.ts"
 import { suspending } from "../support/suspending.ts"
 
-/** Somebody else's hand in the store: it speaks to the port itself. */
+/** A program outside of the library: it uses the port itself. */
 const stranger = Effect.gen(function*() {
   const store = yield* MutexStore.MutexStore
   const id = "1-aaaaaaaaaaaa:stranger" as MutexName.LeaseId
@@ -158,7 +158,7 @@ describe("a machine that wakes from a suspension", { tags: ["L1"] }, () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("renews no sooner than due, if it slept for less", () =>
+  it.effect("renews no sooner than due if it slept for less", () =>
     Effect.gen(function*() {
       const { clock, suspension } = yield* suspending
       yield* Effect.gen(function*() {
@@ -171,7 +171,7 @@ describe("a machine that wakes from a suspension", { tags: ["L1"] }, () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("loses a lease by the wall clock although that was set back before, without being asked", () =>
+  it.effect("loses a lease by the wall clock, without a request, although that clock was set back before", () =>
     Effect.gen(function*() {
       const { clock, suspension } = yield* suspending
       yield* Effect.gen(function*() {
@@ -203,7 +203,7 @@ describe("a machine that wakes from a suspension", { tags: ["L1"] }, () => {
 })
 
 describe("a waiter on a machine that wakes from a suspension", () => {
-  it.effect("asks within a second whether the mutex is free, though its timer stood still", () =>
+  it.effect("polls within a second, although its timer was suspended", () =>
     Effect.gen(function*() {
       const { clock, suspension } = yield* suspending
       yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
@@ -288,7 +288,7 @@ describe("a wall clock that is set back", { tags: ["L1"] }, () => {
 })
 
 describe("the guard", { tags: ["L2"] }, () => {
-  it.effect("renews at ttl, again and again", () =>
+  it.effect("renews at ttl, repeatedly", () =>
     Effect.gen(function*() {
       yield* Mutex.acquire("m")
       yield* TestClock.adjust("9999 millis")
@@ -300,7 +300,7 @@ describe("the guard", { tags: ["L2"] }, () => {
     }).pipe(Effect.provide(TestLive)))
 
   it.effect(
-    "a failed renewal is tried again within the transition, and the lease goes on",
+    "a failed renewal is retried within the transition, and the lease continues",
     () =>
       Effect.gen(function*() {
         const faults = yield* Faults
@@ -318,7 +318,7 @@ describe("the guard", { tags: ["L2"] }, () => {
     { tags: ["S12", "B13"] }
   )
 
-  it.effect("a renewal that hangs is given up after commandTimeout and tried again", () =>
+  it.effect("a renewal that hangs is abandoned after commandTimeout and retried", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const lease = yield* Mutex.acquire("m")
@@ -402,7 +402,7 @@ describe("release", () => {
       yield* Fiber.join(fiber)
     }).pipe(Effect.provide(TestLive)), { tags: ["L4"] })
 
-  it.effect("is bounded by the deadline where that comes first", () =>
+  it.effect("is bounded by the deadline if that comes first", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const scope = yield* Scope.make()
@@ -415,7 +415,7 @@ describe("release", () => {
       yield* Fiber.join(closing)
     }).pipe(Effect.provide(TestLive)), { tags: ["L4"] })
 
-  it.effect("a failing release is no failure of the work", () =>
+  it.effect("a failing release is not a failure of the work", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.release = "fail"

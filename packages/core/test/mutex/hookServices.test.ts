@@ -37,7 +37,7 @@ describe("isAlive", () => {
   it.effect.each(holding)("has the services of its caller: %s", ([, hold]) => {
     const { calls, layer } = pager()
     return Effect.gen(function*() {
-      // The services are there when the lease begins, and not in the fiber that renews it
+      // The services exist when the lease begins, and not in the fiber that renews it
       yield* start(Effect.provide(Effect.andThen(hold, Effect.never), layer))
       yield* TestClock.adjust("11 seconds")
       assert.include(calls, "isAlive")

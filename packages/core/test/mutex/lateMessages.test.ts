@@ -9,7 +9,7 @@ import { another, start } from "../support/setup.ts"
 
 describe("late and lost messages", () => {
   it.effect(
-    "a hand-off that its waiter never hears of costs the next one a confirm period",
+    "a hand-off that its waiter does not receive costs the next one a confirm period",
     () =>
       Effect.gen(function*() {
         const { lines } = yield* Hands
@@ -23,7 +23,7 @@ describe("late and lost messages", () => {
         assert.isUndefined(waiter.pollUnsafe())
         yield* TestClock.adjust("1 millis")
         assert.isTrue(yield* (yield* Fiber.join(waiter)).isHeld)
-        // And the deaf one is not lost: it looks when the lease that it knew of would have ended
+        // The waiter without messages is not lost: it polls when the lease that it knew of would have ended
         yield* TestClock.adjust("20 seconds")
         lines[0]!.muted = false
         yield* Scope.close(next, Exit.void)

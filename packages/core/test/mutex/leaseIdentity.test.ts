@@ -1,4 +1,4 @@
-/** Each lease has an id of its own, and only that is renewed. */
+/** Each lease has its own id, and only that id is renewed. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { MutexStore, release } from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -9,11 +9,11 @@ import { calls } from "../support/hands.ts"
 import { start, TestLive } from "../support/setup.ts"
 
 describe("leases of one name", () => {
-  it.effect("a namesake renews nothing that a dead process held", () =>
+  it.effect("a contender of the same name renews nothing that a dead process held", () =>
     Effect.gen(function*() {
       const process = yield* Scope.make()
       const namesake = yield* Layer.buildWithScope(Layer.fresh(Mutex.layer({ processName: "us" })), process)
-      // Each its second attempt, so that only the random part tells the ids apart
+      // Each is the second attempt, so that only the random part distinguishes the ids
       yield* Effect.provide(Effect.scoped(Mutex.acquire("x")), namesake)
       const lease = yield* Effect.provide(Mutex.acquire("m"), namesake)
       const own = yield* Mutex.acquire("n")
@@ -29,14 +29,14 @@ describe("leases of one name", () => {
     }).pipe(Effect.provide(TestLive)), { tags: ["B17"] })
 
   it.effect(
-    "a late answer about an old lease says nothing about the next one of the same name",
+    "a late reply about an old lease does not affect the next one of the same name",
     () =>
       Effect.gen(function*() {
         const faults = yield* Faults
         const store = yield* MutexStore
         const scope = yield* Scope.make()
         const old = yield* Scope.provide(Mutex.acquire("m"), scope)
-        // Gone at the server, which the renewal is told, and tells late
+        // Gone at the server, whose reply to the renewal is late
         yield* release(store, {
           mutex: old.mutex,
           id: old.id,

@@ -10,7 +10,7 @@ const calls = (name: string) =>
 
 const tagOf = (ownership: { readonly _tag: string }) => ownership._tag
 
-/** Returns what `reply` says at the time, and counts how often it was asked. */
+/** Returns what `reply` says at the time, and counts how often it ran. */
 const probe = (reply: Effect.Effect<boolean, unknown>) => {
   const asked = { times: 0 }
   const alive = Effect.suspend(() => {
@@ -43,7 +43,7 @@ describe("maxHold", { tags: ["B31"] }, () => {
       assert.strictEqual((yield* lease.lost).reason._tag, "Expired")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("may be shorter than ttl, and counts from before the grant was asked for", () =>
+  it.effect("may be shorter than ttl, and counts from before the grant was requested", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = { late: "300 millis" }
@@ -72,7 +72,7 @@ describe("maxHold", { tags: ["B31"] }, () => {
     }).pipe(Effect.provide(TestLive)))
 
   it.effect(
-    "gives the mutex back after the work has ended, not while its finalizers run",
+    "releases the mutex after the work has ended, not while its finalizers run",
     () =>
       Effect.gen(function*() {
         const fiber = yield* start(
@@ -107,7 +107,7 @@ describe("maxHold", { tags: ["B31"] }, () => {
 })
 
 describe("isAlive", { tags: ["B31"] }, () => {
-  it.effect("is asked before each renewal, and at no other time", () =>
+  it.effect("runs before each renewal, and at no other time", () =>
     Effect.gen(function*() {
       const { alive, asked } = probe(Effect.succeed(true))
       const scope = yield* Scope.make()
@@ -174,7 +174,7 @@ describe("isAlive", { tags: ["B31"] }, () => {
       assert.isAbove(yield* calls("guard"), 3)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a slow probe holds up no other lease", () =>
+  it.effect("a slow probe delays no other lease", () =>
     Effect.gen(function*() {
       yield* Mutex.acquire("stuck", { isAlive: Effect.never })
       const probed = yield* Mutex.acquire("probed", { isAlive: Effect.succeed(true) })

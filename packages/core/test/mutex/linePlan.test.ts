@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as linePlan from "../../src/internal/mutex/linePlan.ts"
 import { diagramOf } from "../support/diagram.ts"
 
-/** What an interpreter has: fibers, the place, and the lease. */
+/** The state of an interpreter: fibers, the place, and the lease. */
 interface World {
   readonly line: linePlan.Line
   readonly asking: Array<linePlan.LineFiber>
@@ -101,7 +101,7 @@ const happen = (world: World, event: linePlan.Event): void => {
   }
 }
 
-/** Calls `see` with each sequence of so many events, and the world after its last one. */
+/** Calls `see` with each sequence of this many events, and the world after its last one. */
 const explore = (length: number, see: (events: ReadonlyArray<linePlan.Event>, before: World, after: World) => void) => {
   const go = (world: World, events: ReadonlyArray<linePlan.Event>) => {
     if (events.length === length) return
@@ -132,12 +132,12 @@ describe("the line of the fibers that want one mutex", () => {
       linePlan.isHeld(line) === isHeld
     ))
 
-  it("H1, H4: where nobody holds it or requests it, the first waiter's place contends", () =>
+  it("H1, H4: if nobody holds it or requests it, the first waiter's place contends", () =>
     always(({ asking, isHeld, line, place, waiting }) =>
       isHeld || asking.length > 0 || waiting.length === 0 || (place === "contending" && line.phase === "contending")
     ))
 
-  it("H4: where others wait for a holder, their place listens before its release is sent", () =>
+  it("H4: if others wait for a holder, their place listens before its release is sent", () =>
     always(({ isHeld, place, waiting }) => !isHeld || waiting.length === 0 || place !== "none"))
 
   it("H2: a release queues the place that listens", () =>
@@ -227,7 +227,7 @@ describe("the line of the fibers that want one mutex", () => {
     const steps = new Map<string, Set<string>>()
     explore(6, (events, before, after) => {
       const [from, to, event] = [before.line.phase, after.line.phase, events.at(-1)!]
-      // Without defects, and where no request is under way beside others or beside a holder
+      // Without defects, and if no request is under way beside others or beside a holder
       const isAlone = before.asking.length <= (before.isHeld || before.place !== "none" ? 0 : 1)
       if (from === to || event === "Crashed" || !isAlone) return
       const step = `${from} --> ${to}`

@@ -8,7 +8,7 @@ import { another, start, TestLive, timeLeft } from "../support/setup.ts"
 import { stalling } from "../support/stalling.ts"
 import { grows, hold, makeLine, ownerId, queue, settle } from "../support/waiters.ts"
 
-/** One holder a turn. */
+/** One holder per turn. */
 const strict = { localTurn: 0 }
 
 describe("one place in the queue for all waiters of a layer", () => {
@@ -36,7 +36,7 @@ describe("one place in the queue for all waiters of a layer", () => {
         yield* Mutex.acquire("m")
         faults.acquire = "hang"
         faults.calls.length = 0
-        // No timer has noticed yet: the first to ask does
+        // No timer has noticed yet: the first request does
         stall.millis = 20_000
         for (let i = 0; i < 3; i++) yield* start(Mutex.acquire("m", i === 1 ? undefined : { timeout: "1 minute" }))
         yield* settle
@@ -65,7 +65,7 @@ describe("one place in the queue for all waiters of a layer", () => {
         yield* settle
       }
       yield* requests
-      // It may still be as busy as it was, and is found to be free
+      // It may still be as busy as before, and turns out to be free
       yield* once
       assert.deepStrictEqual(yield* requests, ["acquire wait"])
       yield* once
@@ -85,7 +85,7 @@ describe("one place in the queue for all waiters of a layer", () => {
     }).pipe(Effect.provide(TestLive)))
 
   it.effect(
-    "first come, first served within the place; a hand-over is one release, asked in advance to be heard",
+    "first come, first served within the place; a hand-over is one release, requested before it",
     () =>
       Effect.gen(function*() {
         const faults = yield* Faults
@@ -97,7 +97,7 @@ describe("one place in the queue for all waiters of a layer", () => {
         for (const name of names) yield* line.letGo(name)
         assert.deepStrictEqual(line.served, names)
         grows(line.tokens)
-        assert.strictEqual(new Set(line.ids).size, names.length, "each turn has a lease id of its own")
+        assert.strictEqual(new Set(line.ids).size, names.length, "each turn has its own lease id")
         const [releases, subscriptions] = ["release", "listen"].map((call) =>
           faults.calls.filter((other) => other === call).length
         )
@@ -108,7 +108,7 @@ describe("one place in the queue for all waiters of a layer", () => {
   )
 
   it.effect(
-    "the first, who asked by itself and was refused, is served before those who came meanwhile",
+    "the first, whose own request was refused, is served before those who came meanwhile",
     () =>
       Effect.gen(function*() {
         const faults = yield* Faults
@@ -146,14 +146,14 @@ describe("one place in the queue for all waiters of a layer", () => {
         const requests = ["release", "acquire wait"].map((call) =>
           faults.calls.filter((other) => other === call).length
         )
-        assert.deepStrictEqual(requests, [12, 11], "each hand-off is a release and a confirmation, and nobody looks")
+        assert.deepStrictEqual(requests, [12, 11], "each hand-off is a release and a confirmation, and nobody polls")
         assert.deepStrictEqual(line.served, Array.from({ length: 6 }, (_, i) => [`us ${i}`, `them ${i}`]).flat())
         grows(line.tokens)
       }).pipe(Effect.provide(TestLive)),
     { tags: ["H1"] }
   )
 
-  it.effect("acquireIfAvailable answers without a request while a sibling holds the mutex or waits for it", () =>
+  it.effect("acquireIfAvailable returns without a request while a sibling holds the mutex or waits for it", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const holder = yield* hold()
@@ -211,7 +211,7 @@ describe("one place in the queue for all waiters of a layer", () => {
       }
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("each waiter has the lease that it asked for", () =>
+  it.effect("each waiter gets the lease that it requested", () =>
     Effect.gen(function*() {
       const line = makeLine()
       const left: Array<number> = []

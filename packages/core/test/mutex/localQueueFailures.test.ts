@@ -95,7 +95,7 @@ describe("a waiter that leaves", () => {
       }
     }).pipe(Effect.provide(TestLive)), { tags: ["H7"] })
 
-  it.effect("while the answer that grants it is on the way", () =>
+  it.effect("while the reply that grants it is on the way", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       for (const rest of [[], ["next"]]) {
@@ -145,12 +145,12 @@ describe("a waiter that leaves", () => {
 describe("waiters of one place when things go wrong", () => {
   const outcomes = [
     ["is refused for the moment", "fail", "work"],
-    ["is never answered", "hang", "work"],
-    ["comes through, and the answer is lost", { late: "1 minute" }, "work"]
+    ["gets no reply", "hang", "work"],
+    ["is done, and the reply is lost", { late: "1 minute" }, "work"]
   ] as const
 
   it.effect.each(outcomes)(
-    "a release that %s: the next is served all the same, once",
+    "a release that %s: the next is still served, once",
     ([, mode]) =>
       Effect.gen(function*() {
         const faults = yield* Faults
@@ -163,7 +163,7 @@ describe("waiters of one place when things go wrong", () => {
         const letting = yield* start(holder.letGo)
         yield* settle
         faults.release = "work"
-        // What never reached the backend is not sent again for longer than releaseTimeout: then the lease has to end
+        // What never reached the backend is not retried for longer than releaseTimeout: then the lease must expire
         yield* TestClock.adjust(mode === "hang" ? "20 seconds" : "5 seconds")
         yield* Fiber.join(letting)
         assert.deepStrictEqual(line.served, ["a"])
@@ -175,7 +175,7 @@ describe("waiters of one place when things go wrong", () => {
       }).pipe(Effect.provide(TestLive))
   )
 
-  it.effect("a lost lease: the waiters go on when the mutex is free again", () =>
+  it.effect("a lost lease: the waiters continue when the mutex is free again", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.guard = "fail"
@@ -197,7 +197,7 @@ describe("waiters of one place when things go wrong", () => {
       yield* line.letGo("b")
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("an outage: each waiter gives up by itself, after what its lease would last", () =>
+  it.effect("an outage: each waiter gives up on its own, after the duration of its lease", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const holder = yield* Effect.provide(hold(), yield* another("them"))
@@ -206,7 +206,7 @@ describe("waiters of one place when things go wrong", () => {
       yield* line.wait("long", { ttl: "40 seconds" })
       yield* settle
       faults.acquire = "fail"
-      // Nobody has to ask before the lease that is known of could have ended
+      // Nobody polls before the known lease could have ended
       yield* TestClock.adjust("16 seconds")
       const failedAfter = Effect.fnUntraced(function*(millis: number) {
         yield* TestClock.adjust(millis)
@@ -250,7 +250,7 @@ describe("waiters of one place when things go wrong", () => {
       faults.acquire = "work"
       yield* TestClock.adjust("2 seconds")
       assert.deepStrictEqual(line.served, ["asks"])
-      // What was seen of an outage that has passed does not count
+      // An outage that has passed does not count
       faults.acquire = "fail"
       yield* line.letGo("asks")
       yield* TestClock.adjust("15 seconds")
@@ -272,7 +272,7 @@ describe("waiters of one place when things go wrong", () => {
       assert.sameDeepMembers(line.failed, [["asks", "BackendError"], ["waits", "BackendError"]])
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a permanent refusal fails one waiter, and the next asks by itself", () =>
+  it.effect("a permanent refusal fails one waiter, and the next sends its own request", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const holder = yield* Effect.provide(hold(), yield* another("them"))

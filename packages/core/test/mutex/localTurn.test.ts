@@ -11,7 +11,7 @@ import { grows, hold, makeLine, ownerId, queue, settle } from "../support/waiter
 describe("localTurn", () => {
   const long = { localTurn: "1 minute" } as const
 
-  it.effect("hands the lease from fiber to fiber without a request until the turn is over, with tokens of their own", () =>
+  it.effect("hands the lease from fiber to fiber without a request until the turn is over, each with its own token", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(1000)
       const faults = yield* Faults
@@ -51,7 +51,7 @@ describe("localTurn", () => {
       assert.strictEqual(faults.calls.filter((call) => call === "release").length, 51)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("other processes have theirs when the turn is over", () =>
+  it.effect("other processes get theirs when the turn is over", () =>
     Effect.gen(function*() {
       const them = yield* another("them")
       const line = makeLine({ localTurn: 100 })
@@ -112,7 +112,7 @@ describe("localTurn", () => {
       yield* line.letGo("d")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("the next begins after the work before it has ended, finalizers included", () =>
+  it.effect("the next begins after the work before it has ended, including finalizers", () =>
     Effect.gen(function*() {
       const log: Array<string> = []
       const work = (name: string) =>
@@ -143,7 +143,7 @@ describe("localTurn", () => {
       yield* line.letGo("next")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("the lease goes on as it is: it ends no later, and is renewed in time", () =>
+  it.effect("the lease continues unchanged: it ends no later, and is renewed in time", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const holder = yield* hold(long)
@@ -256,7 +256,7 @@ describe("localTurn", () => {
       const faults = yield* Faults
       const holder = yield* hold(long)
       const line = makeLine(long)
-      // So many go on in a row; whoever comes after them is granted the mutex, and goes on when others have had a turn
+      // This many continue in sequence; the next one is granted the mutex, and continues when others have had a turn
       const atOnce = 32
       for (let i = 0; i < atOnce; i++) yield* start(Mutex.withLock("m", long)(Effect.void))
       const gone = yield* line.wait("gone")

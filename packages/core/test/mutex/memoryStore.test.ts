@@ -1,4 +1,4 @@
-/** What the store in memory remembers of a mutex that nobody uses. */
+/** What the store in memory remembers about a mutex that nobody uses. */
 import { MutexName } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, it } from "@effect/vitest"
@@ -11,7 +11,7 @@ const mutex = MutexName.MutexName.make("m")
 const id = (counter: number) => `${counter}-aaaaaaaaaaaa:us` as MutexName.LeaseId
 const times = { lease: Duration.seconds(16), confirm: Duration.seconds(1) }
 
-it("a mutex that is released in the millisecond of its grant is idle, and another one goes on with larger tokens", () => {
+it("a mutex that is released in the millisecond of its grant is idle, and another one continues with larger tokens", () => {
   let last = { token: 0, ticket: 0 }
   const used = (counter: number) => {
     const one = new MemoryMutex(last)
@@ -44,6 +44,6 @@ it.effect("a mutex that nobody uses takes no memory, however many names there we
       return process.memoryUsage().heapUsed
     })
     const before = yield* use(0, 1000)
-    // An entry has some 800 bytes
+    // An entry has about 800 bytes
     assert.isBelow((yield* use(1000, 20_000)) - before, 20_000 * 100)
   }).pipe(Effect.provide(MutexStore.layerMemory)))

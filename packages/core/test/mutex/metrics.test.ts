@@ -22,7 +22,7 @@ const noGaugeIsUp = Effect.gen(function*() {
 })
 
 describe("metrics", () => {
-  it.effect("counters of alarms are there before anything happens: a growth from nothing is none", () =>
+  it.effect("counters of alerts exist before anything happens: growth from nothing would not show", () =>
     Effect.gen(function*() {
       const exported = (yield* PrometheusMetrics.format()).split("\n")
       for (const reason of ["Expired", "TakenOver", "Vanished", "BackendGone", "ForcedRelease"]) {
@@ -70,7 +70,7 @@ describe("metrics", () => {
     }).pipe(Effect.provide(TestLive), isolated))
 
   it.effect(
-    "the guard's outcomes, and the time that was left when a renewal came through",
+    "the guard's outcomes, and the time that was left when a renewal succeeded",
     () =>
       Effect.gen(function*() {
         const faults = yield* Faults
@@ -192,7 +192,7 @@ const runBusy = Effect.gen(function*() {
 }).pipe(Effect.provide(TestLive))
 
 describe("spans", () => {
-  it.effect("are not made by default", () =>
+  it.effect("are not created by default", () =>
     Effect.gen(function*() {
       const made: Array<string> = []
       const native = Tracer.nativeTracer.span
@@ -210,7 +210,7 @@ describe("spans", () => {
       assert.deepStrictEqual(made, ["of the application"])
     }))
 
-  it.effect("are not made when tracing is off", () => {
+  it.effect("are not created when tracing is off", () => {
     const { spans, tracer } = tracing()
     return runBusy.pipe(
       Effect.withTracerEnabled(false),
@@ -307,7 +307,7 @@ describe("logs", () => {
   })
 })
 
-it.effect("there are tokens, several mutexes at once, an inspection and figures", () =>
+it.effect("tokens, several mutexes at once, an inspection and figures exist", () =>
   Effect.gen(function*() {
     const { token } = yield* Effect.scoped(Mutex.acquire("a"))
     const group = yield* Mutex.acquireAll(["a", "b"])

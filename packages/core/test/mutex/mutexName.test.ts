@@ -9,7 +9,7 @@ import { randomKey } from "../../src/internal/processIdentity.ts"
 const accepted = (schema: Schema.Codec<unknown, string>, text: string) =>
   Exit.isSuccess(Schema.decodeExit(schema)(text))
 
-/** Names enter by the operations. */
+/** Names enter through the operations. */
 const owner = (name: string) => Effect.provide(Mutex.owner(name), Mutex.layerMemory())
 
 describe("names", () => {
@@ -51,7 +51,7 @@ describe("names", () => {
       })
   )
 
-  it.effect("ids of entries that operators give are checked", () =>
+  it.effect("ids of entries that operators pass are checked", () =>
     Effect.gen(function*() {
       const entryId = checked<StreamName.EntryId>("entry", entryProblem)
       assert.strictEqual(yield* entryId("1795227205908-0"), "1795227205908-0")

@@ -7,7 +7,7 @@ import { pollDelay } from "../../src/internal/mutex/pollDelay.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
 import { Faults } from "../support/faultyStore.ts"
 
-/** The delays that a schedule answers to a row of inputs. */
+/** The delays that a schedule returns for a sequence of inputs. */
 const delays = <I>(schedule: Schedule.Schedule<unknown, I>, inputs: ReadonlyArray<I>) =>
   Effect.gen(function*() {
     const step = yield* Schedule.toStep(schedule)
@@ -63,7 +63,7 @@ describe("a guard of the user", { tags: ["L5"] }, () => {
     Mutex.layer({ processName: "us", guard }).pipe(Layer.provideMerge(FaultyStore.layer))
   const renewals = Effect.map(Faults, ({ calls }) => calls.filter((call) => call.startsWith("guard")).length)
 
-  it.effect("has the time to the first renewal, and to each after it", () =>
+  it.effect("receives the time to the first renewal, and to each after it", () =>
     Effect.gen(function*() {
       yield* Mutex.acquire("m")
       yield* TestClock.adjust("1900 millis")
@@ -74,7 +74,7 @@ describe("a guard of the user", { tags: ["L5"] }, () => {
       assert.strictEqual(yield* renewals, 3)
     }).pipe(Effect.scoped, Effect.provide(guarded(Schedule.spaced("2 seconds")))))
 
-  it.effect("has the time to the next attempt after a failure", () =>
+  it.effect("receives the time to the next attempt after a failure", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* Mutex.acquire("m")
@@ -83,7 +83,7 @@ describe("a guard of the user", { tags: ["L5"] }, () => {
       assert.strictEqual(yield* renewals, 3)
     }).pipe(Effect.scoped, Effect.provide(guarded(Schedule.spaced("2 seconds")))))
 
-  it.effect("that ends, or waits for longer than the ttl, goes on with the ttl", () =>
+  it.effect("that ends, or waits for longer than the ttl, continues with the ttl", () =>
     Effect.forEach([Schedule.recurs(0), Schedule.spaced("1 day")], (guard) =>
       Effect.gen(function*() {
         const lease = yield* Mutex.acquire("m")
@@ -106,7 +106,7 @@ describe("a guard of the user", { tags: ["L5"] }, () => {
     }))
 })
 
-describe("when a waiter looks again", { tags: ["H6"] }, () => {
+describe("when a waiter polls", { tags: ["H6"] }, () => {
   const [confirm, lease] = [Duration.millis(1500), Duration.seconds(16)]
   const delay = (fields: Partial<Parameters<typeof pollDelay>[0]>, random = 0) =>
     pollDelay({
@@ -116,7 +116,7 @@ describe("when a waiter looks again", { tags: ["H6"] }, () => {
       ...fields
     }, { confirm, lease, random })
 
-  it("the first looks right after the key has expired, the next seven 30 ms apart", () =>
+  it("the first polls right after the key has expired, the next seven 30 ms apart", () =>
     assert.deepStrictEqual([0, 1, 2, 7].map((position) => delay({ position }, 0.5)), [5001, 5031, 5061, 5211]))
 
   it(
@@ -131,12 +131,12 @@ describe("when a waiter looks again", { tags: ["H6"] }, () => {
   )
 
   it(
-    "a mutex held without end is looked at once per lease",
+    "a mutex that is held without end is polled once per lease",
     { tags: ["S20"] },
     () => assert.strictEqual(delay({ ownership: { _tag: "Held", owner: "o" } }), 16_000)
   )
 
-  it("where others take part, the first looks every confirm period and the rest every 2 s", { tags: ["H4"] }, () => {
+  it("if others take part, the first polls every confirm period and the rest every 2 s", { tags: ["H4"] }, () => {
     const soon = { _tag: "Held", owner: "o", timeLeft: Duration.millis(200) } as const
     assert.deepStrictEqual([
       delay({ foreign: true }),
@@ -146,6 +146,6 @@ describe("when a waiter looks again", { tags: ["H6"] }, () => {
     ], [1500, 2000, 2000, 201])
   })
 
-  it("a mutex kept free for another is looked at after the confirm period", () =>
+  it("a mutex kept free for another is polled after the confirm period", () =>
     assert.strictEqual(delay({ ownership: { _tag: "Free" } }), 1500))
 })

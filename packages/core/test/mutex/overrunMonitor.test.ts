@@ -50,7 +50,7 @@ describe("onOverrun", { tags: ["B26"] }, () => {
     }).pipe(Effect.provide(overrunning(overruns)))
   })
 
-  it.effect("does not run for work that ends with a lease that ran out at its start", () => {
+  it.effect("does not run for work that ends with a lease that had expired at its start", () => {
     const overruns: Array<SimbaError.LeaseLost> = []
     return Effect.gen(function*() {
       const { clock, stall } = yield* stalling
@@ -68,7 +68,7 @@ describe("onOverrun", { tags: ["B26"] }, () => {
     })
   })
 
-  it.effect("gives work the margin when another owner has the lease", () => {
+  it.effect("leaves work the margin when another owner has the lease", () => {
     const overruns: Array<SimbaError.LeaseLost> = []
     return Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore

@@ -9,7 +9,7 @@ import { another, start, TestLive } from "../support/setup.ts"
 
 const tags = (events: ReadonlyArray<OwnerEvent.OwnerEvent>) => events.map((event) => event._tag)
 
-/** Lets every fiber run that can, without moving the clock. */
+/** Runs every fiber that can run, without moving the clock. */
 const settle = Effect.repeat(Effect.yieldNow, { times: 20 })
 
 const recording = Effect.fnUntraced(function*(options?: Parameters<typeof Mutex.events>[1]) {
@@ -23,7 +23,7 @@ const recording = Effect.fnUntraced(function*(options?: Parameters<typeof Mutex.
 })
 
 describe("Mutex.events", { tags: ["S16"] }, () => {
-  it.effect("tells of acquisitions at once, of hand-overs, releases and renewals when they are seen", () =>
+  it.effect("reports acquisitions at once, and hand-overs, releases and renewals when they are observed", () =>
     Effect.gen(function*() {
       const observed = yield* recording({ renewals: true })
       const first = yield* Scope.make()
@@ -46,7 +46,7 @@ describe("Mutex.events", { tags: ["S16"] }, () => {
       assert.deepStrictEqual(tags(observed), ["Acquired", "Renewed", "HandedOver", "Released"])
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("starts with the present owner, and sees it expire", () =>
+  it.effect("starts with the current owner, and reports its expiry", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.guard = "fail"
@@ -59,7 +59,7 @@ describe("Mutex.events", { tags: ["S16"] }, () => {
       assert.deepStrictEqual(tags(observed), ["Acquired", "Expired"])
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("an outage is a gap, after which the state is told again as far as it changed", () =>
+  it.effect("an outage is a gap, after which the state is reported again if it changed", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const observed = yield* recording()
@@ -74,7 +74,7 @@ describe("Mutex.events", { tags: ["S16"] }, () => {
     }).pipe(Effect.provide(TestLive)))
 
   it.effect(
-    "a slow reader neither blocks nor loses the latest state, and is told of the gap",
+    "a slow reader neither blocks nor loses the latest state, and is notified of the gap",
     () =>
       Effect.gen(function*() {
         const gate = yield* Latch.make(false)
@@ -110,7 +110,7 @@ describe("Mutex.events", { tags: ["S16"] }, () => {
     }).pipe(Effect.provide(TestLive)))
 })
 
-describe("what happened between two looks", () => {
+describe("what happened between two polls", () => {
   const nobody = { owner: undefined, token: undefined, end: Infinity }
   const held = (owner: string, end: number) => ({ owner, token: undefined, end })
 
@@ -119,7 +119,7 @@ describe("what happened between two looks", () => {
       ["free, then owned", nobody, held("a", 100), 0, ["Acquired"]],
       ["still free", nobody, nobody, 0, []],
       ["renewed", held("a", 100), held("a", 300), 50, ["Renewed"]],
-      ["the same lease, seen a little later", held("a", 100), held("a", 102), 50, []],
+      ["the same lease, a little later", held("a", 100), held("a", 102), 50, []],
       ["gone before its end", held("a", 100), nobody, 50, ["Released"]],
       ["gone after its end", held("a", 100), nobody, 101, ["Expired"]],
       ["another before its end", held("a", 100), held("b", 200), 50, ["HandedOver"]],
@@ -131,7 +131,7 @@ describe("what happened between two looks", () => {
       assert.deepStrictEqual(tags(between("m", before, after, now, true)), [...expected])
     }))
 
-  it.effect("renewals are told only to those who ask", () =>
+  it.effect("renewals are only reported on request", () =>
     Effect.sync(() => assert.deepStrictEqual(between("m", held("a", 100), held("a", 900), 50, false), [])))
 })
 
@@ -166,7 +166,7 @@ describe("MutexAdmin", { tags: ["B59"] }, () => {
       assert.deepStrictEqual([...names].sort(), ["a", "b"])
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("forced release hands over, moves the fence on, and tells the old owner at once", () =>
+  it.effect("forced release hands over, moves the fence on, and notifies the old owner at once", () =>
     Effect.gen(function*() {
       const old = yield* Mutex.acquire("m")
       const work = yield* start(Effect.flip(old.protect(Effect.never)))

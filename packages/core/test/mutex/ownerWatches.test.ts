@@ -1,4 +1,4 @@
-/** What it costs the backend to follow the owners of many mutexes. */
+/** The cost to the backend of following the owners of many mutexes. */
 import { Mutex, MutexName } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -10,7 +10,7 @@ import * as ownerWatch from "../../src/internal/mutex/ownerWatch.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
 import { another, TestLive } from "../support/setup.ts"
 
-/** A layer of its own that counts its looks and its subscriptions to announcements. */
+/** A separate layer that counts its polls and its subscriptions to announcements. */
 const counted = Effect.gen(function*() {
   const store = yield* MutexStore.MutexStore
   const asked = { polls: 0, subscriptions: 0, instants: new Set<number>() }
@@ -34,7 +34,7 @@ const counted = Effect.gen(function*() {
 
 const mutex = MutexName.MutexName.make("m")
 
-/** What a watch needs of its layer, and how often it looks. */
+/** What a watch needs from its layer, and how often it polls. */
 const watching = Effect.gen(function*() {
   const store = yield* MutexStore.MutexStore
   const clock = yield* Clock.Clock
@@ -64,7 +64,7 @@ const follow = (name: string) =>
   })
 
 describe("followers of owners", () => {
-  it.effect("all followers of one mutex share one watch, and each hears of what it has not seen", () =>
+  it.effect("all followers of one mutex share one watch, and each is notified of what it has not seen", () =>
     Effect.gen(function*() {
       const { asked, us } = yield* counted
       const owner = yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
@@ -84,7 +84,7 @@ describe("followers of owners", () => {
       assert.strictEqual(asked.subscriptions, 1)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("looks at many mutexes that are due within a quarter of a second are made at one instant", () =>
+  it.effect("polls of many mutexes that are due within a quarter of a second are sent at one instant", () =>
     Effect.gen(function*() {
       const { asked, us } = yield* counted
       for (let i = 0; i < 20; i++) {
@@ -99,7 +99,7 @@ describe("followers of owners", () => {
       assert.isAtMost(asked.instants.size, 10_000 / 250 + 1)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("a watch ends with its last follower, and the next follower begins anew", () =>
+  it.effect("a watch ends with its last follower, and the next follower starts a new one", () =>
     Effect.gen(function*() {
       const { asked, us } = yield* counted
       yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
@@ -116,7 +116,7 @@ describe("followers of owners", () => {
       assert.strictEqual(asked.subscriptions, 2)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("who leads asks nothing, and sees itself lead until it does no more", () =>
+  it.effect("a leader sends nothing, and sees itself lead until it no longer does", () =>
     Effect.gen(function*() {
       const { asked, us } = yield* counted
       const jobs = yield* Effect.provide(Mutex.contend("m"), us)
@@ -135,7 +135,7 @@ describe("followers of owners", () => {
       assert.deepStrictEqual(observed, ["Acquired", "Released"])
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("who waits for an owner of ours looks when it should have renewed, not every second", () =>
+  it.effect("a follower of an owner of this library polls when it should have renewed, not every second", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       const { asked, us } = yield* counted
@@ -155,7 +155,7 @@ describe("followers of owners", () => {
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
   it.effect.each([3, 4, 5, 6, 7])(
-    "the first followers of a layer share one watch even if they begin at once, with %i steps a turn",
+    "the first followers of a layer share one watch even if they start at once, with %i steps a turn",
     (steps) =>
       Effect.gen(function*() {
         const { asked, us } = yield* counted
@@ -170,7 +170,7 @@ describe("followers of owners", () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(References.MaxOpsBeforeYield, steps))
   )
 
-  it.effect("a follower that leaves while another one hears is gone, and so is the watch with the last", () =>
+  it.effect("a follower that leaves while another is notified is gone, and so is the watch with the last", () =>
     Effect.gen(function*() {
       const { context, asked } = yield* watching
       const follow = yield* ownerWatch.make(context, () => undefined)
@@ -200,7 +200,7 @@ describe("followers of owners", () => {
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
   it.effect.each([3, 4, 5, 6, 7])(
-    "a change between any two steps of a look is seen, with %i steps a turn",
+    "a change between any two steps of a poll is noticed, with %i steps a turn",
     (steps) =>
       Effect.gen(function*() {
         const missed: Array<number> = []

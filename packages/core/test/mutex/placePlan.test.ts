@@ -32,7 +32,7 @@ const events = {
 } as const satisfies Record<string, placePlan.Event>
 type Name = keyof typeof events
 
-/** What can happen to an interpreter that does as it is told. */
+/** What can happen to an interpreter that executes the plan. */
 const possible: Record<placePlan.Phase, ReadonlyArray<Name>> = {
   prepared: ["Contend", "Requeue", "Turn", "Gap", "AskBy", "End"],
   requeueing: ["Settled, refused", "Settled, unknown", "Granted", "Turn", "Gap", "AskBy", "End"],
@@ -57,7 +57,7 @@ const step = (place: placePlan.Place, name: Name): Step => {
   return { from, name, commands, to: place.phase }
 }
 
-/** Calls `see` with each sequence of so many events, and the place before and after its last step. */
+/** Calls `see` with each sequence of this many events, and the place before and after its last step. */
 const explore = (
   length: number,
   see: (steps: ReadonlyArray<Step>, before: placePlan.Place, after: placePlan.Place) => void
@@ -74,7 +74,7 @@ const explore = (
   go(placePlan.make(), [])
 }
 
-/** A message for each of so many steps would take longer than the steps. */
+/** A message for each of this many steps would take longer than the steps. */
 const holds = (condition: boolean, steps: ReadonlyArray<Step>) => {
   if (!condition) assert.fail(JSON.stringify(steps))
 }
@@ -86,7 +86,7 @@ const hears = (name: Name) => name === "Turn" || name === "Gap"
 describe("a place in the queue of the fleet", () => {
   const length = 7
 
-  it("has one request under way at most, and ends each by a reply", () =>
+  it("has at most one request under way, and ends each by a reply", () =>
     explore(length, (steps) => {
       const last = steps.at(-1)!
       const asks = last.commands.some(isRequest)
@@ -98,7 +98,7 @@ describe("a place in the queue of the fleet", () => {
       )
     }))
 
-  it("H4: never sleeps through what it heard, nor without an end", () =>
+  it("H4: never sleeps through a message, nor without an end", () =>
     explore(length, (steps, _before, after) => {
       if (after.phase !== "asleep") return
       holds(after.heard === undefined && after.refused !== undefined && Number.isFinite(after.askAt), steps)
@@ -108,20 +108,20 @@ describe("a place in the queue of the fleet", () => {
       holds(after.askAt === (isEarly ? 1000 : after.askAt) && steps.at(-1)!.commands.at(-1) === "setTimer", steps)
     }))
 
-  it("H4: whatever it hears is followed by a request, or judged, before it sleeps", () =>
+  it("H4: each message is followed by a request, or judged, before it sleeps", () =>
     explore(length, (steps) => {
       const heard = steps.findLastIndex(({ name }) => hears(name))
       if (heard === -1 || steps.at(-1)!.to !== "asleep") return
       holds(steps.slice(heard).some(({ commands }) => commands.some(isRequest)), steps)
     }))
 
-  it("H5: judges a grant by a reply, and never one that it heard behind a gap", () =>
+  it("H5: judges a grant by a reply, and never one that followed a gap", () =>
     explore(length, (steps, before) => {
       const last = steps.at(-1)!
       if (!last.commands.includes("judge")) return
       holds(last.name === "Refused" || last.name === "Settled, refused" || before.refused !== undefined, steps)
       const names = steps.map(({ name }) => name)
-      // What it heard before it last woke is done with
+      // Messages from before it last woke are done with
       const woke = steps.slice(0, -1).findLastIndex(({ commands }) =>
         commands.includes("askAfterOthers") || commands.includes("judge")
       )
@@ -147,14 +147,14 @@ describe("a place in the queue of the fleet", () => {
       holds(last.from !== "over" || (last.to === "over" && last.commands.join() === "nothing"), steps)
     }))
 
-  it("refuses events that its phase cannot have", () => {
+  it("refuses events that cannot occur in its phase", () => {
     const wrong: Array<string> = []
     for (const phase of Object.keys(possible) as Array<placePlan.Phase>) {
       for (const name of Object.keys(events) as Array<Name>) {
         if (possible[phase].includes(name)) continue
         try {
           placePlan.next({ ...placePlan.make(), phase }, events[name])
-          // What is heard, and instants to ask, are kept in all phases
+          // Messages and times to poll are kept in all phases
           if (!hears(name) && name !== "AskBy" && phase !== "over") wrong.push(`${phase}, ${name}`)
         } catch {}
       }

@@ -13,7 +13,7 @@ const acquireAll = Effect.forEach(names, (name) => Mutex.acquire(name), { discar
 
 type Done = (exit: Exit.Exit<MutexStore.Released, SimbaError.BackendError | SimbaError.ProtocolError>) => void
 
-/** A mutex whose store takes releases without being waited for, and replies to them on demand. */
+/** A mutex whose store takes releases without being awaited, and replies to them on demand. */
 const sending = Effect.gen(function*() {
   const store = yield* MutexStore.MutexStore
   const sent: Array<{ readonly request: MutexStore.ReleaseRequest; readonly done: Done }> = []
@@ -33,7 +33,7 @@ const sending = Effect.gen(function*() {
 })
 
 describe("releasing", () => {
-  it.effect("waits for work that closes its own scope from within its first step, even from a run of its own", () =>
+  it.effect("waits for work that closes its own scope from within its first step, even from a separate run", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
@@ -105,7 +105,7 @@ describe("releasing", () => {
       yield* TestClock.adjust("1 millis")
       assert.isDefined(closing.pollUnsafe())
       assert.strictEqual(faults.calls.filter((call) => call === "release").length, names.length)
-      // Once somebody answers again, it is waited for again
+      // Once a reply arrives again, releases are awaited again
       faults.release = "work"
       yield* Effect.scoped(Mutex.acquire("f"))
       faults.release = { late: "300 millis" }
@@ -114,7 +114,7 @@ describe("releasing", () => {
       assert.isUndefined(repeated.pollUnsafe())
       yield* TestClock.adjust("1 millis")
       assert.isDefined(repeated.pollUnsafe())
-      // Closing the layer is not to wait for those that hang
+      // Closing the layer must not wait for those that hang
       yield* TestClock.adjust("10 seconds")
     }).pipe(Effect.provide(TestLive)))
 
@@ -131,7 +131,7 @@ describe("releasing", () => {
       assert.isDefined(closing.pollUnsafe())
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("closing the layer ends as soon as the last is answered", () =>
+  it.effect("closing the layer ends as soon as the last has a reply", () =>
     Effect.gen(function*() {
       const { close, mutex, sent } = yield* sending
       yield* Effect.scoped(mutex.acquire("a"))
@@ -175,7 +175,7 @@ describe("releasing", () => {
     }).pipe(Effect.provide(TestLive)))
 
   it.effect(
-    "a release after a known loss is not waited for where work outlived the loss, either",
+    "a release after a known loss is not awaited if work outlived the loss, either",
     () =>
       Effect.gen(function*() {
         const faults = yield* Faults

@@ -26,7 +26,7 @@ describe("a grant by the reply of a release", () => {
       assert.strictEqual(yield* timeLeft(yield* Fiber.join(waiting)), 16_000 * 0.95 - 1500)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("that is over when the reply comes is asked for again", () =>
+  it.effect("that is over when the reply comes is requested again", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* hold(100)
@@ -42,7 +42,7 @@ describe("a grant by the reply of a release", () => {
       assert.isTrue(yield* lease.isHeld)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("is that of the waiter for whom it was asked: another asks for itself", () =>
+  it.effect("belongs to the waiter for whom it was requested: another sends its own request", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* hold(100)
@@ -59,7 +59,7 @@ describe("a grant by the reply of a release", () => {
 })
 
 describe("a place that a release has queued", () => {
-  it.effect("is given back once where its waiter leaves before the reply", () =>
+  it.effect("is released once if its waiter leaves before the reply", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* hold(100)
@@ -90,7 +90,7 @@ describe("a place that a release has queued", () => {
 describe("a release that grants the mutex to another layer", () => {
   const ours = "1-bbbbbbbbbbbb:them"
 
-  /** A store whose releases reply so, to a waiter with this ticket. */
+  /** A store whose releases reply like this, to a waiter with this ticket. */
   const replying = (ownership: MutexStore.Released["ownership"]) => {
     const asked: Array<MutexStore.AcquireRequest> = []
     const ticket = "1700000000.000001" as MutexStore.Ticket
@@ -116,7 +116,7 @@ describe("a release that grants the mutex to another layer", () => {
     return { asked: Effect.scoped(Effect.provide(queued, layer)), ticket }
   }
 
-  it.effect("is believed where the owner is of effect-simba: its waiter sleeps", () =>
+  it.effect("is trusted if the owner is of effect-simba: its waiter sleeps", () =>
     Effect.gen(function*() {
       const { asked } = replying({ _tag: "Held", owner: ours, timeLeft: Duration.seconds(16) })
       assert.deepStrictEqual(yield* asked, [])
@@ -125,7 +125,7 @@ describe("a release that grants the mutex to another layer", () => {
   it.effect.each<readonly [string, MutexStore.Released["ownership"]]>([
     ["a Simba owner", { _tag: "Held", owner: "1:1@stock", timeLeft: Duration.millis(1500) }],
     ["no owner", { _tag: "Free" }]
-  ])("is asked after, under the ticket of its waiter, where it names %s", ([, ownership]) =>
+  ])("is polled, under the ticket of its waiter, if it names %s", ([, ownership]) =>
     Effect.gen(function*() {
       const { asked, ticket } = replying(ownership)
       assert.deepStrictEqual(yield* asked, [ticket])

@@ -112,7 +112,7 @@ describe("waking waiters", () => {
       const exit = yield* Fiber.join(waiter)
       const error = Exit.findErrorOption(exit)
       assert.isTrue(Option.isSome(error) && error.value instanceof SimbaError.BackendError)
-      // Whoever comes later fails as well, instead of asking without end
+      // Later callers fail too, instead of polling without end
       const late = yield* Effect.flip(Effect.scoped(Context.get(layer, Mutex.Mutex).acquire("m")))
       assert.strictEqual(late._tag, "BackendError")
       yield* letGo
@@ -138,13 +138,13 @@ describe("waking waiters", () => {
           ...waiters.slice(1).map(() => false)
         ]
       )
-      // Only the next one looks whether the first has come
+      // Only the next one polls whether the first has come
       yield* TestClock.adjust("2 seconds")
       assert.deepStrictEqual(faults.calls, ["release", "acquire wait", "acquire wait"])
     }).pipe(Effect.provide(TestLive)), { tags: ["B11"] })
 
   it.effect(
-    "a waiter goes by what the server says of the owner's lease, not by its own periods",
+    "a waiter goes by what the server says about the owner's lease, not by its own periods",
     () =>
       Effect.gen(function*() {
         const faults = yield* Faults
@@ -168,7 +168,7 @@ describe("waking waiters", () => {
 })
 
 describe("renewing", () => {
-  it.effect("a lease that was taken away while it was being renewed is asked for once more, and lost", () =>
+  it.effect("a lease that was taken away while it was being renewed is requested once more, and lost", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       const lease = yield* Mutex.acquire("m")
@@ -195,7 +195,7 @@ describe("renewing", () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive))
   )
 
-  it.effect("a probe whose report dies is asked again", () =>
+  it.effect("a probe whose report dies is retried", () =>
     Effect.gen(function*() {
       let asked = 0
       let deaths = 0

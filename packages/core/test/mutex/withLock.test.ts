@@ -9,7 +9,7 @@ const isLost = (reason: SimbaError.LossReason["_tag"]) => (error: unknown) =>
   assert.deepInclude(error as object, { _tag: "LeaseLost", reason: { _tag: reason } })
 
 describe("withLock", () => {
-  it.effect("answers what the body answers, and fails as the body fails", () =>
+  it.effect("returns what the body returns, and fails as the body fails", () =>
     Effect.gen(function*() {
       assert.strictEqual(yield* Effect.succeed(1).pipe(Mutex.withLock("m")), 1)
       assert.strictEqual(yield* Effect.flip(Effect.fail("no").pipe(Mutex.withLock("m"))), "no")
@@ -18,7 +18,7 @@ describe("withLock", () => {
       assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("refuses a name or a body that is none, and asks for nothing", () =>
+  it.effect("refuses an invalid name or body, and sends nothing", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const nothing = undefined as never
@@ -41,7 +41,7 @@ describe("withLock", () => {
       assert.isAbove(token, 0)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("gives the body the services of its surroundings", () =>
+  it.effect("passes the services of its surroundings to the body", () =>
     Effect.gen(function*() {
       class Name extends Context.Service<Name, string>()("test/Name") {}
       const body = Effect.map(Name, (name) => `hello ${name}`)
@@ -156,7 +156,7 @@ describe("withLock", () => {
       }).pipe(Effect.provide(TestLive))
   )
 
-  it.effect("withLockIfAvailable runs the body, or says None without running it", () =>
+  it.effect("withLockIfAvailable runs the body, or returns None without running it", () =>
     Effect.gen(function*() {
       let ran = 0
       const body = Effect.sync(() => ++ran)
@@ -207,7 +207,7 @@ describe("closing the scope of a lease", () => {
       )
       const closing = yield* start(Scope.close(scope, Exit.void))
       yield* TestClock.adjust("1 minute")
-      // As long as the work goes on, so does the lease; but nothing new may begin under it
+      // While the work continues, so does the lease; but nothing new may start under it
       assert.strictEqual((yield* Mutex.owner("m"))._tag, "Held")
       assert.notInclude(faults.calls, "release")
       isLost("Released")(yield* Effect.flip(lease.ensure))
@@ -243,7 +243,7 @@ describe("protected work that closes the scope of its own lease", () => {
   const moments = [["in its first moment", Effect.void], ["later", Effect.sleep("1 second")]] as const
 
   it.effect.each(moments)(
-    "gives the mutex back once other work has ended, and is interrupted then: %s",
+    "releases the mutex once other work has ended, and is interrupted then: %s",
     ([, first]) =>
       Effect.gen(function*() {
         const faults = yield* Faults
@@ -318,7 +318,7 @@ describe("acquireAll", () => {
       assert.strictEqual((yield* Mutex.owner("b"))._tag, "Free")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("does not deadlock, in whatever order the names are given", () =>
+  it.effect("does not deadlock, in any order of the names", () =>
     Effect.gen(function*() {
       let rounds = 0
       const work = (names: ReadonlyArray<string>) =>
@@ -336,7 +336,7 @@ describe("acquireAll", () => {
       assert.strictEqual(rounds, 40)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("takes all or nothing: a time-out releases what was acquired", () =>
+  it.effect("takes all or nothing: a timeout releases what was acquired", () =>
     Effect.gen(function*() {
       yield* Mutex.acquire("b")
       const fiber = yield* start(Effect.flip(Effect.scoped(Mutex.acquireAll(["a", "b"], { timeout: "3 seconds" }))))
@@ -361,7 +361,7 @@ describe("acquireAll", () => {
     }).pipe(Effect.provide(TestLive)))
 
   it.effect(
-    "interrupts work at the loss of any, and gives none back before it has ended",
+    "interrupts work at the loss of any, and releases none before it has ended",
     () =>
       Effect.gen(function*() {
         const admin = yield* Mutex.Mutex

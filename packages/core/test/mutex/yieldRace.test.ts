@@ -16,7 +16,7 @@ const leaseOf = (name: string) => {
   return new HeldLease(MutexName.MutexName.make(name), id, token, settings, { monotonic: 0, wall: 0 })
 }
 
-it.effect("a fiber that is set aside while it begins to wait for a loss hears of it", () =>
+it.effect("a fiber that is set aside while it begins to wait for a loss is notified of it", () =>
   Effect.gen(function*() {
     const missed: Array<number> = []
     for (let before = 0; before < 40; before++) {
@@ -84,10 +84,10 @@ it.effect("work under two leases does not begin where the check of the second en
     assert.isFalse(hasBegun)
   }))
 
-it.effect("a release that work calls for as it begins awaits all work that is beginning", () =>
+it.effect("a release that work requests as it starts awaits all work that is starting", () =>
   Effect.gen(function*() {
     const lease = leaseOf("m")
-    // One piece of work begins another, which closes the scope of the lease in its first part
+    // One piece of work starts another, which closes the scope of the lease in its synchronous part
     lease.startWork()
     lease.startWork()
     const ending = yield* Effect.forkChild(lease.endWork()!, { startImmediately: true })

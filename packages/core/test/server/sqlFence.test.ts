@@ -73,7 +73,7 @@ const contract = (name: string, Live: Layer.Layer<SqlClient.SqlClient, unknown>)
           for (const other of ["bob", "Alice", "alice ", "älice"]) yield* SqlFence.raise(by(other, token(1)))
         }))
 
-      it.effect("undoes the body, and the token, where the body fails", () =>
+      it.effect("undoes the body, and the token, if the body fails", () =>
         Effect.gen(function*() {
           yield* setUp
           const failing = Effect.andThen(setBalance(0), Effect.fail("no" as const))
@@ -100,7 +100,7 @@ const contract = (name: string, Live: Layer.Layer<SqlClient.SqlClient, unknown>)
           yield* Deferred.await(began)
           const second = yield* Effect.forkChild(
             SqlFence.withTransaction(by("alice", token(2)))(add(10)).pipe(
-              // A serializable transaction that had to wait is refused, and succeeds when it is tried again
+              // A serializable transaction that had to wait is refused, and succeeds when it is retried
               Effect.retry({
                 times: 1,
                 while: (error) => error._tag === "SqlError" && error.reason._tag === "SerializationError"

@@ -1,4 +1,4 @@
-/** The end of a consumer: everything is asked back, and nothing unfinished is acknowledged. */
+/** The end of a consumer: everything is revoked, and nothing unfinished is acknowledged. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
@@ -9,7 +9,7 @@ const owned = (consumer: fleet.Consumer) =>
 
 describe("closing a consumer", () => {
   it.effect(
-    "asks first, interrupts after the grace, gives back after the work has ended",
+    "revokes first, interrupts after the grace period, releases after the work has ended",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -66,7 +66,7 @@ describe("closing a consumer", () => {
       assert.deepStrictEqual([runner, claimer, producer].map(leaves), [1, 0, 0])
     })))
 
-  it.effect("does not wait for ever for a backend that does not answer to its leaving", () =>
+  it.effect("does not wait forever for a backend that does not reply to its leaving", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       yield* a.start(a.client.run(Effect.void))
@@ -93,7 +93,7 @@ describe("closing a consumer", () => {
     })), { tags: ["G20"] })
 
   it.effect.each([true, false])(
-    "one with room for one takes over all by signals, one after the other (at once: %s)",
+    "one consumer with room for one takes over all by signals, one after another (at once: %s)",
     (rebalance) =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -110,7 +110,7 @@ describe("closing a consumer", () => {
   )
 
   it.effect(
-    "needs no reply of the backend: a reader that waits for announcements is let go at once",
+    "needs no reply of the backend: a reader that waits for announcements stops at once",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a } = yield* fleet.ofOne
@@ -122,7 +122,7 @@ describe("closing a consumer", () => {
     { tags: ["G31"] }
   )
 
-  it.effect("an end whose request is under way when the grace period is over is tried once more, and not for ever", () =>
+  it.effect("an end whose request is under way when the grace period is over is retried once, and not forever", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       for (const isRepaired of [true, false]) {
@@ -163,13 +163,13 @@ describe("closing a consumer", () => {
       ["handlers that finish", "done", finishing]
     ] as const
   )(
-    "thousands end one after the other, and none waits in vain: %s",
+    "thousands end one after another, and none waits in vain: %s",
     ([, request, handler]) =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
         const a = yield* open("a", { gracePeriod: 0, capacity: 1500, leaseDuration: "5 seconds" })
         yield* a.serve(1500, handler)
-        // Small steps, so that all handlers begin at once
+        // Small steps, so that all handlers start at once
         yield* Effect.repeat(TestClock.adjust("1 millis"), { times: 100 })
         assert.lengthOf(yield* owned(a), 1500)
         yield* TestClock.adjust("2900 millis")
@@ -205,7 +205,7 @@ describe("closing a consumer", () => {
     })))
 
   it.effect.each([["ends", Effect.void], ["hangs", Effect.never]] as const)(
-    "reports to onError what a handler failed of as it was interrupted, and does not wait for long: it %s",
+    "reports to onError a failure during the interruption, and does not wait for long: it %s",
     ([, onError]) =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -227,7 +227,7 @@ describe("closing a consumer", () => {
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       a.link.mode = "fail"
-      // In no scope of the client
+      // Outside the scope of the client
       const running = yield* Effect.forkChild(Effect.exit(a.client.run(Effect.never)), { startImmediately: true })
       yield* TestClock.adjust("2 seconds")
       const closing = yield* Effect.forkChild(a.close, { startImmediately: true })

@@ -14,7 +14,7 @@ const reads = (lease: ScriptedLease) => lease.calls.filter((call) => call.starts
 
 const errorOf = (exit: Exit.Exit<unknown, unknown>) => Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined
 
-/** Starts to process orders at once, each as long as `work` says, and notes begins and ends. */
+/** Starts to process orders at once, each as long as `work` says, and notes starts and ends. */
 const processing = (
   lease: ScriptedLease,
   work: (n: number) => Effect.Effect<void, unknown>,
@@ -35,7 +35,7 @@ const processing = (
 const seconds = (n: number) => Effect.sleep(Duration.seconds(n))
 
 describe("several at once", () => {
-  it.effect("messages of one key keep their order, others pass, and no more run than were asked for", () =>
+  it.effect("messages of one key keep their order, others pass, and no more run than allowed", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(1, "a"), order(2, "a"), order(3, "b"), order(4, "c"), order(5, "d"))
@@ -51,7 +51,7 @@ describe("several at once", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("no commit passes a message that is not done, nor one that is tried again", () =>
+  it.effect("no commit passes a message that is not done, nor one that is retried", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(1, "a"), order(2, "b"), order(3, "c"), order(4, "d"))
@@ -69,7 +69,7 @@ describe("several at once", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("a message that always fails goes to the dead letters, and its key goes on", () =>
+  it.effect("a message that always fails goes to the dead letters, and its key continues", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(1, "a"), order(2, "a"), message("3-0", { customer: "a" }), order(4, "a"))
@@ -85,7 +85,7 @@ describe("several at once", () => {
       assert.deepStrictEqual([lease.checkpoint, lease.end], ["4-0", "Ended"])
     }))
 
-  it.effect("revoked it begins no further message, ends those in hand, commits up to the first undone, and yields", () =>
+  it.effect("after a revocation it starts no further message, finishes the current ones, commits up to the first unfinished, and yields", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(1, "a"), order(2, "b"), order(3, "c"), order(4, "a"), order(5, "d"))
@@ -130,7 +130,7 @@ describe("several at once", () => {
       assert.deepStrictEqual(commits(lease), [])
     }))
 
-  it.effect("commits after a number, and after a time while others are in hand", () =>
+  it.effect("commits after a number of messages, and after a time while others are being processed", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(1, "a"), order(2, "b"), order(3, "c"), order(4, "d"))
@@ -145,7 +145,7 @@ describe("several at once", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("a slow message holds up no more than a hundred behind it", () =>
+  it.effect("a slow message delays no more than a hundred behind it", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(...Array.from({ length: 300 }, (_, i) => order(i + 1, String(i))))
@@ -158,7 +158,7 @@ describe("several at once", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("a data stream that is written again is read when what is in hand is done, and no commit of it follows", () =>
+  it.effect("a data stream that is written again is read when current messages are done, and no commit of them follows", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(50, "a"), order(51, "b"))
@@ -198,7 +198,7 @@ describe("batches", () => {
     return { fiber, observed }
   })
 
-  it.effect("have what one read found, up to a number, and one commit each", () =>
+  it.effect("have the messages of one read, up to a number, and one commit each", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(...[1, 2, 3, 4, 5].map((n) => order(n)))
@@ -208,7 +208,7 @@ describe("batches", () => {
       lease.add(order(6))
       yield* TestClock.adjust(0)
       assert.deepStrictEqual(observed.slice(2), [[6]])
-      // No read is asked for in vain
+      // No read is requested in vain
       assert.deepStrictEqual(reads(lease).slice(0, 3), ["read 0-0", "read 3-0", "read 5-0"])
       yield* Fiber.interrupt(fiber)
     }))
@@ -234,7 +234,7 @@ describe("batches", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("that always fail are tried message by message: only the bad one is dead", () =>
+  it.effect("that always fail are retried message by message: only the bad one is dead", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(1), order(2), order(3), order(0))
@@ -272,7 +272,7 @@ describe("batches", () => {
 })
 
 describe("reads", () => {
-  it.effect("begin with few messages, and have fewer where messages are large", () =>
+  it.effect("start with few messages, and have fewer if messages are large", () =>
     Effect.gen(function*() {
       const counts: Array<number> = []
       for (const size of [10, 1000]) {

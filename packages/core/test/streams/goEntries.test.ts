@@ -18,14 +18,14 @@ const pending = (fields: { consumer?: string; deliveries?: number; idle?: number
 const locked = pending({ lease: "redis-consumer-go" })
 
 describe("an entry of a Go consumer", () => {
-  it("is left while nobody has seen its lock, for 40 seconds", () => {
+  it("is left alone while its lock was never seen, for 40 seconds", () => {
     const entries = new GoEntries()
     assert.isFalse(entries.mayTake(pending()))
     assert.isFalse(entries.mayTake(pending({ idle: 39_999 })))
     assert.isTrue(entries.mayTake(pending({ idle: 40_000 })))
   })
 
-  it("is left while it is locked, and may be taken afterwards", () => {
+  it("is left alone while it is locked, and may be taken afterwards", () => {
     const entries = new GoEntries()
     assert.isFalse(entries.mayTake(locked))
     assert.isFalse(entries.mayTake(pending({ lease: "redis-consumer-go", idle: 90_000 })))
@@ -35,13 +35,13 @@ describe("an entry of a Go consumer", () => {
   it.each([
     ["the same consumer again", { deliveries: 2 }],
     ["another consumer", { consumer: "redis-consumer-go-2" }]
-  ])("begins anew when it was given to %s", (_, fields) => {
+  ])("starts over if it was delivered to %s", (_, fields) => {
     const entries = new GoEntries()
     entries.mayTake(locked)
     assert.isFalse(entries.mayTake(pending(fields)))
   })
 
-  it("says nothing of its consumer where the lock is another's", () => {
+  it("learns nothing about its consumer if the lock is another's", () => {
     const entries = new GoEntries()
     assert.isFalse(entries.mayTake(pending({ lease: "simba-consumer-ours@@s00000000000.1" })))
     assert.isFalse(entries.mayTake(pending()))

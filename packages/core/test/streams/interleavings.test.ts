@@ -1,4 +1,4 @@
-/** State that changes between a test of it and its use: a request under way, a handler that lingers, a late reply. */
+/** State that changes between its test and its use: a request under way, a handler that lingers, a late reply. */
 import type { FencingToken } from "@effect-simba/core/FencingToken"
 import { StreamName } from "@effect-simba/core/streams"
 import * as StreamStore from "@effect-simba/core/streams/StreamStore"
@@ -13,7 +13,7 @@ import { StreamTable } from "../../src/streams/internal/streamTable.ts"
 import { stalling } from "../support/stalling.ts"
 import * as fleet from "../support/streamFleet.ts"
 
-/** Announced, given to `a`, and leased by nobody. */
+/** Announced, delivered to `a`, and not leased. */
 const orphan = Effect.fnUntraced(function*(backend: fleet.Fleet["backend"], a: fleet.Consumer) {
   yield* a.client.announceAll(fleet.names(1))
   backend.rows[0]!.owner = "redis-consumer-gone"
@@ -43,7 +43,7 @@ const ownedBy = (table: StreamTable, stream: string, token: number, entry = "1-0
   }, table.periods)
 
 describe("a claim under way while its client closes", () => {
-  it.effect("fails, and the lease that it was granted goes back", () =>
+  it.effect("fails, and the lease that it was granted is released", () =>
     fleet.test(Effect.gen(function*() {
       for (const delay of [100, 450]) {
         const { a, backend, open } = yield* fleet.ofOne
@@ -73,7 +73,7 @@ describe("a claim under way while its client closes", () => {
       assert.notInclude(a.link.calls, "take")
     })))
 
-  it.effect("does not hold up the closing for longer than the release timeout", () =>
+  it.effect("does not delay closing for longer than the release timeout", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", {
@@ -122,7 +122,7 @@ describe("a lease of a data stream that is in use here", () => {
       assert.strictEqual(first.outcome, "released")
     }))
 
-  it.effect("a hand-over to a consumer whose former handler still runs goes back: never two at one data stream", () =>
+  it.effect("a hand-over to a consumer whose former handler still runs is released: never two at one data stream", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       let running = 0
@@ -157,7 +157,7 @@ describe("a lease of a data stream that is in use here", () => {
 })
 
 describe("an end that failed", () => {
-  it.effect("leaves a data stream that is renewed since as any other: it moves to a consumer with more room", () =>
+  it.effect("leaves a data stream that was renewed since like any other: it moves to a consumer with more room", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true })
@@ -173,7 +173,7 @@ describe("an end that failed", () => {
       assert.deepStrictEqual([yield* count(a), yield* count(b)], [1, 1])
     })))
 
-  it.effect("a release without a reply that was done is no loss when it is tried again", () =>
+  it.effect("a release without a reply that was done is no loss when it is retried", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend, lines } = yield* fleet.ofOne
       yield* orphan(backend, a)
@@ -212,7 +212,7 @@ describe("the owned data streams of a client", () => {
       assert.isFalse(isSecondOpen)
     }))
 
-  it.effect("are those whose deadline has not passed, also in a process that is too busy for its timers", () =>
+  it.effect("are those whose deadline has not passed, even in a process that is too busy for its timers", () =>
     fleet.test(Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       const { open } = yield* fleet.make
@@ -227,7 +227,7 @@ describe("the owned data streams of a client", () => {
 })
 
 describe("stopping data streams", () => {
-  it.effect("awaits a handler that begins while others are being stopped", () =>
+  it.effect("awaits a handler that starts while others are being stopped", () =>
     Effect.gen(function*() {
       const table = yield* newTable
       const [first, second] = [ownedBy(table, "s1", 1), ownedBy(table, "s2", 2)]

@@ -30,7 +30,7 @@ it("those that are kept are the oldest", () => {
   assert.isUndefined(ids.range(extent(1, 3)))
 })
 
-it("there is a range only where the oldest must be there, and was no id of a user", () => {
+it("there is a range only if the oldest must exist and was not chosen by a producer", () => {
   const ids = latestIds(5, 6)
   assert.isDefined(ids.range(extent(5, 5)))
   assert.isUndefined(ids.range(extent(6, 9)))
@@ -51,7 +51,7 @@ it("what was read ends at the first other message", () => {
   assert.strictEqual(latestIds(1, 2, 3).countRead([]), 0)
 })
 
-it("ten are known however old, more for ten seconds, and never more than a thousand", () => {
+it("ten are known at any age, more for ten seconds, and never more than a thousand", () => {
   const countOf = (ids: LatestIds, first: number) => ids.range(extent(first, 1e6))!.count / 2
   const slow = Array.from({ length: 30 }, (_, i) => i * 20_000)
   assert.strictEqual(countOf(latestIds(...slow), 0 + slow[20]!), 10)

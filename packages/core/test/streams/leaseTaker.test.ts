@@ -43,7 +43,7 @@ it.effect("thousands of refusals have one line in ten seconds, with their count"
     ])
   }))
 
-it.effect("a lease that came too late is given back once: nobody waits for it, and nothing tries for ever", () =>
+it.effect("a lease that came too late is released once: nobody waits for it, and nothing retries forever", () =>
   Effect.gen(function*() {
     const config = yield* check({ service: "svc", processName: "a" })
     const metrics = metricsRecorder.make(yield* Effect.context<never>(), false, [])

@@ -1,4 +1,4 @@
-/** Owners that die, hang, stall or are cut off, and who goes on. */
+/** Owners that die, hang, stall or are cut off, and their successors. */
 import type { SimbaError } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Exit, Fiber, Option } from "effect"
@@ -10,7 +10,7 @@ import * as fleet from "../support/streamFleet.ts"
 const owned = (consumer: fleet.Consumer) =>
   Effect.map(consumer.client.owned, (leases) => leases.map(({ stream }) => stream).sort())
 
-/** Handlers that note when they begin and by what they end. */
+/** Handlers that note when they start and how they end. */
 const noting = () => {
   const notes: Array<string> = []
   const handler = (lease: fleet.Lease) =>
@@ -53,8 +53,8 @@ describe("an outage of half a minute", () => {
     })))
 })
 
-describe("an owner whose event loop stands still", () => {
-  it.effect("interrupts all of its 500 handlers in one turn, if their deadlines passed meanwhile", () =>
+describe("an owner whose event loop stalls", () => {
+  it.effect("interrupts all of its 500 handlers in one turn if their deadlines passed meanwhile", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const [begun, interrupted] = [yield* perTurn, yield* perTurn]
@@ -78,7 +78,7 @@ describe("an owner whose event loop stands still", () => {
 })
 
 describe("an owner that dies", () => {
-  it.effect("logs all that it lost within half a second in one line, and the loss of one data stream with its reason", () =>
+  it.effect("logs everything that it lost within half a second in one line, and the loss of one data stream with its reason", () =>
     fleet.test(Effect.gen(function*() {
       const { lines, open } = yield* fleet.make
       const a = yield* open("a", { capacity: 500 })
@@ -135,7 +135,7 @@ describe("an owner that dies", () => {
     { tags: ["G15"] }
   )
 
-  it.effect("is followed at once where expiries are published", () =>
+  it.effect("is followed at once if expiries are published", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       backend.publishesExpiries = true
@@ -152,7 +152,7 @@ describe("an owner that dies", () => {
     })))
 
   it.effect(
-    "goes on with what was its own right after a restart under the same name",
+    "continues with its former data streams right after a restart under the same name",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a, backend, open } = yield* fleet.ofOne
@@ -160,7 +160,7 @@ describe("an owner that dies", () => {
         yield* TestClock.adjust("1 second")
         yield* a.kill
         const [first] = backend.rows
-        // Its leases are gone before their time, as those of an orderly end are
+        // Its leases are gone early, as after an orderly end
         backend.entryLeases.clear()
         backend.streamLeases.clear()
         const repeated = yield* open("a", { sweepInterval: "1 hour" })
@@ -172,9 +172,9 @@ describe("an owner that dies", () => {
     { tags: ["G16"] }
   )
 
-  // With a short interval there is nearly always a look just before there is room
+  // With a short interval there is nearly always a sweep just before there is room
   it.effect.each(["2 seconds", "50 millis", "55 millis"] as const)(
-    "leaves what goes before all that is new, looking every %s",
+    "prefers orphans to all that is new, sweeping every %s",
     (sweep) =>
       fleet.test(Effect.gen(function*() {
         const { open } = yield* fleet.make
@@ -195,7 +195,7 @@ describe("an owner that dies", () => {
       }))
   )
 
-  it.effect("its former handler still runs: the data stream is left to others, and not asked for", () =>
+  it.effect("its former handler still runs: the data stream is left to others, and not requested", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { sweepInterval: "500 millis" })
@@ -213,7 +213,7 @@ describe("an owner that dies", () => {
       assert.deepStrictEqual(yield* owned(a), ["s1"])
     })))
 
-  it.effect("what Go consumers leave is taken as far as there is room", () =>
+  it.effect("data streams that Go consumers leave are taken as far as there is room", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const go = yield* open("go")
@@ -229,7 +229,7 @@ describe("an owner that dies", () => {
       assert.lengthOf(yield* owned(a), 2)
     })))
 
-  it.effect("who was given an entry a moment ago is left alone, lease or none", () =>
+  it.effect("a consumer that just received an entry is left alone, with a lease or without", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend, open } = yield* fleet.ofOne
       const b = yield* open("b")
@@ -248,7 +248,7 @@ describe("an owner that dies", () => {
       assert.deepStrictEqual(yield* owned(b), [])
     })))
 
-  it.effect("takes a data stream with it only so many times", () =>
+  it.effect("takes a data stream with it only a limited number of times", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       for (let i = 0; i < 3; i++) {
@@ -293,7 +293,7 @@ describe("an owner that dies", () => {
     { tags: ["B52"] }
   )
 
-  it.effect("counts the lease of a taking from before it was sent, not from the answer", () =>
+  it.effect("counts a lease from before the claim was sent, not from the reply", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       a.link.delays.take = 400
@@ -303,7 +303,7 @@ describe("an owner that dies", () => {
       assert.isAtMost(Duration.toMillis(yield* lease!.timeLeft), 1500)
     })))
 
-  it.effect("an answer to a taking that comes too late for its lease starts no handler, and gives the stream back", () =>
+  it.effect("a reply to a claim that comes too late for its lease starts no handler, and releases the stream", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const { clock, stall } = yield* stalling
@@ -338,7 +338,7 @@ describe("an owner that dies", () => {
       }
     })))
 
-  it.effect("is followed by its own process only when the handler has ended that could not be interrupted", () =>
+  it.effect("is followed by its own process only when its uninterruptible handler has ended", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       let running = 0
@@ -364,25 +364,29 @@ describe("an owner that dies", () => {
       yield* TestClock.adjust("30 seconds")
     })))
 
-  it.effect("is followed by whoever has room, whether shares are even or not", () =>
-    fleet.test(Effect.gen(function*() {
-      const { open } = yield* fleet.make
-      const a = yield* open("a", { rebalance: true })
-      const b = yield* open("b", { rebalance: true })
-      yield* a.start(a.client.run(Effect.never))
-      yield* b.start(b.client.run(Effect.never))
-      yield* a.client.announceAll(fleet.names(10))
-      yield* TestClock.adjust("1 minute")
-      assert.strictEqual((yield* owned(a)).length, 5)
-      yield* a.kill
-      yield* TestClock.adjust("4400 millis")
-      assert.strictEqual((yield* owned(b)).length, 10)
-    })), { tags: ["B56"] })
+  it.effect(
+    "is followed by a consumer with room, whether shares are even or not",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { open } = yield* fleet.make
+        const a = yield* open("a", { rebalance: true })
+        const b = yield* open("b", { rebalance: true })
+        yield* a.start(a.client.run(Effect.never))
+        yield* b.start(b.client.run(Effect.never))
+        yield* a.client.announceAll(fleet.names(10))
+        yield* TestClock.adjust("1 minute")
+        assert.strictEqual((yield* owned(a)).length, 5)
+        yield* a.kill
+        yield* TestClock.adjust("4400 millis")
+        assert.strictEqual((yield* owned(b)).length, 10)
+      })),
+    { tags: ["B56"] }
+  )
 })
 
 describe("an owner that is cut off", () => {
   it.effect(
-    "has its handlers interrupted at the local deadline, before anybody else begins",
+    "has its handlers interrupted at the local deadline, before another starts",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a, open } = yield* fleet.ofOne
@@ -408,7 +412,7 @@ describe("an owner that is cut off", () => {
   )
 
   it.effect(
-    "renewals that fail are tried again, and a short outage costs nothing, whenever it begins",
+    "renewals that fail are retried, and a short outage costs nothing, whenever it begins",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a } = yield* fleet.ofOne
@@ -416,7 +420,7 @@ describe("an owner that is cut off", () => {
         yield* a.serve(1, handler)
         yield* TestClock.adjust("900 millis")
         for (let i = 0; i < 40; i++) {
-          // The lease's 2 s, less margin, heartbeat and the last pause; a call that hangs costs its timeout besides
+          // The lease's 2 s, less margin, heartbeat and the last pause; a call that hangs also costs its timeout
           const [mode, length] = i % 2 === 0 ? ["fail", 700] as const : ["hang", 250] as const
           a.link.mode = mode
           yield* TestClock.adjust(length)
@@ -428,7 +432,7 @@ describe("an owner that is cut off", () => {
     { tags: ["G11"] }
   )
 
-  it.effect("counts its lease from before a renewal was sent, not from the answer", () =>
+  it.effect("counts its lease from before a renewal was sent, not from the reply", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       a.link.delays.renew = 400
@@ -437,7 +441,7 @@ describe("an owner that is cut off", () => {
       const [lease] = yield* a.client.owned
       const left = Effect.map(lease!.timeLeft, (left) => Math.round(Duration.toMillis(left)))
       const before = yield* left
-      // The renewal is sent a second after the taking, and answered 400 ms later
+      // The renewal is sent a second after the claim, and its reply arrives 400 ms later
       yield* TestClock.adjust("1389 millis")
       assert.strictEqual(yield* left, before - 1389)
       yield* TestClock.adjust("2 millis")
@@ -445,7 +449,7 @@ describe("an owner that is cut off", () => {
       assert.isAtMost(yield* left, 1500)
     })))
 
-  it.effect("takes up its work again after an outage that was longer than the lease", () =>
+  it.effect("resumes its work after an outage that was longer than the lease", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       const { handler, notes } = noting()
@@ -485,7 +489,7 @@ describe("an owner that is cut off", () => {
       assert.strictEqual(Duration.toMillis(yield* lease!.timeLeft), 0)
     })))
 
-  it.effect("an answer to a taking that was lost is asked for again: one owner, one token, no failure", () =>
+  it.effect("a lost reply to a claim is requested again: one owner, one token, no failure", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       a.link.modes.take = "lost"
@@ -499,8 +503,8 @@ describe("an owner that is cut off", () => {
     })))
 })
 
-describe("what the backend says", () => {
-  it.effect("leases that vanished are lost, and never made again", () =>
+describe("replies of the backend", () => {
+  it.effect("leases that vanished are lost, and never created again", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { sweepInterval: "1 hour" })
@@ -517,12 +521,12 @@ describe("what the backend says", () => {
     })), { tags: ["G10"] })
 
   it.effect(
-    "the end of an old holding does nothing to a newer one of the same data stream",
+    "the end of an old holding does not affect a newer one of the same data stream",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
         const [a, b] = [yield* open("a"), yield* open("b")]
-        // It does not let itself be interrupted, and outlives its loss by far
+        // It is uninterruptible, and outlives its loss by far
         yield* a.serve(1, Effect.uninterruptible(Effect.sleep("20 seconds")))
         yield* TestClock.adjust("500 millis")
         yield* b.start(b.client.run(Effect.never))
@@ -538,7 +542,7 @@ describe("what the backend says", () => {
     { tags: ["G13"] }
   )
 
-  it.effect("neither does an ending of the old one that comes too late", () =>
+  it.effect("nor does a late end of the old one", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const [a, b] = [yield* open("a"), yield* open("b", { sweepInterval: "50 millis" })]
@@ -596,7 +600,7 @@ describe("what the backend says", () => {
       assert.isBelow(ends[3]! - ends[0]!, 4000)
     })))
 
-  it.effect("what is lost makes room once: no loss adds to the capacity", () =>
+  it.effect("a loss makes room once: no loss adds to the capacity", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { capacity: 1 })
@@ -632,7 +636,7 @@ describe("what the backend says", () => {
     { tags: ["G1", "G2"] }
   )
 
-  it.effect("what cannot be read and another consumer was given is its matter, until that has been silent for long", () =>
+  it.effect("an unreadable entry of another consumer is left to it, until that consumer has been silent for long", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { reapAfter: "1 minute" })
@@ -662,7 +666,7 @@ describe("what the backend says", () => {
 })
 
 describe("a handler that makes no progress", { tags: ["G32"] }, () => {
-  it.effect("loses its data stream, although its process renews, and another one goes on", () =>
+  it.effect("loses its data stream, although its process renews, and another one continues", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { progressTimeout: "10 seconds" })
@@ -675,10 +679,10 @@ describe("a handler that makes no progress", { tags: ["G32"] }, () => {
       assert.isUndefined(loss.reason())
       yield* TestClock.adjust("200 millis")
       assert.strictEqual(loss.reason(), "Stalled")
-      // Both may take it: who hangs hangs again, who gets on keeps it
+      // Either may take it: the one that hangs hangs again, the other keeps it
       yield* TestClock.adjust("2 minutes")
       assert.deepStrictEqual(yield* owned(b), ["s1"])
-      // Progress ended the row of failures
+      // Progress ended the streak of failures
       assert.deepStrictEqual([...backend.failures.values()], [0])
     })))
 

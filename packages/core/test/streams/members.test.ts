@@ -12,7 +12,7 @@ const member = (name: string, owned = 0, capacity = 10): Member => ({
 
 const entries = Array.from({ length: 300 }, (_, i) => EntryId.make(`${i + 1}-0`))
 
-it("each entry has an order of its own, which all members agree on", () => {
+it("each entry has a separate order, which all members agree on", () => {
   const members = ["a", "b", "c", "d"].map((name) => member(name))
   const firsts = new Map<number, number>()
   for (const entry of entries) {
@@ -25,12 +25,12 @@ it("each entry has an order of its own, which all members agree on", () => {
   assert.strictEqual(firsts.size, 4)
 })
 
-it("nobody waits for a member without room, and whoever is no member yet has no rank", () => {
+it("nobody waits for a member without room, and a consumer that is not a member yet has no rank", () => {
   const [a, b, full, over] = [member("a"), member("b", 9), member("c", 10), member("d", 11)]
   for (const entry of entries) {
     const ranks = [a, b].map(({ session }) => rank([a, b, full, over], session, entry))
     assert.deepStrictEqual([...ranks].sort(), [0, 1])
-    // Its own room is its own affair
+    // Its own room does not matter
     assert.isAtMost(rank([a, b, full, over], full.session, entry)!, 2)
     assert.isUndefined(rank([a, b], full.session, entry))
   }

@@ -19,7 +19,7 @@ const setup = Effect.fnUntraced(function*(options: ConstructorParameters<typeof 
   return { calls, latch, commits: new MessageCommits(lease, yield* Clock.Clock, options) }
 })
 
-it.effect("what is processed during a commit is committed by the next one, and counts for it", () =>
+it.effect("messages processed during a commit are committed by the next one, and count for it", () =>
   Effect.gen(function*() {
     const { calls, commits, latch } = yield* setup({ commitEvery: 2 })
     assert.isTrue(commits.add(processed(1)))
@@ -40,7 +40,7 @@ it.effect("what is processed during a commit is committed by the next one, and c
     assert.lengthOf(calls, 3)
   }))
 
-it.effect("commits are due so long after the first uncommitted message", () =>
+it.effect("commits are due this long after the first uncommitted message", () =>
   Effect.gen(function*() {
     const { calls, commits } = yield* setup({ commitEvery: 100, commitWithin: "1 second" })
     assert.isTrue(commits.isTimed)
@@ -62,7 +62,7 @@ it.effect("commits are due so long after the first uncommitted message", () =>
     assert.isFalse((yield* setup({ commitEvery: 2 })).commits.isTimed)
   }))
 
-it.effect("what was forgotten is not committed, and settling awaits the commit that is under way", () =>
+it.effect("forgotten messages are not committed, and settling awaits the current commit", () =>
   Effect.gen(function*() {
     const { calls, commits, latch } = yield* setup({ commitEvery: 1 })
     commits.add(processed(1))

@@ -15,7 +15,7 @@ const isEnd = ({ value }: { readonly value: { readonly n: number } }) => value.n
 
 const end = (id: string) => numbered(0, id)
 
-/** Processes, and keeps what was processed. */
+/** Processes messages, and records them. */
 const processing = (
   lease: ScriptedLease,
   options?: StreamMessages.ProcessOptions<typeof Numbered.Type>,
@@ -52,7 +52,7 @@ const failureOf = (exit: Exit.Exit<unknown, unknown>): unknown =>
   Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined
 
 describe("process", () => {
-  it.effect("gives all messages in order, commits each, waits for more, and ends after the last", () =>
+  it.effect("delivers all messages in order, commits each, waits for more, and ends after the last", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2))
@@ -67,7 +67,7 @@ describe("process", () => {
       assert.deepStrictEqual(commits(lease), ["commit 1-0", "commit 2-0", "commit 3-0", "commit 4-0"])
     }))
 
-  it.effect("begins after the checkpoint", () =>
+  it.effect("starts after the checkpoint", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.checkpoint = numbered(2).id
@@ -119,7 +119,7 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("reports what its former owner read on over, wherever it begins, and counts on", () =>
+  it.effect("reports what its former owner skipped unnoticed, wherever it starts, and counts on", () =>
     Effect.gen(function*() {
       for (const after of [undefined, "10-0", "12-0"]) {
         const lease = new ScriptedLease()
@@ -139,7 +139,7 @@ describe("process", () => {
       }
     }))
 
-  it.effect("reports what it passed itself within a second, also after a commit by id alone", () =>
+  it.effect("reports what it skipped itself within a second, even after a commit by id alone", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(...Array.from({ length: 30 }, (_, i) => numbered(i + 1)))
@@ -155,7 +155,7 @@ describe("process", () => {
       assert.deepStrictEqual([gaps, lease.offset], [["5-0 30-0 13"], 30])
     }))
 
-  it.effect("reports a gap between slow messages before it goes on, and one before the last message", () =>
+  it.effect("reports a gap between slow messages before it continues, and one before the last message", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1))
@@ -178,7 +178,7 @@ describe("process", () => {
       assert.deepStrictEqual(gaps, ["0-0 4-0 2", "1-0 6-0 1"])
     }))
 
-  it.effect("reports messages that came and were deleted while it waited, and trimming behind it reports nothing", () =>
+  it.effect("reports messages that arrived and were deleted while it waited, and trimming behind it reports nothing", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2))
@@ -210,7 +210,7 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("a server that counts nothing shows only that all is deleted, once", () =>
+  it.effect("a server that counts nothing shows only that everything is deleted, once", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.added = undefined
@@ -244,7 +244,7 @@ describe("process", () => {
       lease.add(numbered(60), numbered(61))
       yield* Effect.yieldNow
       assert.strictEqual(lease.checkpoint, "61-0")
-      // What was processed and not committed belongs to the old one
+      // Messages that were processed and not committed belong to the old one
       lease.add(numbered(62))
       yield* Effect.yieldNow
       lease.rewrite(numbered(2), numbered(3))
@@ -258,7 +258,7 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("a data stream that lost its end in a fail-over is read on after the last delivered message that is left", () =>
+  it.effect("a data stream that lost its end in a fail-over continues after the last delivered message that is left", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       const at = (n: number) => numbered(n, `${1_770_000_000_000 + n}-0`)
@@ -291,7 +291,7 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("where no delivered message is known to be left, reading goes on after the checkpoint", () =>
+  it.effect("if no delivered message is known to be left, reading continues after the checkpoint", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2), numbered(3))
@@ -324,7 +324,7 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("warns of deleted messages and of a missing checkpoint where nothing else is asked", () =>
+  it.effect("warns of deleted messages and of a missing checkpoint by default", () =>
     Effect.gen(function*() {
       const lines: Array<string> = []
       const logger = Logger.make(({ message }) => void lines.push(String(message)))
@@ -365,7 +365,7 @@ describe("process", () => {
       }
     }))
 
-  it.effect("reads a long stream in batches, and gives each message once", () =>
+  it.effect("reads a long stream in batches, and delivers each message once", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       const all = Array.from({ length: 25 }, (_, index) => index + 1)
@@ -376,7 +376,7 @@ describe("process", () => {
       assert.deepStrictEqual(reads(lease), ["read 0-0", "read 10-0", "read 20-0"])
     }))
 
-  it.effect("says that the last message is the last, and is over for a successor, although all is trimmed", () =>
+  it.effect("marks the last message as the last, and is over for a successor, although everything is trimmed", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), end("2-0"))
@@ -388,7 +388,7 @@ describe("process", () => {
       assert.deepStrictEqual(observed, [])
     }))
 
-  it.effect("announced anew after its end it waits for more, however long, up to the next end", () =>
+  it.effect("announced again after its end it waits for more, however long, up to the next end", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), end("2-0"))
@@ -405,7 +405,7 @@ describe("process", () => {
       assert.deepStrictEqual(observed, [3, 0])
     }))
 
-  it.effect("announced anew after its end it is over when it is deleted", () =>
+  it.effect("announced again after its end it is over when it is deleted", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.checkpoint = end("2-0").id
@@ -440,7 +440,7 @@ describe("process", () => {
       assert.deepStrictEqual(observed, [])
     }))
 
-  it.effect("without limit of attempts a failing handler ends it with its error, after a commit, and it begins there again", () =>
+  it.effect("without a limit of attempts, a failing handler ends it with its error, after a commit, and restarts there", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2), numbered(3), end("4-0"))
@@ -457,7 +457,7 @@ describe("process", () => {
       assert.deepStrictEqual(next.observed, [3, 0])
     }))
 
-  it.effect("commits after every n, and says in between that it is getting on", () =>
+  it.effect("commits after every n messages, and reports in between that it makes progress", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(...[1, 2, 3, 4, 5].map((n) => numbered(n)), end("6-0"), numbered(7))
@@ -484,12 +484,12 @@ describe("process", () => {
       )
       const fiber = yield* start(run)
       lease.add(numbered(1), numbered(2), numbered(3), numbered(4), numbered(5))
-      // The first is through after 400 ms; a second later the fourth is not, and 200 ms after that it is
+      // The first is done after 400 ms; a second later the fourth is not, and 200 ms after that it is
       yield* TestClock.adjust("1599 millis")
       assert.deepStrictEqual(commits(lease), [])
       yield* TestClock.adjust("1 millis")
       assert.deepStrictEqual(commits(lease), ["commit 4-0"])
-      // The fifth is through at 2000 ms
+      // The fifth is done at 2000 ms
       yield* TestClock.adjust("1399 millis")
       assert.deepStrictEqual(commits(lease), ["commit 4-0"])
       yield* TestClock.adjust("1 millis")
@@ -500,7 +500,7 @@ describe("process", () => {
     }))
 
   it.effect(
-    "what cannot be decoded goes to the dead letters with the reason, in its turn, and the next one follows",
+    "messages that cannot be decoded go to the dead letters with the reason, in turn, and the next one follows",
     () =>
       Effect.gen(function*() {
         const lease = new ScriptedLease()
@@ -548,7 +548,7 @@ describe("process", () => {
       yield* Fiber.interrupt(successor)
     }))
 
-  it.effect("a handler that outlives its lease gets no further message, though many were read ahead", () =>
+  it.effect("a handler that outlives its lease gets no further message, although many were read ahead", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(...Array.from({ length: 50 }, (_, i) => numbered(i + 1)))
@@ -561,7 +561,7 @@ describe("process", () => {
       assert.deepStrictEqual(observed, [1, 2, 3])
     }))
 
-  it.effect("says in one line of the log why a message cannot be decoded", () =>
+  it.effect("logs in one line why a message cannot be decoded", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered("x", "1-0"), end("2-0"))
@@ -574,7 +574,7 @@ describe("process", () => {
       assert.deepStrictEqual(said, [[`A message cannot be decoded; moving it to the dead letters: ${reason}`]])
     }))
 
-  it.effect("a message that cannot be decoded moves the checkpoint past no message that is not processed", () =>
+  it.effect("a message that cannot be decoded does not move the checkpoint past an unprocessed message", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered("x", "2-0"))
@@ -607,7 +607,7 @@ describe("process", () => {
       assert.strictEqual(lease.dead[1]![1], "there is no field \"json\"")
     }))
 
-  it("values of fields are strings, and the types refuse a schema that wants others", () => {
+  it("values of fields are strings, and the types refuse a schema that expects others", () => {
     const Json = Schema.Struct({ n: Schema.Finite })
     const handler = () => Effect.void
     const accepted = [
@@ -627,7 +627,7 @@ describe("process", () => {
     assert.deepStrictEqual([accepted.length, refused.length], [2, 4])
   })
 
-  it.effect("a handler may dead-letter a message, and goes on", () =>
+  it.effect("a handler may dead-letter a message, and continues", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2), end("3-0"))
@@ -688,7 +688,7 @@ describe("attempts", () => {
       assert.strictEqual((yield* Metric.value(failed)).count - before.count, 1)
     }))
 
-  it.effect("a message that fails for a while is processed once, by the backoff that was asked for", () =>
+  it.effect("a message that fails for a while is processed once, by the requested backoff", () =>
     Effect.gen(function*() {
       const lease = three()
       const { at, run, observed } = failing(lease, { attempts: 3, backoff: Schedule.spaced("5 seconds") }, "busy", 2)
@@ -718,7 +718,7 @@ describe("attempts", () => {
       assert.include(lease.dead[0]![1], "boom")
     }))
 
-  it.effect("errors of this library are no failure of the message: they end it, and nothing is dead", () =>
+  it.effect("errors of this library are not a failure of the message: they end it, and nothing is dead", () =>
     Effect.gen(function*() {
       const token = FencingToken.make(1)
       const errors = [
@@ -782,7 +782,7 @@ describe("attempts", () => {
 })
 
 describe("revoked", { tags: ["B57"] }, () => {
-  it.effect("it stops between two messages, commits what was processed, and hands back", () =>
+  it.effect("it stops between two messages, commits what was processed, and yields", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2), numbered(3))
@@ -811,7 +811,7 @@ describe("revoked", { tags: ["B57"] }, () => {
       assert.strictEqual(lease.checkpoint, "1-0")
     }))
 
-  it.effect("before the first message it hands back untouched; after the last it is done", () =>
+  it.effect("before the first message it yields untouched; after the last it is done", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(end("1-0"))
@@ -827,7 +827,7 @@ describe("revoked", { tags: ["B57"] }, () => {
       assert.strictEqual(other.checkpoint, "1-0")
     }))
 
-  it.effect("hands back although the backend is gone", () =>
+  it.effect("yields although the backend is gone", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1))
@@ -851,7 +851,7 @@ describe("lost", () => {
       assert.strictEqual(lease.checkpoint, "1-0")
     }), { tags: ["B55"] })
 
-  it.effect("interrupted, it commits what was processed while it owns the stream, and asks for nothing when it does not", () =>
+  it.effect("interrupted, it commits what was processed while it owns the stream, and sends nothing if it does not", () =>
     Effect.gen(function*() {
       for (const isLost of [false, true]) {
         const lease = new ScriptedLease()
@@ -897,7 +897,7 @@ describe("lost", () => {
 })
 
 describe("messages", () => {
-  it.effect("commits nothing by itself, ends after the last, and ends with HandedBack when asked back", () =>
+  it.effect("commits nothing by itself, ends after the last, and ends with StreamYielded when revoked", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2), end("3-0"), numbered(4))
@@ -935,7 +935,7 @@ describe("messages", () => {
 })
 
 describe("options", () => {
-  it.effect("what cannot work is refused before anything is asked", () =>
+  it.effect("options that cannot work are refused before anything is sent", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       for (

@@ -10,7 +10,7 @@ import { message } from "../support/scriptedLease.ts"
 import type { Backend } from "../support/streamBackend.ts"
 import * as fleet from "../support/streamFleet.ts"
 
-/** Messages for the data streams of a backend, which keeps none itself. */
+/** Messages for the data streams of a backend that stores none itself. */
 const withMessages = (backend: Backend) => {
   const streams = new Map<string, Array<RawMessage>>()
   const arrival = Latch.makeUnsafe(false)
@@ -86,7 +86,7 @@ describe("messages of data streams that change hands", () => {
     }))
 
   it.effect(
-    "after a death, the next owner begins after the last commit, with a larger token",
+    "after a death, the next owner starts after the last commit, with a larger token",
     () =>
       Effect.gen(function*() {
         const { add, backend, join, processed } = yield* stage
@@ -98,7 +98,7 @@ describe("messages of data streams that change hands", () => {
         yield* a.kill
         yield* TestClock.adjust("1 minute")
         assert.deepStrictEqual(backend.done, ["s"])
-        // Three were processed and not committed, the last of them when its line was cut already
+        // Three were processed and not committed, the last of them when its connection was cut already
         assert.deepStrictEqual(by("a", processed), [1, 2, 3, 4, 5, 6, 7])
         assert.deepStrictEqual(by("b", processed), numbers(20).slice(4))
         const tokens = processed.map(([, , token]) => token)
@@ -108,7 +108,7 @@ describe("messages of data streams that change hands", () => {
     { tags: ["B55"] }
   )
 
-  it.effect("given back in order, nothing is processed twice", () =>
+  it.effect("yielded normally, nothing is processed twice", () =>
     Effect.gen(function*() {
       const { add, backend, join, processed } = yield* stage
       add("s", ...numbers(20))
@@ -125,7 +125,7 @@ describe("messages of data streams that change hands", () => {
     }), { tags: ["B57"] })
 
   it.effect(
-    "an owner that is cut off stops, and what it would have committed moves nothing",
+    "an owner that is cut off stops, and its late commit moves nothing",
     () =>
       Effect.gen(function*() {
         const { add, backend, join, processed } = yield* stage
@@ -159,7 +159,7 @@ describe("messages of data streams that change hands", () => {
       assert.deepStrictEqual(by("b", processed), [])
     }))
 
-  it.effect("waiting for messages is no lack of progress, and what cannot be decoded stops nothing", () =>
+  it.effect("waiting for messages is no lack of progress, and undecodable messages stop nothing", () =>
     Effect.gen(function*() {
       const { add, backend, join, processed } = yield* stage
       add("s", 1, NaN)

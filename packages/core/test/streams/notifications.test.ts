@@ -1,4 +1,4 @@
-/** Notifications and claims: for those who run handlers themselves. */
+/** Notifications and claims: for programs that run handlers themselves. */
 import { type StreamClient, StreamMetrics, type StreamNotification } from "@effect-simba/core/streams"
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { assert, describe, it } from "@effect/vitest"
@@ -25,7 +25,7 @@ const collecting = (consumer: fleet.Consumer) =>
   })
 
 describe("notifications", () => {
-  it.effect("say what is added and disowned, and end with StreamTerminated when the client closes", () =>
+  it.effect("report what is added and disowned, and end with StreamTerminated when the client closes", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { gracePeriod: 0, sweepInterval: "1 hour" })
@@ -46,7 +46,7 @@ describe("notifications", () => {
       assert.strictEqual(backend.done.length, 0)
     })))
 
-  it.effect("nothing is said about what its user ended", () =>
+  it.effect("do not report an end that the user caused", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       const { tags } = yield* collecting(a)
@@ -61,7 +61,7 @@ describe("notifications", () => {
     })), { tags: ["B57"] })
 
   it.effect(
-    "an unread backlog is bounded, makes the reader of announcements wait, and hinders no closing",
+    "a backlog of notifications is bounded, makes the reader of announcements wait, and does not delay closing",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -74,10 +74,10 @@ describe("notifications", () => {
         ))
         yield* TestClock.adjust("10 seconds")
         const held = (yield* a.client.owned).length
-        // A batch is the unit of taking
+        // Data streams are taken in batches
         assert.isAtMost(held, 1000 + 200)
         const closing = yield* Effect.forkChild(a.close, { startImmediately: true })
-        // In steps: thousands take some turns of the event loop, too
+        // In steps: thousands take several turns of the event loop
         yield* Effect.repeat(TestClock.adjust("50 millis"), { times: 99 })
         assert.isDefined(closing.pollUnsafe())
         assert.isDefined(reading.pollUnsafe())
@@ -109,7 +109,7 @@ describe("notifications", () => {
     { tags: ["G14"] }
   )
 
-  it.effect("say StreamExpired where expiries are published, once, and a claim takes it", () =>
+  it.effect("report StreamExpired once if expiries are published, and a claim takes it", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       backend.publishesExpiries = true
@@ -129,7 +129,7 @@ describe("notifications", () => {
       yield* Fiber.interrupt(expiring)
     })))
 
-  it.effect("no StreamExpired comes of what may not be taken: without room, paused, or owned here", () =>
+  it.effect("StreamExpired is not reported for what must not be taken: without room, paused, or owned here", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       backend.publishesExpiries = true
@@ -165,7 +165,7 @@ describe("notifications", () => {
       assert.lengthOf(tags(), full)
     })))
 
-  it.effect("StreamExpired comes once until it is read, however often the event is repeated", () =>
+  it.effect("StreamExpired is reported once until it is read, however often the event is repeated", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       backend.publishesExpiries = true
@@ -191,7 +191,7 @@ describe("notifications", () => {
       assert.lengthOf(observed, 3)
     })))
 
-  it.effect("StreamTerminated has the reason where the backend refuses for good", () =>
+  it.effect("StreamTerminated has the reason if the backend refuses permanently", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       const { fiber, observed } = yield* collecting(a)
@@ -209,7 +209,7 @@ describe("notifications", () => {
       assert.strictEqual(refused._tag, "InvalidConfig")
     })))
 
-  it.effect("who stops reading leaves: what he was brought is given back, what he claimed is not", () =>
+  it.effect("a reader that stops leaves: what it was assigned is released, what it claimed is not", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { gracePeriod: "2 seconds" })
@@ -233,7 +233,7 @@ describe("notifications", () => {
     })))
 })
 
-/** Announces a data stream whose consumer has gone. */
+/** Announces a data stream whose consumer is gone. */
 const orphan = (backend: Backend, consumer: fleet.Consumer) =>
   Effect.gen(function*() {
     yield* consumer.client.announceAll(fleet.names(1))
@@ -242,7 +242,7 @@ const orphan = (backend: Backend, consumer: fleet.Consumer) =>
   })
 
 describe("claims", () => {
-  it.effect("return none while anybody owns it, this client included", () =>
+  it.effect("return none while any consumer owns it, this client included", () =>
     fleet.test(Effect.gen(function*() {
       const { a, open } = yield* fleet.ofOne
       const b = yield* open("b")
@@ -265,7 +265,7 @@ describe("claims", () => {
       assert.strictEqual(backend.streamLeases.size, 0)
     })))
 
-  it.effect("leave alone who read the announcement a moment ago, and is about to take it", () =>
+  it.effect("leave alone a consumer that just read the announcement, and is about to take it", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend, open } = yield* fleet.ofOne
       const b = yield* open("b")
@@ -277,7 +277,7 @@ describe("claims", () => {
       assert.strictEqual(backend.streamLeases.size, 0)
     })))
 
-  it.effect("last as long as their scope, then the data stream is given back", () =>
+  it.effect("last as long as their scope, then the data stream is released", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       yield* orphan(backend, a)
@@ -295,7 +295,7 @@ describe("claims", () => {
       assert.deepStrictEqual(backend.done, ["s1"])
     })), { tags: ["G12"] })
 
-  it.effect("are released in the background where the backend does not reply to the closing scope", () =>
+  it.effect("are released in the background if the backend does not reply to the closing scope", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", {
@@ -338,7 +338,7 @@ describe("claims", () => {
     })))
 })
 
-describe("a claim that is given up", () => {
+describe("a claim that is abandoned", () => {
   it.effect("leaves nothing behind, although it is granted afterwards", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
@@ -410,7 +410,7 @@ describe("options", { tags: ["G29"] }, () => {
 })
 
 describe("figures", () => {
-  it.effect("are counted where things happen, and gauges come back to zero", () =>
+  it.effect("are counted where things happen, and gauges return to zero", () =>
     Effect.gen(function*() {
       yield* fleet.test(Effect.gen(function*() {
         const { open } = yield* fleet.make

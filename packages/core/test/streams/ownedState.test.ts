@@ -1,4 +1,4 @@
-/** The diagram of docs/protocol.md and the code say the same about the states of a data stream at its owner. */
+/** The diagram of docs/protocol.md and the code agree about the states of a data stream at its owner. */
 import type { FencingToken } from "@effect-simba/core/FencingToken"
 import { StreamName } from "@effect-simba/core/streams"
 import * as StreamStore from "@effect-simba/core/streams/StreamStore"
@@ -77,7 +77,7 @@ describe("A data stream at its owner", () => {
     }
   })
 
-  it("that is stopped is not kept, but for no member any more", () => {
+  it("that is stopped is not kept, but belongs to no member any more", () => {
     const one = owned()
     one.recall(member)
     one.stop()
@@ -85,7 +85,7 @@ describe("A data stream at its owner", () => {
     assert.deepStrictEqual(stateOf(one), { isRevoked: true, isStopped: true, isFor: undefined, isOpen: true })
   })
 
-  it("that was asked back says so after its end: a handler that nothing interrupts may wait for it", () => {
+  it("that was revoked reports it after its end: a handler that cannot be interrupted may wait for it", () => {
     for (const end of [(one: OwnedStream) => one.lose("Expired"), (one: OwnedStream) => one.end("done")]) {
       for (const isRevoked of [false, true]) {
         const one = owned()

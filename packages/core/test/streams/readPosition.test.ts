@@ -6,7 +6,7 @@ import * as readPosition from "../../src/streams/internal/readPosition.ts"
 
 const id = (n: number) => EntryId.make(`${n}-0`)
 
-/** A data stream that a producer writes and trims, and single messages of which are deleted. */
+/** A data stream that a producer writes and trims, with single messages deleted. */
 class Model {
   readonly left: Array<number> = []
   private added = 0
@@ -93,7 +93,7 @@ describe("the position of a reader", () => {
   )
 
   it.effect.each(Array.from({ length: 300 }, (_, seed) => seed))(
-    "history %d: a reader that begins beside the checkpoint, reports what is missing before it and after it",
+    "history %d: a reader that starts beside the checkpoint reports what is missing before it and after it",
     (seed) =>
       Effect.gen(function*() {
         const draw = (end: number) => Random.nextIntBetween(0, end)
@@ -136,7 +136,7 @@ describe("the position of a reader", () => {
       }).pipe(Random.withSeed(`beginning ${seed}`))
   )
 
-  it("without an offset, only trimming past the position is seen, and the offset is known then", () => {
+  it("without an offset, only trimming past the position is detected, and the offset is known from then on", () => {
     const extent = { length: 2, last: id(9), first: id(8), added: 9, lastDeleted: id(0) }
     const at = (after: number) => ({ after: id(after), offset: undefined, checked: id(after) })
     assert.deepStrictEqual(readPosition.check(at(5), extent), {
@@ -154,13 +154,13 @@ describe("the position of a reader", () => {
       position: { after: id(9), offset: 9, checked: id(9) },
       missing: undefined
     })
-    // Even if the message at the position was deleted by itself: others may have been trimmed with it
+    // Even if the message at the position was deleted individually: others may have been trimmed with it
     assert.isDefined(readPosition.check(at(5), { ...extent, lastDeleted: id(5) }).missing)
     // Nothing was ever deleted: the stream was made again
     assert.isUndefined(readPosition.check(at(5), { ...extent, added: 2 }).missing)
   })
 
-  it("a checkpoint beyond the last message says nothing about a position of another data stream", () => {
+  it("a checkpoint beyond the last message does not affect a position in another data stream", () => {
     const extent = { length: 8, last: id(8), first: id(1), added: 8, lastDeleted: id(0), counted: 3 }
     assert.deepStrictEqual(readPosition.beside(id(5), { id: id(50), offset: 50 }, extent), {
       after: id(5),
@@ -169,7 +169,7 @@ describe("the position of a reader", () => {
     })
   })
 
-  it("what is missing ends at the position where nothing was deleted beyond it, even the message there itself", () => {
+  it("what is missing ends at the position if nothing was deleted beyond it, even if that message was deleted", () => {
     const position = { after: id(5), offset: 3, checked: id(2) }
     const extent = { length: 7, last: id(9), first: id(1), added: 9, counted: 4 }
     const untilOf = (lastDeleted: number) =>
@@ -190,7 +190,7 @@ describe("the position of a reader", () => {
       until: id(104),
       count: Option.some(3)
     })
-    // One that lost its end and was written since counts on
+    // A stream that lost its end and was written since counts on
     const lost = { length: 60, last: id(100), first: id(41), added: 98, lastDeleted: id(0) }
     assert.deepStrictEqual(readPosition.check(position, lost), {
       position: { after: id(100), offset: 98, checked: id(100) },

@@ -1,4 +1,6 @@
-/** Removing what nobody needs any more: at a slow pace, by one member of the fleet, and never at the cost of the others. */
+/**
+ * Removing what nobody needs any more: at a slow pace, by one member of the fleet, and never at the cost of the others.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
@@ -11,7 +13,7 @@ const tidies = (consumer: fleet.Consumer) => consumer.link.calls.filter((call) =
 const removals = (lines: ReadonlyArray<string>) => lines.filter((line) => line.includes("Removed"))
 
 describe("keeping checkpoints", () => {
-  it.effect("of what is owned for long: once a day, through outages, claims too", () =>
+  it.effect("keeps checkpoints of data streams that are owned for long: once a day, through outages, including claims", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { heartbeatInterval: "1 hour", leaseDuration: "3 hours", sweepInterval: "1 hour" })
@@ -68,7 +70,7 @@ describe("the reaper", () => {
       assert.strictEqual(tidies(b), last)
     })))
 
-  it.effect("is done by every client where members do not know one another", () =>
+  it.effect("is done by every client if members do not know one another", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { reapAfter: "1 minute" })
@@ -96,7 +98,7 @@ describe("the reaper", () => {
     })))
 
   it.effect.each(["fail", "refuse"] as const)(
-    "is tried again later when the backend answers with: %s",
+    "is retried later when the backend replies with: %s",
     (mode) =>
       fleet.test(Effect.gen(function*() {
         const { backend, lines, open } = yield* fleet.make
@@ -116,7 +118,7 @@ describe("the reaper", () => {
       }))
   )
 
-  it.effect("may take longer than other calls, where there is much to remove", () =>
+  it.effect("may take longer than other calls if there is much to remove", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, lines, open } = yield* fleet.make
       const a = yield* open("a", { reapAfter: "1 minute" })
@@ -127,7 +129,7 @@ describe("the reaper", () => {
       assert.deepStrictEqual(removals(lines), ["Info: Removed 5000 silent consumer(s) and 0 finished announcement(s)"])
     })))
 
-  it.effect("does not wait for ever for a backend that does not answer", () =>
+  it.effect("does not wait forever for a backend that does not reply", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { reapAfter: "1 minute" })
@@ -136,7 +138,7 @@ describe("the reaper", () => {
       yield* TestClock.adjust("1 minute")
       assert.strictEqual(tidies(a), 1)
       delete a.link.modes.reap
-      // One pause and the time that it was given have passed, and one pause more
+      // One pause and its timeout have passed, and one more pause
       yield* TestClock.adjust("2 minutes")
       assert.isAtLeast(backend.tidied.length, 1)
     })))

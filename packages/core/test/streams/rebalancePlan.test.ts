@@ -11,7 +11,7 @@ const member = (session: string, capacity: number, owned: number): Member => ({
   owned
 })
 
-/** What each member would do if all saw this now, and had seen it for long. */
+/** What each member would do if all members saw this view now, and had seen it for long. */
 const plans = (members: ReadonlyArray<Member>, state: sharing.State = { ...sharing.initial, levelSince: -Infinity }) =>
   members.map(({ owned, session }) =>
     sharing.plan(state, { members, session, owned, leaving: [], movable: owned }, 0, settings)?.to.session
@@ -28,7 +28,7 @@ const within = (starts: ReadonlyArray<Start>): ReadonlyArray<Start> =>
 
 const sum = (values: ReadonlyArray<number>) => values.reduce((a, b) => a + b, 0)
 
-/** What is above ceilings and below floors. */
+/** The sum of what is above ceilings and below floors. */
 const imbalance = (starts: ReadonlyArray<Start>): number => {
   const [owned, capacity] = [sum(starts.map((one) => one.owned)), sum(starts.map((one) => one.capacity))]
   return sum(starts.map((one) => {
@@ -55,7 +55,7 @@ describe("plan", () => {
     assert.deepStrictEqual(plans([member("a", 0, 1), member("b", 30, 3)]), ["b", undefined])
   })
 
-  it("a member who joins a fleet at its ceilings gets one stream from one member", () => {
+  it("a member that joins a fleet at its ceilings gets one stream from one member", () => {
     const members = [member("c", 64, 2), member("a", 64, 2), member("b", 64, 0)]
     assert.deepStrictEqual(plans(members), [undefined, "b", undefined])
     // ... and only after nobody was above its ceiling for a while
@@ -67,7 +67,7 @@ describe("plan", () => {
     assert.deepStrictEqual(plans([member("a", 4, 9), member("b", 4, 3)]), ["b", undefined])
   })
 
-  it("needs a stream that may be moved, and to be a member oneself", () => {
+  it("needs a stream that may be moved, and membership", () => {
     const members = [member("a", 64, 10), member("b", 64, 0)]
     const view = { members, session: "a", owned: 10, leaving: [], movable: 0 }
     assert.isUndefined(sharing.plan(sharing.initial, view, 0, settings))
@@ -89,7 +89,7 @@ describe("plan", () => {
   })
 
   it.prop(
-    "one by one, it takes as many hand-overs as the imbalance at most, and none at the end",
+    "one by one, it takes at most as many hand-overs as the imbalance, and none at the end",
     [numbers],
     ([starts]) => {
       const now = starts.map((one) => ({ ...one }))
@@ -123,7 +123,7 @@ describe("pacing", () => {
     assert.strictEqual(sharing.plan(state, view, 1000 + settings.settle, settings)?.to.session, "b")
     const repeated = sharing.observe(state, view, 2000, settings)
     assert.strictEqual(repeated.quietUntil, state.quietUntil)
-    // Order is no change; capacity is
+    // Order is not a change; capacity is
     const turned = sharing.observe(state, { ...view, members: [b, a] }, 3000, settings)
     assert.strictEqual(turned.quietUntil, state.quietUntil)
     const smaller = sharing.observe(state, { ...view, members: [a, { ...b, capacity: 8 }] }, 3000, settings)
@@ -136,7 +136,7 @@ describe("pacing", () => {
     assert.strictEqual(sharing.plan(state, view, 1000 + settings.rest, settings)?.to.session, "b")
     assert.strictEqual(sharing.registered(state, 9, 1000 + settings.transit - 1), 10)
     assert.strictEqual(sharing.registered(state, 9, 1000 + settings.transit), 9)
-    // The receiver has not said yet that it has six: with the one under way nobody is above its share
+    // The receiver has not reported yet that it has six: with the one under way nobody is above its share
     const known = { members: [a, { ...b, owned: 5 }], session: "a", owned: 7, leaving: [], movable: 7 }
     assert.strictEqual(sharing.plan(sharing.initial, known, 1000 + settings.rest, settings)?.to.session, "b")
     assert.isUndefined(sharing.plan({ ...state, levelSince: -Infinity }, known, 1000 + settings.rest, settings))
@@ -154,7 +154,7 @@ describe("pacing", () => {
   })
 })
 
-/** No stream comes to a member that had it since the move with this index. */
+/** No stream moves to a member that had it since the move with this index. */
 const assertNothingWentBack = (fleet: Fleet, first = 0) => {
   const had = new Map<number, Set<number>>()
   for (const { from, stream, to } of fleet.moves.slice(first)) {
@@ -166,7 +166,7 @@ const assertNothingWentBack = (fleet: Fleet, first = 0) => {
 
 describe("a fleet whose members have old information", { tags: ["G32"] }, () => {
   it.effect.prop(
-    "comes to rest in balance, with one hand-over more than needed at most, and no stream goes back",
+    "comes to rest in balance, with at most one hand-over more than needed, and no stream moves back",
     [numbers.check(Schema.isMinLength(2)), Schema.Int],
     ([wild, seed]) =>
       Effect.gen(function*() {

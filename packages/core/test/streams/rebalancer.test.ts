@@ -1,4 +1,4 @@
-/** Sharing evenly: hand-overs between members, and what becomes of them where one of the two dies. */
+/** Even shares: hand-overs between members, and what becomes of them if one of the two dies. */
 import { StreamMetrics } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Metric } from "effect"
@@ -42,7 +42,7 @@ describe("balance", () => {
     { tags: ["G32", "B55"] }
   )
 
-  it.effect("a handler that does not hear is interrupted after the grace, and its data stream handed over then", () =>
+  it.effect("a handler that ignores the revocation is interrupted after the grace period, and its data stream handed over then", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true, gracePeriod: "3 seconds" })
@@ -54,13 +54,13 @@ describe("balance", () => {
       assert.deepStrictEqual([yield* count(a), yield* count(b)], [1, 1])
     })))
 
-  it.effect("moves a data stream whose handler waits, and interrupts none that has a message in hand", () =>
+  it.effect("moves a data stream whose handler waits, and interrupts none that is processing a message", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true, gracePeriod: "3 seconds" })
       const b = yield* open("b", { rebalance: true })
       const interrupted: Array<string> = []
-      // The last one is the latest
+      // The last one is the newest
       const handler = (lease: fleet.Lease) =>
         Effect.timeoutOption(lease.messagesAfter("0-0" as never, 1), "10 millis").pipe(
           Effect.andThen(lease.stream === "s1" ? lease.messagesAfter("0-0" as never, 1) : Effect.sleep("1 hour")),
@@ -75,7 +75,7 @@ describe("balance", () => {
       yield* TestClock.adjust("31 minutes")
     })))
 
-  /** Reads by its lease, and has a message in hand for so many milliseconds. */
+  /** Reads through its lease, and processes a message for this many milliseconds. */
   const busyFor = (millis: number, notes: Array<string>) => (lease: fleet.Lease) =>
     Effect.timeoutOption(lease.messagesAfter("0-0" as never, 1), "10 millis").pipe(
       Effect.andThen(Effect.sleep(millis)),
@@ -84,7 +84,7 @@ describe("balance", () => {
       Effect.andThen(lease.yield)
     )
 
-  it.effect("a message in hand is not interrupted, however long it takes, and its data stream moves after it", () =>
+  it.effect("a message being processed is not interrupted, however long it takes, and its data stream moves after it", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true, gracePeriod: "3 seconds" })
@@ -102,13 +102,13 @@ describe("balance", () => {
       assert.notInclude(notes.join(), "interrupted")
     })))
 
-  it.effect("a message in hand is interrupted at no instant, also where the handler takes it up just then", () =>
+  it.effect("a message being processed is never interrupted, even if the handler starts it just then", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true, gracePeriod: "1 second" })
       const b = yield* open("b", { rebalance: true })
       const interrupted: Array<string> = []
-      // Waits for a moment, over and over, and works for an hour when it is asked back
+      // Waits for a moment, repeatedly, and works for an hour when it is revoked
       yield* a.serve(2, (lease) =>
         Effect.gen(function*() {
           while (!(yield* lease.isRevoked)) {
@@ -122,7 +122,7 @@ describe("balance", () => {
       assert.deepStrictEqual(interrupted, [])
     })))
 
-  it.effect.each(["has a message in hand", "cannot be interrupted"] as const)(
+  it.effect.each(["is processing a message", "cannot be interrupted"] as const)(
     "one that %s blocks no other: the idle ones move after the grace period",
     (how) =>
       fleet.test(Effect.gen(function*() {
@@ -135,7 +135,7 @@ describe("balance", () => {
           how === "cannot be interrupted"
             ? Effect.uninterruptible(Effect.sleep("1 hour"))
             : Effect.andThen(Effect.timeoutOption(wait(lease), "10 millis"), Effect.sleep("1 hour"))
-        // Both are busy when the other consumer joins, and one of them waits for messages since
+        // Both are busy when the other consumer joins, and one of them has been waiting for messages since
         yield* a.serve(2, (lease): Effect.Effect<unknown, unknown> =>
           lease.stream === "s2" ? Effect.suspend(() => (isStuck++, stuck(lease))) : Effect.andThen(
             Effect.timeoutOption(wait(lease), "10 millis"),
@@ -152,14 +152,14 @@ describe("balance", () => {
         )
         yield* TestClock.adjust("25 seconds")
         assert.deepStrictEqual((yield* b.client.owned).map(({ stream }) => stream), ["s1"])
-        // What had to stay stays: it is not asked back any more
+        // What had to stay stays: its revocation is withdrawn
         yield* TestClock.adjust("30 seconds")
         assert.deepStrictEqual([yield* count(a), yield* count(b), isStuck], [1, 1, 1])
         yield* TestClock.adjust("1 hour")
       }))
   )
 
-  it.effect("a handler that yields for a recall that was taken back runs again at its consumer", () =>
+  it.effect("a handler that yields for a recall that was withdrawn runs again at its consumer", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true, gracePeriod: "3 seconds" })
@@ -219,7 +219,7 @@ describe("balance", () => {
       assert.isAtMost(Duration.toMillis(yield* lease!.timeLeft), 1500)
     })))
 
-  it.effect("a hand-over whose reply is lost is no loss: the lease went where it was sent", () =>
+  it.effect("a hand-over whose reply is lost is no loss: the lease went to its receiver", () =>
     fleet.test(Effect.gen(function*() {
       const { lines, open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true })
@@ -252,7 +252,7 @@ describe("balance", () => {
       assert.strictEqual(adopted - before.count, 1)
     })))
 
-  it.effect("can be turned off, on either side", () =>
+  it.effect("can be disabled, on either side", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true })
@@ -276,7 +276,7 @@ describe("balance", () => {
         yield* TestClock.adjust("20 seconds")
         yield* b.start(b.client.run(Effect.never))
         yield* TestClock.adjust("1500 millis")
-        // Still registered, and deaf
+        // Still registered, and without messages
         b.link.modes.handedOver = "hang"
         b.link.modes.renew = "hang"
         b.link.modes.pending = "hang"
@@ -312,7 +312,7 @@ describe("balance", () => {
       assert.strictEqual(yield* count(b), 0)
     })))
 
-  it.effect("what was handed over and cannot be confirmed is given back, and is no failure of it", () =>
+  it.effect("what was handed over and cannot be confirmed is yielded, and does not count as its failure", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true })
@@ -329,7 +329,7 @@ describe("balance", () => {
       assert.deepStrictEqual([...backend.failures.values()], [])
     })))
 
-  it.effect("who closes is no member any more while its handlers come to their end", () =>
+  it.effect("a closing consumer is no longer a member while its handlers end", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true })

@@ -1,4 +1,4 @@
-/** `StreamClient.run` while all is well, and while handlers fail. */
+/** `StreamClient.run` in normal operation, and when handlers fail. */
 import { SimbaError } from "@effect-simba/core"
 import { type StreamClient, StreamLease, StreamMetrics } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
@@ -11,7 +11,7 @@ const owned = (consumer: fleet.Consumer) =>
   Effect.map(consumer.client.owned, (leases) => leases.map(({ stream }) => stream).sort())
 
 describe("running handlers", () => {
-  it.effect("runs one for each announced data stream, with its info and token, and removes what is done", () =>
+  it.effect("runs one for each announced data stream, with its info and token, and removes finished ones", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       const observed: Array<unknown> = []
@@ -33,7 +33,7 @@ describe("running handlers", () => {
     })))
 
   it.effect(
-    "building a client and announcing joins nothing; what was announced before is not missed",
+    "building a client and announcing joins nothing; earlier announcements are not missed",
     () =>
       fleet.test(Effect.gen(function*() {
         const { open } = yield* fleet.make
@@ -69,7 +69,7 @@ describe("running handlers", () => {
         yield* a.start(a.client.run(work))
         yield* TestClock.adjust("1 second")
         assert.deepStrictEqual(yield* owned(a), ["s1", "s2"])
-        assert.strictEqual(backend.rows.filter((row) => row.owner !== undefined).length, 2, "the rest is nobody's")
+        assert.strictEqual(backend.rows.filter((row) => row.owner !== undefined).length, 2, "the rest has no owner")
         yield* b.start(b.client.run(Effect.never))
         yield* TestClock.adjust("1 second")
         assert.deepStrictEqual(yield* owned(b), ["s3", "s4"])
@@ -93,7 +93,7 @@ describe("running handlers", () => {
       assert.isUndefined(second.pollUnsafe())
     })))
 
-  it.effect("what is paused when a consumer joins is not taken, and each sweep counts once", () =>
+  it.effect("data streams that are paused when a consumer joins are not taken, and each sweep counts once", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a")
@@ -110,7 +110,7 @@ describe("running handlers", () => {
       assert.lengthOf(yield* a.client.owned, 0)
       const count = (yield* sweeps) - before
       assert.isAtLeast(count, 8)
-      // The first look at the pending entries is no sweep
+      // The first read of the pending entries is not a sweep
       assert.strictEqual(reads() - readsBefore, count + 1)
       backend.isPaused = false
       yield* TestClock.adjust("5 seconds")
@@ -135,7 +135,7 @@ describe("running handlers", () => {
       const { open } = yield* fleet.make
       const a = yield* open("a", { capacity: 1000 })
       yield* a.serve(300)
-      // Their leases begin at different times
+      // Their leases start at different times
       yield* TestClock.adjust("400 millis")
       yield* a.client.announceAll(fleet.names(1000))
       yield* TestClock.adjust("5 seconds")
@@ -171,7 +171,7 @@ describe("handlers that fail", () => {
       assert.deepStrictEqual(backend.done, ["s1"])
     })))
 
-  it.effect("go to the dead letters with the cause when the schedule ends; the others go on", () =>
+  it.effect("go to the dead letters with the cause when the schedule ends; the others continue", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend, lines } = yield* fleet.ofOne
       yield* a.start(a.client.run(
@@ -187,7 +187,7 @@ describe("handlers that fail", () => {
       assert.include(lines, "Error: Data stream is in the dead letters now: its handlers failed 3 time(s)")
     })))
 
-  it.effect("go to the dead letters with their line in the log, also when the first reply is lost", () =>
+  it.effect("go to the dead letters with their line in the log, even if the first reply is lost", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend, lines } = yield* fleet.ofOne
       a.link.modes.deadLetter = "lost"
@@ -202,7 +202,7 @@ describe("handlers that fail", () => {
     })))
 
   it.effect(
-    "go to the dead letters after maxFailures, whatever the schedule says and whoever counted",
+    "go to the dead letters after maxFailures, whatever the schedule says and whichever consumer counted",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, lines, open } = yield* fleet.make
@@ -221,7 +221,7 @@ describe("handlers that fail", () => {
     { tags: ["B52", "G1"] }
   )
 
-  it.effect("a commit in between sets the count back, and the schedule begins anew", () =>
+  it.effect("a commit in between resets the count, and the schedule starts again", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { maxFailures: 3, deadLetterAfter: 0 })
@@ -276,7 +276,7 @@ describe("handlers that fail", () => {
       assert.strictEqual(backend.dead.length, 1)
     })))
 
-  it.effect("yielding is no failure, and others go first", () =>
+  it.effect("yielding is not a failure, and others go first", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend, open } = yield* fleet.ofOne
       const b = yield* open("b")
@@ -291,7 +291,7 @@ describe("handlers that fail", () => {
       assert.deepStrictEqual(yield* owned(b), ["s1"])
     })))
 
-  it.effect("yielding is no failure where the end of the grace period interrupts it as well", () =>
+  it.effect("yielding is not a failure even if the end of the grace period interrupts it", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       let runs = 0
@@ -322,7 +322,7 @@ describe("handlers that fail", () => {
     })))
 
   it.effect(
-    "a done that does not come through leaves it owned, and is tried again until it does",
+    "a done that does not succeed leaves the stream owned, and is retried until it does",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a, backend } = yield* fleet.ofOne
@@ -338,7 +338,7 @@ describe("handlers that fail", () => {
     { tags: ["G17"] }
   )
 
-  it.effect("a done whose answer is lost is done, and no loss", () =>
+  it.effect("a done whose reply is lost is done, and no loss", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       a.link.modes.done = "lost"
@@ -354,7 +354,7 @@ describe("handlers that fail", () => {
       }
     })).pipe(Effect.provideService(Metric.MetricRegistry, new Map())), { tags: ["G17"] })
 
-  it.effect("a done that is refused for good ends the lease", () =>
+  it.effect("a done that is refused permanently ends the lease", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       a.link.modes.done = "refuse"
@@ -383,7 +383,7 @@ describe("handlers that fail", () => {
     { tags: ["B52"] }
   )
 
-  it.effect("a backend that refuses for good ends the run with its error, after everything is given back", () =>
+  it.effect("a backend that refuses permanently ends the run with its error, after everything is released", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       const running = yield* a.serve(1)
@@ -398,7 +398,7 @@ describe("handlers that fail", () => {
 })
 
 describe("done, called from outside the handler", () => {
-  it.effect("interrupts it and awaits it first: then there is one handler at most for each data stream", () =>
+  it.effect("interrupts it and awaits it first: then there is at most one handler for each data stream", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       let running = 0
@@ -435,7 +435,7 @@ describe("done, called from outside the handler", () => {
       assert.deepStrictEqual([runs, backend.done, backend.dead], [1, ["s1"], []])
     })))
 
-  it.effect("reports to onError what the handler failed of as it was interrupted", () =>
+  it.effect("reports to onError how the handler failed when it was interrupted", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       const reported: Array<unknown> = []
@@ -450,7 +450,7 @@ describe("done, called from outside the handler", () => {
       assert.deepStrictEqual(backend.done, ["s1"])
     })))
 
-  it.effect("is done and no dead letter, where the handler fails for the last time as it is interrupted", () =>
+  it.effect("is done and no dead letter, if the handler fails for the last time as it is interrupted", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { maxFailures: 1, deadLetterAfter: 0 })
@@ -460,7 +460,7 @@ describe("done, called from outside the handler", () => {
       assert.deepStrictEqual([backend.done, backend.dead], [["s1"], []])
     })))
 
-  it.effect("fails where it cannot be done any more", () =>
+  it.effect("fails if the stream cannot be done any more", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       a.link.modes.done = "refuse"
@@ -491,7 +491,7 @@ describe("done, called from outside the handler", () => {
       }))
   )
 
-  it.effect("called by onError it is done at once, and onError goes on", () =>
+  it.effect("called by onError it is done at once, and onError continues", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       const reported: Array<string> = []
@@ -534,7 +534,7 @@ describe("done, called from outside the handler", () => {
     })))
 })
 
-describe("a release that the handler asks for", () => {
+describe("a release that the handler requests", () => {
   const ways: ReadonlyArray<readonly [string, (release: Effect.Effect<void>) => Effect.Effect<unknown>]> = [
     ["as its last act", (release) => Effect.andThen(Effect.sleep("1 second"), release)],
     ["in a finalizer", (release) => Effect.ensuring(Effect.sleep("1 second"), release)],
@@ -545,7 +545,7 @@ describe("a release that the handler asks for", () => {
   ]
 
   it.effect.each(ways)(
-    "gives the data stream back when the handler has ended: %s",
+    "releases the data stream when the handler has ended: %s",
     ([, way]) =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make

@@ -24,18 +24,18 @@ const at = (position: StartPosition, extent: Option.Option<Extent> = Option.some
 }
 
 describe("a position", () => {
-  it("is the beginning, after what was deleted, or the end", () => {
+  it("is the beginning, after deleted messages, or the end", () => {
     assert.deepStrictEqual(at("beginning"), ["0-0", 10])
     assert.deepStrictEqual(at("now"), ["3000-5", 30])
     assert.deepStrictEqual(at("now", Option.none()), ["0-0", 0])
     assert.deepStrictEqual(at("beginning", Option.some({ ...trimmed, length: 0, first: undefined })), ["0-0", 30])
   })
 
-  it("is before the message with the id, and before the first one of a time", () => {
+  it("is before the message with the id, and before the first one since a time", () => {
     assert.deepStrictEqual(at("2000-3"), ["2000-2", undefined])
     assert.deepStrictEqual(at("2000-0"), ["1999-18446744073709551615", undefined])
     assert.deepStrictEqual(at(DateTime.makeUnsafe(2000)), ["1999-18446744073709551615", undefined])
-    // What was deleted after them is missing, if there is any
+    // Messages that were deleted after them are missing, if there are any
     assert.deepStrictEqual(at("0-0"), ["0-0", undefined])
     assert.deepStrictEqual(at(DateTime.makeUnsafe(500)), ["499-18446744073709551615", undefined])
     const whole = Option.some({ ...trimmed, added: trimmed.length })
@@ -63,7 +63,7 @@ const lease = (...ns: ReadonlyArray<number>) => {
   return lease
 }
 
-/** Processes until nothing more comes, and returns what came. */
+/** Processes until no more messages arrive, and returns what it received. */
 const processed = Effect.fnUntraced(function*(
   lease: ScriptedLease,
   options: StreamMessages.ProcessOptions<typeof Numbered.Type>,
@@ -105,7 +105,7 @@ describe("a data stream without a checkpoint", () => {
       }
     }))
 
-  it.effect("has one from its first owner on: a successor reads what came since, and no gap", () =>
+  it.effect("has one from its first owner on: a successor reads what arrived since, and no gap", () =>
     Effect.gen(function*() {
       const one = lease(1, 2, 3)
       one.trim(2)
@@ -113,7 +113,7 @@ describe("a data stream without a checkpoint", () => {
       assert.deepStrictEqual([one.checkpoint, one.offset], ["3-0", 3])
       one.add(message("4-0", { n: "4" }))
       assert.deepInclude(yield* processed(one, { from: "now" }), { observed: [4], gaps: [] })
-      // The checkpoint counts, whatever the option says
+      // The checkpoint counts, regardless of the option
       assert.deepInclude(yield* processed(one, { from: "1-0" }), { observed: [], gaps: [] })
     }))
 })
@@ -150,7 +150,7 @@ describe("a position that its user keeps", () => {
       }
     }))
 
-  it.effect("with none, a start that was noted before counts", () =>
+  it.effect("with none, a start that was stored before counts", () =>
     Effect.gen(function*() {
       const one = lease(1, 2)
       assert.deepStrictEqual((yield* processed(one, { after: Option.none(), from: "now" })).observed, [])
@@ -210,7 +210,7 @@ describe("a position that its user keeps", () => {
       }
     }))
 
-  it.effect("is refused if it is no id, and so is a start", () =>
+  it.effect("is refused if it is not an id, and so is a start", () =>
     Effect.gen(function*() {
       const one = lease(1)
       for (const options of [{ after: Option.some("five") }, { from: "yesterday" }]) {

@@ -4,7 +4,7 @@ import { TestClock } from "effect/testing"
 import { stalling } from "../support/stalling.ts"
 import * as fleet from "../support/streamFleet.ts"
 
-it.effect("a handler that is set aside while it begins to wait hears that it is asked to stop", () =>
+it.effect("a handler that is set aside while it begins to wait is notified that it must stop", () =>
   fleet.test(Effect.gen(function*() {
     const missed: Array<number> = []
     for (let before = 0; before < 40; before++) {

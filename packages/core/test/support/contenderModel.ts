@@ -1,4 +1,4 @@
-/** Contenders of a fleet, and all that can be done with them, at random and at once. */
+/** Contenders of a fleet, and every operation on them, at random and at once. */
 import { type Contender, type Lease, Mutex, MutexName } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { Context, Effect, Exit, Fiber, Option, Random, Scope, Stream } from "effect"
@@ -12,13 +12,13 @@ interface Party {
   readonly name: string
   readonly jobs: Contender.Contender
   readonly scope: Scope.Closeable
-  /** What was asked for last. */
+  /** The last request. */
   wanted: boolean
   starts: number
-  /** A stop has returned, and nobody has asked for a start since it was asked for. */
+  /** A stop has returned, and no start was requested since it was requested. */
   stopped: boolean
   closing: boolean
-  /** How many works run, finalizers included, by the id of their lease. */
+  /** The number of works that run, including finalizers, by the id of their lease. */
   readonly running: Map<string, number>
   probes: number
   probe: Fiber.Fiber<unknown, unknown>
@@ -27,7 +27,7 @@ interface Party {
 
 const isDone = (fiber: Fiber.Fiber<unknown, unknown>) => fiber.pollUnsafe() !== undefined
 
-/** What was found wrong. `outages`: the backend fails at times, or answers late, so that leases are lost. */
+/** The problems found. `outages`: the backend fails at times, or replies late, so that leases are lost. */
 export const simulate = Effect.fnUntraced(function*(seed: string, outages: boolean) {
   const random = yield* Random.withSeed(Random.Random, seed)
   const chance = () => random.nextDoubleUnsafe()
@@ -125,7 +125,7 @@ export const simulate = Effect.fnUntraced(function*(seed: string, outages: boole
   const asked: Array<Fiber.Fiber<unknown, unknown>> = []
   const workers: Array<Fiber.Fiber<unknown, unknown>> = []
 
-  /** Asks in the midst of a change of the state, or keeps the changes from being told for a while. */
+  /** Acts in the middle of a state change, or delays the notification of changes for a while. */
   const meddle = (party: Party) =>
     pick(
       Stream.runForEach(

@@ -1,14 +1,17 @@
-/** The in-process store with a switch for each operation: to fail, to hang, to answer late. */
+/** The in-process store with a switch for each operation: to fail, to hang, to reply late. */
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import * as SimbaError from "@effect-simba/core/SimbaError"
 import { Context, type Duration, Effect, Layer } from "effect"
 
 export interface Switches {
-  /** `fail`: the command never reaches the store. `hang`: neither. `late`: done at once, answered after the delay. `lost`: done, and failed. */
+  /**
+   * `fail`: the command never reaches the store. `hang`: likewise, without a reply. `late`: done at once, with a reply
+   * after the delay. `lost`: done, but failed.
+   */
   acquire: "work" | "fail" | "hang" | "lost" | { readonly late: Duration.Input }
   guard: "work" | "fail" | "hang" | { readonly late: Duration.Input }
   release: "work" | "fail" | "hang" | { readonly late: Duration.Input }
-  /** How many acquiring requests are refused for good before the others do what `acquire` says. */
+  /** How many acquiring requests are refused permanently before the others follow `acquire`. */
   refusals: number
   inspect: "work" | "fail"
   jobs: Switches["acquire"]

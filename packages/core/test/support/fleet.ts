@@ -1,4 +1,4 @@
-/** Several nodes on one in-process backend, each with a wall clock of its own. The backend's clock is the test's. */
+/** Several nodes on one in-process backend, each with its own wall clock. The backend's clock is the test's. */
 import { Mutex } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { Clock, Context, Effect, Exit, Layer, Logger, Scope } from "effect"

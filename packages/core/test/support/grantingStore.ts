@@ -1,4 +1,4 @@
-/** A store whose every answer and message comes from the test, with a clock of its own. */
+/** A store whose replies and messages all come from the test, with its own clock. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import {
   type AcquireResult,
@@ -14,7 +14,7 @@ import { Clock, Context, Deferred, Duration, Effect, Exit, Layer, Logger, Stream
 
 export const outage = new BackendError({ operation: "test", isRetryable: true, cause: new Error("outage") })
 
-/** What another contender owns, seen by one that waits. `stamp` is that of the backend when it answered. */
+/** Ownership by another contender, as a waiter sees it. `stamp` is the time of the backend's reply. */
 export const refusal = (stamp: Stamp | undefined): AcquireResult => ({
   _tag: "Refused",
   ownership: { _tag: "Held", owner: "them", timeLeft: Duration.minutes(10) },
@@ -37,7 +37,7 @@ export class Backend extends Context.Service<Backend, {
   /** Of the waiters. */
   readonly listeners: ReadonlySet<(wakeUp: WakeUp) => void>
   readonly notify: (wakeUp: WakeUp) => void
-  /** The backend's clock, in microseconds, after so many milliseconds of the test. */
+  /** The backend's clock, in microseconds, after this many milliseconds of the test. */
   readonly micros: (millis: number) => number
 }>()("test/Backend") {}
 

@@ -7,16 +7,16 @@ import { Context, Duration, Effect, Layer, Logger, Queue } from "effect"
 import { Faults } from "./faultyStore.ts"
 import * as FaultyStore from "./faultyStore.ts"
 
-/** Lets every fiber run that can, without moving the clock. */
+/** Runs every fiber that can run, without moving the clock. */
 export const settle = Effect.repeat(Effect.yieldNow, { times: 30 })
 
-/** How often the store was asked for something. */
+/** How often the store received a request of a kind. */
 export const calls = (name: string) =>
   Effect.map(Faults, (faults) => faults.calls.filter((call) => call.startsWith(name)).length)
 
-/** One waiter's channel, in the hands of the test. */
+/** One waiter's channel, controlled by the test. */
 interface Line {
-  /** What was sent is not heard. */
+  /** Messages that are sent are not received. */
   muted: boolean
   readonly forge: (wakeUp: WakeUp) => void
 }
@@ -25,7 +25,7 @@ export class Hands extends Context.Service<Hands, {
   /** The waiters' channels, in the order of their subscriptions. */
   readonly lines: Array<Line>
   readonly announce: (change: Change) => void
-  /** Requests about these mutexes are not answered. */
+  /** Requests about these mutexes get no reply. */
   readonly stuck: Set<string>
 }>()("test/Hands") {}
 
@@ -69,7 +69,7 @@ export const HandsLive = Mutex.layer({ processName: "us" }).pipe(
   Layer.provideMerge(Logger.layer([]))
 )
 
-/** Takes the mutex away from an owner, as a stranger with access to the store can. */
+/** Takes the mutex away from an owner, like a foreign program with access to the store. */
 export const takeFrom = Effect.fnUntraced(function*(victim: MutexName.LeaseId) {
   const store = yield* MutexStore
   const mutex = MutexName.MutexName.make("m")

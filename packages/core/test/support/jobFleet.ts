@@ -67,7 +67,7 @@ export const make = Effect.gen(function*() {
     fleet,
     ran,
     warnings,
-    /** What ran since the last time, as `node@second`. */
+    /** What ran since the last call, as `node@second`. */
     take: () => ran.splice(0).map(({ at, node }) => `${node}@${at}`)
   }
 })

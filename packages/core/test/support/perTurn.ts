@@ -1,7 +1,7 @@
 /** Counts what happens in each turn of the event loop. */
 import { Effect } from "effect"
 
-/** How often something was noted in one turn of the event loop at most, and in all. */
+/** The maximum number of events in one turn of the event loop, and the total. */
 export const perTurn = Effect.gen(function*() {
   const turns: Array<number> = [0]
   let next = setImmediate(function count() {

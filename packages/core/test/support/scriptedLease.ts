@@ -1,4 +1,4 @@
-/** A lease of a data stream in memory: tests write its messages, ask it back, lose it, and break its backend. */
+/** A lease of a data stream in memory: tests write its messages, revoke it, lose it, and break its backend. */
 import { SimbaError } from "@effect-simba/core"
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import { StreamYielded } from "@effect-simba/core/streams/StreamError"
@@ -17,7 +17,7 @@ export const message = (id: string, fields: Record<string, string>): RawMessage 
 
 export class ScriptedLease {
   readonly stream: Array<RawMessage> = []
-  /** What was asked of the lease, in order: commits, dead letters, progress, reads. */
+  /** The requests to the lease, in order: commits, dead letters, progress, reads. */
   readonly calls: Array<string> = []
   readonly dead: Array<readonly [id: string, reason: string]> = []
   checkpoint: EntryId | undefined
@@ -29,7 +29,7 @@ export class ScriptedLease {
   private lastAdded: EntryId | undefined
   /** How many operations fail before the next one succeeds. */
   outages = 0
-  /** Whether no operation is answered. */
+  /** Whether no operation gets a reply. */
   isSilent = false
   private readonly arrival = Latch.makeUnsafe(false)
   private readonly asked = Latch.makeUnsafe(false)

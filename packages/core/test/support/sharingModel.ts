@@ -1,4 +1,4 @@
-/** A fleet that shares streams by `sharing.ts`: what each knows is old, and hand-overs take their time. */
+/** A fleet that shares streams by `rebalancePlan.ts`: what each member knows is old, and hand-overs take time. */
 import type { Member } from "@effect-simba/core/streams/StreamStore"
 import * as sharing from "../../src/streams/internal/rebalancePlan.ts"
 
@@ -19,7 +19,7 @@ interface Node {
   readonly member: Omit<Member, "owned">
   state: sharing.State
   streams: Map<number, sharing.Arrival | undefined>
-  /** What is asked back, and for whom. */
+  /** What is revoked, and for which member. */
   leaving: Map<number, string>
   left: boolean
 }
@@ -29,9 +29,9 @@ export const confirm = 1500
 export const settings = sharing.settingsFor(heartbeat, confirm)
 
 /**
- * - `chance`: numbers from 0 to 1, as many as are asked for.
- * - `lag`: the longest that an answer of a beat is under way, in milliseconds.
- * - `grace`: the longest that a data stream takes to end after it was asked back, in milliseconds.
+ * - `chance`: numbers from 0 to 1, as many as requested.
+ * - `lag`: the longest time that a reply to a heartbeat is under way, in milliseconds.
+ * - `grace`: the longest time that a data stream takes to end after it was revoked, in milliseconds.
  */
 export class Fleet {
   readonly nodes: Array<Node> = []
@@ -82,7 +82,7 @@ export class Fleet {
     return this.nodes.filter((node) => !node.left).map((node) => node.streams.size)
   }
 
-  /** Goes on until nothing was handed over for three minutes, and says whether that came within `limit`. */
+  /** Continues until nothing was handed over for three minutes, and returns whether that came within `limit`. */
   rest(limit = 4_000_000): boolean {
     const end = this.now + limit
     let since = this.now

@@ -1,4 +1,4 @@
-/** A clock that goes on while the event loop stands still: no timer fires for what `stall` adds. */
+/** A clock that continues while the event loop stalls: no timer fires for the time that `stall` adds. */
 import { Clock, Effect } from "effect"
 
 export const stalling = Effect.map(Clock.Clock, (base) => {

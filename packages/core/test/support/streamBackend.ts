@@ -1,4 +1,6 @@
-/** One service in memory, as the port describes it, and clients of it whose calls can fail, hang, or lose their answer. */
+/**
+ * One service in memory, as the port describes it, and clients of it whose calls can fail, hang, or lose their reply.
+ */
 import type { FencingToken } from "@effect-simba/core/FencingToken"
 import * as SimbaError from "@effect-simba/core/SimbaError"
 import * as StreamName from "@effect-simba/core/streams/StreamName"
@@ -33,7 +35,7 @@ export const refusal = new SimbaError.BackendError({
   cause: new Error("NOPERM")
 })
 
-/** `hang`: never arrives. `lost`: arrives, and is never answered. */
+/** `hang`: never arrives. `lost`: arrives, and gets no reply. */
 export type Mode = "work" | "fail" | "refuse" | "hang" | "lost"
 
 export class Backend {
@@ -55,11 +57,11 @@ export class Backend {
   /** Consumers of another kind. */
   readonly goConsumers = new Set<string>()
   readonly done: Array<string> = []
-  /** Whose checkpoints were to be kept, in the order in which that was said. */
+  /** Whose checkpoints were to be kept, in order of the requests. */
   readonly kept: Array<string> = []
-  /** When somebody tidied up, and for what idle time, in milliseconds. */
+  /** When old data was removed, and for which idle time, in milliseconds. */
   readonly tidied: Array<{ readonly at: number; readonly idle: number }> = []
-  /** What whoever tidies up next finds. */
+  /** What the next removal finds. */
   rubbish = { consumers: 0, entries: 0 }
   private readonly hintQueues = new Set<Queue.Queue<StreamStore.Signal>>()
   private readonly expiryQueues = new Set<Queue.Queue<StreamStore.Expiry>>()
@@ -400,11 +402,11 @@ export class Backend {
 
 export interface Link {
   mode: Mode
-  /** Where it is not `mode`. */
+  /** If it is not `mode`. */
   readonly modes: Partial<Record<keyof Service, Mode>>
-  /** In milliseconds, before the call arrives. */
+  /** Milliseconds before the call arrives. */
   readonly delays: Partial<Record<keyof Service, number>>
-  /** In milliseconds, for a call: each waits for those before it. */
+  /** Milliseconds for a call: each waits for those before it. */
   readonly busy: Partial<Record<keyof Service, number>>
   readonly calls: Array<string>
 }

@@ -16,7 +16,7 @@ export const make = Effect.gen(function*() {
     lines.push(`${logLevel}: ${[message].flat().map(String).join(" ")}`)
   })
 
-  /** `open` has its layer in a scope of its own: `close` closes it in order, `kill` cuts its line first. */
+  /** `open` has its layer in a separate scope: `close` closes it normally, `kill` cuts its connection first. */
   const open = Effect.fnUntraced(function*(
     processName: string,
     options: Omit<StreamClient.Options, "service" | "processName"> = {}
@@ -44,7 +44,7 @@ export const make = Effect.gen(function*() {
       acquire: (stream: string) => Scope.provide(client.acquireIfAvailable(stream), scope),
       done: (stream: string) => Effect.flatMap(leaseOf(stream), ({ done }) => done),
       release: (stream: string) => Effect.flatMap(leaseOf(stream), ({ release }) => release),
-      /** Runs a handler, and announces so many data streams. */
+      /** Runs a handler, and announces this many data streams. */
       serve: <A, E>(count: number, handler: StreamClient.Handler<A, E, StreamLease.StreamLease> = Effect.never) =>
         Effect.tap(start(client.run(handler)), client.announceAll(names(count))),
       close: Scope.close(own, Exit.void),
@@ -63,7 +63,10 @@ export const ofOne = Effect.gen(function*() {
   return { ...fleet, a: yield* fleet.open("a") }
 })
 
-/** What is open in the end is closed, however long that takes in virtual time: that it comes to an end is tested. */
+/**
+ * Everything that is open is closed at the end, however long that takes in virtual time: that it ends is part of the
+ * test.
+ */
 export const test = <A, E>(body: Effect.Effect<A, E, Scope.Scope>) =>
   Effect.gen(function*() {
     const scope = yield* Scope.make()

@@ -1,4 +1,4 @@
-/** What nobody catches, from here to the end of the scope. */
+/** Uncaught errors, from here to the end of the scope. */
 import { Effect } from "effect"
 
 export const uncaught = Effect.gen(function*() {

@@ -1,25 +1,25 @@
-/** Waiters of one layer, by name, that say when they are served. */
+/** Waiters of one layer, by name, that record when they are served. */
 import { Mutex } from "@effect-simba/core"
 import { assert } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { start, timeLeft } from "./setup.ts"
 
-/** Lets every fiber run that can, without moving the clock. */
+/** Runs every fiber that can run, without moving the clock. */
 export const settle = Effect.repeat(TestClock.adjust(0), { times: 3 })
 
 export const queue = Effect.map(Effect.flatMap(Mutex.Mutex, (mutex) => mutex.inspect("m")), ({ waiting }) => waiting)
 
 export const ownerId = Effect.map(Mutex.owner("m"), (owner) => owner._tag === "Held" ? owner.owner : undefined)
 
-/** Holds the mutex until told to let go. */
+/** Holds the mutex until released by the test. */
 export const hold = Effect.fnUntraced(function*(options?: Mutex.AcquireOptions) {
   const scope = yield* Scope.make()
   const fiber = yield* start(Scope.provide(Mutex.acquire("m", options), scope))
   return { fiber, lease: Fiber.join(fiber), letGo: Scope.close(scope, Exit.void) }
 })
 
-/** Waits in line, and holds the mutex until told to let go; says in which order it was served. */
+/** Waits in line, and holds the mutex until released by the test; records the order in which it was served. */
 export const makeLine = (options?: Mutex.AcquireOptions) => {
   const served: Array<string> = []
   const tokens: Array<number> = []

@@ -215,7 +215,7 @@ describe("noFlapping", () => {
   const checker = Checker.rules.noFlapping({ recovery: "1 second" })
 
   it.effect("finds a grant that nobody had", () =>
-    finds(checker, /m was granted to a, which never had it, 1 times in a row/, () => take("a", 100)))
+    finds(checker, /m was granted to a, which never had it, 1 consecutive times/, () => take("a", 100)))
 
   it.effect("finds them in a row, where some are allowed", () =>
     Effect.gen(function*() {
@@ -231,7 +231,11 @@ describe("noFlapping", () => {
             yield* Effect.sleep("1 second")
           }), { discard: true })
       const lenient = Checker.rules.noFlapping({ recovery: "1 second", bound: 1 })
-      yield* finds(lenient, /granted to b, which never had it, 2 times in a row/, (client) => twice(client, undefined))
+      yield* finds(
+        lenient,
+        /granted to b, which never had it, 2 consecutive times/,
+        (client) => twice(client, undefined)
+      )
       yield* accepts(lenient, (client) => twice(client, "c"))
     }))
 
@@ -347,7 +351,12 @@ describe("firstComeFirstServed", () => {
   it.effect("finds who is served before an earlier one, unless both stand in one line", () =>
     Effect.gen(function*() {
       const overtaken = () => Effect.andThen(first, take("line:b"))
-      yield* finds(Checker.rules.firstComeFirstServed, /granted to line:b although line:a waits/, overtaken, listening)
+      yield* finds(
+        Checker.rules.firstComeFirstServed,
+        /granted to line:b although line:a has waited/,
+        overtaken,
+        listening
+      )
       yield* accepts(Checker.rules.firstComeFirstServed, overtaken, { ...listening, line: (id) => id.split(":")[0]! })
     }))
 

@@ -255,7 +255,7 @@ describe("noOrphans", () => {
   it.effect("finds one that nobody takes", () =>
     finds(
       checker,
-      /^1-0 \(s\) has had no owner since .*, and c1 has room/,
+      /^1-0 \(s\) has had no owner since .*, although c1 has room/,
       (client) => Effect.andThen(announce("1-0"), Effect.sync(() => joined(client, 1)))
     ))
 
