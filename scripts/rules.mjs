@@ -6,6 +6,8 @@
 //   pnpm rules --deviations 1         the explorer with fewer deviations (default: 2)
 //   pnpm rules --seeds 100            fewer seeds (default: 300)
 //   pnpm rules --minutes 4            begins nothing new after so long
+//   pnpm rules --only explorer        one of tests, explorer and seeds
+//   pnpm rules --again                also what was run before
 //   pnpm rules --write                writes the table into docs/how-it-is-tested.md
 import { spawn } from "node:child_process"
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
@@ -24,7 +26,7 @@ const { values } = parseArgs({
     seeds: { type: "string", default: "300" },
     minutes: { type: "string", default: "600" },
     write: { type: "boolean", default: false },
-    fresh: { type: "boolean", default: false },
+    again: { type: "boolean", default: false },
     only: { type: "string", default: "tests,explorer,seeds" },
     out: { type: "string", default: join(root, "node_modules/.cache/rules") }
   }
@@ -32,7 +34,7 @@ const { values } = parseArgs({
 
 const endsAt = Date.now() + Number(values.minutes) * 60_000
 // Not below node_modules, where Node strips no types
-const copy = join(tmpdir(), "effect-simba-rules")
+const copy = join(tmpdir(), `effect-simba-rules-${process.pid}`)
 const resultsPath = join(values.out, "results.json")
 
 const copyPackages = () => {
@@ -90,11 +92,18 @@ const passing = new Map()
 /** Whether the tests pass in the copy while no rule is broken: otherwise their failure proves nothing. */
 const passes = async (rule) => {
   const key = rule.tests.join()
-  if (!passing.has(key)) passing.set(key, !(await ask.tests(rule)).found)
+  if (!passing.has(key)) passing.set(key, !(await layers.tests(rule)).found)
   return passing.get(key)
 }
 
-const ask = {
+/** The line of JSON that a program of this folder prints about the copy. */
+const reportOf = async (program, ...args) => {
+  const { code, isOver, output } = await run([join(root, "scripts/rules", program), copy, ...args])
+  if (isOver) return { found: undefined, by: "ended after ten minutes" }
+  return code === 0 ? JSON.parse(output.trim().split("\n").at(-1)) : { found: true, by: "crashes" }
+}
+
+const layers = {
   tests: async ({ tests }) => {
     const { code, isOver, output } = await run([
       join(root, "node_modules/vitest/vitest.mjs"),
@@ -111,43 +120,52 @@ const ask = {
     const name = /FAIL .*?([\w-]+\.test\.ts)/.exec(output)?.[1]
     return { found: true, by: name ?? "fails" }
   },
-  explorer: async ({ scopes }) => {
-    const args = [join(root, "scripts/rules/explore.mjs"), copy, values.deviations, scopes.join()]
-    const { code, isOver, output } = await run(args)
-    if (isOver) return { found: undefined, by: "ended after ten minutes" }
-    if (code !== 0) return { found: true, by: "crashes" }
-    const { schedule, schedules, scope } = JSON.parse(output.trim().split("\n").at(-1))
-    return schedule === undefined
-      ? { found: false, schedules, deviations: Number(values.deviations) }
-      : { found: true, by: `\`${scope}\`, "${schedule}"` }
+  explorer: async ({ reason, scopes }) => {
+    if (reason !== undefined) return { found: undefined, by: reason }
+    const found = await reportOf("explore.mjs", values.deviations, scopes.join())
+    if (found.by !== undefined) return found
+    return found.schedule === undefined
+      ? { found: false, schedules: found.schedules }
+      : {
+        found: true,
+        by: `\`${found.scope}\`, ${found.schedule === "" ? "without a deviation" : `"${found.schedule}"`}`
+      }
   },
   seeds: async ({ plan }) => {
-    const { code, isOver, output } = await run([
-      "packages/redis/test/simulate/main.ts",
-      "--plan",
-      plan,
-      "--seeds",
-      values.seeds,
-      "--workers",
-      "1",
-      "--out",
-      join(values.out, "seeds")
-    ])
-    if (isOver) return { found: undefined, by: "ended after ten minutes" }
-    if (code === 0) return { found: false, seeds: Number(values.seeds) }
-    return { found: true, by: `seed ${/seed (\d+)/.exec(output)?.[1] ?? "?"}` }
+    const found = await reportOf("seeds.mjs", plan, values.seeds)
+    if (found.by !== undefined) return found
+    return found.seed === undefined ? { found: false, seeds: found.seeds } : { found: true, by: `seed ${found.seed}` }
   }
+}
+
+/** Other runs may add to it meanwhile. */
+const saved = () => existsSync(resultsPath) ? JSON.parse(readFileSync(resultsPath, "utf8")) : {}
+
+const save = (key, by, result) => {
+  const all = saved()
+  all[key] = { ...all[key], [by]: result }
+  writeFileSync(resultsPath, JSON.stringify(all, null, 1))
+}
+
+const keyOf = (rule) => hash(JSON.stringify([rule.rule, broken(rule)]))
+
+const missingOf = (rule) => {
+  const known = saved()[keyOf(rule)] ?? {}
+  const isKnown = (by) => known[by] !== undefined && (by !== "explorer" || known[by].scopes === String(rule.scopes))
+  return values.only.split(",").filter((by) => values.again || !isKnown(by))
+}
+
+const ask = async (rule, by) => {
+  const result = await layers[by](rule)
+  save(keyOf(rule), by, by === "explorer" ? { ...result, scopes: String(rule.scopes) } : result)
+  console.log(`${rule.rule}: ${by}: ${result.found ? result.by : result.found ?? result.by}`)
 }
 
 mkdirSync(values.out, { recursive: true })
 let isCopied = false
-const saved = !values.fresh && existsSync(resultsPath) ? JSON.parse(readFileSync(resultsPath, "utf8")) : {}
-const keyOf = (rule) => hash(JSON.stringify([rule.rule, broken(rule)]))
 for (const rule of rules) {
-  if (!rule.rule.includes(values.rule)) continue
-  const results = saved[keyOf(rule)] ??= {}
-  const missing = values.only.split(",").filter((by) => results[by] === undefined)
-  if (missing.length === 0) continue
+  const missing = rule.rule.includes(values.rule) ? missingOf(rule) : []
+  if (missing.length === 0 || Date.now() > endsAt) continue
   if (!isCopied) copyPackages()
   isCopied = true
   const target = join(copy, rule.file)
@@ -157,16 +175,14 @@ for (const rule of rules) {
   writeFileSync(target, broken(rule))
   await writeLua()
   for (const by of missing) {
-    if (Date.now() > endsAt) break
-    if (by === "tests" && !isSound) {
-      console.log(`${rule.rule}: its tests fail while no rule is broken`)
-      continue
-    }
-    results[by] = await ask[by](rule)
-    writeFileSync(resultsPath, JSON.stringify(saved, null, 1))
-    console.log(`${rule.rule}: ${by}: ${results[by].found ? results[by].by : results[by].found ?? results[by].by}`)
+    if (by === "tests" && !isSound) console.log(`${rule.rule}: its tests fail while no rule is broken`)
+    else if (Date.now() < endsAt) await ask(rule, by)
   }
   writeFileSync(target, original)
   await writeLua()
 }
-if (values.write) writeRules(rules.map((rule) => ({ ...rule, results: saved[keyOf(rule)] ?? {} })))
+rmSync(copy, { recursive: true, force: true })
+if (values.write) {
+  const known = saved()
+  writeRules(rules.map((rule) => ({ ...rule, results: known[keyOf(rule)] ?? {} })))
+}

@@ -1,23 +1,32 @@
-// The rules of the protocol, and how each is broken: one text of one file by another. `plan` has the seeds, `scopes` are
-// explored with two deviations, and `tests` are those of the module.
+// The rules of the protocol, and how each is broken: one text of one file by another. `plan` has the seeds, `scopes` are the
+// programs of the explorer that begin where the rule acts, and `tests` are those of the module. A `reason` says why no
+// schedule can show the rule broken.
 const core = "packages/core/src/internal"
 const mutexLua = "packages/redis/src/internal/mutex/lua/include"
 const streamLua = "packages/redis/src/streams/internal/lua"
 const unit = (folder, ...names) => names.map((name) => `packages/core/test/${folder}/${name}.test.ts`)
 const memory = (...names) => names.map((name) => `packages/redis/test/memory/${name}.test.ts`)
 
-const mutexScopes = ["clocks", "paused", "two", "long", "three", "forced", "within"]
-const mutex = (rule, file, from, to, tests) => ({ rule, file, from, to, tests, plan: "mutex", scopes: mutexScopes })
-const streamScopes = ["stream", "buried", "rebalance"]
-const streams = (rule, file, from, to, tests) => ({
+const mutex = (rule, file, from, to, tests, scopes) => ({
+  rule,
+  file,
+  from,
+  to,
+  tests,
+  plan: "mutex",
+  ...(Array.isArray(scopes) ? { scopes } : { scopes: [], reason: scopes })
+})
+const streams = (rule, file, from, to, tests, scopes) => ({
   rule,
   file: `${streamLua}/${file}`,
   from,
   to,
   tests: memory(...tests),
   plan: "streams",
-  scopes: streamScopes
+  scopes
 })
+
+const storeTests = ["streamStore", "streamForeignWrites"]
 
 const grant = `${core}/mutex/grantMessage.ts`
 const grantTests = unit("mutex", "grantByMessage", "fleetQueueEntry")
@@ -28,148 +37,171 @@ export const rules = [
     grant,
     "stamp === undefined || grant.token <= stamp.token",
     "stamp === undefined",
-    grantTests
+    grantTests,
+    ["revived"]
   ),
   mutex(
     "H5: a grant from before the server's clock was set back is void",
     grant,
     "  if (after < 0) return undefined\n",
     "",
-    grantTests
+    grantTests,
+    "nothing to see: without the rule such a lease counts from an earlier instant, and ends sooner"
   ),
   mutex(
     "H5: the age of a grant counts from the request before it",
     grant,
     "    monotonic: Math.min(sent.monotonic + after, now.monotonic),\n    wall: Math.min(sent.wall + after, now.wall)\n",
     "    ...now\n",
-    grantTests
+    grantTests,
+    ["clocks"]
   ),
   mutex(
     "H5: margin of a grant",
     grant,
     "grant.millis - marginMillis(after + grant.millis)",
     "grant.millis",
-    grantTests
+    grantTests,
+    ["clocks"]
   ),
   mutex(
     "H5: half of the period must be left",
     grant,
     "lease.left(now) < grant.millis / 2 ? undefined : lease",
     "lease",
-    grantTests
+    grantTests,
+    ["clocks"]
   ),
   mutex(
     "H5: a grant that comes after a gap is a hint",
     `${core}/mutex/placePlan.ts`,
     "if (place.heard === undefined || (place.heard._tag === \"YourTurn\" && wakeUp._tag === \"YourTurn\")) place.heard = wakeUp",
     "place.heard = wakeUp",
-    unit("mutex", "placePlan", "fleetQueueEntry")
+    unit("mutex", "placePlan", "fleetQueueEntry"),
+    "nothing to see: order and age hold for this grant, too"
   ),
   mutex(
     "H5: a grant of a confirm period is confirmed before its work",
     `${core}/mutex/localQueue.ts`,
     "if (lease.isUnconfirmed) this.layer.leases.confirm(lease)",
     "",
-    unit("mutex", "grantByMessage", "freshLease")
+    unit("mutex", "grantByMessage", "freshLease"),
+    ["paused"]
   ),
   mutex(
     "H5: only a waiter that queued within a confirm period is fresh",
     `${mutexLua}/handOver.lua`,
     " and age >= 0 and age <= confirm * 1000",
     "",
-    memory("mutexScripts", "mutexStore")
+    memory("mutexScripts", "mutexStore"),
+    ["silent"]
   ),
   mutex(
     "L1: margin of the local deadline",
     `${core}/optionChecks.ts`,
     "Math.max(100, leaseMillis * 0.05)",
     "0",
-    unit("mutex", "withLock", "heldLease", "leaseOptions")
+    unit("mutex", "withLock", "heldLease", "leaseOptions"),
+    ["renewed"]
   ),
   mutex(
     "L1: a renewal counts from before its request",
     `${core}/lease/leaseRenewer.ts`,
     "lease.extend(sent)",
     "lease.extend(now)",
-    [...unit("lease", "leaseRenewer"), ...unit("mutex", "heldLease", "withLock")]
+    [...unit("lease", "leaseRenewer"), ...unit("mutex", "heldLease", "withLock")],
+    ["renewed"]
   ),
   mutex(
     "L1: the wall clock counts too",
     `${core}/lease/leaseDeadline.ts`,
     "const wall = this.wallDeadline - now.wall",
     "const wall = monotonic",
-    [...unit("lease", "leaseRenewer", "endedLease"), ...unit("mutex", "heldLease", "withLock", "release")]
+    [...unit("lease", "leaseRenewer", "endedLease"), ...unit("mutex", "heldLease", "withLock", "release")],
+    ["paused"]
   ),
   mutex(
     "L2: a failed renewal is tried again",
     `${core}/lease/leaseRenewer.ts`,
     "if (lease.isOpen()) retryAfter(lease, now, delays[i]!)",
     "",
-    [...unit("lease", "leaseRenewer"), ...unit("mutex", "heldLease", "withLock")]
+    [...unit("lease", "leaseRenewer"), ...unit("mutex", "heldLease", "withLock")],
+    ["renewed"]
   ),
   mutex(
     "L3: a loss interrupts protected work",
     `${core}/mutex/heldLease.ts`,
     "this.works?.forEach((work) => isolate(work, () => work.interruptUnsafe()))",
     "",
-    unit("mutex", "heldLease", "withLock")
+    unit("mutex", "heldLease", "withLock"),
+    ["renewed"]
   ),
   mutex(
     "L4: a release waits for the end of the work",
     `${core}/mutex/heldLeases.ts`,
     "return works === undefined ? giveBack(lease) : Effect.andThen(works, giveBack(lease))",
     "return giveBack(lease)",
-    unit("mutex", "release", "withLock", "heldLease")
+    unit("mutex", "release", "withLock", "heldLease"),
+    ["detached"]
   ),
   mutex(
     "L5: the guard decides when a lease is renewed",
     `${core}/lease/leaseDeadline.ts`,
     "this.nextRenewal = Math.ceil(this.renewed.monotonic + Math.min(this.options.renewAfter, pace))",
     "",
-    [...unit("lease", "leaseRenewer"), ...unit("mutex", "mutexSchedule", "heldLease")]
+    [...unit("lease", "leaseRenewer"), ...unit("mutex", "mutexSchedule", "heldLease")],
+    "not a matter of order: how often a lease is renewed"
   ),
   mutex(
     "L6: leases that are due share a request",
     `${core}/mutex/heldLeases.ts`,
     "batchSize: 500",
     "batchSize: 1",
-    [...unit("lease", "leaseRenewer"), ...unit("mutex", "heldLease", "withLock")]
+    [...unit("lease", "leaseRenewer"), ...unit("mutex", "heldLease", "withLock")],
+    "not a matter of order: how many requests are sent"
   ),
-  streams("an ended data stream is marked", "markDone.lua", "if committed and endedBy ~= entry then", "if false then", [
-    "streamStore",
-    "streamForeignWrites"
-  ]),
+  streams(
+    "an ended data stream is marked",
+    "markDone.lua",
+    "if committed and endedBy ~= entry then",
+    "if false then",
+    storeTests,
+    ["ended"]
+  ),
   streams(
     "a data stream is not buried before its failures are too many",
     "takeLeases.lua",
     "if not repeated and count >= tonumber(maxFailures) and age >= tonumber(period) then",
     "if not repeated and count > 0 then",
-    ["streamStore", "streamForeignWrites"]
+    storeTests,
+    ["hanging", "stream"]
   ),
   streams(
     "a data stream is buried when its failures are too many",
     "takeLeases.lua",
     "if not repeated and count >= tonumber(maxFailures) and age >= tonumber(period) then",
     "if false then",
-    ["streamStore", "streamForeignWrites"]
+    storeTests,
+    ["hanging"]
   ),
-  streams("a lease that ran out counts as a failure", "takeLeases.lua", "    count = count + 1\n", "", [
-    "streamStore",
-    "streamForeignWrites"
+  streams("a lease that ran out counts as a failure", "takeLeases.lua", "    count = count + 1\n", "", storeTests, [
+    "hanging"
   ]),
   streams(
     "take: another's data stream lease",
     "takeLeases.lua",
     "  if streamOwner and not token then\n    return occupied(streamLease, streamOwner)\n  elseif",
     "  if",
-    ["streamStore", "streamForeignWrites"]
+    storeTests,
+    ["twice"]
   ),
   streams(
     "take: another's entry lease",
     "takeLeases.lua",
     "  elseif entryOwner and entryOwner ~= value and\n    (streamOwner or not isLapsing(entryLease, entryOwner)) then\n    return occupied(entryLease, entryOwner)\n",
     "",
-    ["streamStore", "streamForeignWrites"]
+    storeTests,
+    ["go"]
   ),
   ...["markDone", "yieldLeases", "handOverLeases", "recordFailures", "deadLetterAnnouncements"].map((script) =>
     streams(
@@ -182,7 +214,8 @@ export const rules = [
           "if redis.call('GET', entryLease) ~= value or redis.call('GET', streamLease) ~= value .. '@@' .. token then",
         to: "if false then"
       },
-      ["streamStore", "streamForeignWrites"]
+      storeTests,
+      [script === "handOverLeases" ? "rebalance" : "late"]
     )
   ),
   streams(
@@ -190,20 +223,23 @@ export const rules = [
     "commitCheckpoints.lua",
     "if redis.call('GET', streamLease) ~= leaseValue then",
     "if false then",
-    ["streamStore", "streamForeignWrites", "streamMessages"]
+    [...storeTests, "streamMessages"],
+    ["late"]
   ),
   streams(
     "deadLetterMessage: a stale owner is refused",
     "deadLetterMessage.lua",
     "if redis.call('GET', streamLease) ~= leaseValue then",
     "if false then",
-    ["streamStore", "streamForeignWrites"]
+    storeTests,
+    ["late"]
   ),
   streams(
     "renewLeases: a stale owner is refused",
     "renewLeases.lua",
     "if entryIsMine and streamIsMine then",
     "if entryOwner or streamOwner then",
-    ["streamStore", "streamForeignWrites"]
+    storeTests,
+    ["late"]
   )
 ]

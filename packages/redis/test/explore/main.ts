@@ -97,7 +97,10 @@ const explore = async (name: string, workers: ReadonlyArray<Worker>) => {
   const { branches } = root
   const left = deviations === 0 ? [] : branches.filter((within) => !done.has(within))
   const count = left.length
-  let finished = 0
+  /** Deviations come in order, so fewer may follow a later one. */
+  const sizes = new Map(branches.map((within, i) => [within, (branches.length - i) ** (deviations - 1)]))
+  const size = left.reduce((sum, within) => sum + sizes.get(within)!, 0)
+  let [finished, passed] = [0, 0]
   let saidAt = begunAt
   await Promise.all(workers.map((worker) =>
     new Promise<void>((resolve) => {
@@ -107,11 +110,12 @@ const explore = async (name: string, workers: ReadonlyArray<Worker>) => {
         worker.once("message", (found: Found) => {
           done.set(within, found)
           finished++
+          passed += sizes.get(within)!
           const now = performance.now()
           if (now - saidAt > 5000) {
             saidAt = now
             writeFileSync(path, JSON.stringify([...done]))
-            const minutes = (now - begunAt) / finished * (count - finished) / 60_000
+            const minutes = (now - begunAt) / passed * (size - passed) / 60_000
             say(`  ${finished} of ${count} parts, about ${minutes.toFixed(1)} minutes left`)
           }
           next()
@@ -135,7 +139,9 @@ const explore = async (name: string, workers: ReadonlyArray<Worker>) => {
       `${violations} violations, ${seconds} s`
   )
   const failures = [...done.values()].flatMap(({ first }) => first === undefined ? [] : [first])
-  const shortest = failures.sort(([a], [b]) => a.split(",").length - b.split(",").length)[0]
+  if (root.first !== undefined) failures.push(["", root.first.violations[0]!.message])
+  const lengthOf = (schedule: string) => schedule === "" ? 0 : schedule.split(",").length
+  const shortest = failures.sort(([a], [b]) => lengthOf(a) - lengthOf(b))[0]
   if (shortest === undefined) return
   say(`  "${shortest[0]}": ${shortest[1]}`)
   await replay(name, shortest[0])

@@ -1,11 +1,12 @@
 /** The programs of `pnpm explore`: each so small that every schedule with two deviations can be run. */
-import { Leadership, Mutex } from "@effect-simba/core"
+import { Leadership, type Lease, Mutex } from "@effect-simba/core"
 import { RedisMutex } from "@effect-simba/redis"
 import { Checker, type Simulation, TestMutex } from "@effect-simba/testkit"
 import * as SimbaContender from "@effect-simba/testkit/SimbaContender"
 import { Duration, Effect, Layer } from "effect"
 import * as lockModel from "../../src/internal/mutex/lockModel.ts"
 import { mixedLock, oursOnly } from "../simulate/mixedFleetPlan.ts"
+import { beginsWith, keptThroughOneLoss, keptThroughPauses, silenceCosts } from "./leaseCheckers.ts"
 import type { Scope } from "./scope.ts"
 import { streamScopes } from "./streamScopes.ts"
 
@@ -37,7 +38,7 @@ const plan = (
   clients,
   program,
   lock: lockModel.make(resources),
-  checkers: [Checker.rules.inOrderWithinLines, ...Checker.all(bounds)],
+  checkers: rules,
   duration: "7 seconds",
   calm: "100 millis",
   liveness: "20 seconds",
@@ -46,6 +47,22 @@ const plan = (
 })
 
 const hold = (mutex: string, millis: number) => Mutex.withLock(mutex)(Effect.sleep(Duration.millis(millis)))
+
+/** Notes how much is left of its lease, then a step every `every` milliseconds, and last that it still has its lease. */
+const watched = (client: Client, millis: number, every: number) => ({ ensure, id, mutex, timeLeft }: Lease.Lease) =>
+  Effect.gen(function*() {
+    const fields = { resource: mutex, id }
+    client.note("left", { ...fields, millis: Duration.toMillis(yield* timeLeft) })
+    for (let passed = 0; passed < millis; passed += every) {
+      yield* Effect.sleep(Duration.millis(every))
+      client.note("step", fields)
+    }
+    const left = Duration.toMillis(yield* timeLeft)
+    yield* ensure
+    client.note("ensured", { ...fields, left })
+  })
+
+const rules = [Checker.rules.inOrderWithinLines, ...Checker.all(bounds)]
 
 const nothing = { delays: [], losses: false, cuts: false, kills: false, interruptions: false, setAside: [] } as const
 
@@ -160,16 +177,106 @@ export const scopes: Readonly<Record<string, Scope>> = {
   },
   paused: {
     what: "two contenders for one mutex, paused past half of a confirm period, past all of it, or past a lease",
-    plan: plan(2, ["a"], process((client) => Effect.andThen(inTurn(client), hold("a", 600))), {
-      duration: "12 seconds",
-      vary: { ...nothing, delays: [300], pauses: [300, 600, 5000] }
-    })
+    plan: plan(
+      2,
+      ["a"],
+      process((client) => Effect.andThen(inTurn(client), Mutex.withLock("a")(watched(client, 600, 600)))),
+      {
+        checkers: [...rules, keptThroughPauses(lease.ttl)],
+        duration: "12 seconds",
+        vary: { ...nothing, delays: [300], pauses: [300, 600, 5000], suspensions: [5000] }
+      }
+    )
   },
   clocks: {
-    what: "two contenders for one mutex, a server whose clock is set, and a fail-over that loses the last write",
-    plan: plan(2, ["a"], process((client) => Effect.andThen(inTurn(client), hold("a", 600))), {
-      vary: { ...nothing, delays: [300, 600], serverSteps: [-1000, 1000], failOvers: true }
-    })
+    what: "two contenders for one mutex, clocks of other rates, a server whose clock is set, and a fail-over",
+    plan: plan(
+      2,
+      ["a"],
+      process((client) => Effect.andThen(inTurn(client), Mutex.withLock("a")(watched(client, 600, 20)))),
+      {
+        checkers: [...rules, beginsWith(lease.confirmTimeout / 2)],
+        vary: { ...nothing, delays: [300, 600], rates: [0.955], serverSteps: [-1000, 1000], failOvers: true }
+      }
+    )
+  },
+  renewed: {
+    what: "a lease that is renewed four times, while another contender waits",
+    plan: plan(
+      2,
+      ["a"],
+      process((client) =>
+        Effect.andThen(inTurn(client), hold("a", client.index === 0 ? 9000 : 50)).pipe(
+          Effect.tapError(() => Effect.sync(() => client.note("failed")))
+        )
+      ),
+      {
+        checkers: [...rules, keptThroughOneLoss],
+        duration: "20 seconds",
+        vary: {
+          ...nothing,
+          delays: [600],
+          losses: true,
+          partitions: [5000],
+          rates: [0.96],
+          where: ({ at, client }) => client === "c1" && at !== "message"
+        }
+      }
+    )
+  },
+  revived: {
+    what: "a grant whose message comes after the next grant, and a server whose clock is set back",
+    plan: plan(
+      2,
+      ["a"],
+      process((client) =>
+        client.index === 0
+          ? Effect.andThen(hold("a", 600), Effect.andThen(Effect.sleep("600 millis"), hold("a", 5000)))
+          : Effect.andThen(inTurn(client), hold("a", 50))
+      ),
+      {
+        duration: "15 seconds",
+        vary: { ...nothing, delays: [4500], serverSteps: [-5000], where: ({ client }) => client === "c2" }
+      }
+    )
+  },
+  silent: {
+    what: "three contenders for one mutex, the second of which is silent when it is granted",
+    plan: plan(
+      3,
+      ["a"],
+      process((client) => Effect.andThen(inTurn(client), hold("a", client.index === 0 ? 600 : 50))),
+      {
+        checkers: [...rules, silenceCosts({ confirm: lease.confirmTimeout, most: lease.confirmTimeout + 200 })],
+        duration: "12 seconds",
+        vary: { ...nothing, pauses: [5000], where: ({ client }) => client === "c2" }
+      }
+    )
+  },
+  detached: {
+    what: "protected work in a fiber of its own that takes time to end, when the scope of its lease closes",
+    plan: plan(
+      2,
+      ["a"],
+      process((client) =>
+        Effect.scoped(Effect.gen(function*() {
+          yield* inTurn(client)
+          const lease = yield* Mutex.acquire("a")
+          const fields = { resource: "a", id: lease.id }
+          const work = Effect.acquireUseRelease(
+            Effect.sync(() => client.note("begin", fields)),
+            () => Effect.never,
+            () => {
+              client.note("stopped", fields)
+              return Effect.andThen(Effect.sleep("20 millis"), Effect.sync(() => client.note("end", fields)))
+            }
+          )
+          yield* Effect.forkDetach(lease.protect(work))
+          yield* Effect.sleep("50 millis")
+        }))
+      ),
+      { vary: { ...nothing, delays: [1], losses: true, kills: true } }
+    )
   },
   ...streamScopes
 }

@@ -1,169 +1,56 @@
-/**
- * The programs of data streams: two consumers, and a producer beside the first. They begin when one data stream was
- * processed, and are over when all is.
- */
-import { StreamClient } from "@effect-simba/core/streams"
-import * as RedisTopology from "@effect-simba/redis/RedisTopology"
-import { RedisStreams } from "@effect-simba/redis/streams"
-import type { Simulation } from "@effect-simba/testkit"
-import { Duration, Effect, Layer, Schedule } from "effect"
-import { Redis } from "effect/persistence/Redis"
-import * as StreamKeys from "../../src/streams/internal/keys.ts"
-import { cure, handler } from "../simulate/streamHandler.ts"
-import { plainLoadOf, planOf } from "../simulate/streamPlan.ts"
-import { type Ailment, optionsOf, service, type Settings } from "../simulate/streamSettings.ts"
+/** The programs of `pnpm explore` for data streams. */
+import { StreamClient, type StreamLease } from "@effect-simba/core/streams"
+import type { EntryId } from "@effect-simba/core/streams/StreamName"
+import { Effect, Schedule } from "effect"
+import { cure } from "../simulate/streamHandler.ts"
+import { service } from "../simulate/streamSettings.ts"
 import type { Scope } from "./scope.ts"
+import {
+  announce,
+  checkpointOf,
+  type Client,
+  insist,
+  isHandOver,
+  isOfOwner,
+  noted,
+  plan,
+  processOne,
+  processOrAwait,
+  send,
+  until,
+  write,
+  writeAll,
+  writeOne
+} from "./streamProgram.ts"
 
-type Client = Simulation.Client
-
-const settings: Settings = {
-  ...plainLoadOf("explored").settings,
-  streams: new Map(),
-  pace: { leaseDuration: 1500, heartbeatInterval: 400, sweepInterval: 1000, confirmTimeout: 700 },
-  stock: 0,
-  consumers: 2,
-  capacity: 8,
-  messages: 3,
-  rounds: 1,
-  late: 0,
-  grace: 500,
-  balance: false,
-  enableEvents: false,
-  commitEvery: 1,
-  stays: 1e9,
-  freshIds: false,
-  repeats: false,
-  ownOffsets: false,
-  malformed: false,
-  duplicates: 0,
-  computes: 0,
-  work: 5,
-  fenced: false,
-  deadLetterAfter: 0,
-  maxFailures: 2
-}
-
-const send = (...args: readonly [command: string, ...args: ReadonlyArray<string>]) =>
-  Redis.use((redis) => redis.send(...args))
-
-const insist = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.retry(effect, Schedule.spaced("100 millis")).pipe(Effect.orDie)
-
-const checkpointOf = (stream: string) => Effect.map(send("GET", StreamKeys.checkpoint(stream as never)), String)
-
-const write = (stream: string, n: number, last: number) =>
-  insist(Effect.catchIf(
-    send("XADD", stream, `${n}-0`, "n", String(n), ...(n === last ? ["end", "true"] : [])),
-    // A former process, or a request whose reply was lost, has written it
-    (error) => String(error.cause).includes("equal or smaller"),
-    () => Effect.void
-  ))
-
-/** Writes the messages from `first` to `last`, which ends the data stream. */
-const writeAll = (client: Client, stream: string, first: number, last: number) =>
-  Effect.suspend(() => {
-    client.note("expects", { resource: stream, message: `${last}-0` })
-    const numbers = Array.from({ length: last - first + 1 }, (_, i) => first + i)
-    return Effect.forEach(numbers, (n) => write(stream, n, last), { discard: true })
-  })
-
-const announce = (client: Client, stream: string) =>
+/** As from a program that knows no table of announcements, or after that table was lost. */
+const announceAgain = (client: Client, stream: string) =>
   Effect.andThen(
-    insist(StreamClient.announce(stream, {})),
+    insist(send("XADD", `${service}-input`, "*", "lbs-input", JSON.stringify({ DataStreamName: stream, Info: {} }))),
     Effect.sync(() => client.note("announced", { resource: stream }))
   )
 
-const until = (stream: string, id: string) =>
-  insist(checkpointOf(stream)).pipe(
-    Effect.repeat({ until: (checkpoint) => checkpoint.startsWith(`${id}@`), schedule: Schedule.spaced("200 millis") })
-  )
-
-/** A data stream that is processed before the exploration begins, so that all scripts of its way are loaded. */
-const warmUp = (client: Client) =>
-  client.generation > 1
-    ? Effect.void
-    : Effect.andThen(writeAll(client, "s0", 1, 1), Effect.andThen(announce(client, "s0"), until("s0", "1-0")))
-
-/** What is announced once more after its end, by a producer that was killed, is over when its data stream is deleted. */
-const remove = ({ phase }: Client, streams: ReadonlyArray<string>, last: string) =>
+/** Ends each data stream in another way: done, failed and dead, with a dead message, yielded, after many renewals. */
+const endLate = (lease: StreamLease.StreamLease, client: Client) =>
   Effect.gen(function*() {
-    yield* Effect.repeat(Effect.sleep("500 millis"), { until: () => phase() === "liveness" })
-    for (const stream of streams) {
-      yield* until(stream, last)
-      yield* insist(send("DEL", stream))
+    const { entry, stream } = lease
+    if (stream === "s2") {
+      client.note("failed", { resource: stream, entry })
+      return yield* Effect.fail("the work failed")
     }
-  })
-
-const consume = (client: Client, settings: Settings, stays: Effect.Effect<void>) => {
-  const { capacity } = settings
-  client.note("joined", { consumer: `simba-consumer-${client.name}.1`, capacity })
-  const retry = Schedule.spaced("100 millis")
-  return Effect.raceFirst(
-    StreamClient.run(handler(client, settings), { retry, onError: () => Effect.void }),
-    Effect.andThen(stays, Effect.sync(() => client.note("left")))
-  )
-}
-
-const vary = { delays: [], losses: false, cuts: false, interruptions: false, setAside: [] } as const
-
-type Work = (client: Client) => Effect.Effect<void, never, StreamClient.StreamClient | Redis>
-
-interface Part {
-  readonly streams: ReadonlyArray<readonly [name: string, ailment: Ailment]>
-  readonly settings?: Partial<Settings>
-  /** What the producer does before the exploration begins, after the warm-up. */
-  readonly before: Work
-  /** What it does then. */
-  readonly produce: Work
-  /** When the second consumer comes, and how long it stays in the exploration. Milliseconds. */
-  readonly second: readonly [comes: number, stays: number]
-  /** The last message of each data stream. */
-  readonly last: string
-}
-
-const plan = ({ before, last, produce, second: [comes, stays], streams, ...part }: Part): Simulation.Plan<never> => {
-  const own: Settings = { ...settings, ...part.settings, streams: new Map([["s0", "none"], ...streams]) }
-  const { faults: _faults, program: _program, seed: _seed, ...rest } = planOf("explored", {
-    losses: false,
-    mild: false,
-    settings: own
-  })
-  return {
-    ...rest,
-    clients: 2,
-    program: (client) => {
-      const producer = Effect.gen(function*() {
-        yield* warmUp(client)
-        yield* before(client)
-        yield* client.ready
-        yield* produce(client)
-        yield* remove(client, streams.map(([stream]) => stream), last)
+    if (stream === "s3") {
+      yield* lease.deadLetter({ id: "1-0" as EntryId, fields: [["text", "1"]] }, "it cannot be read")
+    }
+    if (stream === "s4") {
+      const isFirst = yield* client.outside(0.1, ({ state }) => {
+        const { size } = state
+        return state.set("yielded", true).size > size
       })
-      const leaves = Effect.andThen(client.ready, Effect.sleep(Duration.millis(stays)))
-      const second = Effect.andThen(
-        client.generation > 1 ? Effect.void : Effect.sleep(Duration.millis(comes)),
-        consume(client, own, leaves)
-      )
-      return (client.index === 0
-        ? Effect.all([producer, consume(client, own, Effect.never)], { concurrency: "unbounded", discard: true })
-        : Effect.asVoid(second)).pipe(
-          Effect.provide(Layer.provideMerge(
-            StreamClient.layer({ ...optionsOf(client, own, 1), processName: `${client.name}.1` }),
-            RedisStreams.layerStore
-          )),
-          Effect.provideService(RedisTopology.RedisTopology, { _tag: "Single", serverChecks: false }),
-          Effect.orDie
-        )
-    },
-    duration: "6 seconds",
-    calm: "100 millis",
-    closing: "5 seconds",
-    isOver: (view) =>
-      streams.every(([stream]) => view.read(StreamKeys.checkpoint(stream as never))?.startsWith(`${last}@`) === true) &&
-      view.stream(StreamKeys.input(service as never))?.entries.length === 0,
-    vary
-  }
-}
+      if (isFirst) return yield* lease.yield
+    }
+    if (stream === "s5") yield* Effect.sleep("4 seconds")
+    yield* processOne(lease, client, true)
+  })
 
 export const streamScopes: Readonly<Record<string, Scope>> = {
   stream: {
@@ -226,7 +113,98 @@ export const streamScopes: Readonly<Record<string, Scope>> = {
           for (const stream of ["s1", "s2"]) yield* writeAll(client, stream, 2, 2)
         }),
       second: [300, Infinity],
-      last: "2-0"
+      last: "2-0",
+      vary: { delays: [1800], where: ({ args, at }) => at === "arrival" || at === "request" && isHandOver(args) }
+    })
+  },
+  late: {
+    what: "requests of owners that come after their leases: done, yielded, failed, dead, committed, renewed",
+    plan: plan({
+      streams: ["s1", "s2", "s3", "s4", "s5"].map((stream) => [stream, "none"] as const),
+      settings: { maxFailures: 1 },
+      before: () => Effect.void,
+      produce: (client) =>
+        Effect.forEach(["s1", "s2", "s3", "s4", "s5"], (stream) =>
+          Effect.andThen(
+            writeOne(client, stream, stream === "s3" ? "text" : "n"),
+            announce(client, stream)
+          ), { discard: true }),
+      handle: (lease, client) => noted(lease, client, endLate(lease, client)),
+      second: [0, Infinity],
+      last: "1-0",
+      finishes: true,
+      vary: { kills: false, delays: [1800], where: ({ args, at }) => at === "request" && isOfOwner(args) }
+    })
+  },
+  hanging: {
+    what: "two consumers of a data stream whose handlers hang, until it is buried",
+    plan: plan({
+      streams: [["s1", "hangs"]],
+      settings: { maxFailures: 1 },
+      before: (client) => writeOne(client, "s1"),
+      produce: (client) => announce(client, "s1"),
+      handle: (lease, client) => noted(lease, client, Effect.never),
+      second: [0, Infinity],
+      last: "1-0",
+      finishes: true,
+      duration: "10 seconds",
+      vary: { where: ({ client }) => client === "c1" }
+    })
+  },
+  twice: {
+    what: "two consumers of a data stream with two announcements",
+    plan: plan({
+      streams: [["s1", "none"]],
+      before: (client) => writeOne(client, "s1"),
+      produce: (client) => Effect.andThen(announce(client, "s1"), announceAgain(client, "s1")),
+      handle: (lease, client, settings) => processOrAwait(lease, client, settings, true),
+      second: [0, Infinity],
+      last: "1-0",
+      duration: "1500 millis",
+      vary: { where: ({ client }) => client === "c1" }
+    })
+  },
+  go: {
+    what: "a consumer beside a Go consumer whose renewals are late",
+    plan: plan({
+      streams: [["s1", "none"], ["s2", "none"]],
+      settings: { stock: 1, capacity: 1 },
+      // It has room for one, so the other comes to the Go consumer
+      before: (client) =>
+        Effect.gen(function*() {
+          for (const stream of ["s2", "s1"]) yield* writeOne(client, stream)
+          yield* announce(client, "s2")
+        }),
+      produce: (client) => Effect.andThen(Effect.sleep("100 millis"), announce(client, "s1")),
+      handle: (lease, client) =>
+        noted(lease, client, Effect.andThen(Effect.sleep("400 millis"), processOne(lease, client, true))),
+      second: [0, Infinity],
+      last: "1-0",
+      finishes: true,
+      duration: "10 seconds",
+      vary: {
+        kills: false,
+        delays: [1300, 1500, 1700, 1900, 2100],
+        where: ({ args, at, client }) => client === "c1" && at === "request" && args[0]?.startsWith("EVAL") === true
+      }
+    })
+  },
+  ended: {
+    what: "a data stream that is done, announced once more, and deleted",
+    plan: plan({
+      streams: [["s1", "none"]],
+      before: (client) => writeOne(client, "s1"),
+      produce: (client) =>
+        Effect.gen(function*() {
+          yield* announce(client, "s1")
+          yield* until("s1", "1-0")
+          yield* announceAgain(client, "s1")
+        }),
+      // The first does not know that this is the last message, and is done with it all the same
+      handle: (lease, client, settings) => processOrAwait(lease, client, settings, false),
+      second: [0, Infinity],
+      last: "1-0",
+      duration: "2 seconds"
     })
   }
 }

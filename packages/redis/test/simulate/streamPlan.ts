@@ -9,6 +9,7 @@ import { StreamChecker } from "@effect-simba/testkit/streams"
 import { Duration, Effect } from "effect"
 import * as StreamKeys from "../../src/streams/internal/keys.ts"
 import { draws } from "./draws.ts"
+import { staleOwnersAreRefused } from "./staleOwners.ts"
 import { busy } from "./streamBehaviour.ts"
 import {
   type Ailment,
@@ -292,6 +293,7 @@ export const planOf = (
       Checker.rules.writesAreFenced,
       Checker.rules.releasedAfterWork,
       Checker.rules.nothingIsLeft,
+      staleOwnersAreRefused((settings.service ?? serviceName) as ServiceName, [...streams.keys()]),
       ...StreamChecker.all(modelOf(settings), {
         orphan: orphan(pace),
         goOrphan: goOrphan(pace),

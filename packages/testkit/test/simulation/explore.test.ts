@@ -101,11 +101,85 @@ describe("An exploration", () => {
         "c1 reply late by 500 ms"
       ])
       assert.deepStrictEqual(yield* kinds({ cuts: true }), ["c1 cut before the request", "c1 cut before the reply"])
-      assert.deepStrictEqual(yield* kinds({ kills: true, pauses: [100] }), ["c1 paused for 100 ms", "c1 killed"])
+      assert.deepStrictEqual(yield* kinds({ partitions: [500] }), ["c1 cut off for 500 ms"])
+      assert.deepStrictEqual(yield* kinds({ kills: true, pauses: [100], suspensions: [200] }), [
+        "c1 paused for 100 ms",
+        "c1 suspended for 200 ms",
+        "c1 killed"
+      ])
+      assert.deepStrictEqual(yield* kinds({ rates: [0.5, 2] }), [
+        "c1 clocks run at 0.5 of their rate",
+        "c1 clocks run at 2 of their rate"
+      ])
       assert.deepStrictEqual(yield* kinds({ serverSteps: [-5], failOvers: true }), [
         "server clock steps by -5 ms",
         "server fails over without its last write"
       ])
+    }))
+
+  it.effect("deviates only where it is asked to", () =>
+    Effect.gen(function*() {
+      const every = { delays: [1], losses: true, pauses: [1], kills: true, setAside: [1] }
+      const within = (where: NonNullable<Simulation.Plan<never>["vary"]>["where"]) =>
+        Effect.map(histories({ ...plan(twice, { ...every, where }), clients: 2 }, 0), ({ branches }) => branches)
+      const all = yield* within(undefined)
+      assert.isTrue(all.some((branch) => branch.includes("c1 ")))
+      assert.deepStrictEqual(yield* within(() => true), all)
+      assert.deepStrictEqual(yield* within(() => false), [])
+      const requests = yield* within(({ args, at, client }) =>
+        client === "c2" && at === "request" && args[0] === "PING"
+      )
+      assert.deepStrictEqual(requests, [
+        "0 c2 request late by 1 ms",
+        "0 c2 request lost",
+        "1 c2 request late by 1 ms",
+        "1 c2 request lost"
+      ])
+      const paused = yield* within(({ at }) => at === "arrival")
+      assert.isNotEmpty(paused)
+      assert.isTrue(paused.every((branch) => / (killed|paused for 1 ms)$/.test(branch)))
+      const fibers = yield* within(({ at }) => at === "fiber")
+      assert.isNotEmpty(fibers)
+      assert.isTrue(fibers.every((branch) => branch.includes(" set aside ")))
+    }))
+
+  it.effect("a machine that sleeps stops the monotonic clock, and a rate changes how long a sleep takes", () =>
+    Effect.gen(function*() {
+      const sleeps = (client: Simulation.Client) =>
+        Effect.andThen(
+          client.ready,
+          Effect.forEach(
+            [100, 200],
+            (millis) => Effect.andThen(Effect.sleep(millis), Effect.sync(() => client.note(`slept ${millis}`))),
+            { concurrency: "unbounded", discard: true }
+          )
+        )
+      const notes = (vary: Simulation.Plan<never>["vary"], schedule: string) =>
+        Effect.map(
+          Simulation.replay(plan(sleeps, vary), schedule),
+          ({ events }) =>
+            events.flatMap((event) => event._tag === "Note" ? [`${event.kind} at ${Math.round(event.at)}`] : [])
+        )
+      assert.deepStrictEqual(yield* notes({}, ""), ["slept 100 at 100", "slept 200 at 200"])
+      // Both are due when it continues
+      assert.deepStrictEqual(
+        yield* notes({ pauses: [500] }, "0 c1 paused for 500 ms"),
+        ["slept 100 at 600", "slept 200 at 600"]
+      )
+      // For the second, as much time is left as before
+      assert.deepStrictEqual(
+        yield* notes({ suspensions: [500] }, "0 c1 suspended for 500 ms"),
+        ["slept 100 at 600", "slept 200 at 700"]
+      )
+      const half = { rates: [0.5], suspensions: [500] }
+      assert.deepStrictEqual(
+        yield* notes(half, "0 c1 clocks run at 0.5 of their rate"),
+        ["slept 100 at 200", "slept 200 at 400"]
+      )
+      assert.deepStrictEqual(
+        yield* notes(half, "0 c1 clocks run at 0.5 of their rate, 1 c1 suspended for 500 ms"),
+        ["slept 100 at 700", "slept 200 at 900"]
+      )
     }))
 
   it.effect("kills once between two things that happen", () =>
@@ -141,6 +215,7 @@ describe("An exploration", () => {
         delays: [50],
         losses: true,
         cuts: true,
+        partitions: [800],
         pauses: [500],
         kills: true,
         interruptions: true,
@@ -155,6 +230,7 @@ describe("An exploration", () => {
       assert.deepStrictEqual(yield* notes("0 c1 request late by 50 ms"), ["set 50", "read1 150"])
       assert.deepStrictEqual(yield* notes("0 c1 request lost"), ["failed 1000"])
       assert.deepStrictEqual(yield* notes("0 c1 cut before the request"), ["failed 0"])
+      assert.deepStrictEqual(yield* notes("0 c1 cut off for 800 ms"), ["set 800", "read1 900"])
       const { branches } = yield* histories(every, 0)
       const at = (what: string) =>
         branches.find((branch) =>

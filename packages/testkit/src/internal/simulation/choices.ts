@@ -3,6 +3,15 @@
  * goes wrong. A schedule lists the deviations of a run, so that it can be replayed.
  */
 
+/** A place at which a process may deviate: one of its messages, the arrival of anything, or a runnable fiber. */
+export interface Place {
+  /** Such as `c1`. */
+  readonly client: string
+  readonly at: "request" | "reply" | "message" | "arrival" | "fiber"
+  /** The command, of a request and of a reply. */
+  readonly args: ReadonlyArray<string>
+}
+
 /** How a schedule may deviate from the one in which nothing goes wrong. Times are in milliseconds. */
 export interface Deviations {
   /** How much later a request, a reply or a published message arrives, and everything behind it on its connection. */
@@ -11,8 +20,14 @@ export interface Deviations {
   readonly losses: boolean
   /** Whether a connection may break before a request, a reply or a published message arrives. */
   readonly cuts: boolean
+  /** How long a process may be cut off, before it sends a request: nothing reaches it, and nothing of it arrives. */
+  readonly partitions: ReadonlyArray<number>
   /** How long a process may be paused when something arrives: data, or the time of a timer. */
   readonly pauses: ReadonlyArray<number>
+  /** The same, while its machine sleeps: its monotonic clock stands still. */
+  readonly suspensions: ReadonlyArray<number>
+  /** How fast the clocks of a process may run: 0.96 loses four percent. From the start of the exploration. */
+  readonly rates: ReadonlyArray<number>
   /** Whether a process may be killed when something arrives. Its successor starts 50 to 150 ms later, at a multiple of 100 ms. */
   readonly kills: boolean
   /** Whether the work of `Client.interruptible` may be interrupted when something arrives at its process. */
@@ -23,6 +38,8 @@ export interface Deviations {
   readonly serverSteps: ReadonlyArray<number>
   /** Whether a replica may take over after a command, without the last write. */
   readonly failOvers: boolean
+  /** Where processes may deviate. Default: everywhere. */
+  readonly where?: ((place: Place) => boolean) | undefined
 }
 
 /** Everything that can happen to processes and to the network. */
@@ -30,7 +47,10 @@ export const usual: Deviations = {
   delays: [1],
   losses: true,
   cuts: true,
+  partitions: [],
   pauses: [],
+  suspensions: [],
+  rates: [],
   kills: true,
   interruptions: true,
   setAside: [1],

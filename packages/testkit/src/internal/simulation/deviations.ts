@@ -1,5 +1,5 @@
 /** The points at which a run of an exploration may deviate from the one in which nothing goes wrong. */
-import type { Choices, Deviations } from "./choices.ts"
+import type { Choices, Deviations, Place } from "./choices.ts"
 import { faultActions } from "./faultActions.ts"
 import type { Process, ProcessSlot } from "./process.ts"
 import type { Processes } from "./processes.ts"
@@ -19,23 +19,52 @@ export const install = (
 ): void => {
   const { server, slots, world } = state
   const actions = faultActions(state, processes)
-  const { delays, pauses, serverSteps, setAside } = deviations
+  const { delays, partitions, pauses, rates, serverSteps, setAside, suspensions, where } = deviations
+  const isOpenAt = (slot: ProcessSlot, at: Place["at"], args: ReadonlyArray<string> = []) =>
+    where === undefined || where({ client: slot.name, at, args })
+
+  processes.onReady = () => {
+    for (const slot of slots) {
+      const choice = choices.choose(rates.map((rate) => `${slot.name} clocks run at ${rate} of their rate`))
+      if (choice === undefined) continue
+      const rate = Number(/ at ([\d.]+) of/.exec(choice)?.[1])
+      state.fault("clock rate", slot.name, String(rate))
+      slot.process.setRate(rate)
+    }
+  }
+
+  /** The end of the exploration ends all of them. */
+  const untilOver = (millis: number, end: () => void) =>
+    actions.after(millis, () => {
+      if (state.phase === "safety") end()
+    })
+
+  const cutOff = ({ index }: ProcessSlot, millis: number) => {
+    const both = ["requests", "replies"] as const
+    for (const direction of both) actions.hold(index, direction, "partition")
+    untilOver(millis, () => {
+      for (const direction of both) actions.release(index, direction, "partition")
+    })
+    return 0
+  }
 
   const fateOf = (slot: ProcessSlot) => {
     const of = (what: string) => [
       ...delays.map((millis) => `${slot.name} ${what} late by ${millis} ms`),
       // An open connection loses no message
       ...(deviations.losses && what !== "message" ? [`${slot.name} ${what} lost`] : []),
-      ...(deviations.cuts ? [`${slot.name} cut before the ${what}`] : [])
+      ...(deviations.cuts ? [`${slot.name} cut before the ${what}`] : []),
+      ...(what === "request" ? partitions.map((millis) => `${slot.name} cut off for ${millis} ms`) : [])
     ]
     const alternatives = { request: of("request"), reply: of("reply"), message: of("message") }
     return (what: "request" | "reply" | "message", args: ReadonlyArray<string>) => {
       if (what === "request") slot.process.acts++
-      const choice = choices.choose(alternatives[what])
+      const choice = isOpenAt(slot, what, args) ? choices.choose(alternatives[what]) : undefined
       if (choice === undefined) return 0
-      if (choice.includes(" cut ")) return "cut"
+      if (choice.includes(" cut before ")) return "cut"
       if (choice.endsWith(" lost")) return "lost"
       const millis = millisIn(choice)
+      if (choice.includes(" cut off ")) return cutOff(slot, millis)
       slot.disturbedAt = world.now()
       slot.lateUntil = Math.max(slot.lateUntil, world.now() + millis)
       state.fault(`late ${what}`, slot.name, args[0] ?? "")
@@ -63,9 +92,11 @@ export const install = (
   }
 
   const arrived = (slot: ProcessSlot) => {
+    if (!isOpenAt(slot, "arrival")) return
     const { interruptible } = slot.process
     const choice = choices.choose([
       ...pauses.map((millis) => `${slot.name} paused for ${millis} ms`),
+      ...suspensions.map((millis) => `${slot.name} suspended for ${millis} ms`),
       ...(deviations.kills && isNewKill(slot) ? [`${slot.name} killed`] : []),
       ...(deviations.interruptions ? [...interruptible.keys()].map((name) => `${slot.name} interrupts ${name}`) : [])
     ])
@@ -76,8 +107,8 @@ export const install = (
       state.fault("interrupt", slot.name, name)
       return interruptible.get(name)!()
     }
-    actions.pause(slot.index, false)
-    actions.after(millisIn(choice), () => actions.resume(slot.index))
+    actions.pause(slot.index, choice.includes(" suspended "))
+    untilOver(millisIn(choice), () => actions.resume(slot.index))
   }
   processes.onArrival = (slot) => {
     if (slot.process.state === "running") arrived(slot)
@@ -85,6 +116,7 @@ export const install = (
   processes.setAside = setAside.length === 0
     ? undefined
     : (slot) => {
+      if (!isOpenAt(slot, "fiber")) return 0
       const choice = choices.choose(setAside.map((millis) => `${slot.name} fiber set aside for ${millis} ms`))
       if (choice === undefined) return 0
       state.fault("set aside", slot.name)

@@ -1,5 +1,4 @@
 /**
-/**
  * Runs every schedule with a limited number of deviations, those with fewer first, each from the start by replaying its
  * deviations. The state of a process is in its fibers, which cannot be compared, so two states that look equal may have
  * different futures. Only a kill with the same outcome as an earlier one is skipped: a killed process has no state.

@@ -26,6 +26,14 @@ export interface ProcessOptions {
   readonly pace: Pace | undefined
 }
 
+/** How fast both clocks run. */
+interface Rate {
+  readonly value: number
+  /** World time of the last change, and what the monotonic clock showed then. */
+  readonly since: number
+  readonly monotonic: number
+}
+
 /** Any 13-digit time. */
 const epochMillis = 1_750_000_000_000
 
@@ -54,10 +62,9 @@ export class Process implements Host {
   private readonly world: World
   private readonly prng: Prng
   private readonly computations: Prng
-  private readonly rate: number
-  private readonly born: number
+  private rate: Rate
   private wallOffset: number
-  /** How long the monotonic clock stood still. */
+  /** How long the monotonic clock stood still since the rate last changed. */
   private suspended = 0
   private suspendedAt: number | undefined
   private deferredTasks: Array<() => void> = []
@@ -68,15 +75,11 @@ export class Process implements Host {
     this.world = options.world
     this.prng = options.prng
     this.computations = options.prng.stream("computations")
-    this.rate = options.rate
+    this.rate = { value: options.rate, since: this.world.now(), monotonic: 1000 }
     this.wallOffset = options.offset
-    this.born = this.world.now()
     this.random = this.prng.stream("host").next
     this.timers = { now: this.monotonic, at: this.at }
-    this.clock = clockOf(
-      this.timers,
-      () => epochMillis + this.born + this.wallOffset + (this.world.now() - this.born) * this.rate
-    )
+    this.clock = clockOf(this.timers, this.wall)
     this.processor = options.pace === undefined
       ? undefined
       : new Processor(this.world, options.pace, this.prng.stream("order"), () => this.state === "running")
@@ -105,7 +108,10 @@ export class Process implements Host {
   }
 
   private readonly monotonic = (): number =>
-    ((this.suspendedAt ?? this.world.now()) - this.born - this.suspended) * this.rate + 1000
+    ((this.suspendedAt ?? this.world.now()) - this.rate.since - this.suspended) * this.rate.value + this.rate.monotonic
+
+  private readonly wall = (): number =>
+    epochMillis + this.rate.since + this.wallOffset + (this.world.now() - this.rate.since) * this.rate.value
 
   private readonly at = (time: number, run: () => void): Timer => {
     let cancelled = false
@@ -118,7 +124,7 @@ export class Process implements Host {
       run()
     }
     const set = () => {
-      timer = this.world.at(this.world.now() + Math.max(0, time - this.monotonic()) / this.rate, () => {
+      timer = this.world.at(this.world.now() + Math.max(0, time - this.monotonic()) / this.rate.value, () => {
         if (!cancelled && this.state === "running") this.onArrival?.()
         if (this.processor !== undefined) this.processor.ring(fire)
         else if (this.state === "running") fire()
@@ -160,6 +166,14 @@ export class Process implements Host {
 
   stepWall(millis: number): void {
     this.wallOffset += millis
+  }
+
+  /** From now on both clocks run that fast. Timers that are set already may fire late. */
+  setRate(value: number): void {
+    const since = this.world.now()
+    this.wallOffset = this.wall() - epochMillis - since
+    this.rate = { value, since, monotonic: this.monotonic() }
+    this.suspended = 0
   }
 
   /** `suspend`: the machine sleeps, and its monotonic clock with it. */

@@ -23,6 +23,8 @@ export class Processes {
   private readonly waiting: Array<() => void> = []
   /** Whether all have been ready, so that the exploration has begun. It may be over since. */
   private haveStarted = false
+  /** Called when all are ready, before they continue. */
+  onReady: (() => void) | undefined
   /** Called when something arrives at a process. */
   onArrival: ((slot: ProcessSlot) => void) | undefined
   /** See `Processor.setAside`. */
@@ -161,7 +163,10 @@ export class Processes {
     const { choices, setup } = this.state
     this.waiting.push(() => resume(Effect.void))
     const isFirst = !this.haveStarted && this.waiting.length >= setup.clients
-    if (isFirst) this.haveStarted = choices!.isOpen = true
+    if (isFirst) {
+      this.haveStarted = choices!.isOpen = true
+      this.onReady?.()
+    }
     if (this.haveStarted) {
       for (const go of this.waiting.splice(0)) go()
     }
