@@ -147,7 +147,8 @@ const save = (key, by, result) => {
   writeFileSync(resultsPath, JSON.stringify(all, null, 1))
 }
 
-const keyOf = (rule) => hash(JSON.stringify([rule.rule, broken(rule)]))
+/** Results are kept while the rule is broken in the same way. `--again` measures again after other changes. */
+const keyOf = ({ file, from, rule, to }) => hash(JSON.stringify([rule, file, from, to]))
 
 const missingOf = (rule) => {
   const known = saved()[keyOf(rule)] ?? {}

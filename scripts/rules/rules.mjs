@@ -131,7 +131,7 @@ export const rules = [
   mutex(
     "L3: a loss interrupts protected work",
     `${core}/mutex/heldLease.ts`,
-    "this.works?.forEach((work) => isolate(work, () => work.interruptUnsafe()))",
+    "this.work?.interrupt()",
     "",
     unit("mutex", "heldLease", "withLock"),
     ["renewed"]
@@ -139,7 +139,7 @@ export const rules = [
   mutex(
     "L4: a release waits for the end of the work",
     `${core}/mutex/heldLeases.ts`,
-    "return works === undefined ? giveBack(lease) : Effect.andThen(works, giveBack(lease))",
+    "return ending === undefined ? giveBack(lease) : Effect.andThen(ending, giveBack(lease))",
     "return giveBack(lease)",
     unit("mutex", "release", "withLock", "heldLease"),
     ["detached"]
@@ -147,7 +147,7 @@ export const rules = [
   mutex(
     "L5: the guard decides when a lease is renewed",
     `${core}/lease/leaseDeadline.ts`,
-    "this.nextRenewal = Math.ceil(this.renewed.monotonic + Math.min(this.options.renewAfter, pace))",
+    "this.nextRenewal = Math.ceil(this.renewed.monotonic + Math.min(this.options.renewAfter, paceMillis))",
     "",
     [...unit("lease", "leaseRenewer"), ...unit("mutex", "mutexSchedule", "heldLease")],
     "not a matter of order: how often a lease is renewed"
