@@ -1,5 +1,5 @@
 /** What small programs may expect of their leases, beyond the rules that hold under every fault. Times are in milliseconds. */
-import { Checker } from "@effect-simba/testkit"
+import type { Checker } from "@effect-simba/testkit"
 
 interface Working {
   readonly id: string

@@ -1,5 +1,5 @@
 /** A checker of the scripts for owners of data streams: each acts for the owner of this moment, and refuses all others. */
-import { Checker, type Simulation } from "@effect-simba/testkit"
+import type { Checker, Simulation } from "@effect-simba/testkit"
 import * as StreamKeys from "../../src/streams/internal/keys.ts"
 
 interface Claim {
