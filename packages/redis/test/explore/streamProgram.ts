@@ -95,7 +95,11 @@ const remove = ({ phase }: Client, streams: ReadonlyArray<string>, last: string)
     }
   })
 
-type Handle = (lease: StreamLease.StreamLease, client: Client, settings: Settings) => Effect.Effect<unknown, unknown>
+type Handle = (
+  lease: StreamLease.StreamLease,
+  client: Client,
+  settings: Settings
+) => Effect.Effect<unknown, unknown, StreamLease.StreamLease>
 
 /** Notes a handler for the checkers. */
 export const noted = <A, E>(
