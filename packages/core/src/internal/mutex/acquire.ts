@@ -10,9 +10,10 @@ import * as MutexMetrics from "../../MutexMetrics.ts"
 import { AcquireTimeout, type BackendError, type StoreError } from "../../SimbaError.ts"
 import * as log from "../log.ts"
 import * as tracing from "../tracing.ts"
-import { type Attempt, type AttemptContext, closed, isRefused, retryOutages, send, withReply } from "./attempt.ts"
+import { type Attempt, closed, isRefused, retryOutages, send, withReply } from "./attempt.ts"
 import type { HeldLease } from "./heldLease.ts"
-import type { LocalQueue, LocalQueues } from "./localQueue.ts"
+import type { LocalQueue } from "./localQueue.ts"
+import type { LocalQueues } from "./localQueues.ts"
 import { LocalWaiter } from "./localWaiter.ts"
 
 export type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
@@ -38,7 +39,6 @@ const report = (lease: HeldLease, fiber: Fiber.Fiber<unknown, unknown>): Effect.
  * taken. With a timeout of zero, `granting` is one request, which is awaited.
  */
 const withTimeout = (
-  { confirmTimeout, now }: AttemptContext,
   { mutex }: Attempt,
   timeout: Duration.Duration | undefined,
   granting: Effect.Effect<HeldLease | undefined, StoreError>,
@@ -50,7 +50,7 @@ const withTimeout = (
     return Effect.flatMap(granting, (lease) => lease === undefined ? busy() : Effect.succeed(lease))
   }
   const orElse = (): Effect.Effect<never, AcquireTimeout | BackendError> => {
-    const outage = queue()?.silence.timedOut(timeout, confirmTimeout, now().monotonic)
+    const outage = queue()?.problemOf(timeout)
     return outage === undefined ? busy() : Effect.fail(outage)
   }
   return Effect.timeoutOrElse(granting, { duration: timeout, orElse })
@@ -106,7 +106,7 @@ const obtain = (
     let queue: LocalQueue | undefined
     const granting = Effect.suspend(() => grantTo(waiter, queue = queues.at(attempt.mutex), queues, mode))
     const reported = Effect.tap(
-      restore(withTimeout(context, attempt, timeout, granting, () => queue)),
+      restore(withTimeout(attempt, timeout, granting, () => queue)),
       (lease) => lease === undefined ? Effect.void : report(lease, fiber)
     )
     const attributes = () => ({ attributes: tracing.attributes(attempt) })

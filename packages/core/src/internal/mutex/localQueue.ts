@@ -1,9 +1,12 @@
-/** The fibers of one layer that want the same mutex share one entry in the fleet's queue; they wait in line behind it. */
+/**
+ * The fibers of one layer that want the same mutex share one entry in the fleet's queue; they wait in line behind it.
+ * `acquire` adds them, `heldLeases` reports the ends of leases, and `linePlan` decides what follows.
+ */
 import type * as Cause from "effect/Cause"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
-import type * as Scope from "effect/Scope"
+import type * as Fiber from "effect/Fiber"
 import type { FencingToken } from "../../FencingToken.ts"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import type { LeaseId, MutexName } from "../../MutexName.ts"
@@ -13,14 +16,14 @@ import { type AttemptContext, closed, type Refused } from "./attempt.ts"
 import { FleetQueueEntry, type QueueContext } from "./fleetQueueEntry.ts"
 import { HeldLease, type Parting } from "./heldLease.ts"
 import type { HeldLeases } from "./heldLeases.ts"
-import { LatestNames } from "./latestNames.ts"
+import type { LatestNames } from "./latestNames.ts"
 import * as linePlan from "./linePlan.ts"
 import { type LocalWaiter, LocalWaiterList } from "./localWaiter.ts"
 import { SelfWaitWarning } from "./selfWaitWarning.ts"
-import { Silence } from "./silence.ts"
+import * as silencePlan from "./silencePlan.ts"
 
 /** What all queues of a layer share. */
-interface Layer {
+export interface Layer {
   readonly context: AttemptContext
   readonly leases: HeldLeases
   readonly nextId: () => LeaseId
@@ -43,9 +46,9 @@ export class LocalQueue implements QueueContext {
   private turnBegan = 0
   /** The place of the waiters in the queue of the fleet. */
   private entry: FleetQueueEntry | undefined
-  readonly silence: Silence = new Silence(this)
-  /** The shortest lease of those that joined since the line was empty. */
-  private shortest = Infinity
+  private readonly silence = silencePlan.make()
+  /** Rings at `silence.giveUpAt`. */
+  private stopTimer: (() => void) | undefined
   private lastOwner: string | undefined
   private selfWait: SelfWaitWarning | undefined
 
@@ -115,8 +118,9 @@ export class LocalQueue implements QueueContext {
     }
     const now = waiter.since = this.context.now().monotonic
     const { leaseMillis } = waiter.attempt.settings
-    this.shortest = this.waiters.first === undefined ? leaseMillis : Math.min(this.shortest, leaseMillis)
-    if (this.silence.since !== undefined) this.silence.giveUpAt(now + leaseMillis)
+    const { giveUpAt } = this.silence
+    silencePlan.joined(this.silence, now, leaseMillis, this.waiters.first === undefined)
+    if (this.silence.giveUpAt !== giveUpAt) this.setTimer()
     this.context.recorder.modify(MutexMetrics.mutex.waiters, 1, this.mutex)
     if (hasAsked) this.waiters.unshift(waiter)
     else this.waiters.push(waiter)
@@ -186,20 +190,35 @@ export class LocalQueue implements QueueContext {
   }
 
   asked(now: number): void {
-    if (this.silence.since !== undefined) return
-    this.silence.begin(now)
-    if (this.waiters.first !== undefined) this.silence.giveUpAt(now + this.shortest)
+    const { giveUpAt } = this.silence
+    silencePlan.asked(this.silence, now, this.waiters.first !== undefined)
+    if (this.silence.giveUpAt !== giveUpAt) this.setTimer()
   }
 
   reached(): void {
-    this.silence.end()
+    silencePlan.replied(this.silence)
+    this.stopTimer?.()
+  }
+
+  /** Why a waiter that gives up after `timeout` does not know whether the mutex is taken. Undefined if it does. */
+  problemOf(timeout: Duration.Duration): BackendError | undefined {
+    const { confirmTimeout, now } = this.context
+    return silencePlan.problemOf(this.silence, timeout, confirmTimeout, now().monotonic)
+  }
+
+  private setTimer(): void {
+    const { timers } = this.context
+    this.stopTimer?.()
+    this.stopTimer = this.silence.giveUpAt === Infinity ? undefined : timers.at(this.silence.giveUpAt, () => {
+      const outage = silencePlan.rang(this.silence)
+      if (outage !== undefined && !timers.isClosed()) this.outage(outage)
+    })
   }
 
   /** A waiter fails after it has seen only the outage for as long as its lease would last. */
   outage(error: BackendError): void {
     const now = this.context.now().monotonic
-    const began = this.silence.since ?? now
-    this.silence.failed(error)
+    const began = silencePlan.failed(this.silence, now, error)
     let next = Infinity
     for (let waiter = this.waiters.first; waiter !== undefined;) {
       const { attempt, next: behind, since } = waiter
@@ -208,7 +227,8 @@ export class LocalQueue implements QueueContext {
       else next = Math.min(next, end)
       waiter = behind
     }
-    this.silence.giveUpAt(next)
+    silencePlan.waits(this.silence, next)
+    this.setTimer()
   }
 
   failed(error: StoreError): void {
@@ -305,55 +325,3 @@ export class LocalQueue implements QueueContext {
     waiter?.conclude(Exit.failCause(cause))
   }
 }
-
-export interface LocalQueues {
-  readonly context: AttemptContext
-  readonly leases: HeldLeases
-  /** The queue for an attempt. Use it at once: an unused queue may be replaced. */
-  readonly at: (mutex: MutexName) => LocalQueue
-  /** The lease that a fiber of this layer holds. */
-  readonly held: (mutex: MutexName) => HeldLease | undefined
-  readonly isClosed: () => boolean
-}
-
-export const make = Effect.fnUntraced(function*(
-  context: AttemptContext,
-  leases: HeldLeases,
-  nextId: () => LeaseId
-): Effect.fn.Return<LocalQueues, never, Scope.Scope> {
-  const queues = new Map<MutexName, LocalQueue>()
-  const layer: Layer = {
-    context,
-    leases,
-    nextId,
-    queues,
-    contended: new LatestNames(),
-    selfWaits: new LatestNames(),
-    isClosed: false
-  }
-  leases.follow({
-    lost: (lease) => queues.get(lease.mutex)?.lost(lease),
-    released: (lease, now) => {
-      const queue = queues.get(lease.mutex)
-      return queue === undefined ? {} : queue.released(lease, now)
-    }
-  })
-  yield* Effect.addFinalizer(() =>
-    Effect.suspend(() => {
-      layer.isClosed = true
-      return Effect.asVoid(Fiber.awaitAll([...queues.values()].flatMap((queue) => queue.close())))
-    })
-  )
-  return {
-    context,
-    leases,
-    held: (mutex) => queues.get(mutex)?.held,
-    isClosed: () => layer.isClosed,
-    at: (mutex) => {
-      queues.get(mutex)?.check()
-      let queue = queues.get(mutex)
-      if (queue === undefined) queues.set(mutex, queue = new LocalQueue(layer, mutex))
-      return queue
-    }
-  }
-})

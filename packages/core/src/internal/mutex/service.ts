@@ -23,7 +23,7 @@ import * as heldLeases from "./heldLeases.ts"
 import type { LayerParts } from "./layerParts.ts"
 import { LeaseGroupImpl, LeaseImpl, protect } from "./leaseHandle.ts"
 import * as leaseOptions from "./leaseOptions.ts"
-import * as localQueue from "./localQueue.ts"
+import * as localQueues from "./localQueues.ts"
 import * as nestedLocks from "./nestedLocks.ts"
 
 const mutexName = checked<MutexName>("mutex", mutexProblem)
@@ -56,7 +56,7 @@ export const make = Effect.fnUntraced(function*(options: Options<unknown> = {}) 
     fork: Effect.runForkWith(services),
     random: () => random.nextDoubleUnsafe()
   }
-  const queues = yield* localQueue.make(context, leases, nextId)
+  const queues = yield* localQueues.make(context, leases, nextId)
   const attempt = (
     name: string,
     options: LeaseOptions<unknown> | undefined

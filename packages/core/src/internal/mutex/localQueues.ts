@@ -1,0 +1,62 @@
+/** The queues of one layer, by mutex: they exist while a fiber holds the mutex or wants it. `service` makes them. */
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import type * as Scope from "effect/Scope"
+import type { LeaseId, MutexName } from "../../MutexName.ts"
+import type { AttemptContext } from "./attempt.ts"
+import type { HeldLease } from "./heldLease.ts"
+import type { HeldLeases } from "./heldLeases.ts"
+import { LatestNames } from "./latestNames.ts"
+import { type Layer, LocalQueue } from "./localQueue.ts"
+
+export interface LocalQueues {
+  readonly context: AttemptContext
+  readonly leases: HeldLeases
+  /** The queue for an attempt. Use it at once: an unused queue may be replaced. */
+  readonly at: (mutex: MutexName) => LocalQueue
+  /** The lease that a fiber of this layer holds. */
+  readonly held: (mutex: MutexName) => HeldLease | undefined
+  readonly isClosed: () => boolean
+}
+
+export const make = Effect.fnUntraced(function*(
+  context: AttemptContext,
+  leases: HeldLeases,
+  nextId: () => LeaseId
+): Effect.fn.Return<LocalQueues, never, Scope.Scope> {
+  const queues = new Map<MutexName, LocalQueue>()
+  const layer: Layer = {
+    context,
+    leases,
+    nextId,
+    queues,
+    contended: new LatestNames(),
+    selfWaits: new LatestNames(),
+    isClosed: false
+  }
+  leases.follow({
+    lost: (lease) => queues.get(lease.mutex)?.lost(lease),
+    released: (lease, now) => {
+      const queue = queues.get(lease.mutex)
+      return queue === undefined ? {} : queue.released(lease, now)
+    }
+  })
+  yield* Effect.addFinalizer(() =>
+    Effect.suspend(() => {
+      layer.isClosed = true
+      return Effect.asVoid(Fiber.awaitAll([...queues.values()].flatMap((queue) => queue.close())))
+    })
+  )
+  return {
+    context,
+    leases,
+    held: (mutex) => queues.get(mutex)?.held,
+    isClosed: () => layer.isClosed,
+    at: (mutex) => {
+      queues.get(mutex)?.check()
+      let queue = queues.get(mutex)
+      if (queue === undefined) queues.set(mutex, queue = new LocalQueue(layer, mutex))
+      return queue
+    }
+  }
+})

@@ -1,0 +1,119 @@
+/** Every sequence of requests, replies, failures and arrivals of one line of fibers. */
+import { BackendError } from "@effect-simba/core/SimbaError"
+import { assert, describe, it } from "@effect/vitest"
+import { Duration } from "effect"
+import * as silencePlan from "../../src/internal/mutex/silencePlan.ts"
+
+const outage = new BackendError({ operation: "acquire", isRetryable: true, cause: new Error("down") })
+
+const timeout = Duration.seconds(20)
+const confirm = Duration.millis(10)
+const leaseMillis = 1000
+
+type Event = "asked" | "replied" | "failed" | "joined"
+
+/** What happened, in words of its own; each event comes a millisecond after the one before. */
+interface World {
+  readonly silence: silencePlan.Silence
+  now: number
+  /** When the first request or failure since the last reply came. */
+  silentSince: number | undefined
+  hasReplied: boolean
+  hasFailed: boolean
+  waiters: number
+}
+
+const begin = (): World => ({
+  silence: silencePlan.make(),
+  now: 0,
+  silentSince: undefined,
+  hasReplied: false,
+  hasFailed: false,
+  waiters: 0
+})
+
+const happen = (world: World, event: Event): void => {
+  const { silence } = world
+  const now = ++world.now
+  switch (event) {
+    case "asked":
+      silencePlan.asked(silence, now, world.waiters > 0)
+      world.silentSince ??= now
+      return
+    case "replied":
+      silencePlan.replied(silence)
+      world.silentSince = undefined
+      world.hasReplied = true
+      world.hasFailed = false
+      return
+    case "failed":
+      world.silentSince ??= now
+      assert.strictEqual(silencePlan.failed(silence, now, outage), world.silentSince)
+      silencePlan.waits(silence, world.waiters === 0 ? Infinity : world.silentSince + leaseMillis)
+      world.hasFailed = true
+      return
+    case "joined":
+      silencePlan.joined(silence, now, leaseMillis, world.waiters === 0)
+      world.waiters++
+  }
+}
+
+const explore = (length: number, see: (events: ReadonlyArray<Event>, world: World) => void) => {
+  const go = (world: World, events: ReadonlyArray<Event>) => {
+    if (events.length === length) return
+    for (const event of ["asked", "replied", "failed", "joined"] as const) {
+      const after = { ...world, silence: { ...world.silence } }
+      happen(after, event)
+      const more = [...events, event]
+      see(more, after)
+      go(after, more)
+    }
+  }
+  go(begin(), [])
+}
+
+describe("the silence of a backend", () => {
+  const always = (holds: (world: World) => boolean) =>
+    explore(6, (events, world) => {
+      if (!holds(world)) assert.fail(events.join(", "))
+    })
+
+  const problemAfter = ({ now, silence }: World, millis: number) =>
+    silencePlan.problemOf(silence, timeout, confirm, now + millis)
+
+  it("counts from the first request without a reply", () =>
+    always(({ silence, silentSince }) =>
+      silence.since === (silentSince ?? Infinity) &&
+      (silence.phase === "untried" || silence.phase === "replied") === (silentSince === undefined)
+    ))
+
+  it("is no problem while the last request has a reply", () =>
+    always((world) => world.silentSince !== undefined || problemAfter(world, 60_000) === undefined))
+
+  it("is the outage that the last request failed with", () =>
+    always((world) => !world.hasFailed || problemAfter(world, 0) === outage))
+
+  it("is a problem at once where no request ever had a reply, else after a confirm period", () =>
+    always((world) => {
+      if (world.silentSince === undefined || world.hasFailed) return true
+      const quick = problemAfter(world, 0)
+      const late = problemAfter(world, Duration.toMillis(confirm))
+      return late?._tag === "BackendError" && (quick === undefined) === world.hasReplied
+    }))
+
+  it("ends the patience of a waiter within its lease, and of nobody before", () =>
+    always(({ silence: { giveUpAt }, silentSince, waiters }) =>
+      waiters === 0 || silentSince === undefined
+        ? giveUpAt === Infinity
+        : giveUpAt >= silentSince + leaseMillis && giveUpAt <= silentSince + leaseMillis + 6
+    ))
+
+  it("rings once, and only without a reply", () =>
+    explore(5, (events, { silence, silentSince }) => {
+      const before = silence.giveUpAt
+      const outage = silencePlan.rang(silence)
+      assert.strictEqual(outage === undefined, silentSince === undefined, events.join(", "))
+      assert.strictEqual(silence.giveUpAt, Infinity)
+      if (outage !== undefined && Number.isFinite(before)) assert.isTrue(outage.isRetryable)
+    }))
+})
