@@ -1,4 +1,6 @@
-/** The operations of stores as phrases for log lines. Other stores may have other operations. */
+/**
+ * The operations of stores as phrases for log lines. Other stores may have other operations. `SimbaError` uses them.
+ */
 
 const phrases: Readonly<Record<string, string>> = {
   // Mutexes

@@ -1,6 +1,7 @@
 /**
- * Carries out what `leadershipPlan` decides for `Mutex.contend`: the loop that acquires, leads until the lease is over,
- * and acquires again; the work and the job runs of a leader; and what observers see of it.
+ * Carries out what `leadershipPlan` decides for `Mutex.contend`: the loop that acquires, leads until the lease is
+ * over, and acquires again; the work and the job runs of a leader; and what observers see of it. `contention` makes
+ * it.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"

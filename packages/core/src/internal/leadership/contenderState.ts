@@ -1,4 +1,7 @@
-/** What a contender knows about its mutex: the result of the last poll, and what its own lease says now. */
+/**
+ * What a contender knows about its mutex: the result of the last poll, and what its own lease says now. Pure
+ * functions: `contender` has the state, and polls.
+ */
 import * as Cause from "effect/Cause"
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"

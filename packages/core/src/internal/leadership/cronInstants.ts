@@ -1,5 +1,5 @@
 /**
- * The instants of a cron expression in a time zone.
+ * The instants of a cron expression in a time zone. `jobSchedule` compiles the expression.
  *
  * An hour field that begins with `*` means every hour that passes: both hours when clocks are set back, none that
  * clocks skip. Any other hour field names times of the day: the first of two equal times counts, and a skipped time

@@ -1,4 +1,7 @@
-/** What scheduled jobs need from their contender. For internal use only. */
+/**
+ * What scheduled jobs need from their contender. For internal use only. `contender` registers it, and `jobRunner` and
+ * `jobRun` find it by the contender that users pass.
+ */
 import type { Lease } from "../../Lease.ts"
 import type { MutexStore } from "../../MutexStore.ts"
 

@@ -1,4 +1,4 @@
-/** The metrics of each job. */
+/** The metrics of each job. `jobRunner` and `jobRun` report to them. */
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import type { JobRecord } from "../../JobStore.ts"

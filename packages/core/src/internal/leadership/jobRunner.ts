@@ -1,5 +1,5 @@
 /**
- * Runs the jobs of a fleet while its contender leads.
+ * Runs the jobs of a fleet while its contender leads. `Leadership` starts it.
  *
  * One loop for all jobs of a contender: it reads the state of the fleet, decides what to do with each job (`jobPlan`),
  * and sleeps until the next instant. All instants are by the backend's time, so the clocks of nodes do not matter.

@@ -1,4 +1,4 @@
-/** The validated options of one job. */
+/** The validated options of one job. `Leadership` checks them, and `jobPlan`, `jobRunner` and `jobRun` rely on that. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { Job } from "../../Leadership.ts"

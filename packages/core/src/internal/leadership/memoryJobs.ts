@@ -1,4 +1,7 @@
-/** The jobs of one mutex in the in-process store: the rules of the Redis scripts, on plain data. */
+/**
+ * The jobs of one mutex in the in-process store: the rules of the Redis scripts, on plain data. `memoryStore` has one
+ * for each mutex, and serializes its calls.
+ */
 import * as Duration from "effect/Duration"
 import * as Struct from "effect/Struct"
 import type { Mutable } from "effect/Types"

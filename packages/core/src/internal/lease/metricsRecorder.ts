@@ -1,6 +1,6 @@
 /**
  * Updates the metrics of one layer synchronously: an uncontended lock updates five, and an effect for each would cost
- * too much.
+ * too much. Each layer has one, in its context.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

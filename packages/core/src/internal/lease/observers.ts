@@ -1,4 +1,7 @@
-/** Notifies the observers of an event one by one: an exception in one does not affect the others. */
+/**
+ * Notifies the observers of an event one by one: an exception in one does not affect the others. Leases, and the work
+ * that they protect, notify through it.
+ */
 import * as Effect from "effect/Effect"
 import type * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"

@@ -1,4 +1,7 @@
-/** Timeouts of requests that are fair in a busy process, whose event loop turns may be longer than the timeout. */
+/**
+ * Timeouts of requests that are fair in a busy process, whose event loop turns may be longer than the timeout. For
+ * requests with a fiber; `timerQueue` has a cheaper one for thousands of waiters.
+ */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { BackendError } from "../../SimbaError.ts"

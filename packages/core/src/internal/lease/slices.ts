@@ -1,4 +1,7 @@
-/** Divides work on thousands of subjects into slices, so that the event loop can run other work in between. */
+/**
+ * Divides work on thousands of subjects into slices, so that the event loop can run other work in between. Timers,
+ * renewals and resumed waiters run in slices; the ends of leases do not.
+ */
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Scheduler from "effect/Scheduler"

@@ -1,4 +1,7 @@
-/** Background loops of a layer: how they sleep, and how they restart after a crash. */
+/**
+ * Background loops of a layer: how they sleep, and how they restart after a crash. `timerQueue`, `leaseRenewer` and
+ * the sweeps of data streams run in them.
+ */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"

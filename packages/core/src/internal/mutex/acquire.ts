@@ -1,4 +1,7 @@
-/** One acquire: asks when the mutex may be free, waits in line when it is not, and undoes what nobody takes. */
+/**
+ * One acquire: asks when the mutex may be free, waits in line when it is not, and undoes what nobody takes. `service`
+ * calls it, uninterruptibly; `localQueue` keeps what the fibers of the layer share.
+ */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

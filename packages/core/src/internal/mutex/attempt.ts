@@ -1,4 +1,7 @@
-/** One acquiring request: sent, judged, and repeated through outages. */
+/**
+ * One acquiring request: sent, judged, and repeated through outages. `acquire` and `fleetQueueEntry` send it, and
+ * decide what its result means.
+ */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"

@@ -1,4 +1,7 @@
-/** One entry of a layer in the fleet's queue, under an id of its own: from the subscription to the grant. */
+/**
+ * One entry of a layer in the fleet's queue, under an id of its own: from the subscription to the grant. `localQueue`
+ * makes one when fibers wait, and `placePlan` decides what it does.
+ */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

@@ -1,5 +1,7 @@
 /**
- * Decides whether a waiter may start on the message of its grant without a request, because the grant is recent enough.
+ * Decides whether a waiter may start on the message of its grant without a request, because the grant is recent
+ * enough. `fleetQueueEntry` asks; `placePlan` has made sure that the reply is the last one, and that there was no gap
+ * since.
  */
 import type { LeaseId } from "../../MutexName.ts"
 import type { Grant } from "../../MutexStore.ts"

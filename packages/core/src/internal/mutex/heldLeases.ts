@@ -1,4 +1,7 @@
-/** The leases that one layer holds: renewed until they are lost or released. */
+/**
+ * The leases that one layer holds: renewed until they are lost or released. `localQueue` adds leases and hears of
+ * their ends; renewals are `leaseRenewer`'s, deadlines `dueLeases`', releases `releaseSender`'s.
+ */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"

@@ -1,4 +1,4 @@
-/** What users see of their leases: a handle for one, a handle for several, and protected work. */
+/** What users see of their leases: a handle for one, a handle for several, and protected work. `service` makes them. */
 import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

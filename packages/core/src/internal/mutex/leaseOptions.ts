@@ -1,4 +1,7 @@
-/** The options of one lease, checked where they enter, and the periods derived from them. */
+/**
+ * The options of one lease, checked where they enter, and the periods derived from them. `service` checks each call;
+ * all that follows relies on it.
+ */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"

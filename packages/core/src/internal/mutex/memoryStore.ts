@@ -1,4 +1,7 @@
-/** The state of one mutex in the in-process store: the rules of the Redis scripts, on plain data. */
+/**
+ * The state of one mutex in the in-process store: the rules of the Redis scripts, on plain data.
+ * `MutexStore.layerMemory` calls it, with the time of the call.
+ */
 import * as Duration from "effect/Duration"
 import type { FencingToken } from "../../FencingToken.ts"
 import type { ClaimRequest, ClaimResult, EndRequest, JobOrder, JobsRecord, ReadJobsRequest } from "../../JobStore.ts"

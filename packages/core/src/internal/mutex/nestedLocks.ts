@@ -1,4 +1,7 @@
-/** Detects self-deadlock: the locks that the running fiber already holds. */
+/**
+ * Detects self-deadlock: the locks that the running fiber already holds. `service` asks before each acquire; the
+ * context of work that a lease protects carries them.
+ */
 import * as Context from "effect/Context"
 import type * as Fiber from "effect/Fiber"
 import { AlreadyHeld } from "../../SimbaError.ts"

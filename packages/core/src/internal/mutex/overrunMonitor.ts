@@ -1,4 +1,6 @@
-/** Reports interrupted work that still runs after a successor may have started. */
+/**
+ * Reports interrupted work that still runs after a successor may have started. `heldLeases` starts it with each loss.
+ */
 import * as Effect from "effect/Effect"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import type { LeaseLost } from "../../SimbaError.ts"

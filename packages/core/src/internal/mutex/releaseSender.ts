@@ -1,4 +1,7 @@
-/** Sends releases, and requests that undo attempts, in the background; closing the layer waits for them. */
+/**
+ * Sends releases, and requests that undo attempts, in the background; closing the layer waits for them. `heldLeases`
+ * uses it when a lease has ended locally, so a late release harms nobody: ids are never reused.
+ */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"

@@ -1,5 +1,6 @@
 /**
- * Warns about acquires that wait for their own process: a fiber that holds the mutex would wait forever without a sign.
+ * Warns about acquires that wait for their own process: a fiber that holds the mutex would wait forever without a
+ * sign. `localQueue` has one for each mutex.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

@@ -1,4 +1,7 @@
-/** Operations of operators on data streams, regardless of their owner. */
+/**
+ * Operations of operators on data streams, regardless of their owner. `client` has them among its operations; nothing
+ * here needs a lease.
+ */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as names from "../../internal/nameRules.ts"

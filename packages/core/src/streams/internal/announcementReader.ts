@@ -1,4 +1,7 @@
-/** Reads new announcements while there is room, and takes their data streams. */
+/**
+ * Reads new announcements while there is room, and takes their data streams. `consumption` runs it, and `leaseTaker`
+ * takes what it reads.
+ */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { persist } from "../../internal/lease/storeFailure.ts"

@@ -1,4 +1,7 @@
-/** Runs a handler on several messages of a reader concurrently. Messages with the same key are processed in order. */
+/**
+ * Runs a handler on several messages of a reader concurrently. Messages with the same key are processed in order.
+ * `StreamMessages` uses it for `concurrency`, and `messageLoop` otherwise.
+ */
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import * as Latch from "effect/Latch"

@@ -1,4 +1,4 @@
-/** Options of `StreamClient.layer`, checked and with defaults. */
+/** Options of `StreamClient.layer`, checked and with defaults. All that follows relies on the checks. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { excerpt } from "../../internal/excerpt.ts"

@@ -1,4 +1,6 @@
-/** Consumes a service: runs the loops of a consumer, and releases its data streams at the end. */
+/**
+ * Consumes a service: runs the loops of a consumer, and releases its data streams at the end. `client` starts it for `run` and for `notifications`.
+ */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"

@@ -1,4 +1,7 @@
-/** Runs the handler of a data stream in a fiber of its own, with retries, until the stream ends or is lost. */
+/**
+ * Runs the handler of a data stream in a fiber of its own, with retries, until the stream ends or is lost. `client`
+ * forks it for each taken data stream; `leaseEnds` ends the lease.
+ */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"

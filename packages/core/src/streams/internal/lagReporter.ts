@@ -1,4 +1,4 @@
-/** Measures how far the owned data streams are behind. */
+/** Measures how far the owned data streams are behind. `client` runs it. */
 import * as Arr from "effect/Array"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

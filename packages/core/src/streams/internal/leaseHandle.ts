@@ -1,4 +1,7 @@
-/** The `StreamLease` of a handler: the operations on its data stream. */
+/**
+ * The `StreamLease` of a handler: the operations on its data stream. `handlerRunner` makes it; it reads and changes
+ * the `ownedStream`.
+ */
 import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

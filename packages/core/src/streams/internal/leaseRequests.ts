@@ -1,4 +1,7 @@
-/** Requests of a handler to its lease: their errors, their retries in an outage, and the reason of a dead letter. */
+/**
+ * Requests of a handler to its lease: their errors, their retries in an outage, and the reason of a dead letter.
+ * Readers, commits and retries of messages go through it.
+ */
 import * as Effect from "effect/Effect"
 import { isTransient, retrySchedule } from "../../internal/lease/storeFailure.ts"
 import type { LeaseLost, StoreError } from "../../SimbaError.ts"

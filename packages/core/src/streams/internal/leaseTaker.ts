@@ -1,4 +1,7 @@
-/** Takes the leases of candidates in batches, and adds them to the table. */
+/**
+ * Takes the leases of candidates in batches, and adds them to the table. The reader of announcements, sweeps, signals
+ * and hand-overs bring the candidates; the store decides.
+ */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"

@@ -1,4 +1,7 @@
-/** The order in which the members of the fleet try to take an orphan, and which of them does the work of one member. */
+/**
+ * The order in which the members of the fleet try to take an orphan, and which of them does the work of one member.
+ * Pure functions of the last heartbeat's reply, for `orphanSignals` and `reaper`.
+ */
 import type { EntryId } from "../StreamName.ts"
 import type { ConsumerName, Member } from "../StreamStore.ts"
 

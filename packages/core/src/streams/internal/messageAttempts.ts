@@ -1,4 +1,7 @@
-/** Retries messages whose handler failed, and finally sends them to the dead letters of their data stream. */
+/**
+ * Retries messages whose handler failed, and finally sends them to the dead letters of their data stream.
+ * `messageLoop` and `concurrentLoop` call it with each failure.
+ */
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"

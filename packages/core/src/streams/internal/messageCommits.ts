@@ -1,4 +1,7 @@
-/** Commits processed messages: after a number of them, after a time, and at the end. */
+/**
+ * Commits processed messages: after a number of them, after a time, and at the end. `messageLoop` and `concurrentLoop`
+ * report what is processed, in order.
+ */
 import type * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

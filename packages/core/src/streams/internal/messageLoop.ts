@@ -1,4 +1,7 @@
-/** Runs a handler on the messages of a reader, in batches, one after another. */
+/**
+ * Runs a handler on the messages of a reader, in batches, one after another. `StreamMessages` uses it where handlers
+ * are not concurrent.
+ */
 import { isReadonlyArrayNonEmpty, type NonEmptyReadonlyArray } from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"

@@ -1,4 +1,7 @@
-/** Reads the messages of a data stream one by one, from the checkpoint on. */
+/**
+ * Reads the messages of a data stream one by one, from the checkpoint on. `StreamMessages` makes one for each handler;
+ * `readPosition` judges whether messages are missing.
+ */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

@@ -1,4 +1,6 @@
-/** Queues notifications in order and drops none: a full queue makes the reader of announcements wait. */
+/**
+ * Queues notifications in order and drops none: a full queue makes the reader of announcements wait. The stream of `notifications` in `client` has one.
+ */
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"

@@ -1,4 +1,7 @@
-/** Takes orphans on signals of the fleet and on expiry events, earlier than the next sweep would. */
+/**
+ * Takes orphans on signals of the fleet and on expiry events, earlier than the next sweep would. `consumption` runs
+ * it. Signals are hints: `orphanSweep` finds what they miss.
+ */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"

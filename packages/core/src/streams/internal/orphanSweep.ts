@@ -1,4 +1,7 @@
-/** Finds orphaned data streams without events: entries that have been pending for longer than a lease. */
+/**
+ * Finds orphaned data streams without events: entries that have been pending for longer than a lease. `consumption`
+ * runs it, and `leaseTaker` takes what it finds.
+ */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"

@@ -1,4 +1,7 @@
-/** One owned data stream: plain data, without a fiber or timer of its own. */
+/**
+ * One owned data stream: plain data, without a fiber or timer of its own. `streamTable` renews and ends it,
+ * `handlerRunner` runs its handler, and `ownedState` has its states.
+ */
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import type { FencingToken } from "../../FencingToken.ts"

@@ -1,4 +1,7 @@
-/** Ends that the user of a lease asks for: `done` and `release` of `StreamLease`. */
+/**
+ * Ends that the user of a lease asks for: `done` and `release` of `StreamLease`. `leaseHandle` calls them by way of
+ * `client`.
+ */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { StreamLease } from "../StreamLease.ts"

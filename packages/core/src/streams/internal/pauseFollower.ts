@@ -1,4 +1,7 @@
-/** Follows what operators pause: paused data streams are not taken, and their owner releases them. */
+/**
+ * Follows what operators pause: paused data streams are not taken, and their owner releases them. `consumption` runs
+ * it; `pauses` keeps what it reads.
+ */
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import type * as Scope from "effect/Scope"

@@ -1,4 +1,7 @@
-/** Revokes data streams: notifies the handler, interrupts it after the grace period, and awaits its end. */
+/**
+ * Revokes data streams: notifies the handler, interrupts it after the grace period, and awaits its end. `rebalancer`,
+ * `pauseFollower`, `ownerEnds` and the end of a client revoke.
+ */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"

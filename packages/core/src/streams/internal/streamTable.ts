@@ -1,4 +1,7 @@
-/** The data streams that one client owns, renewed until they end or are lost, and how much room is left. */
+/**
+ * The data streams that one client owns, renewed until they end or are lost, and how much room is left. `leaseTaker`
+ * adds them, and `dueLeases` orders their deadlines.
+ */
 import * as Arr from "effect/Array"
 import type * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"

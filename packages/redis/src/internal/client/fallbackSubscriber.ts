@@ -1,7 +1,7 @@
 /**
  * `Subscriber` over any provider of Effect's `Redis` service. Each channel takes a subscription of the provider, which
  * usually means a connection. A failed subscription is renewed, with a gap. The provider hides reconnects, so waiters
- * poll every two seconds.
+ * poll every two seconds. The stores use it where a layer provides no `Subscriber`.
  */
 import { type Notice, Subscriber } from "@effect-simba/core/Subscriber"
 import * as Duration from "effect/Duration"

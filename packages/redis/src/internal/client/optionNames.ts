@@ -1,4 +1,7 @@
-/** Refuses options that do not exist. TypeScript's compiler does so too, but JavaScript programs have none. */
+/**
+ * Refuses options that do not exist. TypeScript's compiler does so too, but JavaScript programs have none. `promise`
+ * asks.
+ */
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
 
 /** Every name of an options type: the compiler refuses a table that lacks one. */

@@ -1,4 +1,7 @@
-/** The findings of a server check: settings that break leases, each with advice. */
+/**
+ * The findings of a server check: settings that break leases, each with advice. `driver` logs them when a layer
+ * connects, and `RedisDoctor` reports them.
+ */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { Redis } from "./effectRedis.ts"

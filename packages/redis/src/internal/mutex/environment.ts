@@ -1,4 +1,7 @@
-/** The options that operators set: durations as Effect writes them, or as the configuration of Simba does (`10s`). */
+/**
+ * The options that operators set: durations as Effect writes them, or as the configuration of Simba does (`10s`).
+ * `RedisMutex` reads them.
+ */
 import * as Config from "effect/Config"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

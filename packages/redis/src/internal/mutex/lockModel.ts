@@ -1,4 +1,7 @@
-/** How a simulation of the testkit reads mutexes from the server, and how long its waiters may sleep. */
+/**
+ * How a simulation of the testkit reads mutexes from the server, and how long its waiters may sleep. `RedisSimulation`
+ * uses it.
+ */
 import type * as Mutex from "@effect-simba/core/Mutex"
 import * as MutexConfig from "@effect-simba/core/MutexConfig"
 import type { MutexName } from "@effect-simba/core/MutexName"

@@ -1,5 +1,6 @@
 /**
  * Sends acquires, confirmations, releases and inspections: those of one task of the event loop in one call, in order.
+ * `store` submits them; `acquireAndRelease.lua` carries them out.
  */
 import type { MutexName } from "@effect-simba/core/MutexName"
 import type { MutexState } from "@effect-simba/core/MutexState"

@@ -1,6 +1,7 @@
 /**
  * Releases whose effect is uncertain: they failed, or a late request queued the id again. A grant to one of these ids
- * is released once more, however late: ids are never reused.
+ * is released once more, however late: ids are never reused. `store` notes releases, and asks when `waiterInbox` hears
+ * a grant that nobody waits for.
  */
 import type { ReleaseRequest } from "@effect-simba/core/MutexStore"
 

@@ -1,4 +1,7 @@
-/** Sends renewals: one call for all leases that are due together. */
+/**
+ * Sends renewals: one call for all leases that are due together. `store` calls it for `leaseRenewer` of core;
+ * `renewLeases.lua` carries it out.
+ */
 import type { GuardRequest, GuardResult } from "@effect-simba/core/MutexStore"
 import type { ProtocolError, StoreError } from "@effect-simba/core/SimbaError"
 import * as Duration from "effect/Duration"

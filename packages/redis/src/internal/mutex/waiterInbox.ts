@@ -1,6 +1,7 @@
 /**
  * Delivers messages to waiters. One channel serves all waiters of a layer, so that a wait costs no subscription. If
- * contenders of another implementation take part, a waiter also subscribes to its own channel.
+ * contenders of another implementation take part, a waiter also subscribes to its own channel. `store` has one for
+ * each layer.
  */
 import type { LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import type { MutexStore, WakeUp } from "@effect-simba/core/MutexStore"

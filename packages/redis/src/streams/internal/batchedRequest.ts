@@ -1,4 +1,7 @@
-/** Requests of one moment share calls. */
+/**
+ * Requests of one moment share calls. `leases`, `leaseEnds`, `checkpoints` and `extents` coalesce their requests with
+ * it.
+ */
 import type { StoreError } from "@effect-simba/core/SimbaError"
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"

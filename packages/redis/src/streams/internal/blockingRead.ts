@@ -1,6 +1,7 @@
 /**
  * Waits for messages. All handlers of a service share a few connections, each with a blocking read of a bounded number
- * of data streams, so that the cost of a message does not grow with the number of silent data streams.
+ * of data streams, so that the cost of a message does not grow with the number of silent data streams. `store` makes
+ * one for each service.
  */
 import type { StoreError } from "@effect-simba/core/SimbaError"
 import type { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"

@@ -1,6 +1,6 @@
 /**
  * Makes Redis publish the expiry of a key at once. Redis publishes it when it removes the key: on an access, or in its
- * periodic sample, which is slow if there are many keys. So a command accesses the key.
+ * periodic sample, which is slow if there are many keys. So a command accesses the key. `leaseEnds` uses it for what a consumer yields.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

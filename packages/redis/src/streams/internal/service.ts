@@ -1,4 +1,7 @@
-/** What all operations of one service share: keys, scripts, timeouts, and the check of names on a Cluster. */
+/**
+ * What all operations of one service share: keys, scripts, timeouts, and the check of names on a Cluster. `store`
+ * makes one, and each operation gets it.
+ */
 import { BackendError, type StoreError } from "@effect-simba/core/SimbaError"
 import type { StreamName } from "@effect-simba/core/streams/StreamName"
 import type { ServiceName } from "@effect-simba/core/streams/StreamStore"

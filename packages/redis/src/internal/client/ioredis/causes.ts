@@ -1,4 +1,7 @@
-/** Says why a connection or a command failed. ioredis describes many failures by its own state. */
+/**
+ * Says why a connection or a command failed. ioredis describes many failures by its own state. Connections, commands
+ * and timeouts fail with these.
+ */
 import { DriverError } from "../driverError.ts"
 import { isReply, isTransient, withoutArguments } from "../errors.ts"
 

@@ -1,4 +1,4 @@
-/** The driver for an existing client of the application, for one server or a Cluster. */
+/** The driver for an existing client of the application, for one server or a Cluster. `IoRedis` loads it. */
 import * as Effect from "effect/Effect"
 import { type Cluster, Redis as Client } from "ioredis"
 import { fromRedis } from "../errors.ts"

@@ -1,4 +1,7 @@
-/** A Cluster client that refreshes the topology at growing intervals, where ioredis would for each refused command. */
+/**
+ * A Cluster client that refreshes the topology at growing intervals, where ioredis would for each refused command.
+ * `connection` makes it.
+ */
 import { Cluster } from "ioredis"
 import { monotonicMillis } from "./wallClock.ts"
 

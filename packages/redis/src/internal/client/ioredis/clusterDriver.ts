@@ -1,4 +1,4 @@
-/** The driver of a Redis Cluster. */
+/** The driver of a Redis Cluster. `IoRedis` loads it. */
 import { type BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"

@@ -1,4 +1,7 @@
-/** Times out the commands of a connection with one timer; ioredis would set two timers per command. */
+/**
+ * Times out the commands of a connection with one timer; ioredis would set two timers per command. The drivers put it
+ * around the connection for commands.
+ */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"

@@ -1,4 +1,7 @@
-/** Sends the commands of `Redis.send` to one server or to the nodes of a Cluster, and refuses some of them. */
+/**
+ * Sends the commands of `Redis.send` to one server or to the nodes of a Cluster, and refuses some of them. The drivers
+ * build `Redis.send` from it.
+ */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"

@@ -1,7 +1,9 @@
 /**
  * Detects fail-overs through messages of the Sentinels, and through a primary that became a replica, and drops the
- * connections. ioredis reconnects only when a connection closes; but a primary that was replaced while alive serves its
- * clients for some ten seconds more, and a replica keeps its subscribers, which the new primary cannot count.
+ * connections. ioredis reconnects only when a connection closes; but a primary that was replaced while alive serves
+ * its clients for some ten seconds more, and a replica keeps its subscribers, which the new primary cannot count. The
+ * drivers let it follow each connection. The detector of ioredis would connect each of these to each Sentinel, drop
+ * them at the fail-over of any other primary, and not notice a replica.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

@@ -1,4 +1,7 @@
-/** Logs the beginning and the end of an outage once, and counts the connections that are down. */
+/**
+ * Logs the beginning and the end of an outage once, and counts the connections that are down. The drivers watch their
+ * connections with it.
+ */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

@@ -1,4 +1,4 @@
-/** Validates and connects an existing client of the application. */
+/** Validates and connects an existing client of the application. `clientDriver` uses it. */
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

@@ -1,6 +1,6 @@
 /**
  * All subscriptions of a layer on one connection, one for each channel. Every reconnect is a gap for all listeners. A
- * heartbeat detects a dead connection that has not closed.
+ * heartbeat detects a dead connection that has not closed. `driver` makes it; a Cluster has `clusterSubscriptions`.
  */
 import type { BackendError } from "@effect-simba/core/SimbaError"
 import type { Notice } from "@effect-simba/core/Subscriber"
