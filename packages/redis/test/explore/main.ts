@@ -1,12 +1,12 @@
 /**
- * Explores every schedule of small programs with at most so many deviations, or runs one of them again:
+ * Explores every schedule of small programs with a limited number of deviations, or replays one of them:
  *
  *     pnpm explore --deviations 2
  *     pnpm explore --scope two --deviations 3
  *     pnpm explore --scope two --schedule "4 c1 request lost, 9 c2 killed"
  *
- * What was explored is kept in a folder, so that an exploration that was ended goes on where it was, as long as the code
- * is the same. `--fresh` begins again.
+ * Results are kept in a folder, so that an interrupted exploration continues where it stopped, as long as the code is
+ * the same. `--fresh` starts over.
  */
 import { Simulation } from "@effect-simba/testkit"
 import { Effect } from "effect"
@@ -62,7 +62,7 @@ const replay = async (name: string, schedule: string) => {
   save(name, result)
 }
 
-/** What was explored of other code is of no use. */
+/** Results of other code are useless. */
 const version = () => {
   const packages = fileURLToPath(new URL("../../../", import.meta.url))
   const hash = createHash("sha256")
@@ -74,7 +74,7 @@ const version = () => {
   return hash.digest("base64url").slice(0, 8)
 }
 
-/** The parts of a scope that are done, by the deviation that they begin with. */
+/** The finished parts of a scope, by the deviation that they begin with. */
 const load = (path: string): Map<string, Found> => {
   if (values.fresh) return new Map()
   try {

@@ -1,4 +1,4 @@
-/** The programs of `pnpm explore`: each so small that every schedule with two deviations can be run. */
+/** The programs of `pnpm explore`, each small enough to run every schedule with two deviations. */
 import { Leadership, type Lease, Mutex } from "@effect-simba/core"
 import { RedisMutex } from "@effect-simba/redis"
 import { Checker, type Simulation, TestMutex } from "@effect-simba/testkit"
@@ -17,7 +17,7 @@ const lease = { ttl: 2000, transition: 2500, confirmTimeout: 500 } as const
 
 const bounds = Effect.runSync(lockModel.bounds(lease))
 
-/** A process that uses mutexes; its use of them is noted. */
+/** A process whose use of mutexes is noted. */
 const process = (work: (client: Client) => Effect.Effect<unknown, unknown, Mutex.Mutex>): Program => (client) =>
   Effect.andThen(Mutex.Mutex, Effect.andThen(client.ready, work(client))).pipe(
     Effect.provide(

@@ -78,7 +78,7 @@ export const streamScopes: Readonly<Record<string, Scope>> = {
       produce: (client) =>
         Effect.gen(function*() {
           yield* announce(client, "s1")
-          // A former process of the producer that was killed may have revived it
+          // A former, killed process of the producer may have redriven it
           const letters = yield* insist(Effect.all([StreamClient.deadLetters(), checkpointOf("s1")])).pipe(
             Effect.repeat({
               until: ([letters, checkpoint]) => letters.length > 0 || checkpoint.startsWith("2-0@"),
@@ -98,7 +98,7 @@ export const streamScopes: Readonly<Record<string, Scope>> = {
     plan: plan({
       streams: [["s1", "none"], ["s2", "none"]],
       settings: { balance: true },
-      // The members have not changed for almost as long as a hand-over waits for
+      // The members have been unchanged for almost as long as a hand-over waits for
       before: (client) =>
         client.generation > 1 ? Effect.void : Effect.gen(function*() {
           for (const stream of ["s1", "s2"]) {

@@ -1,4 +1,4 @@
-/** Explores what begins with one deviation, part after part, as the main thread asks for them. */
+/** Explores the schedules that begin with one deviation, part after part, on request of the main thread. */
 import { Simulation } from "@effect-simba/testkit"
 import { Effect } from "effect"
 import { parentPort } from "node:worker_threads"
@@ -20,7 +20,7 @@ export interface Found {
   readonly first: readonly [schedule: string, message: string] | undefined
 }
 
-// Errors are values here, made by the thousand
+// Errors are values here, created by the thousand
 Error.stackTraceLimit = 0
 
 const explore = ({ deviations, scope, within }: Part): Effect.Effect<Found> =>

@@ -1,4 +1,4 @@
-/** A server that speaks RESP badly: what it sends breaks off, lies about lengths, nests, or is no RESP at all. */
+/** A server that speaks invalid RESP: truncated, with wrong lengths, nested, or no RESP at all. */
 import { Mutex } from "@effect-simba/core"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import { Effect, Exit, Layer, Logger } from "effect"
@@ -58,7 +58,7 @@ export const fuzzFrames = Effect.fnUntraced(function*(seed: number, cases: numbe
         socket.on("close", () => sockets.delete(socket))
         let replies = 0
         socket.on("data", () => {
-          // A few of the first are as they should be, so that later ones are read by others
+          // The first few are valid, so that other parsers receive the later ones
           sent = replies++ < Math.floor(draw() * 4) ? "+OK\r\n" : anyFrame(draw)
           socket.write(sent, "latin1")
           if (draw() < 0.1) socket.destroy()

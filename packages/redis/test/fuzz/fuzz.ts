@@ -1,4 +1,4 @@
-/** Bad input for the library: whatever it is, it has a result or an error with a tag. */
+/** Bad input for the library: for any input, it has a result or a tagged error. */
 import { Effect } from "effect"
 import { makeDraw, show } from "./input.ts"
 import * as options from "./options.ts"
@@ -13,7 +13,7 @@ export interface Finding {
   readonly problem: string
 }
 
-/** Cases are independent: each draws by its own number. */
+/** Cases are independent: each is drawn by its own number. */
 const drawOf = (seed: number, number: number) => makeDraw(seed * 1_000_003 + number)
 
 export const fuzzTexts = (seed: number, cases: number): ReadonlyArray<Finding> => {

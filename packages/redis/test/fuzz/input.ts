@@ -1,4 +1,4 @@
-/** Inputs that nobody expects. */
+/** Unexpected inputs. */
 
 export type Draw = () => number
 
@@ -89,7 +89,7 @@ const anyScalar = (draw: Draw): unknown =>
     () => () => anyText(draw)
   ])(draw)
 
-/** Nested, at times deeper than a stack of calls is high, at times far too long. */
+/** Nested, sometimes deeper than a call stack, sometimes far too long. */
 export const anyValue = (draw: Draw, depth = 0): unknown => {
   const way = draw()
   if (depth > 3 || way < 0.5) return anyScalar(draw)
@@ -108,7 +108,7 @@ export const anyValue = (draw: Draw, depth = 0): unknown => {
   return Object.create(null)
 }
 
-/** What is nearly right. */
+/** Almost valid input. */
 export const mutated = (draw: Draw, valid: unknown): unknown => {
   if (draw() < 0.15) return anyValue(draw)
   if (typeof valid === "string") {

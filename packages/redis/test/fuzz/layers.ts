@@ -1,4 +1,4 @@
-/** Layers that live while a server says what it should not: in replies, in messages, and in entries of streams. */
+/** Layers under a server that sends bad replies, messages and stream entries. */
 import { Mutex } from "@effect-simba/core"
 import { MutexName } from "@effect-simba/core/MutexName"
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
@@ -16,7 +16,7 @@ import type { Finding } from "./fuzz.ts"
 import { anyText, makeDraw, mutated, pick, show } from "./input.ts"
 import { verdict } from "./verdict.ts"
 
-/** Characters of all log lines of a case, at most. */
+/** Maximum characters of all log lines of a case. */
 const logBound = 20_000
 
 const counting = () => {
@@ -65,7 +65,7 @@ const operations = [
   () => Mutex.forceRelease("jobs")
 ]
 
-/** Half of the replies are nonsense; then the server is well again, and so must be the layer. */
+/** Half of the replies are nonsense; then the server is well again, and the layer must recover. */
 export const fuzzReplies = Effect.fnUntraced(function*(seed: number, cases: number) {
   const findings: Array<Finding> = []
   const draw = makeDraw(seed)
@@ -109,7 +109,7 @@ export const fuzzReplies = Effect.fnUntraced(function*(seed: number, cases: numb
   return findings
 })
 
-/** A holder holds and a waiter waits, whatever comes on their channels. */
+/** A holder holds and a waiter waits, whatever arrives on their channels. */
 export const fuzzMessages = Effect.fnUntraced(function*(seed: number, cases: number) {
   const findings: Array<Finding> = []
   const draw = makeDraw(seed)
@@ -161,7 +161,7 @@ export const fuzzMessages = Effect.fnUntraced(function*(seed: number, cases: num
   return findings
 })
 
-/** Among entries that nobody can read, those that can be are processed. */
+/** Between unreadable entries, the readable ones are processed. */
 export const fuzzEntries = Effect.fnUntraced(function*(seed: number, cases: number) {
   const findings: Array<Finding> = []
   const draw = makeDraw(seed)

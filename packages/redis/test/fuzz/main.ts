@@ -33,7 +33,7 @@ type Fuzz = (
   cases: number
 ) => Effect.Effect<ReadonlyArray<Finding>, unknown, FakeRedis.FakeRedis | Scope.Scope>
 
-/** The part of the cases that each takes: some are much slower. */
+/** The share of the cases of each area: some are much slower. */
 const areas: ReadonlyArray<readonly [name: string, part: number, fuzz: Fuzz]> = [
   ["texts", 0.7, (seed, cases) => Effect.sync(() => fuzzTexts(seed, cases))],
   ["options", 0.14, fuzzOptions],
@@ -53,7 +53,7 @@ for (const [name, part, fuzz] of areas) {
   const run = Effect.scoped(fuzz(seed, own))
   const findings = [
     ...await Effect.runPromise(
-      // The driver keeps real time
+      // The driver uses real time
       name === "frames" ? Effect.provide(run, FakeRedis.layer()) : Effect.provide(run, onFake)
     ),
     ...unhandled.splice(0)

@@ -1,4 +1,4 @@
-/** What a program gives: names, ids, options, addresses, and what its environment says. */
+/** Input of a program: names, ids, options, addresses, and its environment. */
 import { Leadership, Mutex } from "@effect-simba/core"
 import * as MutexConfig from "@effect-simba/core/MutexConfig"
 import { BackendError } from "@effect-simba/core/SimbaError"
@@ -15,7 +15,7 @@ const durations = ["1 second", "5 seconds", 500, "250 millis", 0, -1, "soon", In
 
 const anyOption = (draw: Draw): unknown => draw() < 0.6 ? pick(draw, durations) : anyValue(draw)
 
-/** Options under the names that there are, and others. */
+/** Options with valid and invalid names. */
 const anyOptions = (draw: Draw, names: ReadonlyArray<string>): unknown =>
   draw() < 0.05 ? anyValue(draw) : Object.fromEntries(
     Array.from(
@@ -49,12 +49,12 @@ const streamOptions = [
 
 type Run = (draw: Draw) => readonly [input: unknown, effect: Effect.Effect<unknown, unknown>]
 
-/** A program in JavaScript may give anything. */
+/** A JavaScript program may pass anything. */
 const untyped = <A>(input: unknown) => input as A
 
 const noServer = new BackendError({ operation: "open", isRetryable: false, cause: new Error("there is no server") })
 
-/** Options are checked before the store is asked for anything. */
+/** Options are checked before the store receives a request. */
 const streamClient = (input: unknown) =>
   Effect.scoped(Effect.suspend(() =>
     Layer.build(

@@ -1,7 +1,7 @@
-/** What a case may end in: a value, or an error that has a tag and a message of a bounded length. */
+/** The allowed outcomes of a case: a value, or an error with a tag and a message of bounded length. */
 import { Cause, Exit } from "effect"
 
-/** Characters. Longer messages fill a log by one input. */
+/** Characters. One longer message would fill a log. */
 const bound = 4000
 
 const problemOf = (error: unknown): string | undefined => {

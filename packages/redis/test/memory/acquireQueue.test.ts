@@ -8,7 +8,7 @@ import { Context, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { FakeLive, openFake, start } from "../support/fakeProcess.ts"
 
-/** A process whose turns last so long, in milliseconds. */
+/** A process whose turns last this long, in milliseconds. */
 const processWith = (localTurn: number) => (name: string) =>
   Layer.effect(
     Mutex.Mutex,
@@ -43,7 +43,7 @@ it.effect.prop(
 )
 
 it.effect.prop(
-  "two processes that share turns: others wait for each turn and one body more",
+  "two processes that share turns: others wait for each turn and one more body",
   [ContentionScript.arbitrary({ ...crowded, kinds: ["acquire", "timeout", "acquireIfAvailable"] })],
   ([script]) =>
     Effect.gen(function*() {
@@ -56,7 +56,8 @@ it.effect.prop(
         for (const earlier of holdings.slice(0, index)) {
           if (earlier.worker === holding.worker) assert.isAtMost(earlier.asked, holding.asked)
         }
-        // Since this one asked: a turn of the other process that had begun, and one in which this process's own went before
+        // Since this request: a turn of the other process that had begun, and one in which this process's own turn came
+        // before
         const others = holdings.slice(0, index).filter(({ from, worker }) =>
           worker !== holding.worker && from > holding.asked
         )
@@ -90,7 +91,7 @@ it.effect.prop(
 )
 
 describe("a place in the queue", () => {
-  it.effect("places in the queue do not drift while others come, give up and die", () =>
+  it.effect("places in the queue do not drift while others arrive, give up and die", () =>
     Effect.gen(function*() {
       const server = yield* FakeRedis.FakeRedis
       const [holder, hasty] = yield* Effect.all([openFake("holder"), openFake("hasty")])
@@ -104,7 +105,7 @@ describe("a place in the queue", () => {
       const order: Array<string> = []
       const waiting = yield* start(hasty.withLock("m")(Effect.sync(() => order.push("patient"))))
       yield* Effect.repeat(TestClock.adjust(0), { times: 4 })
-      // Cut off before they end, so that they give nothing back
+      // Cut off before they end, so that they release nothing
       yield* server.dropConnections("dead")
       yield* (yield* FakeNetwork.link("dead")).partition()
       yield* start(Scope.close(crash, Exit.void))
@@ -124,7 +125,7 @@ describe("a place in the queue", () => {
       assert.deepStrictEqual((yield* server.keys).map(({ key }) => key), ["simba:{m}:fence"])
     }).pipe(Effect.provide(FakeLive)), { tags: ["B4"] })
 
-  it.effect("a waiter that lost its own place notices, and takes it again where it was", () =>
+  it.effect("a waiter that lost its place notices, and takes it again where it was", () =>
     Effect.gen(function*() {
       const server = yield* FakeRedis.FakeRedis
       const [holder, first, second] = yield* Effect.all([openFake("holder"), openFake("first"), openFake("second")])
@@ -135,7 +136,7 @@ describe("a place in the queue", () => {
       yield* TestClock.adjust("2 seconds")
       assert.isTrue(yield* server.evict("simba:{m}:contender"))
       const later = yield* start(second.withLock("m")(Effect.sync(() => order.push("second"))))
-      // At the latest when the lease that it knew of would have ended
+      // At the latest when the known lease would have ended
       yield* TestClock.adjust("17 seconds")
       yield* Scope.close(scope, Exit.void)
       yield* Fiber.joinAll([waiting, later])

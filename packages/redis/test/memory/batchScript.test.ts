@@ -1,4 +1,4 @@
-/** What the script of acquires and releases decides without its functions, it decides as they do. */
+/** The short cases of the script of acquires and releases decide as its functions do. */
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { FakeRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
@@ -23,7 +23,9 @@ const nobody = "dddddddddddd"
 const ids = [...layers, ...layers, nobody, nobody].map((layer, i) => `${i}-${layer}:host-1`)
 const keysOf = (mutex: string) => ["", ":contender", ":fence", ":reserved"].map((part) => `simba:{${mutex}}${part}`)
 
-/** Of a type that no script expects, for a while. That of a reservation is noticed in full only, and does no harm. */
+/**
+ * A type that no script expects, for a while. That of a reservation is only noticed by the functions, and is harmless.
+ */
 const odd = "redis.call('DEL', KEYS[1]) redis.call('RPUSH', KEYS[1], 'x') return redis.call('PEXPIRE', KEYS[1], 800)"
 
 const to = (most: number) => Schema.Literals(Array.from({ length: most + 1 }, (_, i) => i))
@@ -34,7 +36,7 @@ const Step = Schema.Struct({
   ]),
   mutex: Schema.Literals([0, 0, 0, 1]),
   id: to(ids.length - 1),
-  /** In one call with the step before, where both are operations. */
+  /** In one call with the step before, if both are operations. */
   together: Schema.Boolean,
   value: to(3),
   ticket: Schema.Literals(["", "", "", "1749999999.500001", "1750000020.500001"])
@@ -150,7 +152,7 @@ const commandOf = (step: Step): ReadonlyArray<string> => {
   }
 }
 
-/** What a server answers and publishes, and what it holds in the end. */
+/** The replies and messages of a server, and its final state. */
 const open = Effect.fnUntraced(function*(script: string, skipDead: string) {
   const server = yield* Layer.build(Layer.fresh(FakeRedis.layer({ expiryDelay: [0, 0] })))
   const client = Context.merge(
@@ -203,7 +205,7 @@ const same = (script: string, steps: ReadonlyArray<Step>, skipDead: string) =>
 const script = Arbitrary.schema(Schema.Array(Step).check(Schema.isMinLength(20), Schema.isMaxLength(60)))
 
 describe("the script of acquires and releases", () => {
-  it("its short cases can be left out", () => {
+  it("its short cases can be removed", () => {
     for (const test of short) assert.include(inFull, `${test}false and `)
   })
 
@@ -222,6 +224,6 @@ describe("the script of acquires and releases", () => {
   }
 
   compares("its short cases do the same as its functions", "1", 16)
-  compares("and where only the dead of ours are skipped", "ours", 4)
-  compares("and where the dead cannot be counted", "0", 2)
+  compares("and if only dead waiters of effect-simba are skipped", "ours", 4)
+  compares("and if dead waiters cannot be counted", "0", 2)
 })

@@ -1,4 +1,4 @@
-/** Handlers that wait for messages of many data streams: what a message costs the server, and who gets it. */
+/** Handlers that wait for messages of many data streams: what a message costs the server, and who receives it. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Logger, References } from "effect"
@@ -23,7 +23,7 @@ describe("waiting for messages of many data streams", () => {
       (stream) => Effect.forkChild(service.awaitMessages(stream, first, 10), { startImmediately: true })
     )
     yield* Effect.repeat(TestClock.adjust("5 millis"), { times: 20 })
-    // A blocking read is there when it ends
+    // A blocking read is visible when it ends
     const trace = Effect.map(server.trace, (commands) => commands.map(({ args }) => args))
     return { fibers, send, server, service, streams, trace }
   })
@@ -40,7 +40,7 @@ describe("waiting for messages of many data streams", () => {
       assert.isAtMost(named(after[1]!), readSize)
     })))
 
-  it.effect("who waits again soon is in the read under way, and sends nothing", () =>
+  it.effect("a handler that soon waits again is in the current read, and sends nothing", () =>
     onFake(Effect.gen(function*() {
       const { fibers, send, service, streams, trace } = yield* waiting
       yield* send("XADD", streams[5]!, "7-0", "n", "1")
@@ -56,7 +56,7 @@ describe("waiting for messages of many data streams", () => {
       assert.deepStrictEqual((yield* Fiber.join(next)).map(({ id }) => id), [EntryId.make("8-0")])
     })))
 
-  it.effect("a message that comes while nobody waits is there for who waits next", () =>
+  it.effect("a message that arrives while nobody waits is there for the next waiter", () =>
     onFake(Effect.gen(function*() {
       const { fibers, send, service, streams } = yield* waiting
       yield* send("XADD", streams[5]!, "7-0", "n", "1")

@@ -1,4 +1,4 @@
-/** The subscriptions of a layer at the primaries of a Cluster, over clients in the hands of the test. */
+/** The subscriptions of a layer at the primaries of a Cluster, over clients that the test controls. */
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Logger } from "effect"
 import type { Cluster, Redis as Client } from "ioredis"
@@ -26,9 +26,9 @@ class Hand extends EventEmitter {
 
 class Primary {
   readonly options: { readonly host: string; readonly port: number }
-  /** The connections that were opened to it, the present one last. */
+  /** The connections that were opened to it, the current one last. */
   readonly opened: Array<Hand> = []
-  /** Whether what is published through the Cluster is heard here. */
+  /** Whether it receives what is published through the Cluster. */
   isReached = true
 
   constructor(host: string) {
@@ -43,7 +43,7 @@ class Primary {
 const turn = Effect.promise(() => new Promise<void>((resolve) => setImmediate(resolve)))
 const turns = Effect.repeat(turn, { times: 10 })
 
-/** Two primaries, and what a listener of one channel hears. */
+/** Two primaries, and what a listener of one channel receives. */
 const clusterOfTwo = Effect.gen(function*() {
   const primaries = [new Primary("a"), new Primary("b")] as const
   const publish = (channel: string, text: string) => {
@@ -74,7 +74,7 @@ const clusterOfTwo = Effect.gen(function*() {
 
 const quiet = Logger.layer([])
 
-/** Timers of connections are those of the platform, whatever clock the program has. */
+/** Timers of connections are those of the platform, regardless of the program's clock. */
 const pass = (millis: number) => Effect.andThen(Effect.promise(() => vi.advanceTimersByTimeAsync(millis)), turns)
 
 describe("subscriptions at the primaries of a Cluster", () => {
@@ -95,7 +95,7 @@ describe("subscriptions at the primaries of a Cluster", () => {
       assert.deepStrictEqual(heard, ["look", undefined, "look"])
     }).pipe(Effect.provide(quiet)))
 
-  it.live("one missed beat closes no connection, and two in a row do", () =>
+  it.live("one missed heartbeat closes no connection, and two consecutive ones do", () =>
     Effect.gen(function*() {
       const { a, b, heard } = yield* clusterOfTwo
       const heartbeat = Effect.andThen(pass(3000), pass(1000))

@@ -1,4 +1,4 @@
-/** Random scripts of contention against the production store on the fake Redis, and against one that is broken. */
+/** Random contention scripts against the production store on the fake Redis, and against a broken store. */
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { RedisMutex } from "@effect-simba/redis"
 import { ContentionScript, FakeNetwork, FakeRedis, TestMutex } from "@effect-simba/testkit"
@@ -35,7 +35,7 @@ it.effect.prop(
   { arbitrary: { runs: 50 } }
 )
 
-/** Forgets whose mutex it gives back: whoever leaves the queue or times out opens the door for the next. */
+/** Forgets whose mutex it releases: a waiter that leaves or times out lets the next one in. */
 const Broken = Layer.effect(
   MutexStore.MutexStore,
   Effect.gen(function*() {
@@ -53,7 +53,7 @@ const Broken = Layer.effect(
 ).pipe(Layer.provide(RedisMutex.layerStore))
 
 it.effect(
-  "a mutex that gives back what it does not own is found, and shown by a short script",
+  "a store that releases what it does not own is found, and shown by a short script",
   () =>
     Effect.gen(function*() {
       const neverTwo = (script: ContentionScript.Script) =>

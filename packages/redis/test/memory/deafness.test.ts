@@ -1,4 +1,4 @@
-/** The fault `deafen` of the simulator: a subscription stands, and nothing comes over it. */
+/** The fault `deafen` of the simulator: a subscription stands, but no message arrives. */
 import type * as MutexStore from "@effect-simba/core/MutexStore"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { RedisMutex } from "@effect-simba/redis"
@@ -8,7 +8,7 @@ import { Effect, Layer, Queue } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { loadOf, mutexPlan, program } from "../simulate/mutexPlan.ts"
 
-/** A store that is told of no gap: what it missed it does not ask for. */
+/** A store without gaps: it does not poll for missed messages. */
 const ignoresGaps = RedisMutex.layerStore.pipe(Layer.provide(Layer.effect(
   Subscriber,
   Effect.map(Subscriber, (real) => ({
@@ -18,11 +18,11 @@ const ignoresGaps = RedisMutex.layerStore.pipe(Layer.provide(Layer.effect(
   }))
 ))) as Layer.Layer<MutexStore.MutexStore, Layer.Error<typeof RedisMutex.layerStore>, Redis | Subscriber>
 
-/** A layer whose waiters were deaf asks within so many milliseconds after it has subscribed again. */
+/** A waiter of a deaf layer polls within this many milliseconds after it has subscribed again. */
 const within = 1000
 
 const asksWhenItHears: Checker.Checker = {
-  name: "asks when it hears again",
+  name: "polls after it subscribed again",
   start: (view) => {
     const { lock } = view
     const queued = new Map<string, string>()
@@ -51,8 +51,8 @@ const asksWhenItHears: Checker.Checker = {
   }
 }
 
-describe("A process that is deaf", () => {
-  it.effect("misses what is published while its subscription stands, and then hears that it may have missed something", () =>
+describe("A deaf process", () => {
+  it.effect("misses what is published while its subscription stands, and is then notified that it may have missed something", () =>
     Effect.gen(function*() {
       const publish = (client: Simulation.Client) =>
         Effect.gen(function*() {
@@ -103,13 +103,13 @@ describe("A process that is deaf", () => {
       assert.notInclude(undisturbed, "gap")
       const disturbed = yield* notes(["deafen"])
       const missed = disturbed.slice(disturbed.indexOf("deaf"), disturbed.indexOf("over"))
-      assert.include(missed, "published", "the server counts it among those that hear")
+      assert.include(missed, "published", "the server counts it among its subscribers")
       assert.notInclude(missed, "heard")
       const later = disturbed.slice(disturbed.indexOf("over")).filter((note) => note === "gap" || note === "heard")
       assert.deepStrictEqual(later.slice(0, 2), ["gap", "heard"])
     }))
 
-  it.effect("asks when it hears again; a store that ignores gaps does not, which nothing else in these runs finds", () =>
+  it.effect("polls after it subscribed again; a store that ignores gaps does not, which only these runs find", () =>
     Effect.gen(function*() {
       const settings = {
         ...loadOf(1).settings,

@@ -1,4 +1,4 @@
-/** What becomes of texts that cannot be decoded. */
+/** How texts that cannot be decoded are handled. */
 import { ProtocolError } from "@effect-simba/core/SimbaError"
 import type { Notice, Subscriber } from "@effect-simba/core/Subscriber"
 import { assert, it } from "@effect/vitest"
@@ -14,7 +14,7 @@ const read = (text: unknown) =>
     ? Exit.succeed(text)
     : Exit.fail(new ProtocolError({ where: "a test", read: String(text), problem: "not good" }))
 
-it.effect("a malformed message is skipped, also when its line in the log throws", () =>
+it.effect("a malformed message is skipped, even if its log line throws", () =>
   Effect.gen(function*() {
     const queue = yield* Queue.unbounded<Notice>()
     const subscriber: Subscriber["Service"] = {

@@ -4,23 +4,23 @@ import { Copies } from "../../src/internal/client/ioredis/duplicateMessages.ts"
 
 const heard = (copies: Copies, sent: string) => [...sent].map((node) => copies.isFirst(node, "look", 3)).filter(Boolean)
 
-it("a message that comes from every node is heard once, in whatever order they send it", () => {
+it("a message that every node sends is delivered once, in any order", () => {
   const copies = new Copies()
   for (const order of ["abc", "cba", "bac"]) assert.strictEqual(heard(copies, order).length, 1, order)
 })
 
-it("a text that is published twice is heard twice, also where one node sends both before another sends the first", () => {
+it("a text that is published twice is delivered twice, even if one node sends both before another sends the first", () => {
   for (const order of ["abcabc", "aabbcc", "aabcbc"]) assert.strictEqual(heard(new Copies(), order).length, 2, order)
 })
 
-it("what a node did not send before a gap hides nothing after it", () => {
+it("a copy that a node did not send before a gap hides nothing after it", () => {
   const copies = new Copies()
   assert.strictEqual(heard(copies, "aabb").length, 2)
   copies.clear()
   assert.strictEqual(heard(copies, "cab").length, 1)
 })
 
-it("of one node every message is heard", () => {
+it("every message of a single node is delivered", () => {
   const copies = new Copies()
   assert.deepStrictEqual([1, 2, 3].map(() => copies.isFirst("a", "look", 1)), [true, true, true])
 })

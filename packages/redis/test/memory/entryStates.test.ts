@@ -1,4 +1,4 @@
-/** The diagram of docs/protocol.md and the scripts say the same about the states of an entry. */
+/** The diagram of docs/protocol.md and the scripts agree about the states of an entry. */
 import { assert, describe, it } from "@effect/vitest"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -27,7 +27,7 @@ const includes = luaFiles(join(folder, "include")).map((file) => ({ file, text: 
 const declared = (text: string) =>
   /^--- Transition: (.+)$/m.exec(text)?.[1]!.split(", ").map((one) => one.split(" -> ") as [string, string]) ?? []
 
-/** What each function of entryStates.lua does, by its head. */
+/** The transition of each function of entryStates.lua, by its head. */
 const functions = new Map(
   [...includes.find(({ file }) => file === "entryStates.lua")!.text.matchAll(/^--- (\w+) {2,}(.+) -> (\w+)$/gm)].map(
     ([, name, from, to]) => [name!, { from: from!.split(", "), to: to! }]
@@ -40,7 +40,7 @@ describe("The states of an entry", () => {
     assert.deepStrictEqual(found.sort(), ofEntries.sort())
   })
 
-  it("change as the functions say that each script calls", () => {
+  it("change as the functions that each script calls declare", () => {
     assert.strictEqual(functions.size, 6)
     for (const { name, text } of scripts) {
       // The helper of announcements adds an entry, too
@@ -66,7 +66,7 @@ describe("The states of an entry", () => {
     const others = [...scripts, ...includes.filter(({ file }) => file !== "entryStates.lua")]
       .flatMap((one) => one.text.split("\n").filter((line) => moves.test(line)).map((line) => line.trim()))
     assert.deepStrictEqual(others, [
-      // What is finished is deleted, and what is owned stays so
+      // A finished entry is deleted, and an owned one stays owned
       "removed = removed + redis.call('XDEL', input, entry[1])",
       "redis.call('PEXPIRE', entryLease, lease)",
       "redis.call('PEXPIRE', streamLease, lease)"

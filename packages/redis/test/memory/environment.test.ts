@@ -13,7 +13,7 @@ const millis = (input: Duration.Input | undefined) =>
   input === undefined ? undefined : Duration.toMillis(Duration.fromInputUnsafe(input))
 
 describe("the environment", () => {
-  it.effect("has the ttl and the transition of mutexes, and what is no duration is refused", () =>
+  it.effect("has the ttl and the transition of mutexes, and refuses invalid durations", () =>
     Effect.gen(function*() {
       const read = (env: Record<string, string>, options: Mutex.Options = {}) =>
         Effect.map(mutexes.complete(options), ({ transition, ttl }) => [millis(ttl), millis(transition)]).pipe(
@@ -48,7 +48,7 @@ describe("the environment", () => {
       assert.isUndefined(yield* read({}))
     }))
 
-  it.effect("has the credentials of a connection, unless they are given", () =>
+  it.effect("has the credentials of a connection, unless code sets them", () =>
     Effect.gen(function*() {
       const env = { REDIS_USERNAME: "ann", REDIS_PASSWORD: "p", REDIS_SENTINEL_PASSWORD: "s" }
       const read = (options: IoRedis.Options) =>

@@ -1,4 +1,4 @@
-/** Which failures of Redis are worth a retry, and what a reader learns who does not know Redis. */
+/** Which failures of Redis are worth a retry, and how they are explained to readers who do not know Redis. */
 import { assert, describe, it } from "@effect/vitest"
 import { DriverError } from "../../src/internal/client/driverError.ts"
 import * as errors from "../../src/internal/client/errors.ts"
@@ -11,7 +11,7 @@ const shown = (cause: unknown, keys?: ReadonlyArray<string>) => {
 }
 
 describe("a failure of Redis", () => {
-  it("is worth a retry, unless the server refuses for good", () => {
+  it("is worth a retry, unless the server refuses permanently", () => {
     const transient = ["LOADING x", "BUSY x", "READONLY x", "MISCONF x", "ERR in a script: OOM x", "NOSCRIPT x"]
     for (const text of transient) assert.isTrue(shown(reply(text)).isRetryable, text)
     for (const text of ["WRONGTYPE x", "ERR unknown command", "NOPERM x", "BUSYGROUP x", "MOVED 1 a:1"]) {
@@ -47,7 +47,7 @@ describe("a failure of Redis", () => {
     assert.strictEqual(keysIn(["a", "b", "c", "d", "e"]), "a key")
   })
 
-  it("of one key, which a script replies, is judged by the same codes", () => {
+  it("of one key, in the reply of a script, is judged by the same codes", () => {
     const wrongType = errors.fromReply("acquire", "WRONGTYPE x", ["a"])
     assert.deepStrictEqual([wrongType.isRetryable, (wrongType.cause as Error).message.slice(0, 11)], [
       false,

@@ -1,4 +1,4 @@
-/** Keys whose expiry is due: each is accessed after its end, also one that comes again, or at the close. */
+/** Keys whose expiry is due: each is accessed after its end, even one that is added again, or at the close. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
 import type { Redis } from "effect/persistence/Redis"

@@ -11,7 +11,7 @@ import { lock } from "../simulate/mutexPlan.ts"
 
 interface Recipe {
   readonly read: (token: FencingToken) => Effect.Effect<number, unknown, SqlClient.SqlClient>
-  /** Whether the database took the write. */
+  /** Whether the database accepted the write. */
   readonly write: (token: FencingToken, value: number) => Effect.Effect<boolean, unknown, SqlClient.SqlClient>
 }
 
@@ -24,7 +24,7 @@ const value = Effect.gen(function*() {
 const set = (value: number): Effect.Effect<unknown, SqlError.SqlError, SqlClient.SqlClient> =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql`UPDATE counters SET value = ${value}`)
 
-/** The token is compared at the write only, in a column of the row. */
+/** The token is only compared at the write, in a column of the row. */
 const comparedAtTheWrite: Recipe = {
   read: () => value,
   write: (token, value) =>
@@ -67,7 +67,7 @@ const noUpdateIsLost: Checker.Checker = {
 const runs = Effect.fnUntraced(function*(recipe: Recipe) {
   const context = yield* Effect.context<SqlClient.SqlClient>()
   const ask = Effect.runSyncWith(context)
-  /** What a request does to the database when it arrives there; `undefined` where that fails. */
+  /** The effect of a request on the database when it arrives; `undefined` if that fails. */
   const request = <A>(effect: Effect.Effect<A, unknown, SqlClient.SqlClient>) =>
     ask(Effect.catch(effect, () => Effect.undefined))
 
@@ -121,14 +121,14 @@ const runs = Effect.fnUntraced(function*(recipe: Recipe) {
 
 describe("Rows that three processes read, change and write, with pauses and slow requests, over 20 seeds", () => {
   it.layer(Sqlite.layer(":memory:"))("on SQLite", (it) => {
-    it.effect("lose updates where the token is compared at the write only", () =>
+    it.effect("lose updates if the token is only compared at the write", () =>
       Effect.gen(function*() {
         const results = yield* runs(comparedAtTheWrite)
         assert.isAbove(results.filter(({ lost }) => lost > 0).length, 0)
       }))
 
     for (const [name, recipe] of Object.entries({ fenced, raisedBeforeTheRead })) {
-      it.effect(`lose none where the token is raised before the read (${name})`, () =>
+      it.effect(`lose none if the token is raised before the read (${name})`, () =>
         Effect.gen(function*() {
           const results = yield* runs(recipe)
           for (const { counted, lost, value } of results) {

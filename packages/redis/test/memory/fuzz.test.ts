@@ -19,7 +19,7 @@ const untyped = <A>(input: unknown) => input as A
 
 const onFake = Effect.provide(Layer.merge(FakeRedis.layer(), Logger.layer([])))
 
-describe("whatever comes in has a result or an error with a tag", () => {
+describe("any input has a result or a tagged error", () => {
   it("texts of Redis", () => assert.deepStrictEqual(fuzzTexts(2, 8000), []))
 
   it.effect("options, names and the environment", () =>
@@ -37,13 +37,13 @@ describe("whatever comes in has a result or an error with a tag", () => {
       assert.deepStrictEqual(yield* fuzzMessages(2, 500), [])
     }).pipe(onFake))
 
-  it.effect("entries of streams, of which those that can be read are processed", () =>
+  it.effect("entries of streams, of which the readable ones are processed", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* fuzzEntries(2, 100), [])
     }).pipe(onFake))
 })
 
-describe("what was found", () => {
+describe("known findings", () => {
   const read = reader("a reply", Schema.String)
 
   it.each([
@@ -52,13 +52,13 @@ describe("what was found", () => {
     ["a symbol", Symbol("a")],
     ["an object without a prototype", Object.create(null)],
     ["a megabyte", ["x".repeat(1_000_000)]]
-  ])("a reply that is no text is refused in few words: %s", (_, reply) => {
+  ])("a reply that is not a string is refused in few words: %s", (_, reply) => {
     const exit = read(reply)
     assert.isTrue(Exit.isFailure(exit))
     assert.isUndefined(verdict(exit))
   })
 
-  it("a malformed message of a megabyte is no line of a megabyte in the log", () => {
+  it("a malformed message of a megabyte does not log a megabyte", () => {
     const { message } = ProtocolError.of("a message", "x".repeat(1_000_000), "it is too long")
     assert.isBelow(message.length, 500)
   })

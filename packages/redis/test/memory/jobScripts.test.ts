@@ -203,7 +203,7 @@ describe("the scripts of jobs decide as the store in memory does", () => {
   )
 
   it.effect.prop(
-    "what is read, and what operators order",
+    "what is read, and what operators request",
     [steps("Read", "Read", "Steer", "Steer", "Pass", "Own")],
     ([steps]) => run(steps),
     { arbitrary: { runs: 50, seed: "orders" } }
@@ -222,7 +222,7 @@ describe("the jobs of a mutex", () => {
   const month = 30 * 24 * 60 * 60 * 1000
   const job = (name: string, keep: number) => ({ name, schedule: "every 1000", keep: Duration.millis(keep) })
 
-  it.effect("expire when the last of them is forgotten, and not while one is paused, or all are", () =>
+  it.effect("expire when the last of them is forgotten, and not while one or all are paused", () =>
     Effect.gen(function*() {
       const { real, send } = yield* setup
       const { read, steer } = real.jobs
@@ -245,7 +245,7 @@ describe("the jobs of a mutex", () => {
       assert.strictEqual(yield* expiry, 3000)
     }))
 
-  it.effect("have no expiry where it is not known how long one is kept", () =>
+  it.effect("have no expiry if it is unknown how long one is kept", () =>
     Effect.gen(function*() {
       const { real, send } = yield* setup
       yield* send("HSET", key, "at:a", "1")
@@ -254,7 +254,7 @@ describe("the jobs of a mutex", () => {
       assert.strictEqual(yield* send("PTTL", key), -1)
     }))
 
-  it.effect("that nobody knows leave nothing behind", () =>
+  it.effect("that are unknown leave nothing behind", () =>
     Effect.gen(function*() {
       const { real, send } = yield* setup
       yield* real.jobs.read({ mutex, jobs: [] })

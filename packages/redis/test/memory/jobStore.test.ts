@@ -1,4 +1,4 @@
-/** How the job store reads the hash of a mutex, and what it asks the scripts for. */
+/** How the job store reads the hash of a mutex, and what it passes to the scripts. */
 import type { MutexName } from "@effect-simba/core/MutexName"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -7,7 +7,7 @@ import * as jobStore from "../../src/internal/mutex/jobStore.ts"
 
 const mutex = "m" as MutexName
 
-/** A store whose scripts reply this, and what it sent last: the keys and arguments. */
+/** A store whose scripts return this, and what it sent last: keys and arguments. */
 const storeOf = Effect.fnUntraced(function*(reply: unknown) {
   const sent: Array<ReadonlyArray<string>> = []
   const redis = {
@@ -81,7 +81,7 @@ describe("the jobs of a mutex on Redis", () => {
       }]])
     }))
 
-  it.effect("have a record as soon as they are known, and a run only where all of it is known", () =>
+  it.effect("have a record as soon as they are registered, and a run only if all of it is known", () =>
     Effect.gen(function*() {
       const { isPaused, jobs, leaving } = yield* poll({ "at:a": "10" })
       assert.deepStrictEqual([isPaused, leaving], [false, undefined])
@@ -96,14 +96,14 @@ describe("the jobs of a mutex on Redis", () => {
       }
     }))
 
-  it.effect("are named in the error where one cannot be read", () =>
+  it.effect("are named in the error if one cannot be read", () =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(poll({ ...whole, "at:c": "soon" }))
       assert.strictEqual(error._tag, "ProtocolError")
       assert.include(error.message, "\"c\"")
     }))
 
-  it.effect("are asked for by owner and jobs; a schedule that is no rate has no period", () =>
+  it.effect("are passed with owner and jobs; a schedule that is not a rate has no period", () =>
     Effect.gen(function*() {
       const { last, store } = yield* storeOf(["1", []])
       const job = { name: "a", schedule: "0 * * * *", keep: "1 second" as never }
@@ -118,7 +118,7 @@ describe("the jobs of a mutex on Redis", () => {
       ])
     }))
 
-  it.effect("are steered one by one or together, and only a new schedule is sent along", () =>
+  it.effect("are controlled one by one or together, and only a new schedule is sent along", () =>
     Effect.gen(function*() {
       const { last, store } = yield* storeOf("1")
       const order = (order: Parameters<typeof store.steer>[1]) =>
@@ -130,7 +130,7 @@ describe("the jobs of a mutex on Redis", () => {
       const reschedule = { _tag: "Reschedule", job: "a" } as const
       assert.deepStrictEqual(yield* order({ ...reschedule, schedule: "rate 5" }), ["Reschedule", "a", "rate 5"])
       assert.deepStrictEqual(yield* order({ ...reschedule, schedule: undefined }), ["Reschedule", "a", ""])
-      // A program without types: what the order has no use for is not sent
+      // A program without types: unused fields are not sent
       assert.deepStrictEqual(yield* order({ _tag: "Run", job: "a", schedule: "rate 5" } as never), ["Run", "a", ""])
     }))
 })

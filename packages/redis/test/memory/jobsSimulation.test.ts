@@ -10,7 +10,7 @@ const clean = (result: Simulation.Result) => assert.deepStrictEqual(result.viola
 
 const seeds = (from: number, count: number) => Array.from({ length: count }, (_, index) => from + index)
 
-/** A store that is wrong in one thing. */
+/** A store with one defect. */
 const mistaken = (wrong: (jobs: JobStore) => Partial<JobStore>) =>
   Layer.effect(
     MutexStore.MutexStore,
@@ -31,11 +31,11 @@ const violation = (store: ReturnType<typeof mistaken>) =>
   })
 
 describe("jobs on a simulated Redis", () => {
-  it.effect("keep their word under every fault: 4 seeds", () =>
+  it.effect("keep their promises under every fault: 4 seeds", () =>
     Effect.forEach(seeds(1, 4), (seed) => Effect.map(Simulation.run(jobsPlan(seed)), clean), { discard: true }))
 
   it.effect(
-    "keep their word under every fault: 150 seeds",
+    "keep their promises under every fault: 150 seeds",
     () => Effect.forEach(seeds(5, 150), (seed) => Effect.map(Simulation.run(jobsPlan(seed)), clean), { discard: true }),
     {
       tags: ["long"]
@@ -45,12 +45,12 @@ describe("jobs on a simulated Redis", () => {
   it.effect("a fail-over that loses the end of a run and the claim after it stops no job", () =>
     Effect.forEach([100309, 100776], (seed) => Effect.map(Simulation.run(jobsPlan(seed)), clean), { discard: true }))
 
-  it.effect("the checker finds a store that loses instants without a word", () => {
+  it.effect("the checker finds a store that silently loses instants", () => {
     const silent = mistaken((jobs) => ({ claim: (request) => jobs.claim({ ...request, missed: 0 }) }))
     return Effect.map(violation(silent), (found) => assert.include(found, "missed"))
   })
 
-  it.effect("the checker finds a store that gives an instant out twice", () => {
+  it.effect("the checker finds a store that hands out an instant twice", () => {
     const generous = mistaken((jobs) => ({
       read: (request) =>
         Effect.map(jobs.read(request), (observed) => ({

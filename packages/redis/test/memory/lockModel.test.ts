@@ -1,4 +1,4 @@
-/** What a simulation reads of the scripts of mutexes: who asked, queued, released, and was made to release. */
+/** How a simulation reads the scripts of mutexes: who requested, queued, released, and was forced to release. */
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import * as lockModel from "../../src/internal/mutex/lockModel.ts"
@@ -18,7 +18,7 @@ const [one, other] = ["1-aaaaaaaaaaaa:p", "2-aaaaaaaaaaaa:p"]
 const refused = (ticket: string) => [["them@@400", ticket, "0", "0", "5", "7"]]
 
 describe("the model of mutexes for simulations", () => {
-  it("reads who asks for which mutex, also within a release", () => {
+  it("reads who requests which mutex, even within a release", () => {
     assert.deepInclude(asked(call("m", "w", one), [])[0], { resource: "m", id: one })
     assert.deepInclude(asked(call("n", "a", one, "try", "4500", "500", ""), [])[0], { resource: "n" })
     const requeueing = asked(call("m", "d", one, "500", "4500", other, "4500"), [])
@@ -49,10 +49,10 @@ describe("the model of mutexes for simulations", () => {
     assert.deepStrictEqual(released(call("m", "w", one), ["@@"]), [])
   })
 
-  it("reads whom a forced release took the mutex from, and nothing of other scripts", () => {
+  it("reads from whom a forced release took the mutex, and ignores other scripts", () => {
     const force = ["EVALSHA", "sha", "4", ...keysOf("m"), "500", "1"]
     assert.deepStrictEqual(forced(force, `${one}@@400`), [{ resource: "m", id: one }])
-    // An id may have the separator in it
+    // An id may contain the separator
     assert.deepStrictEqual(forced(force, "a@@b@@400"), [{ resource: "m", id: "a@@b" }])
     assert.deepStrictEqual(forced(force, "a@@400"), [{ resource: "m", id: "a" }])
     for (const nobody of ["@@", null, ["a@@400"], new Error("READONLY")]) {
@@ -63,7 +63,7 @@ describe("the model of mutexes for simulations", () => {
     assert.deepStrictEqual(forced(force.with(3, "simba:{foreign}"), `${one}@@400`), [])
   })
 
-  it("knows the channels and the lines of ours and of Simba contenders", () => {
+  it("knows the channels and the lines of effect-simba and of Simba contenders", () => {
     assert.strictEqual(channel("m", one), "simba:inbox:aaaaaaaaaaaa")
     assert.strictEqual(channel("m", "1:1@host"), "simba:{m}:1:1@host")
     assert.strictEqual(line(one), line(other))

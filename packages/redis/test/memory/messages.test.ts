@@ -367,7 +367,7 @@ describe("names on the wire", () => {
     )
   })
 
-  it("a mutex is known by its owner key and its queue, and by no other key", { tags: ["B59"] }, () => {
+  it("a mutex is recognized by its owner key and its queue, and by no other key", { tags: ["B59"] }, () => {
     for (const name of ["jobs", "a}b{c", "{", "x}:contender", "line\nbreak", "x}:fence", "{braces}"]) {
       const odd = MutexName.make(name)
       assert.strictEqual(RedisKeys.mutexOf(RedisKeys.owner(odd)), name)
@@ -386,7 +386,7 @@ describe("names on the wire", () => {
     }
   })
 
-  it.prop("all keys of a mutex hash by the same part of their names, whatever its name", [MutexName], ([name]) => {
+  it.prop("all keys of a mutex hash by the same part of their names, with any name", [MutexName], ([name]) => {
     const tag = (key: string) => {
       const open = key.indexOf("{")
       const close = key.indexOf("}", open + 1)
@@ -398,7 +398,7 @@ describe("names on the wire", () => {
   }, { tags: ["S19"] })
 })
 
-/** A Redis that replies to every script with `reply`, and whose channels bring `notices`. */
+/** A Redis that replies to every script with `reply`, and whose channels deliver `notices`. */
 const storeOver = (reply: unknown, notices: ReadonlyArray<Notice> = []) =>
   RedisMutex.layerStore.pipe(
     Layer.provide(Layer.mock(Redis.Redis, {
@@ -432,7 +432,7 @@ const readingFails = <A>(
     assert.isNotEmpty(error.where)
   }).pipe(Effect.provide(storeOver(reply)))
 
-describe("the store says what it could not read", () => {
+describe("the store reports what it could not read", () => {
   it.effect.each(badOwnerships)("owner: %j", (text) => readingFails(text, (store) => store.owner(mutex)))
 
   it.effect.each(badReleases.map((reply) => ({ reply })))(
@@ -468,12 +468,12 @@ describe("the store says what it could not read", () => {
   )
 
   it.effect.each(badPolls.map((reply) => ({ reply })))(
-    "look at jobs: $reply",
+    "read the jobs: $reply",
     ({ reply }) => readingFails(reply, (store) => store.jobs.read({ mutex, jobs: [] }))
   )
 
   it.effect.each(badJobs.map((fields) => ({ fields })))(
-    "look at jobs: $fields",
+    "read the jobs: $fields",
     ({ fields }) =>
       readingFails(
         fields,
@@ -506,7 +506,7 @@ describe("the store says what it could not read", () => {
     (text) => readingFails(text, (store) => store.forceRelease(mutex, period))
   )
 
-  it.effect("a malformed message to a layer is logged with its text, and gaps are no news to it", () => {
+  it.effect("a malformed message to a layer is logged with its text, and gaps do not concern it", () => {
     const lines: Array<string> = []
     const notices = [...badInboxMessages, "forced@@one", "nonsense", "forced@@two"].flatMap((text): Array<Notice> => [
       { _tag: "Message", channel: RedisKeys.inboxChannel("abcdef012345"), text },
@@ -528,7 +528,7 @@ describe("the store says what it could not read", () => {
     )
   })
 
-  it.effect("a malformed message about a mutex is logged with its text, and the observer goes on", () => {
+  it.effect("a malformed message about a mutex is logged with its text, and the observer continues", () => {
     const lines: Array<string> = []
     const notices = ["", "acquired@@", "released@@x", "acquired@@x"].map((text): Notice => ({
       _tag: "Message",
@@ -547,9 +547,9 @@ describe("the store says what it could not read", () => {
     )
   })
 
-  it.effect("a malformed message is logged with its text, and the wait goes on", () => {
+  it.effect("a malformed message is logged with its text, and the wait continues", () => {
     const lines: Array<string> = []
-    // What is for another waiter is none for this one
+    // A message for another waiter is ignored
     const texts = [
       `${id}x@@look@@1`,
       `${id}@@released@@old`,

@@ -1,4 +1,7 @@
-/** Our waiters beside Simba contenders, whose releases take the first waiter out of the queue and notify it alone. */
+/**
+ * Waiters of effect-simba beside Simba contenders, whose releases take the first waiter out of the queue and notify
+ * only it.
+ */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { RedisMutex } from "@effect-simba/redis"
 import { FakeRedis, TestMutex } from "@effect-simba/testkit"
@@ -10,7 +13,7 @@ import { FakeLive, openFake, start } from "../support/fakeProcess.ts"
 
 const confirm = 1500
 
-/** Leads so many times for 20 milliseconds, without a pause, and is gone. */
+/** Leads this many times for 20 milliseconds, without a pause, and leaves. */
 const briefStock = (leaderships: number) =>
   Effect.gen(function*() {
     let led = 0
@@ -27,7 +30,7 @@ const briefStock = (leaderships: number) =>
     })
   })
 
-/** Leads once for so long. */
+/** Leads once for this long. */
 const stockLeader = Effect.fnUntraced(function*(options: {
   readonly ttl: number
   readonly transition: number
@@ -48,7 +51,7 @@ const stockLeader = Effect.fnUntraced(function*(options: {
 
 describe("beside Simba contenders", () => {
   it.effect.each(["1 second", "2 seconds", "5 seconds"] as const)(
-    "an observer that looks every %s sees renewals, and no expiry where an owner renewed and released",
+    "an observer that polls every %s sees renewals, and no expiry if an owner renewed and released",
     (pollInterval) =>
       Effect.forEach(
         [0, 130, 480, 760],

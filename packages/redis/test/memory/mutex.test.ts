@@ -1,4 +1,6 @@
-/** The scenarios of `server/single/mutex.test.ts` on the fake Redis, in virtual time: the same scripts, and no waiting. */
+/**
+ * The scenarios of `server/single/mutex.test.ts` on the fake Redis, in virtual time: the same scripts, without waiting.
+ */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { RedisFence, RedisMutex } from "@effect-simba/redis"
 import { FakeNetwork, FakeRedis, TestMutex } from "@effect-simba/testkit"
@@ -8,7 +10,7 @@ import { Redis } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
 import * as scenarios from "../support/mutexScenarios.ts"
 
-/** All processes of a scenario, and who looks on. */
+/** All processes of a scenario, and its observers. */
 const stage = Effect.gen(function*() {
   const fake = yield* FakeRedis.FakeRedis
   const observer = Context.get(yield* Layer.build(FakeRedis.layerClient({ name: "observer" })), Redis)
@@ -58,7 +60,7 @@ const fake = (scenario: (stage: scenarios.Stage) => Effect.Effect<void, unknown>
   }).pipe(Effect.provide(FakeRedis.layer()))
 
 describe("a mutex on the fake Redis", () => {
-  it.effect("code that fences its writes has the Redis of its mutexes", () =>
+  it.effect("code that fences its writes can use the Redis of its mutexes", () =>
     Effect.gen(function*() {
       yield* Mutex.withLock("report")((lease) => RedisFence.set(lease, "report:latest", "42"))
       const { dump } = yield* FakeRedis.FakeRedis
@@ -74,12 +76,12 @@ describe("a mutex on the fake Redis", () => {
   })
 
   it.effect(
-    "a key that was deleted is a loss: the work is interrupted, and the mutex is not made again",
+    "a deleted key is a loss: the work is interrupted, and the mutex is not created again",
     () => fake(scenarios.deleted),
     { tags: ["B18"] }
   )
 
-  it.effect("a key that was overwritten is a loss that names the new owner, and is left alone", () =>
+  it.effect("an overwritten key is a loss that names the new owner, and is left alone", () =>
     fake(scenarios.overwritten))
 
   it.effect("a lease is renewed for as long as its work takes", () => fake(scenarios.renewed), { tags: ["L2"] })
@@ -95,22 +97,22 @@ describe("a mutex on the fake Redis", () => {
   )
 
   it.effect(
-    "an acquire that timed out leaves nothing behind, and names the owner it saw",
+    "an acquire that timed out leaves nothing behind, and names the known owner",
     () => fake(scenarios.timedOut),
     { tags: ["H7"] }
   )
 
-  it.effect("a timeout of zero is one request that is awaited: a free mutex is acquired, a held one is refused", () =>
+  it.effect("a timeout of zero is one request that is awaited: a free mutex is acquired, a taken one is refused", () =>
     fake(scenarios.oneTry))
 
   it.effect("closing a layer interrupts work, awaits it, and leaves its mutex free", () => fake(scenarios.closed))
 
-  it.effect("a waiter that leaves does not hold up the one behind it", () => fake(scenarios.leaving), { tags: ["H3"] })
+  it.effect("a waiter that leaves does not delay the one behind it", () => fake(scenarios.leaving), { tags: ["H3"] })
 })
 
 describe("a mutex on a fake Redis that fails", () => {
   it.effect(
-    "a server that starts anew while somebody waits: the waiter gets the mutex, the holder loses it",
+    "a server that restarts while somebody waits: the waiter gets the mutex, the holder loses it",
     () => fake(scenarios.restarted),
     { tags: ["B2"] }
   )
@@ -125,6 +127,6 @@ describe("a mutex on a fake Redis that fails", () => {
     tags: ["L2", "B13"]
   })
 
-  it.effect("an acquire sits out an outage, and fails as a BackendError where that lasts longer than a lease", () =>
+  it.effect("an acquire waits through an outage, and fails with a BackendError if it lasts longer than a lease", () =>
     fake(scenarios.outage))
 })

@@ -1,4 +1,4 @@
-/** What the scripts of the mutex leave on the server, where stores and simulations see it late or never. */
+/** What the scripts of the mutex leave on the server, which stores and simulations see late or never. */
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { FakeRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
@@ -17,7 +17,7 @@ const server = Layer.fresh(FakeRedis.layerClient().pipe(Layer.provide(FakeRedis.
 const send = (command: string, ...args: ReadonlyArray<string>) =>
   Redis.use((redis) => redis.send<unknown>(command, ...args))
 
-/** One operation of a script that has many. `skipDead` says whether a script may pass over waiters nobody listens for. */
+/** One operation of a script that has many. `skipDead` says which dead waiters a script may skip. */
 const operateWith = (skipDead: string, code: string, ...operands: ReadonlyArray<string>) =>
   Effect.map(
     send("EVAL", scripts.acquireAndRelease.text.lua, "4", ...keys, code, skipDead, "9000", "1500", ...operands),
@@ -44,7 +44,7 @@ describe("A waiter", () => {
       assert.strictEqual(yield* send("PTTL", queue), 7000 + 6000 + 1500)
     }).pipe(Effect.provide(server)))
 
-  it.effect("comes behind all others, also behind those with a ticket ahead of the clock", () =>
+  it.effect("comes behind all others, even those with a ticket ahead of the clock", () =>
     Effect.gen(function*() {
       yield* tryIt(id(1))
       yield* send("ZADD", queue, "1750000100.500001", id(2))
@@ -53,7 +53,7 @@ describe("A waiter", () => {
       assert.deepStrictEqual(yield* send("ZRANGE", queue, "0", "-1"), [id(2), id(3)])
     }).pipe(Effect.provide(server)))
 
-  it.effect("counts those of ours before it, and knows of a stock one among them", () =>
+  it.effect("counts the waiters of effect-simba before it, and detects a Simba waiter among them", () =>
     Effect.gen(function*() {
       yield* tryIt(id(1))
       const place = (n: number) => Effect.map(wait(id(n), 1000), (reply) => reply.slice(2, 4))
@@ -81,7 +81,7 @@ describe("A waiter", () => {
       assert.strictEqual(yield* send("GET", reserved), null)
     }).pipe(Effect.provide(server)))
 
-  it.effect("that a Simba release took out of the queue has the mutex at once by its ticket", () =>
+  it.effect("that a Simba release took out of the queue gets the mutex at once by its ticket", () =>
     Effect.gen(function*() {
       yield* tryIt(id(1))
       const [, ticket] = yield* wait(id(2), 1000)
@@ -122,7 +122,7 @@ describe("A forced release", () => {
       assert.include(JSON.stringify([...messages]), `released@@${stock}`)
     })).pipe(Effect.provide(server)))
 
-  it.effect("moves the fence on, also where nobody waits", () =>
+  it.effect("moves the fence on, even if nobody waits", () =>
     Effect.gen(function*() {
       const token = Number(yield* tryIt(id(1)))
       yield* send("EVAL", scripts.forceRelease.text.lua, "4", ...keys, "1500", "1")
@@ -130,7 +130,7 @@ describe("A forced release", () => {
       assert.isAbove(Number(yield* send("GET", fence)), token)
     }).pipe(Effect.provide(server)))
 
-  it.effect("takes nothing from anybody where the fence has the wrong type", () =>
+  it.effect("takes nothing from anybody if the fence has the wrong type", () =>
     Effect.gen(function*() {
       yield* tryIt(id(1))
       yield* send("DEL", fence)
@@ -167,7 +167,7 @@ describe("Tokens", () => {
         return token
       }))
 
-  it.effect("have a stride each where they are apart, and none where they follow at once", () =>
+  it.effect("have a stride each if they are apart, and none if they follow at once", () =>
     Effect.gen(function*() {
       const [now] = (yield* send("TIME")) as [string]
       const at = Number(now) * 1_000_000
@@ -184,7 +184,7 @@ describe("Tokens", () => {
       }
     }).pipe(Effect.provide(server)))
 
-  it.effect("begin anew over a fence that is no number", () =>
+  it.effect("start over on a fence that is not a number", () =>
     Effect.gen(function*() {
       yield* send("SET", fence, "x")
       assert.isAbove((yield* grants(1))[0]!, began)
@@ -194,7 +194,7 @@ describe("Tokens", () => {
 describe("A fresh waiter", () => {
   const waiter = id(2, "bbbbbbbbbbbb")
 
-  /** Of that age in milliseconds, behind an owner that releases. Its grant lasts so long. */
+  /** Of this age in milliseconds, behind an owner that releases. Its grant lasts this long. */
   const grantedAt = (age: number, skipDead = "1", by: ReadonlyArray<string> = ["r", id(1)]) =>
     Effect.scoped(Effect.gen(function*() {
       const { subscribe } = yield* Subscriber
@@ -249,7 +249,7 @@ describe("A fresh waiter", () => {
 describe("A release", () => {
   const layers = ["bbbbbbbbbbbb", "cccccccccccc"] as const
 
-  /** Those who wait, in this order, behind an owner, and what the layers and Simba waiters hear. */
+  /** Waiters in this order, behind an owner, and what the layers and Simba waiters receive. */
   const stage = Effect.fnUntraced(function*(waiters: ReadonlyArray<string>, listening: ReadonlyArray<string>) {
     const { subscribe } = yield* Subscriber
     const heard = yield* Effect.forEach(listening, (channel) => subscribe(channel))
@@ -269,7 +269,7 @@ describe("A release", () => {
   const polls = (messages: ReadonlyArray<string>) => messages.filter((message) => message.includes("@@look@@"))
   const counted = (messages: ReadonlyArray<ReadonlyArray<string>>) => messages.map((all) => polls(all).length)
 
-  it.effect("grants the mutex where the dead cannot be counted, and eight behind look after it", () =>
+  it.effect("grants the mutex if dead waiters cannot be counted, and the eight behind poll after it", () =>
     Effect.scoped(Effect.gen(function*() {
       const hear = yield* stage(crowd(12), inboxes)
       yield* operateWith("0", "r", id(1))
@@ -277,7 +277,7 @@ describe("A release", () => {
       assert.deepStrictEqual(counted(yield* hear), [8, 0])
     })).pipe(Effect.provide(server)))
 
-  it.effect("by the first waiter has eight look where the dead cannot be counted, else one", () =>
+  it.effect("by the first waiter has eight poll if dead waiters cannot be counted, otherwise one", () =>
     Effect.scoped(Effect.gen(function*() {
       const hear = yield* stage(crowd(12), inboxes)
       yield* operateWith("0", "r", id(2, layers[0]))
@@ -286,7 +286,7 @@ describe("A release", () => {
       assert.deepStrictEqual(counted(yield* hear), [1, 0])
     })).pipe(Effect.provide(server)))
 
-  it.effect("has one of another layer look, if there is one among the next eight", () =>
+  it.effect("has one of another layer poll, if there is one among the next eight", () =>
     Effect.scoped(Effect.gen(function*() {
       const hear = yield* stage([...crowd(4), id(30, layers[1]), id(31, layers[1])], inboxes)
       yield* operate("r", id(1))
@@ -295,7 +295,7 @@ describe("A release", () => {
       assert.include(elsewhere![0]!, id(30, layers[1]))
     })).pipe(Effect.provide(server)))
 
-  it.effect("has the nearest look where that one is farther away", () =>
+  it.effect("has the nearest poll if that one is farther away", () =>
     Effect.scoped(Effect.gen(function*() {
       const hear = yield* stage([...crowd(12), id(30, layers[1])], inboxes)
       yield* operate("r", id(1))
@@ -312,7 +312,7 @@ describe("A release", () => {
       assert.strictEqual(yield* send("EXISTS", queue), 0)
     })).pipe(Effect.provide(server)))
 
-  it.effect("passes over a Simba waiter that nobody listens for only where those are counted, too", () =>
+  it.effect("skips a dead Simba waiter only if Simba waiters are counted, too", () =>
     Effect.scoped(Effect.gen(function*() {
       yield* Effect.asVoid(stage([stock, id(2, layers[0])], inboxes))
       yield* operateWith("ours", "r", id(1))
@@ -321,7 +321,7 @@ describe("A release", () => {
       assert.strictEqual(yield* send("GET", owner), null)
     })).pipe(Effect.provide(server)))
 
-  it.effect("goes to the waiter of ours behind a dead stock one", () =>
+  it.effect("goes to the effect-simba waiter behind a dead Simba waiter", () =>
     Effect.scoped(Effect.gen(function*() {
       yield* Effect.asVoid(stage([stock, id(2, layers[0])], inboxes))
       yield* operate("r", id(1))
@@ -329,7 +329,7 @@ describe("A release", () => {
       assert.strictEqual(yield* send("GET", reserved), null)
     })).pipe(Effect.provide(server)))
 
-  it.effect("to a Simba waiter has eight of those that listen on their own channel look after the confirm period", () =>
+  it.effect("to a Simba waiter has eight of those that listen on their own channel poll after the confirm period", () =>
     Effect.scoped(Effect.gen(function*() {
       const ours = crowd(12)
       const hear = yield* stage([stock, ...ours], [

@@ -1,4 +1,4 @@
-/** The board, the alert rules and the guide name metrics as they are exported. */
+/** The dashboard, the alert rules and the guide name metrics as they are exported. */
 import { MutexMetrics } from "@effect-simba/core"
 import { StreamMetrics } from "@effect-simba/core/streams"
 import { IoRedis } from "@effect-simba/redis"
@@ -61,7 +61,7 @@ for (const file of ["grafana/effect-simba.json", "grafana/alerts.yml"]) {
     }))
 }
 
-it.effect("each metric is on the board or in the guide to monitoring, and no name of them is wrong", () =>
+it.effect("each metric is on the dashboard or in the guide to monitoring, and no name is wrong", () =>
   Effect.gen(function*() {
     const { names } = yield* exported
     const known = new Set([...names].map((name) => name.replace(/_(?:bucket|sum|count)$/, "")))

@@ -15,7 +15,7 @@ import * as RedisKeys from "../../src/internal/mutex/keys.ts"
 import { coalescing } from "../support/commandSink.ts"
 import { contender, exitsOf, freshName, granted, requestOf } from "../support/harness.ts"
 
-/** A store on the fake server over a `Direct` like that of ioredis; `failing` may answer in the server's stead. */
+/** A store on the fake server over a `Direct` like that of ioredis; `failing` may reply in place of the server. */
 const openDirect = Effect.gen(function*() {
   const client = yield* Layer.build(FakeRedis.layerClient({ name: "direct" }))
   const redis = Context.get(client, Redis)
@@ -60,7 +60,7 @@ type Held = ReturnType<typeof requestOf>
 const FakeLive = Layer.merge(FakeRedis.layer(), Logger.layer([]))
 
 describe("requests of one turn on a fake server", () => {
-  it.effect("an interrupted caller does not disturb its neighbours", () =>
+  it.effect("an interrupted caller does not affect its neighbours", () =>
     Effect.gen(function*() {
       const { store } = yield* openDirect
       const requests = Array.from({ length: 3 }, () => requestOf("interrupted"))
@@ -74,7 +74,7 @@ describe("requests of one turn on a fake server", () => {
       assert.strictEqual((yield* calls).length, 1)
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("a confirmation is written before the call returns, behind what waits", () =>
+  it.effect("a confirmation is written before the call returns, after waiting operations", () =>
     Effect.gen(function*() {
       const { state, store } = yield* openDirect
       const { id, lease, mutex } = requestOf("confirmed")
@@ -129,7 +129,7 @@ describe("requests of one turn on a fake server", () => {
       )
     }).pipe(Effect.scoped, Effect.provide(FakeLive)))
 
-  it.effect("requests of one turn are for the mutex of each, also where one name begins as the one before", () =>
+  it.effect("requests of one turn are for the mutex of each, even if one name begins like the one before", () =>
     Effect.gen(function*() {
       const { store } = yield* openDirect
       const { mutex } = requestOf("name")
@@ -145,9 +145,9 @@ describe("requests of one turn on a fake server", () => {
 
   it.effect.each<readonly [string, (store: MutexStore["Service"], held: Held) => Effect.Effect<unknown, unknown>]>([
     ["a renewal", (store, held) => store.guard([held])],
-    ["a question for the owner", (store, { mutex }) => store.owner(mutex)],
+    ["a request for the owner", (store, { mutex }) => store.owner(mutex)],
     ["a forced release", (store, { confirm, mutex }) => store.forceRelease(mutex, confirm)]
-  ])("%s comes behind the requests of its turn", ([, ask]) =>
+  ])("%s follows the requests of its turn", ([, ask]) =>
     Effect.gen(function*() {
       const { store } = yield* openDirect
       const [held, other] = [requestOf("held"), requestOf("other")]
@@ -159,7 +159,7 @@ describe("requests of one turn on a fake server", () => {
       assert.include(second!, RedisKeys.owner(held.mutex))
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("inspections of one turn go out in one call, with what else is asked", () =>
+  it.effect("inspections of one turn are sent in one call, with the other requests", () =>
     Effect.gen(function*() {
       const { store } = yield* openDirect
       const request = requestOf("inspected")
@@ -195,7 +195,7 @@ describe("requests of one turn on a fake server", () => {
       const kept = requestOf("kept")
       const abandoned = requestOf("abandoned")
       yield* server.flushScripts
-      // The answer that the script is unknown comes after the caller has gone
+      // The reply that the script is unknown comes after the caller has gone
       state.reply = (command) =>
         command === "EVALSHA"
           ? { before: true, failure: { cause: new Error("NOSCRIPT No matching script. Please use EVAL.") } }
@@ -211,7 +211,7 @@ describe("requests of one turn on a fake server", () => {
       assert.deepStrictEqual(yield* store.owner(abandoned.mutex), { _tag: "Free" })
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("a release whose connection broke is asked for anew, and takes nothing from who came after it", () =>
+  it.effect("a release whose connection broke is sent again, and takes nothing from a later owner", () =>
     Effect.gen(function*() {
       const { openMutex, state, store } = yield* openDirect
       const mutex = yield* openMutex
@@ -221,7 +221,7 @@ describe("requests of one turn on a fake server", () => {
         Effect.tap(() => Effect.sync(() => void (state.reply = () => closed))),
         Effect.scoped
       )
-      // It was run all the same, and somebody else has the mutex when it is sent again
+      // It was executed anyway, and somebody else has the mutex when it is sent again
       yield* TestClock.adjust("10 millis")
       assert.deepStrictEqual(yield* store.owner(m), { _tag: "Free" })
       state.reply = undefined
@@ -231,7 +231,7 @@ describe("requests of one turn on a fake server", () => {
       assert.deepStrictEqual(yield* next.guard, { _tag: "Renewed" })
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("a release that never reached the server comes through later", () =>
+  it.effect("a release that never reached the server is executed later", () =>
     Effect.gen(function*() {
       const { openMutex, state, store } = yield* openDirect
       const mutex = yield* openMutex
@@ -248,7 +248,7 @@ describe("requests of one turn on a fake server", () => {
       assert.deepStrictEqual(yield* store.owner(m), { _tag: "Free" })
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("a release is waited for where the connection is not known to be in order", () =>
+  it.effect("a release is awaited if the connection is not known to be in order", () =>
     Effect.gen(function*() {
       const { openMutex, state } = yield* openDirect
       const mutex = yield* openMutex
@@ -258,7 +258,7 @@ describe("requests of one turn on a fake server", () => {
       const server = yield* FakeRedis.FakeRedis
       assert.isUndefined(yield* server.dump(RedisKeys.owner(m)))
       state.isReady = true
-      const other = freshName("not waited for")
+      const other = freshName("not awaited")
       yield* Effect.scoped(mutex.acquire(other))
       assert.isDefined(yield* server.dump(RedisKeys.owner(other)))
     }).pipe(Effect.provide(FakeLive)))
@@ -297,7 +297,7 @@ describe("requests of one turn on a fake server", () => {
       for (const exit of exits) assert.instanceOf(yield* Effect.flip(exit), ProtocolError)
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("a command that is never answered ends with its layer", () =>
+  it.effect("a command without a reply ends with its layer", () =>
     Effect.gen(function*() {
       let ended = 0
       const never = Effect.onInterrupt(Effect.never, () => Effect.sync(() => void ended++))

@@ -1,4 +1,4 @@
-/** Options of the promise door that do not exist. */
+/** Options of the promise API that do not exist. */
 import { createSimba, type Options } from "@effect-simba/redis/promise"
 import { assert, it } from "@effect/vitest"
 import { problemWith } from "../../src/internal/client/optionNames.ts"

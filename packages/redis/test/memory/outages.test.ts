@@ -1,4 +1,4 @@
-/** What a server in trouble answers, and what a fail-over forgets. */
+/** The replies of a server in trouble, and what a fail-over loses. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { MutexStore } from "@effect-simba/core/MutexStore"
 import { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
@@ -16,12 +16,12 @@ import { backendError } from "../../src/internal/client/errors.ts"
 import { FakeLive, openFake, start } from "../support/fakeProcess.ts"
 import { contender, freshName } from "../support/harness.ts"
 
-/** As ioredis reports what the server answered. */
+/** As ioredis reports the reply of the server. */
 class ReplyError extends Error {
   override readonly name = "ReplyError"
 }
 
-describe("a provider without timeouts, of a server that never answers", () => {
+describe("a provider without timeouts, of a server that never replies", () => {
   const streams = StreamClient.layer({ service: "svc" }).pipe(Layer.provide(RedisStreams.layerStore))
 
   it.effect.each(
@@ -67,7 +67,7 @@ it("an error of another provider does not keep the arguments of its command, whi
 
 describe("a server in trouble", () => {
   it.effect.each(["BUSY", "LOADING", "READONLY", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN"] as const)(
-    "%s is sat out by renewals and acquires",
+    "%s is waited out by renewals and acquires",
     (state) =>
       Effect.gen(function*() {
         const server = yield* FakeRedis.FakeRedis
@@ -90,7 +90,7 @@ describe("a server in trouble", () => {
     { tags: ["B14"] }
   )
 
-  it.effect("a contender asks a server that loads its data at most every ten seconds in the end, and leads soon after", () =>
+  it.effect("a contender polls a loading server at most every ten seconds in the end, and leads soon after", () =>
     Effect.gen(function*() {
       const server = yield* FakeRedis.FakeRedis
       const us = yield* openFake("a")
@@ -104,7 +104,8 @@ describe("a server in trouble", () => {
         yield* TestClock.adjust("1 minute")
         return (yield* server.trace).filter(({ client, role }) => client === "a" && role === "commands").length
       })
-      // A lease long each second, as any acquire; its undo; then ever slower, the contender and its watch alike
+      // For the duration of a lease each second, as any acquire; its undo; then ever slower, the contender and its
+      // watch alike
       assert.isBelow(yield* asked, 60)
       assert.isBelow(yield* asked, 18)
       assert.isBelow(yield* asked, 18)
@@ -115,7 +116,7 @@ describe("a server in trouble", () => {
     }).pipe(Effect.scoped, Effect.provide(FakeLive)))
 
   it.effect(
-    "what the server refuses for good is told at once, and what it cannot have meant is told apart",
+    "permanent refusals are reported at once, and distinguished from impossible replies",
     () =>
       Effect.gen(function*() {
         let reply: Effect.Effect<never, RedisError> | undefined
@@ -175,7 +176,7 @@ describe("a server in trouble", () => {
     }).pipe(Effect.scoped, Effect.provide(FakeLive)))
 
   it.effect(
-    "after a fail-over that lost a grant every contender can have the mutex, under growing tokens",
+    "after a fail-over that lost a grant every contender can get the mutex, under growing tokens",
     () =>
       Effect.gen(function*() {
         const server = yield* FakeRedis.FakeRedis

@@ -1,4 +1,4 @@
-/** Simulations of programs that know nothing of them. */
+/** Simulations of programs that do not know about them. */
 import { Leadership, Mutex } from "@effect-simba/core"
 import * as RedisSimulation from "@effect-simba/redis/RedisSimulation"
 import { Checker, Simulation } from "@effect-simba/testkit"
@@ -7,7 +7,10 @@ import { Effect } from "effect"
 
 const mutexes = ["report", "cache", "alice", "bob", "jobs"]
 
-/** An application: a report under a lock, a cache that is warmed where the lock is free, a transfer, and work of the leader. */
+/**
+ * An application: a report under a lock, a cache that is warmed if the lock is free, a transfer, and work of the
+ * leader.
+ */
 const application = Effect.forEach(
   [
     Effect.sleep("150 millis").pipe(Mutex.withLock("report", { timeout: "3 seconds" }), Effect.ignore),
@@ -39,7 +42,7 @@ const optionsOf = (seed: number): RedisSimulation.Options<never> => ({
 const seeds = Array.from({ length: 6 }, (_, index) => index + 1)
 
 describe("RedisSimulation", () => {
-  it.effect("passes all checkers with a program that makes no notes of its own, under all faults", () =>
+  it.effect("passes all checkers with a program that makes no notes, under all faults", () =>
     Effect.forEach(seeds, (seed) =>
       Effect.map(RedisSimulation.run(optionsOf(seed)), (result) => {
         assert.deepStrictEqual(result.violations, [], Simulation.report(result))
@@ -47,9 +50,9 @@ describe("RedisSimulation", () => {
         assert.includeMembers([...kinds], ["waiting", "waited", "granted", "begin", "stopped", "end"])
       })))
 
-  it.effect("finds work that goes on after its lease was lost", () =>
+  it.effect("finds work that continues after its lease was lost", () =>
     Effect.gen(function*() {
-      // A bare lease interrupts nothing
+      // A lease without protected work interrupts nothing
       const slow = (client: Simulation.Client) =>
         Effect.flatMap(Mutex.acquire("report"), (lease) => {
           const fields = { resource: lease.mutex, id: lease.id }

@@ -13,7 +13,7 @@ import * as renewals from "../../src/internal/mutex/renewalBatch.ts"
 import { freshId, requestOf } from "../support/harness.ts"
 
 describe("renewals over any provider of Redis", () => {
-  it.effect("end with their caller: what waits to be sent is taken back", () =>
+  it.effect("end with their caller: requests that wait to be sent are dropped", () =>
     Effect.gen(function*() {
       const log: Array<string> = []
       const send = (command: string) =>
@@ -47,7 +47,7 @@ it.effect("renewals of one call have the length of each", () =>
     }
   }).pipe(Effect.provide(RedisMutex.layerStore.pipe(Layer.provide(TestRedis.layer())))))
 
-it.effect("a node that hangs costs its own leases, and no others", () => {
+it.effect("a node that hangs costs only its own leases", () => {
   let hangs = false
   const hanging = RedisKeys.owner(MutexName.MutexName.make("there")).slice(0, -1)
   const halfDeaf = Layer.effect(
@@ -66,7 +66,7 @@ it.effect("a node that hangs costs its own leases, and no others", () => {
   return Effect.gen(function*() {
     const there: Array<Lease.Lease> = []
     const elsewhere: Array<Lease.Lease> = []
-    // Enough of them for each renewal to have some of both
+    // Enough for each renewal to have some of both
     for (let i = 0; i < 50; i++) {
       there.push(yield* Mutex.acquire(`there ${i}`))
       elsewhere.push(yield* Mutex.acquire(`elsewhere ${i}`))
@@ -74,7 +74,7 @@ it.effect("a node that hangs costs its own leases, and no others", () => {
     hangs = true
     yield* TestClock.adjust("1 minute")
     const held = yield* Effect.filter([...there, ...elsewhere], (lease) => lease.isHeld)
-    // What is still to be given back there is, before the layer closes
+    // Everything still to be released is, before the layer closes
     hangs = false
     yield* TestClock.adjust("10 seconds")
     assert.deepStrictEqual(held, elsewhere)

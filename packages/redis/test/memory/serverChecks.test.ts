@@ -27,7 +27,7 @@ describe("the findings of a server check", () => {
     assert.deepStrictEqual(status("version", "redis_version:7"), ["ok", "Redis 7", undefined])
   })
 
-  it("a Sentinel is no server, and a node of a Cluster needs a layer that follows redirections", () => {
+  it("a Sentinel is not a server, and a node of a Cluster needs a layer that follows redirections", () => {
     assert.strictEqual(status("mode", "redis_mode:sentinel")[0], "error")
     assert.strictEqual(status("mode", "redis_mode:sentinel", true)[0], "error")
     for (const node of ["redis_mode:cluster", "cluster_enabled:1", "redis_mode:standalone\ncluster_enabled:1"]) {
@@ -52,7 +52,7 @@ describe("the findings of a server check", () => {
     assert.strictEqual(status("eviction", "")[0], "info")
   })
 
-  it("connections are counted, also where their limit is not visible", () => {
+  it("connections are counted, even if their limit is not visible", () => {
     assert.strictEqual(status("connections", "connected_clients:900\nmaxclients:1000")[0], "warning")
     assert.deepStrictEqual(status("connections", "connected_clients:9"), ["ok", "9 connections", undefined])
     assert.deepStrictEqual(status("connections", "connected_clients:8\nmaxclients:10"), [

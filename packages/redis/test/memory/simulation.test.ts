@@ -21,17 +21,17 @@ import {
   withoutProcessors
 } from "../simulate/mutexPlan.ts"
 
-/** A store that is wrong in one thing. */
+/** A store with one defect. */
 const mistaken = (wrong: (store: MutexStore.MutexStore["Service"]) => Partial<MutexStore.MutexStore["Service"]>) =>
   Layer.effect(
     MutexStore.MutexStore,
     Effect.map(MutexStore.MutexStore, (store) => MutexStore.MutexStore.of({ ...store, ...wrong(store) }))
   ).pipe(Layer.provide(RedisMutex.layerStore))
 
-/** Lets what a tracer throws through. */
+/** Lets exceptions of a tracer through. */
 const traced = mistaken((store) => ({ acquire: (request) => Effect.withSpan(store.acquire(request), "acquire") }))
 
-/** Sleeps until it is called: it believes that owners never die, and says nothing of gaps. */
+/** Sleeps until it is notified: it assumes that owners never die, and reports no gaps. */
 const trusting = mistaken((store) => ({
   acquire: (request) =>
     Effect.map(store.acquire(request), (result) =>
@@ -47,7 +47,7 @@ const trusting = mistaken((store) => ({
   }))
 )))
 
-/** Asks the server something before each acquire, and waits forever for the answer. */
+/** Sends a request to the server before each acquire, and waits forever for the reply. */
 const unlimited = (options: Mutex.Options) =>
   Layer.effect(
     Mutex.Mutex,
@@ -61,7 +61,9 @@ const unlimited = (options: Mutex.Options) =>
     })
   ).pipe(Layer.provide(Mutex.layer(options)))
 
-/** The faults of the seeds that found something before processes had processors: with them they have other histories. */
+/**
+ * The faults of the seeds that found something before processes had processors: with them they have other histories.
+ */
 const asBefore = { faults: { ...withoutProcessors, hang } }
 
 type Setup = Parameters<typeof Simulation.run>[0]
@@ -88,9 +90,9 @@ describe("The mutex on a simulated Redis", () => {
   it.effect("holds with contenders and fences: seeds that found something", () =>
     Effect.forEach(
       [
-        // A place that a layer could not give back, and that counted as one of the living
+        // A place that a layer could not release, and that counted as a live one
         ...[231, 973, 1159, 1394, 1399, 1495],
-        // Two places of one layer in one queue: the first to ask after a stall found its own lease over
+        // Two places of one layer in one queue: the first request after a stall found its own lease over
         300254,
         // The others are mistakes of checkers. On a server that counts nobody: a dead waiter's place that came back with a
         // fail-over (102, 27, 160, 1107, 1193) or a request that was long given up (1404), several dead in a row (5283);
@@ -127,7 +129,7 @@ describe("The mutex on a simulated Redis", () => {
     ))
 
   it.effect(
-    "stale writes occur in the plan, and none gets through; where nobody looks at tokens, they do",
+    "stale writes occur in the plan, and none gets through; if tokens are ignored, they do",
     () =>
       Effect.gen(function*() {
         const staleWrites = Effect.fnUntraced(function*(writes: "fenced" | "careless", seeds: ReadonlyArray<number>) {
@@ -157,7 +159,7 @@ describe("The mutex on a simulated Redis", () => {
       })
   )
 
-  it.effect("a store that wakes nobody is found: grants come to nothing", () =>
+  it.effect("a store that wakes nobody is found: grants are wasted", () =>
     Effect.gen(function*() {
       const deaf = mistaken((store) => ({
         inbox: (key, onForced) =>
@@ -174,7 +176,7 @@ describe("The mutex on a simulated Redis", () => {
       assert.deepStrictEqual(yield* run(program(settings, deaf)), [checker.name])
     }))
 
-  it.effect("a layer that does not hear of forced releases is found", () =>
+  it.effect("a layer that does not receive forced releases is found", () =>
     Effect.gen(function*() {
       const unaware = mistaken((store) => ({ inbox: (key) => store.inbox(key, () => undefined) }))
       const settings = { ...loadOf(1).settings, resources: ["a"], workers: 2, forces: 0.2, contenders: 0 }
@@ -188,7 +190,10 @@ describe("The mutex on a simulated Redis", () => {
       assert.deepStrictEqual(yield* run(program(settings, unaware)), [checker.name])
     }))
 
-  /** The checkers that find it in a few seeds of both plans under the faults of `enabled`, and without any. */
+  /**
+   * The checkers that find it in a few seeds of both plans under the faults of `enabled`, and those that do without
+   * any.
+   */
   const finds = Effect.fnUntraced(function*(
     enabled: Overrides["enabled"],
     throws: boolean,
@@ -220,13 +225,13 @@ describe("The mutex on a simulated Redis", () => {
     }
   })
 
-  it.effect("tracers that throw are found where a fleet does not stand them", () =>
+  it.effect("tracers that throw are found if a fleet does not tolerate them", () =>
     Effect.map(finds([], true, (settings) => program(settings, traced)), ({ alone, mixed }) => {
       assert.deepStrictEqual(alone, [["program"], []])
       assert.deepStrictEqual(mixed, [["program"], []])
     }))
 
-  it.effect("commands that hang are found where a fleet does not stand them", () =>
+  it.effect("commands that hang are found if a fleet does not tolerate them", () =>
     Effect.map(finds(["hang"], false, (settings) => program(settings, undefined, unlimited)), ({ alone, mixed }) => {
       assert.deepStrictEqual(alone, [[Checker.rules.everybodyIsServed.name], []])
       assert.deepStrictEqual(mixed, [[Checker.rules.everybodyIsServed.name], []])
@@ -238,7 +243,7 @@ describe("The mutex on a simulated Redis", () => {
       assert.deepStrictEqual(mixed, [[], []])
     }))
 
-  it.effect("a store that ignores waiters is found: ours are not served in turn", () =>
+  it.effect("a store that ignores waiters is found: its own are not served in turn", () =>
     Effect.gen(function*() {
       const pushing = mistaken((store) => ({
         // Every request claims the first place
@@ -257,7 +262,7 @@ describe("The mutex on a simulated Redis", () => {
     }))
 
   it.effect(
-    "of several silent waiters of one process only one is told, so that a live one is told to look",
+    "of several silent waiters of one process only one is notified, so that a live one is notified to poll",
     () =>
       Effect.gen(function*() {
         const store = yield* MutexStore.MutexStore
@@ -276,7 +281,7 @@ describe("The mutex on a simulated Redis", () => {
           yield* silent.wakeUps
           yield* silent.ask("wait")
         }
-        // A fresh waiter would have a whole lease, and nobody would be told to look
+        // A fresh waiter would have a whole lease, and nobody would be notified to poll
         yield* TestClock.adjust("1501 millis")
         const live = party("1-cccccccccccc:c")
         const { next } = yield* live.wakeUps
@@ -309,7 +314,7 @@ describe("The mutex on a simulated Redis", () => {
     { tags: ["long"] }
   )
 
-  it.effect("is fair, and leaves nothing behind, where nothing goes wrong", () =>
+  it.effect("is fair, and leaves nothing behind, if nothing goes wrong", () =>
     Effect.gen(function*() {
       const result = yield* Simulation.run(mutexPlan("calm", { enabled: [] }))
       clean(result)
@@ -353,7 +358,7 @@ describe("TestMutex", () => {
         assert.isUndefined(waiting.pollUnsafe())
         yield* TestClock.adjust("10 seconds")
         assert.strictEqual((yield* Effect.flip(Fiber.join(waiting)))._tag, "AcquireTimeout")
-        // A dies without a word: the lease runs out
+        // A dies silently: the lease expires
         const server = yield* FakeRedis.FakeRedis
         yield* server.forceExpire("simba:{m}")
         assert.strictEqual((yield* Effect.scoped(b.acquire("m"))).mutex, "m")

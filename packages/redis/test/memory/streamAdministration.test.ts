@@ -1,4 +1,4 @@
-/** What operators do to data streams while a fleet processes them. */
+/** Operations of operators on data streams while a fleet processes them. */
 import { StreamClient, StreamMessages, StreamMetrics } from "@effect-simba/core/streams"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { TestStreams } from "@effect-simba/testkit/streams"
@@ -16,7 +16,7 @@ const add = (...numbers: ReadonlyArray<number>) =>
 
 const Live = TestStreams.layerFakeRedis(RedisStreams.layerStore, { service: "orders", gracePeriod: 0 })
 
-/** Processes orders, and keeps what was processed, with the token. */
+/** Processes orders, and records them with the token. */
 const consumer = Effect.fnUntraced(function*(work: (n: number) => Effect.Effect<void> = () => Effect.void) {
   const observed: Array<number> = []
   const ended: Array<number> = []
@@ -74,7 +74,7 @@ describe("seek", () => {
       }
     }).pipe(Effect.provide(Live)))
 
-  it.effect("refuses what is no position and no name", () =>
+  it.effect("refuses invalid positions and names", () =>
     Effect.gen(function*() {
       assert.strictEqual((yield* Effect.flip(StreamClient.seek("orders:eu", "yesterday")))._tag, "InvalidConfig")
       assert.strictEqual((yield* Effect.flip(StreamClient.seek("", "now")))._tag, "InvalidName")
@@ -115,7 +115,7 @@ describe("lag", () => {
 })
 
 describe("trim", () => {
-  it.effect("removes what is processed while it is processed, and no gap is seen", () =>
+  it.effect("removes processed messages during processing, without a gap", () =>
     Effect.gen(function*() {
       yield* StreamClient.announce("orders:eu")
       const { observed } = yield* consumer((n) => n % 150 === 0 ? Effect.sleep("5 minutes") : Effect.void)
@@ -135,7 +135,7 @@ describe("trim", () => {
       assert.strictEqual((yield* Metric.value(StreamMetrics.stream.gaps)).count, before.count)
     }).pipe(Effect.provide(Live)))
 
-  it.effect("leaves what another program's consumer group has not read or acknowledged", () =>
+  it.effect("keeps what another program's consumer group has not read or acknowledged", () =>
     Effect.gen(function*() {
       yield* StreamClient.announce("orders:eu")
       const ids = yield* add(1, 2, 3, 4)
@@ -150,7 +150,7 @@ describe("trim", () => {
       assert.strictEqual(yield* send("XLEN", "orders:eu"), 1)
     }).pipe(Effect.provide(Live)))
 
-  it.effect("leaves a data stream alone that was deleted and written again", () =>
+  it.effect("does not touch a data stream that was deleted and written again", () =>
     Effect.gen(function*() {
       for (const id of ["50-0", "60-0"]) yield* send("XADD", "orders:eu", id, "n", "1")
       yield* StreamClient.seek("orders:eu", "now")
@@ -170,7 +170,7 @@ describe("pause", () => {
   const announce = StreamClient.announceAll([{ stream: "orders:eu" }, { stream: "orders:us" }])
   const ownedNames = Effect.map(StreamClient.owned, (all) => all.map(({ stream }) => stream as string).sort())
 
-  it.effect("a paused data stream is given back with a commit, and goes on when it is resumed", () =>
+  it.effect("a paused data stream is yielded with a commit, and continues when it is resumed", () =>
     Effect.gen(function*() {
       yield* announce
       const { observed } = yield* consumer()
@@ -191,7 +191,7 @@ describe("pause", () => {
       assert.deepStrictEqual((yield* StreamClient.owned).map(({ failures }) => failures), [0, 0])
     }).pipe(Effect.provide(Live)))
 
-  it.effect("a paused service takes nothing, also after a restart, and all when it is resumed", () =>
+  it.effect("a paused service takes nothing, even after a restart, and everything when it is resumed", () =>
     Effect.gen(function*() {
       yield* StreamClient.pause()
       yield* announce

@@ -1,4 +1,4 @@
-/** What the scripts of data streams make of entries and keys that others write. */
+/** How the scripts of data streams treat entries and keys that other programs write. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { type Ownership, ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -21,9 +21,9 @@ import {
   streamOf
 } from "../support/streamScriptSetup.ts"
 
-describe("what others write", () => {
+describe("writes of other programs", () => {
   it.effect(
-    "what cannot be read is named, its neighbours are read, and it can be dead-lettered by its consumer",
+    "unreadable entries are named, their neighbours are read, and their consumer can dead-letter them",
     () =>
       onFake(Effect.gen(function*() {
         const { pending, read, send, service } = yield* setup()
@@ -54,14 +54,14 @@ describe("what others write", () => {
         assert.deepStrictEqual(letters.map(({ fields }) => fields.flat()), bad)
         assert.isTrue(letters.every(({ reason }) => reason.length > 5))
         assert.match(letters[0]!.reason, /lbs-input/)
-        // Once more, as it was
+        // Again, unchanged
         assert.isTrue(yield* service.redrive(letters[0]!.id))
         assert.strictEqual((yield* read())[0]!._tag, "Malformed")
       })),
     { tags: ["G2"] }
   )
 
-  it.effect("the end of an announcement of others forgets nothing of a later one", () =>
+  it.effect("the end of a foreign announcement forgets nothing of a later one", () =>
     onFake(Effect.gen(function*() {
       const { read, send, service } = yield* setup()
       const stream = streamOf("one")
@@ -110,22 +110,26 @@ describe("what others write", () => {
       assert.isAbove(left, Duration.toMillis("29 days"))
     })))
 
-  it.effect("what is deleted and still pending is nobody's, and pending no more", () =>
-    onFake(Effect.gen(function*() {
-      const { ask, own, pending, send, service, xpending } = yield* setup()
-      const held = yield* own("one")
-      const other = yield* own("two")
-      yield* service.announce([{ stream: streamOf("three"), info: {} }])
-      const [third] = yield* service.read({ consumer: b, count: 1, block: Duration.millis(1) })
-      yield* send("XDEL", input, held.entry, third!.entry)
-      assert.strictEqual((yield* ask(streamOf("three"), third!.entry, b))._tag, "Gone")
-      assert.strictEqual((yield* xpending).length, 2)
-      assert.deepStrictEqual(yield* pending, [other.entry])
-      assert.strictEqual((yield* xpending).length, 1)
-      const renewed = yield* service.renew([held, other], lease)
-      assert.deepStrictEqual(renewed, [{ _tag: "Lost", reason: "Vanished" }, { _tag: "Renewed" }])
-      assert.strictEqual(yield* service.done(held), "AlreadyDone")
-    })), { tags: ["B50"] })
+  it.effect(
+    "a deleted entry that is still pending belongs to nobody, and stops being pending",
+    () =>
+      onFake(Effect.gen(function*() {
+        const { ask, own, pending, send, service, xpending } = yield* setup()
+        const held = yield* own("one")
+        const other = yield* own("two")
+        yield* service.announce([{ stream: streamOf("three"), info: {} }])
+        const [third] = yield* service.read({ consumer: b, count: 1, block: Duration.millis(1) })
+        yield* send("XDEL", input, held.entry, third!.entry)
+        assert.strictEqual((yield* ask(streamOf("three"), third!.entry, b))._tag, "Gone")
+        assert.strictEqual((yield* xpending).length, 2)
+        assert.deepStrictEqual(yield* pending, [other.entry])
+        assert.strictEqual((yield* xpending).length, 1)
+        const renewed = yield* service.renew([held, other], lease)
+        assert.deepStrictEqual(renewed, [{ _tag: "Lost", reason: "Vanished" }, { _tag: "Renewed" }])
+        assert.strictEqual(yield* service.done(held), "AlreadyDone")
+      })),
+    { tags: ["B50"] }
+  )
 
   it.effect(
     "two entries of one data stream have one owner, and both are finished in turn",
@@ -146,7 +150,7 @@ describe("what others write", () => {
     { tags: ["G8"] }
   )
 
-  it.effect("a Go consumer's lock keeps ours out, by its name", () =>
+  it.effect("a Go consumer's lock keeps consumers of this library out, by its name", () =>
     onFake(Effect.gen(function*() {
       const { ask, read, send, service } = yield* setup()
       const [reply] = yield* service.announce([{ stream: streamOf("one"), info: {} }])
@@ -158,7 +162,7 @@ describe("what others write", () => {
       assert.strictEqual((yield* ask(streamOf("one"), reply!.entry))._tag, "Taken")
     })))
 
-  it.effect("a lease of which another owns one half is lost, and the other half runs out", () =>
+  it.effect("a lease of which another owns one half is lost, and the other half expires", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const [one, two, three, four] = [yield* own("1"), yield* own("2"), yield* own("3"), yield* own("4")]
@@ -176,7 +180,7 @@ describe("what others write", () => {
         { _tag: "Lost", reason: "Vanished" },
         { _tag: "Lost", reason: "TakenOver" }
       ])
-      // Its owner works under it until the answer is there
+      // Its owner works under it until the reply arrives
       const left = (key: string) => send<number>("PTTL", key)
       assert.strictEqual(yield* left(keysOf(one).entryLease), Duration.toMillis(lease))
       assert.strictEqual(yield* left(keysOf(two).streamLease), Duration.toMillis(lease))
@@ -225,7 +229,7 @@ describe("what others write", () => {
       assert.deepStrictEqual<unknown>(last, { _tag: "Taken", token: other.token + 2, failures: 0 })
     })))
 
-  it.effect("a checkpoint is kept for as long as its data stream is taken now and then", () =>
+  it.effect("a checkpoint is kept for as long as its data stream is taken occasionally", () =>
     onFake(Effect.gen(function*() {
       const { ask, own, service } = yield* setup()
       let held = yield* own("one")
@@ -246,7 +250,7 @@ describe("what others write", () => {
       assert.isTrue(Option.isNone(yield* committed(service, held.stream)))
     })))
 
-  it.effect("a checkpoint is kept while its owner says so, while it is a dead letter, and through a hand-over", () =>
+  it.effect("a checkpoint is kept while its owner requests it, while it is a dead letter, and through a hand-over", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       let held = yield* own("one")
@@ -274,7 +278,7 @@ describe("what others write", () => {
       assert.isAbove(yield* daysOfSecond, 29 * 86_400_000)
     })))
 
-  it.effect("a checkpoint lasts as long as the dead letters where too many leases ran out, too", () =>
+  it.effect("a checkpoint lasts as long as the dead letters if too many leases expired, too", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -319,7 +323,7 @@ describe("what others write", () => {
     })))
 
   it.effect(
-    "an entry that somebody claimed away comes back with the next renewal of its owner",
+    "an entry that another consumer claimed returns with the next renewal of its owner",
     () =>
       onFake(Effect.gen(function*() {
         const { own, send, service, xpending } = yield* setup()
@@ -331,7 +335,7 @@ describe("what others write", () => {
     { tags: ["G3"] }
   )
 
-  it.effect("a group that is gone is made again, and what is owned stays owned", () =>
+  it.effect("a missing group is created again, and owned streams stay owned", () =>
     onFake(Effect.gen(function*() {
       const { ask, own, pending, read, send, service } = yield* setup()
       const held = yield* own("one")
@@ -347,7 +351,7 @@ describe("what others write", () => {
       assert.strictEqual(yield* service.done(held), "Done")
     })))
 
-  it.effect("a group that is made anew behind what is owned: it is pending again, and tidying up leaves it", () =>
+  it.effect("a group that is created again behind owned entries: they are pending again, and removing old data keeps them", () =>
     onFake(Effect.gen(function*() {
       const { own, pending, send, service } = yield* setup()
       const held = yield* own("one")
@@ -360,7 +364,7 @@ describe("what others write", () => {
       assert.strictEqual(yield* service.done(held), "Done")
     })))
 
-  it.effect("what is known of failures is kept while announcements are unfinished", () =>
+  it.effect("failures are remembered while announcements are unfinished", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -373,7 +377,7 @@ describe("what others write", () => {
       assert.match(String(yield* send("HGET", StreamKeys.failures(name), held.entry)), /^1[|]/)
     })))
 
-  it.effect("what is known of an announcement goes with it, done or dead", () =>
+  it.effect("the record of an announcement is deleted with it, done or dead", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       for (const label of ["done", "dead"]) {
@@ -386,7 +390,7 @@ describe("what others write", () => {
       }
     })))
 
-  it.effect("a message whose letter cannot be written has one after the next attempt", () =>
+  it.effect("a message whose letter cannot be written gets one after the next attempt", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -399,7 +403,7 @@ describe("what others write", () => {
       assert.strictEqual(yield* send("XLEN", StreamKeys.deadMessages(held.stream)), 1)
     })))
 
-  it.effect("a message with more fields than a call of Lua can have has a letter", () =>
+  it.effect("a message with more fields than a Lua call can take has a letter", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -413,7 +417,7 @@ describe("what others write", () => {
       assert.deepStrictEqual(JSON.parse(letter[1]!), fields.flat())
     })))
 
-  it.effect("an announcement with more fields than a call of Lua can have comes back from the dead letters", () =>
+  it.effect("an announcement with more fields than a Lua call can take returns from the dead letters", () =>
     onFake(Effect.gen(function*() {
       const { read, send, service } = yield* setup()
       const payload = JSON.stringify({ DataStreamName: "{orders}:one", Info: { n: 1 } })
@@ -433,7 +437,7 @@ describe("what others write", () => {
       assert.deepInclude((yield* read())[0] as object, content)
     })))
 
-  it.effect("a dead message whose only field is called as a packed one, and is none, comes back as it was", () =>
+  it.effect("a dead message whose only field has the name of packed fields returns unchanged", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -446,7 +450,7 @@ describe("what others write", () => {
       assert.deepStrictEqual<unknown>(fields, message.fields.flat())
     })))
 
-  it.effect("a take that finds no group makes it, and waits for what it hands out", () =>
+  it.effect("a take that finds no group creates it, and waits for its entries", () =>
     onFake(Effect.gen(function*() {
       const { ask, read, send, service } = yield* setup()
       const [reply] = yield* service.announce([{ stream: streamOf("one"), info: {} }])
@@ -457,7 +461,7 @@ describe("what others write", () => {
       assert.strictEqual((yield* read())[0]!.entry, reply!.entry)
     })))
 
-  it.effect("when everything is deleted, what was owned is lost, and the service goes on", () =>
+  it.effect("when everything is deleted, owned streams are lost, and the service continues", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -469,7 +473,7 @@ describe("what others write", () => {
       yield* own("one")
     })))
 
-  it.effect("what others announced is found, and announced again only if it is finished", () =>
+  it.effect("foreign announcements are found, and announced again only if finished", () =>
     onFake(Effect.gen(function*() {
       const { read, send, service } = yield* setup()
       const payload = JSON.stringify({ DataStreamName: "{orders}:theirs", Info: { n: 1 } })
@@ -481,7 +485,7 @@ describe("what others write", () => {
       assert.isUndefined(yield* find)
     })))
 
-  it.effect("what Go consumers finish does not block the next announcement", () =>
+  it.effect("entries that Go consumers finish do not block the next announcement", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -498,7 +502,7 @@ describe("what others write", () => {
     })))
 
   it.effect(
-    "what was acknowledged and not deleted is deleted, unless another group may want it",
+    "acknowledged entries that were not deleted are deleted, unless another group may need them",
     () =>
       onFake(Effect.gen(function*() {
         const { own, read, send, service } = yield* setup()
@@ -526,7 +530,7 @@ describe("what others write", () => {
       assert.strictEqual(yield* send("XLEN", input), 402)
     })), { tags: ["B53"] })
 
-  it.effect("tidying up leaves what is pending, however much of what is pending was deleted", () =>
+  it.effect("removing old data keeps pending entries, however many pending ones were deleted", () =>
     onFake(Effect.gen(function*() {
       const { announceMany, own, send, service } = yield* setup()
       const announced = yield* announceMany(1100)
@@ -537,7 +541,7 @@ describe("what others write", () => {
     })))
 
   it.effect(
-    "what Go consumers finish is forgotten in the end, and nothing else",
+    "entries that Go consumers finish are forgotten in the end, and nothing else",
     () =>
       onFake(Effect.gen(function*() {
         const { announceMany, own, send, service } = yield* setup()
@@ -559,7 +563,7 @@ describe("what others write", () => {
     { tags: ["B53"] }
   )
 
-  it.effect("a group that is destroyed and made again after unread announcements: none is taken for finished", () =>
+  it.effect("a group that is destroyed and created again after undelivered announcements: none is taken for finished", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       yield* service.done(yield* own("read"))
@@ -571,11 +575,11 @@ describe("what others write", () => {
         assert.strictEqual(yield* send("XLEN", input), 2)
       }
       assert.lengthOf(yield* service.read({ consumer: a, count: 9, block: Duration.millis(1) }), 2)
-      // The mark is no consumer of the service
+      // The mark is not a consumer of the service
       assert.deepStrictEqual((yield* service.inspect).consumers.map(({ name }) => name), [a])
     })))
 
-  it.effect("the load-balancer stream itself is no data stream of its service", () =>
+  it.effect("the load-balancer stream is not a data stream of its service", () =>
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       const error = yield* Effect.flip(service.announce([{ stream: input as never, info: {} }]))
@@ -585,7 +589,7 @@ describe("what others write", () => {
       assert.strictEqual(yield* send("XLEN", input), 0)
     })))
 
-  it.effect("what a group of others never was given is not taken for finished", () =>
+  it.effect("entries that a foreign group never received are not taken for finished", () =>
     onFake(Effect.gen(function*() {
       const { open } = yield* StreamStore
       const { send } = yield* Redis
@@ -603,7 +607,7 @@ describe("what others write", () => {
     })))
 
   it.effect(
-    "a key of another type fails its data stream alone, and leaves nothing half done",
+    "a key of another type fails only its data stream, and leaves nothing half done",
     () =>
       onFake(Effect.gen(function*() {
         const { send, server, service, xpending } = yield* setup()

@@ -1,4 +1,4 @@
-/** Fleets of consumers of ours and of Go consumers, on the fake Redis in virtual time. */
+/** Fleets of consumers of this library and of Go consumers, on the fake Redis in virtual time. */
 import { FakeNetwork, FakeRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import type { Scope } from "effect"
@@ -34,28 +34,28 @@ const heartbeat = 1000
 // Of a sweep of 2 seconds, varied by a fifth
 const sweep = 2400
 
-// What is free without an event may be on its way to its end
+// A stream that is free without an event may be about to end
 const secondCheck = 250
 
 describe("with Go consumers, on the fake Redis", () => {
   it.effect("data streams flow both ways, each to one consumer, and none is left behind", () =>
     fake(scenarios.bothWays))
 
-  it.effect("what a living Go consumer owns is left alone", () => fake(scenarios.liveGo))
+  it.effect("what a live Go consumer owns is left alone", () => fake(scenarios.liveGo))
 
-  it.effect("an orderly hand-back is taken over within milliseconds", () =>
+  it.effect("a yielded stream is taken over within milliseconds", () =>
     Effect.gen(function*() {
       assert.isAtMost(yield* fake(scenarios.handBack), 10)
     }), { tags: ["G20"] })
 
-  it.effect("the death of a Go consumer is noticed when its lease runs out, with events", () =>
+  it.effect("the death of a Go consumer is noticed when its lease expires, with events", () =>
     Effect.gen(function*() {
       // With a moment for the delay by rank
       assert.isAtMost(yield* fake((stage) => scenarios.stockDies(stage, true)), lease + 500)
     }))
 
   it.effect(
-    "the death of a Go consumer is noticed by a sweep, without events, for all that it had",
+    "the death of a Go consumer is noticed by a sweep, without events, for all its streams",
     () =>
       Effect.gen(function*() {
         assert.isAtMost(yield* fake((stage) => scenarios.stockDies(stage, false, 20)), lease + sweep + secondCheck)
@@ -64,34 +64,34 @@ describe("with Go consumers, on the fake Redis", () => {
   )
 
   it.effect(
-    "what a Go consumer was given is left alone while no sweep has seen its lock, until others of its kind would take it",
+    "what was delivered to a Go consumer is left alone while no sweep has seen its lock, until others of its kind would take it",
     () => fake(scenarios.notLockedYet),
     { tags: ["G1"] }
   )
 
-  it.effect("what a Go consumer is finishing is not begun again", () => fake(scenarios.finishing), {
+  it.effect("what a Go consumer is finishing is not started again", () => fake(scenarios.finishing), {
     tags: ["G17"]
   })
 
-  it.effect("an expired lease of a Go consumer is over at once, also where ours last longer", () =>
+  it.effect("an expired lease of a Go consumer is over at once, even if those of this library last longer", () =>
     fake(scenarios.longerLeases))
 
-  it.effect("the end of an earlier lease says nothing of a Go consumer that was given the entry since", () =>
+  it.effect("the end of an earlier lease does not concern a Go consumer that received the entry since", () =>
     fake(scenarios.earlierLease))
 
-  it.effect("what a restarted Go consumer claims, locks and finishes is not begun again", () =>
+  it.effect("what a restarted Go consumer claims, locks and finishes is not started again", () =>
     fake(scenarios.claimedAndFinishing))
 
   it.effect("what a restarted Go consumer claims and never locks is taken a lease after the event", () =>
     fake(scenarios.claimedAndNeverLocked))
 
   it.effect(
-    "a Go consumer under the name that ours had a moment ago keeps what it reads",
+    "a Go consumer that takes over the name of a consumer of this library keeps what it reads",
     () => fake(scenarios.sameName),
     { tags: ["G1"] }
   )
 
-  it.effect("ours that is cut off stops before a Go consumer takes over", () =>
+  it.effect("a consumer of this library that is cut off stops before a Go consumer takes over", () =>
     Effect.gen(function*() {
       const millis = yield* fake(scenarios.oursDies)
       assert.isAtMost(millis, lease + 50)
@@ -99,25 +99,25 @@ describe("with Go consumers, on the fake Redis", () => {
     }))
 
   it.effect(
-    "the recovery of a Go consumer finds nothing of what ours has owned for long",
+    "the recovery of a Go consumer finds nothing that this library has owned for long",
     () => fake(scenarios.recovery),
     { tags: ["G3"] }
   )
 
   it.effect(
-    "two announcements of one data stream are processed one after the other",
+    "two announcements of one data stream are processed one after another",
     () => fake(scenarios.duplicates),
     { tags: ["G8"] }
   )
 
   it.effect(
-    "a Go owner that is late and finishes: ours stops, and nothing is made again",
+    "a late Go owner finishes: the consumer of this library stops, and nothing is repeated",
     () => fake(scenarios.lateDone),
     { tags: ["G18"] }
   )
 
   it.effect(
-    "the orderly end of a Go consumer takes its own with it, and nothing of ours",
+    "the shutdown of a Go consumer finishes its own streams, and none of this library",
     () => fake(scenarios.stockDone),
     { tags: ["G20"] }
   )

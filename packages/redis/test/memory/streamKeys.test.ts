@@ -27,7 +27,7 @@ describe("what is left in Redis", () => {
       assert.strictEqual(yield* send("XLEN", input), 0)
     })), { tags: ["G17"] })
 
-  it.effect("every key expires but unfinished announcements", () =>
+  it.effect("every key expires except unfinished announcements", () =>
     onFake(Effect.gen(function*() {
       const { own, read, send, server, service } = yield* setup()
       const held = yield* own("one")
@@ -85,7 +85,7 @@ describe("what is left in Redis", () => {
       ])
     })))
 
-  it.effect("dead letters are bounded, and are not kept for ever", () =>
+  it.effect("dead letters are bounded, and are not kept forever", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const dead = StreamKeys.deadLetters(name)
@@ -109,7 +109,7 @@ describe("what is left in Redis", () => {
     })), { tags: ["B53"] })
 
   it.effect(
-    "giving back acknowledges nothing, ages the entry, and lets its lease expire with the event",
+    "a yield acknowledges nothing, ages the entry, and lets its lease expire with the event",
     () =>
       onFake(Effect.gen(function*() {
         const { own, send, service, xpending } = yield* setup()
@@ -124,7 +124,7 @@ describe("what is left in Redis", () => {
         assert.strictEqual(yield* send("EXISTS", streamLease), 0)
         assert.strictEqual(yield* send("PTTL", entryLease), 1)
         const event = yield* Effect.forkChild(expiries.next)
-        // However late the server would notice by itself
+        // However late the server would notice on its own
         yield* TestClock.adjust("5 millis")
         const { stream } = held
         assert.deepStrictEqual(yield* Fiber.join(event), { _tag: "Expired", stream, entry: held.entry })

@@ -73,14 +73,14 @@ describe("announcements", { tags: ["G2"] }, () => {
     "{\"DataStreamName\":\"s\",\"Info\":\"x\"}",
     "{\"DataStreamName\":\"a<MUTEX_KEY_SEP>b\"}"
   ])
-  it.prop("what is announced is read", [StreamName, Schema.Record(Schema.String, Schema.String)], ([stream, info]) => {
+  it.prop("announcements are read", [StreamName, Schema.Record(Schema.String, Schema.String)], ([stream, info]) => {
     const text = Result.getOrThrow(Schema.encodeResult(StreamWire.Announcement)({ stream, info }))
     const read = Result.getOrThrow(Schema.decodeResult(StreamWire.Announcement)(text))
     assert.deepStrictEqual(JSON.stringify(read), JSON.stringify({ stream, info: JSON.parse(JSON.stringify(info)) }))
   })
 })
 
-describe("what a read answers", () => {
+describe("the replies of reads", () => {
   const rows = [["5-0", ["a", "1", "a", "2"]]]
   const read = [["s", [["5-0", [["a", "1"], ["a", "2"]]]]]]
   reads("a read", StreamWire.ReadReply, [
@@ -114,7 +114,7 @@ describe("keys", () => {
   const service = ServiceName.make("{svc}:orders")
   const stream = StreamName.make("{svc}:s")
 
-  it("are those of redis-stream-client-go where it has them", () => {
+  it("are those of redis-stream-client-go if it has them", () => {
     assert.strictEqual(StreamKeys.input(service), "{svc}:orders-input")
     assert.strictEqual(StreamKeys.group(service), "{svc}:orders-group")
     assert.strictEqual(StreamKeys.entryLease(stream, EntryId.make("5-0")), "{svc}:s<MUTEX_KEY_SEP>5-0")
@@ -137,7 +137,7 @@ describe("keys", () => {
     assert.strictEqual(new Set(all).size, all.length)
   })
 
-  it.prop("the key of a lease tells its data stream and its entry", [StreamName, EntryId], ([stream, entry]) => {
+  it.prop("the key of a lease contains its data stream and its entry", [StreamName, EntryId], ([stream, entry]) => {
     assert.deepStrictEqual(StreamKeys.ofEntryLease(StreamKeys.entryLease(stream, entry)), { stream, entry })
   }, { tags: ["G30"] })
 
@@ -150,7 +150,7 @@ describe("keys", () => {
     "mutex:s",
     "a<MUTEX_KEY_SEP>b<MUTEX_KEY_SEP>5-0"
   ])(
-    "%s is no lease of an entry",
+    "%s is not a lease of an entry",
     { tags: ["G30"] },
     (key) => assert.isUndefined(StreamKeys.ofEntryLease(key))
   )

@@ -1,4 +1,4 @@
-/** What single scripts of data streams do at their edges: many messages, letters that are gone, keys that would expire. */
+/** Edge cases of single scripts of data streams: many messages, deleted letters, keys that would expire. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Option } from "effect"
@@ -45,7 +45,7 @@ describe("counting", () => {
       assert.strictEqual(yield* scriptCalls, 3)
     })))
 
-  it.effect("it begins again where messages are deleted meanwhile, and gives up where that goes on", () =>
+  it.effect("it starts over if messages are deleted meanwhile, and gives up if that continues", () =>
     Effect.gen(function*() {
       type Page = readonly [length: number, last: string, first: string, added: number, deleted: string, number, string]
       const counting = (...pages: ReadonlyArray<Page | readonly []>) => {
@@ -70,7 +70,7 @@ describe("counting", () => {
         count,
         more
       ]
-      // What is added meanwhile is not counted: the last id is that of the first page
+      // Messages that are added meanwhile are not counted: the last id is that of the first page
       assert.deepStrictEqual(yield* counting(page(10, 10, 4, "5-0"), page(12, 12, 5, "")), {
         asked: ["1-0 ", "5-0 10-0"],
         counted: [10, 9]
@@ -112,7 +112,7 @@ describe("counting", () => {
 })
 
 describe("redriving", () => {
-  it.effect("a message leaves no trace among the letters, and one that is gone is not redriven", () =>
+  it.effect("a message leaves no trace among the letters, and a deleted one is not redriven", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const ownership = yield* own("one")
@@ -131,7 +131,7 @@ describe("redriving", () => {
       assert.isFalse(yield* service.redriveMessage(ownership.stream, id(letter![0])))
     })))
 
-  it.effect("an announcement is known again, with its fields, and one that is gone is not redriven", () =>
+  it.effect("an announcement is recognized again, with its fields, and a deleted one is not redriven", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const ownership = yield* own("one")

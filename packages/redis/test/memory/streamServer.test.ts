@@ -17,7 +17,7 @@ describe("hand-overs", () => {
   const to = { consumer: b, session: "s00000000000" }
   const confirm = Duration.millis(1500)
 
-  it.effect("what is not confirmed is no failure, what is confirmed and runs out is one", () =>
+  it.effect("an unconfirmed hand-over is no failure, an expired confirmed one is", () =>
     onFake(Effect.gen(function*() {
       const { ask, own, service } = yield* setup()
       for (const isConfirmed of [false, true]) {
@@ -33,7 +33,7 @@ describe("hand-overs", () => {
       }
     })))
 
-  it.effect("what is over within the time to confirm is given no more, counts nothing and leaves nothing", () =>
+  it.effect("a stream that ends within the confirm period is not handed over, counts nothing and leaves nothing", () =>
     onFake(Effect.gen(function*() {
       const { ask, own, server, service } = yield* setup()
       const [one, two] = [yield* own("one"), yield* own("two")]
@@ -57,7 +57,7 @@ describe("events", () => {
   )
 
   it.effect(
-    "the server's setting is left alone, unless asked; then flags of others stay",
+    "the server's setting is not changed, unless requested; then flags of others stay",
     () =>
       onFake(Effect.gen(function*() {
         const { open } = yield* StreamStore
@@ -77,12 +77,12 @@ describe("events", () => {
   )
 
   it.effect(
-    "where the setting may neither be read nor changed, the service opens all the same",
+    "if the setting may neither be read nor changed, the service still opens",
     () =>
       Effect.gen(function*() {
         const { open } = yield* StreamStore
         const service = yield* open(name, { enableEvents: true })
-        // Nobody knows whether there will be events: heard if there are
+        // It is unknown whether there will be events: received if there are
         assert.isTrue(Option.isSome(yield* service.expiries))
       }).pipe(
         Effect.provide(RedisStreams.layerStore.pipe(
@@ -100,7 +100,7 @@ describe("events", () => {
     { tags: ["G21"] }
   )
 
-  it.effect("the events of the connection's own database are heard", () =>
+  it.effect("the events of the connection's own database are received", () =>
     Effect.gen(function*() {
       const { open } = yield* StreamStore
       const { send } = yield* Redis
@@ -135,7 +135,7 @@ describe("events", () => {
       assert.deepStrictEqual<unknown>(yield* Fiber.join(next), [{ _tag: "Gap" }, { _tag: "Gap" }])
     })))
 
-  it.effect("a hint that cannot be read is passed over", () =>
+  it.effect("an unreadable hint is skipped", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -153,7 +153,7 @@ describe("Cluster", () => {
   )
 
   it("slots are those of Redis", { tags: ["G24"] }, () => {
-    // As CLUSTER KEYSLOT answers
+    // As CLUSTER KEYSLOT returns
     assert.strictEqual(slot("123456789"), 12739)
     assert.strictEqual(slot("somekey"), 11058)
     assert.strictEqual(slot("foo{hash_tag}"), 2515)
@@ -200,7 +200,7 @@ describe("Cluster", () => {
         assert.isTrue(refusal._tag === "BackendError" && !refusal.isRetryable, refusal.message)
         assert.isNull(yield* send("GET", StreamKeys.streamLease(own.stream)))
         assert.strictEqual((yield* service.take([own]))[0]!._tag, "Taken")
-        // On one server any name will do
+        // On one server any name is valid
         const single = yield* Effect.map(
           Layer.build(Layer.fresh(RedisStreams.layerStore)),
           (context) => Context.get(context, StreamStore)
@@ -267,7 +267,7 @@ describe("outages", () => {
 describe("waiting for messages", () => {
   const first = EntryId.make("0-0")
 
-  it.effect("all who wait share one connection, which a newcomer does not wait for", () =>
+  it.effect("all readers share one connection, and a new one does not wait for it", () =>
     onFake(Effect.gen(function*() {
       const { send, server, service } = yield* setup()
       const before = yield* server.connections()
@@ -287,7 +287,7 @@ describe("waiting for messages", () => {
       assert.strictEqual((yield* Fiber.join(fibers[7]!)).length, 1)
     })))
 
-  it.effect("of several who wait for one data stream each gets what is after its own place", () =>
+  it.effect("of several who wait for one data stream each gets what follows its own position", () =>
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       const wait = (after: string) =>
@@ -301,7 +301,7 @@ describe("waiting for messages", () => {
       assert.deepStrictEqual((yield* Fiber.join(far)).map(({ id }) => String(id)), ["7-0"])
     })))
 
-  it.effect("who joins in an outage, and asks from further back than the read that goes on, misses nothing", () =>
+  it.effect("a reader that joins in an outage, from an earlier position than the current read, misses nothing", () =>
     onFake(Effect.gen(function*() {
       const { send, server, service } = yield* setup()
       const wait = (after: string) =>
@@ -322,7 +322,7 @@ describe("waiting for messages", () => {
       assert.deepStrictEqual((yield* Fiber.join(near)).map(({ id }) => String(id)), ["3-0", "7-0"])
     })))
 
-  it.effect("it goes on for as long as it takes, and through an outage", () =>
+  it.effect("it continues for as long as it takes, and through an outage", () =>
     onFake(Effect.gen(function*() {
       const { send, server, service } = yield* setup()
       const one = yield* Effect.forkChild(service.awaitMessages(streamOf("one"), first, 1), { startImmediately: true })
@@ -340,7 +340,7 @@ describe("waiting for messages", () => {
       assert.strictEqual((yield* Fiber.join(two)).length, 1)
     })))
 
-  it.effect("a key of another type fails whoever waits for it, and nobody else", () =>
+  it.effect("a key of another type fails only those that wait for it", () =>
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       const bad = yield* Effect.forkChild(Effect.flip(service.awaitMessages(streamOf("bad"), first, 1)), {
@@ -359,7 +359,7 @@ describe("waiting for messages", () => {
       assert.strictEqual((yield* Fiber.join(good)).length, 1)
     })))
 
-  it.effect("nobody waits: nothing is asked", () =>
+  it.effect("nobody waits: no request", () =>
     onFake(Effect.gen(function*() {
       const { send, server, service } = yield* setup()
       const one = yield* Effect.forkChild(service.awaitMessages(streamOf("one"), first, 1), { startImmediately: true })

@@ -1,4 +1,4 @@
-/** Who follows the news of leases that ran out, and what the figures count. */
+/** Consumers that follow expired leases, and the metrics of that. */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import * as StreamMetrics from "@effect-simba/core/streams/StreamMetrics"
 import { RedisStreams } from "@effect-simba/redis/streams"
@@ -8,7 +8,7 @@ import { Context, Effect, Exit, Fiber, Layer, Metric, Option, Scope } from "effe
 import { TestClock } from "effect/testing"
 import { capturingLogs } from "../support/harness.ts"
 
-/** A consumer as a process of its own, until the scope closes. */
+/** A consumer as a separate process, until the scope closes. */
 const open = Effect.fnUntraced(function*(options: StreamClient.Options & { readonly db?: number }) {
   const name = `${options.service} ${options.processName}`
   const scope = yield* Scope.fork(yield* Effect.scope)
@@ -30,7 +30,7 @@ const open = Effect.fnUntraced(function*(options: StreamClient.Options & { reado
   }
 })
 
-/** Virtual time passes until the test is through, its scope with it. */
+/** Virtual time passes until the test is done, including its scope. */
 const playing = <A, E>(body: Effect.Effect<A, E, FakeRedis.FakeRedis | Scope.Scope>) =>
   Effect.gen(function*() {
     const fiber = yield* Effect.forkChild(Effect.scoped(body))
@@ -107,13 +107,13 @@ describe("expiry events", () => {
       assert.isAbove(said.length, 0)
       assert.isFalse(
         said.some(({ args }) => args.some((text) => text.includes("orders"))),
-        "it looks at nothing of another service"
+        "it reads nothing of another service"
       )
     })), { tags: ["G23"] })
 })
 
 describe("metrics of takes", () => {
-  it.effect("count what was taken, not what was asked for", () =>
+  it.effect("count what was taken, not what was requested", () =>
     playing(Effect.gen(function*() {
       const [a, b] = [
         yield* open({ service: "figures", processName: "a" }),

@@ -11,7 +11,7 @@ import type { Settings } from "../simulate/streamSettings.ts"
 
 const clean = (result: Simulation.Result) => assert.deepStrictEqual(result.violations, [], Simulation.report(result))
 
-/** As before operators and what else users of other systems do: with them these seeds have other histories. */
+/** As before operators and other uses: with them these seeds have other histories. */
 const plainPlan = (seed: number) => planOf(seed, plainLoadOf(seed))
 
 /** As before processes had processors, too. */
@@ -20,7 +20,7 @@ const asBefore = (plan: ReturnType<typeof plainPlan>) => {
   return { ...plan, faults }
 }
 
-/** A store that is wrong in one thing. */
+/** A store with one defect. */
 const mistaken = (wrong: (service: Service, redis: Redis["Service"]) => Partial<Service>) =>
   Layer.effect(
     StreamStore,
@@ -130,9 +130,9 @@ describe("Stream ownership on a simulated Redis", () => {
     () => Effect.map(found(calm), (checkers) => assert.deepStrictEqual(checkers, []))
   )
 
-  it.effect("finds a store that says done, and forgets the unfinished", () =>
+  it.effect("finds a store that returns done, and forgets the unfinished", () =>
     Effect.map(
-      // What is given back is acknowledged, as a consumer does that tidies up after itself
+      // A yielded entry is acknowledged, as by a consumer that cleans up after itself
       found(
         calm,
         mistaken((service) => ({
@@ -142,7 +142,7 @@ describe("Stream ownership on a simulated Redis", () => {
       (checkers) => assert.include(checkers, "nothing is forgotten")
     ))
 
-  it.effect("finds a store that says nothing of what is pending", () =>
+  it.effect("finds a store that hides pending entries", () =>
     Effect.map(
       found(calm, mistaken(() => ({ pending: () => Effect.succeed({ entries: [], next: undefined }) })), ["kill"]),
       (checkers) => assert.include(checkers, "orphans are taken")
@@ -174,7 +174,7 @@ describe("Stream ownership on a simulated Redis", () => {
   it.effect("finds a store that skips messages", () =>
     Effect.map(found(calm, skipping), (checkers) => assert.include(checkers, "messages come in order")))
 
-  it.effect("finds it too where handlers keep their own offsets", () =>
+  it.effect("finds it too if handlers keep their own offsets", () =>
     Effect.gen(function*() {
       const own: Settings = { ...calm, ownOffsets: true }
       assert.deepStrictEqual(yield* found(own), [])
@@ -197,7 +197,7 @@ describe("Stream ownership on a simulated Redis", () => {
       (checkers) => assert.isNotEmpty(checkers)
     ))
 
-  it.effect("finds a store that counts what is given back as a failure", () =>
+  it.effect("finds a store that counts a yield as a failure", () =>
     Effect.map(
       found(
         calm,
@@ -233,7 +233,7 @@ describe("Stream ownership on a simulated Redis", () => {
       (checkers) => assert.include(checkers, "Go consumers that live are left alone")
     ))
 
-  /** Members that take the others for empty, and see their capacity change as often as that. */
+  /** Members that take the others for empty, and whose capacity changes as often. */
   const lavish = (changeEvery: number) =>
     found(
       {
@@ -260,12 +260,12 @@ describe("Stream ownership on a simulated Redis", () => {
     )
 
   it.effect(
-    "finds members that give whatever their share is",
+    "finds members that hand over regardless of their share",
     () => Effect.map(lavish(Infinity), (checkers) => assert.include(checkers, "no ping-pong"))
   )
 
   it.effect(
-    "finds members that hand on at once what they were given",
+    "finds members that hand on at once what they received",
     () => Effect.map(lavish(4000), (checkers) => assert.include(checkers, "no ping-pong"))
   )
 

@@ -31,8 +31,8 @@ it.effect(
   { tags: ["B50"] }
 )
 
-it.effect("requests for thousands of held leases share calls, and each has its own answer", () =>
+it.effect("requests for thousands of leases share calls, and each has its own reply", () =>
   Effect.provide(heldAtOnce, TestRedis.layer()))
 
-it.effect("a message of bytes that are no UTF-8 goes to the dead letters and back unchanged", () =>
+it.effect("a message of invalid UTF-8 goes to the dead letters and back unchanged", () =>
   Effect.provide(Effect.scoped(messageBytes), RedisStreams.layerStore.pipe(Layer.provideMerge(TestRedis.layer()))))

@@ -1,4 +1,4 @@
-/** What the tables of a service forget, and when; and what their pages and limits are. */
+/** What the tables of a service forget, and when; and their pages and limits. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import type { Member, Service } from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -19,7 +19,7 @@ const member: Member = { consumer: a, session: "s00000000001", capacity: 8, owne
 const secondsOf = (millis: number) => Math.round(millis / 1000)
 
 describe("the table of dead messages", () => {
-  it.effect("begins again after 20,000 messages", () =>
+  it.effect("starts over after 20,000 messages", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -33,7 +33,7 @@ describe("the table of dead messages", () => {
       assert.strictEqual(yield* bury("3-0"), 1)
     })))
 
-  it.effect("is kept as long as the letters, and forgets a message that goes back to its data stream", () =>
+  it.effect("is kept as long as the letters, and forgets a message that returns to its data stream", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -46,7 +46,7 @@ describe("the table of dead messages", () => {
       assert.deepStrictEqual(yield* send("HKEYS", ids), ["2-0"])
     })))
 
-  it.effect("a message with 3,500 fields has a letter as it is, one with more is packed", () =>
+  it.effect("a message with 3,500 fields has a letter unchanged, one with more is packed", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -144,7 +144,7 @@ describe("the table of members", () => {
 })
 
 describe("the state of a service", () => {
-  it.effect("counts what is pending over all pages", () =>
+  it.effect("counts pending entries over all pages", () =>
     onFake(Effect.gen(function*() {
       const { announceMany, service } = yield* setup()
       assert.deepInclude(yield* service.inspect, { announced: 0, pending: 0, oldest: Duration.zero, deadLetters: 0 })
@@ -167,7 +167,7 @@ describe("the table of failures", () => {
       })
       const after = (pause: Duration.Input) =>
         Effect.gen(function*() {
-          // The lease is no matter of this test
+          // The lease does not matter in this test
           for (const key of [StreamKeys.entryLease(held.stream, held.entry), StreamKeys.streamLease(held.stream)]) {
             yield* send("PERSIST", key)
           }

@@ -51,7 +51,7 @@ const fake = (scenario: (stage: scenarios.Stage) => Effect.Effect<void, unknown>
   }).pipe(Effect.provide(FakeRedis.layer()))
 
 describe("data streams on the fake Redis", () => {
-  it.effect("every announced one is processed to its end, once, and leaves nothing behind", () =>
+  it.effect("every announced stream is processed to its end, once, and leaves nothing behind", () =>
     fake(scenarios.finished))
 
   it.effect("thousands of handlers fail at once: no lease is lost, and each counts one failure", () =>
@@ -64,7 +64,7 @@ describe("data streams on the fake Redis", () => {
   it.effect("streams of a dead owner are found by events, without sweeps", () => fake(scenarios.expiries))
 
   it.effect(
-    "streams that are handed back go on at once, by a signal, and count no failure",
+    "yielded streams continue at once, by a signal, and count no failure",
     () => fake(scenarios.handedBack),
     { tags: ["B57", "G20"] }
   )
@@ -72,10 +72,10 @@ describe("data streams on the fake Redis", () => {
   it.effect("a server that hangs: all leases are lost at the deadline, and taken again later", () =>
     fake(scenarios.hanging))
 
-  it.effect("a group that is deleted is made again, and what is owned stays owned", () => fake(scenarios.groupGone))
+  it.effect("a deleted group is created again, and owned streams stay owned", () => fake(scenarios.groupGone))
 
   it.effect(
-    "entries that cannot be read go to the dead letters, and the reader lives",
+    "unreadable entries go to the dead letters, and the reader continues",
     () => fake(scenarios.malformed),
     { tags: ["G1", "G2", "B52"] }
   )
@@ -86,16 +86,16 @@ describe("data streams on the fake Redis", () => {
 
   it.effect("a consumer that joins gets its share", () => fake(scenarios.balanced), { tags: ["B55"] })
 
-  it.effect("messages that were trimmed unread are counted, and a stream written again is read", () =>
+  it.effect("messages that were trimmed before they were read are counted, and a rewritten stream is read", () =>
     fake(scenarios.gaps))
 
-  it.effect("what a former owner passed unread is reported by the next", () => fake(scenarios.passedOver))
+  it.effect("messages that a former owner skipped unnoticed are reported by the next", () => fake(scenarios.passedOver))
 
   it.effect("the message with the largest id is processed once, and its reader waits", () => fake(scenarios.largestId))
 
   it.effect("a successor resumes after the last commit, and the stale owner cannot move it", () =>
     fake(scenarios.checkpoints))
 
-  it.effect("messages are processed in order through a death and a close, and none is left out", () =>
+  it.effect("messages are processed in order through a death and a close, and none is skipped", () =>
     fake(scenarios.processed))
 })

@@ -1,4 +1,4 @@
-/** The subscriptions of a layer over a client in the hands of the test. */
+/** The subscriptions of a layer over a client that the test controls. */
 import { assert, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber } from "effect"
 import type { Redis as Client } from "ioredis"

@@ -1,4 +1,4 @@
-/** How a user tests handlers of data streams. */
+/** How users test handlers of data streams. */
 import { Mutex } from "@effect-simba/core"
 import { StreamClient, StreamLease, StreamMessages } from "@effect-simba/core/streams"
 import { RedisMutex } from "@effect-simba/redis"
@@ -15,7 +15,7 @@ const Step = Schema.Struct({ n: Schema.FiniteFromString })
 const add = (...numbers: ReadonlyArray<number>) =>
   Redis.use((redis) => Effect.forEach(numbers, (n) => redis.send("XADD", "orders:eu", "*", "n", String(n))))
 
-it.effect("one client: what is announced and added is processed, and FakeRedis sees it", () =>
+it.effect("one client: announcements and messages are processed, and FakeRedis sees it", () =>
   Effect.gen(function*() {
     const observed = yield* Ref.make<ReadonlyArray<number>>([])
     yield* StreamClient.announce("orders:eu", {})
@@ -57,7 +57,7 @@ it.effect("a message that a handler gave up is redriven after the others", () =>
     assert.strictEqual((yield* Effect.flip(StreamClient.redriveMessage("orders:eu", "x")))._tag, "InvalidName")
   }).pipe(Effect.provide(TestStreams.layerFakeRedis(RedisStreams.layerStore, { service: "orders" }))))
 
-it.effect("several: another goes on after the last commit of one that was cut off", () =>
+it.effect("several: another continues after the last commit of one that was cut off", () =>
   Effect.gen(function*() {
     const processOf = (name: string) =>
       Layer.build(TestStreams.layerClient(RedisStreams.layerStore, { service: "orders", name }))
@@ -85,7 +85,7 @@ it.effect("several: another goes on after the last commit of one that was cut of
 
     assert.deepStrictEqual(yield* Ref.get(observed), ["a1", "a2", "b3"])
     assert.lengthOf(yield* Context.get(b, StreamClient.StreamClient).owned, 1)
-    // What is cut off cannot leave, and at the end nobody moves the clock
+    // A consumer that is cut off cannot leave, and at the end nobody moves the clock
     yield* link.heal()
   }).pipe(Effect.provide(FakeRedis.layer())))
 

@@ -28,7 +28,7 @@ import { contender, freshId, freshName, ownerOf } from "../support/harness.ts"
 
 const lost = new BackendError({ operation: "subscribe", isRetryable: true, cause: new Error("the connection is down") })
 
-/** Channels that are driven by hand: what is subscribed, what comes, and what fails. */
+/** Channels that the test drives: subscriptions, messages, and failures. */
 const channels = () => {
   const open = new Map<string, Set<Queue.Queue<Notice>>>()
   const asked: Array<string> = []
@@ -61,7 +61,7 @@ const channels = () => {
   }
 }
 
-/** All that has come, once nothing moves any more. */
+/** All messages that have arrived, once nothing moves any more. */
 const heard = Effect.fnUntraced(function*({ next }: { readonly next: Effect.Effect<WakeUp> }) {
   const all: Array<WakeUp> = []
   for (;;) {
@@ -86,8 +86,8 @@ const inboxes = (subscriber: Subscriber["Service"]) =>
     wakeUps: (mutex: MutexName, id: LeaseId) => wakeUps({ inbox: inboxes.open } as MutexStore["Service"], mutex, id)
   }))
 
-describe("what the waiters of a layer are told", () => {
-  it.effect("10,000 waiters are one subscription, and each is told what is for it", () =>
+describe("messages to the waiters of a layer", () => {
+  it.effect("10,000 waiters are one subscription, and each receives its own messages", () =>
     Effect.gen(function*() {
       const { asked, open, publish, subscriber } = channels()
       const { wakeUps } = yield* inboxes(subscriber)
@@ -117,7 +117,7 @@ describe("what the waiters of a layer are told", () => {
     }), { tags: ["B43"] })
 
   it.effect(
-    "a subscription that fails is an error to those who wait for it, and made anew for the next",
+    "a subscription that fails is an error to those who wait for it, and made again for the next",
     () =>
       Effect.gen(function*() {
         const { responsive, asked, publish, subscriber } = channels()
@@ -171,7 +171,7 @@ describe("what the waiters of a layer are told", () => {
       assert.deepStrictEqual(forced, ids)
     }), { tags: ["B59"] })
 
-  it.effect("a waiter that saw another implementation listens on its own channel, once, and looks again", () =>
+  it.effect("a waiter that detected another implementation listens on its own channel, once, and polls", () =>
     Effect.gen(function*() {
       const { asked, open, publish, subscriber } = channels()
       const { noteForeign, wakeUps } = yield* inboxes(subscriber)
@@ -195,7 +195,7 @@ describe("what the waiters of a layer are told", () => {
       assert.strictEqual(asked.length, 2)
     }))
 
-  it.effect("where its own channel cannot be listened to, the next refusal tries again", () =>
+  it.effect("if its own channel cannot be subscribed to, the next refusal retries", () =>
     Effect.gen(function*() {
       const { responsive, asked, open, subscriber } = channels()
       const { noteForeign, wakeUps } = yield* inboxes(subscriber)
@@ -211,7 +211,7 @@ describe("what the waiters of a layer are told", () => {
       assert.isTrue(open.has(RedisKeys.contenderChannel(m, id)))
     }))
 
-  it.effect("a listener of a layer that listens is called at once, and no more once it has left", () =>
+  it.effect("a listener of a layer that listens is called at once, and not once it has left", () =>
     Effect.gen(function*() {
       const { gap: lose, open, publish, subscriber } = channels()
       const inboxes = yield* mailboxes.make(subscriber, () => undefined)
@@ -237,7 +237,7 @@ describe("what the waiters of a layer are told", () => {
       assert.isFalse(open.has(RedisKeys.contenderChannel(m, id)))
     }))
 
-  it.effect("a gap that reaches thousands in slices is not told to those that left in between", () =>
+  it.effect("a gap that reaches thousands in slices is not passed to those that left in between", () =>
     Effect.gen(function*() {
       const { gap: lose, subscriber } = channels()
       const { open } = yield* mailboxes.make(subscriber, () => undefined)
@@ -279,7 +279,7 @@ describe("what the waiters of a layer are told", () => {
       assert.isBelow(begun, 60)
     }))
 
-  it.effect("a waiter that goes while it begins to listen on its own channel leaves nothing open", () =>
+  it.effect("a waiter that leaves while it begins to listen on its own channel leaves nothing open", () =>
     Effect.gen(function*() {
       const { responsive, open, subscriber } = channels()
       const { noteForeign, wakeUps } = yield* inboxes(subscriber)
@@ -299,8 +299,8 @@ describe("what the waiters of a layer are told", () => {
 
 const FakeLive = Layer.merge(FakeRedis.layer(), Logger.layer([]))
 
-describe("what a layer that lives could not give back", () => {
-  /** Stores of two layers; what the first sends fails while it is told so. */
+describe("what a live layer could not release", () => {
+  /** Stores of two layers; requests of the first fail while it is set to. */
   const stores = Effect.gen(function*() {
     const failing = { now: false }
     const open = Effect.fnUntraced(function*(name: string) {
@@ -323,7 +323,7 @@ describe("what a layer that lives could not give back", () => {
   /** Longer than the confirm period, and shorter than the lease. */
   const stale = TestClock.adjust("31 seconds")
 
-  it.effect("is given back when it is called up, so that it costs a round trip", () =>
+  it.effect("is released when its turn comes, so that it costs a round trip", () =>
     Effect.gen(function*() {
       const { a, b, failing } = yield* stores
       const m = freshName("owed")
@@ -352,7 +352,7 @@ describe("what a layer that lives could not give back", () => {
       assert.deepStrictEqual((yield* server.trace).map(({ args }) => args[0]), ["PUBLISH", "EVALSHA"])
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("is given back when it is called up, where a late request queued it after it had been given back", () =>
+  it.effect("is released when its turn comes, if a late request queued it after it had been released", () =>
     Effect.gen(function*() {
       const { a, b, late } = yield* stores
       const m = freshName("queued late")
@@ -376,7 +376,7 @@ describe("what a layer that lives could not give back", () => {
       assert.strictEqual(ownerOf(yield* b.owner(m)), next.id)
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("leaves the queue when it is told to look, and the next is told instead", () =>
+  it.effect("leaves the queue when it is notified to poll, and the next is notified instead", () =>
     Effect.gen(function*() {
       const { a, b, failing } = yield* stores
       const m = freshName("owed, told to look")
@@ -398,7 +398,7 @@ describe("what a layer that lives could not give back", () => {
       assert.deepStrictEqual((yield* b.inspect(m, 10)).waiters.map(({ id }) => id), [next.id])
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("is kept while it lives: no message gives back what nobody wanted to give back", () =>
+  it.effect("is kept while it lives: no message releases what nobody wanted to release", () =>
     Effect.gen(function*() {
       const { a, b } = yield* stores
       const m = freshName("kept")
@@ -419,8 +419,8 @@ describe("what a layer that lives could not give back", () => {
     }).pipe(Effect.provide(FakeLive)))
 })
 
-describe("what a contended mutex costs", () => {
-  /** What `count` layers send that queue behind a holder and have it one after the other, from first to last. */
+describe("the cost of a contended mutex", () => {
+  /** The commands of `count` layers that queue behind a holder and get the mutex one after another. */
   const sent = Effect.fnUntraced(function*(count: number, age: Duration.Input = 0) {
     const server = yield* FakeRedis.FakeRedis
     const open = Effect.map(
@@ -460,12 +460,12 @@ describe("what a contended mutex costs", () => {
   }, Effect.scoped)
 
   it.effect(
-    "a hand-off between layers is three commands from asking to release, for 2 waiters and for 100",
+    "a hand-off between layers is three commands from request to release, for 2 waiters and for 100",
     () =>
       Effect.gen(function*() {
-        // Try, queue, release: nothing is subscribed to, and nobody looks in between
+        // Try, queue, release: no subscription, and nobody polls in between
         assert.deepStrictEqual([yield* sent(2), yield* sent(100)], [3, 3])
-        // Who waits for longer than a confirm period confirms, too
+        // A waiter of more than a confirm period confirms, too
         assert.deepStrictEqual([yield* sent(2, "61 seconds"), yield* sent(100, "61 seconds")], [4, 4])
       }).pipe(Effect.provide(FakeLive)),
     { tags: ["H2"] }

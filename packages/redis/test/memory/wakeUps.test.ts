@@ -1,4 +1,4 @@
-/** Whom the scripts wake up: who is told to look, and who is held back for a Simba contender. */
+/** Whom the scripts wake: who is notified to poll, and who holds back for a Simba contender. */
 import { MutexStore, release as releaseIn, type WakeUp, wakeUps } from "@effect-simba/core/MutexStore"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { RedisMutex } from "@effect-simba/redis"
@@ -12,7 +12,7 @@ import { contender, freshName } from "../support/harness.ts"
 
 const stock = "1:4711@stock"
 
-/** A mutex, its store, and a client that does what a Simba contender would. */
+/** A mutex, its store, and a client that acts like a Simba contender. */
 const stage = Effect.fnUntraced(function*({ countable = true }: { readonly countable?: boolean } = {}) {
   const client = yield* Layer.build(FakeRedis.layerClient({ name: "a" }))
   const services = Context.add(client, Subscriber, { ...Context.get(client, Subscriber), countable })
@@ -61,19 +61,19 @@ describe("a waiter that leaves the head of the queue", () => {
       return heard
     }).pipe(Effect.scoped, Effect.provide(FakeLive))
 
-  it.effect("tells the next one to look, and nobody else", () =>
+  it.effect("notifies the next one to poll, and nobody else", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* polling(true), [[1, "PollAfter"]])
     }))
 
-  it.effect("tells the next eight where nobody can be seen to be dead", () =>
+  it.effect("notifies the next eight if dead waiters cannot be detected", () =>
     Effect.gen(function*() {
       const notified = [1, 2, 3, 4, 5, 6, 7, 8].map((index) => [index, "PollAfter"] as const)
       assert.deepStrictEqual(yield* polling(false), notified)
     }))
 })
 
-describe("while a Simba contender that was called is on its way", () => {
+describe("while a Simba contender that was notified is on its way", () => {
   const called = Effect.gen(function*() {
     const all = yield* stage()
     const { mutex, owner, queue, redis } = all
@@ -84,7 +84,7 @@ describe("while a Simba contender that was called is on its way", () => {
     return { ...all, first, second }
   })
 
-  it.effect("a waiter that leaves gives the mutex to no other", () =>
+  it.effect("a waiter that leaves hands the mutex to no other", () =>
     Effect.gen(function*() {
       const { heard, mutex, release, second, store } = yield* called
       yield* release(second.id)
@@ -93,7 +93,7 @@ describe("while a Simba contender that was called is on its way", () => {
       assert.deepStrictEqual(heard, [])
     }).pipe(Effect.scoped, Effect.provide(FakeLive)))
 
-  it.effect("a late release that queues another takes nothing, and gives nothing", () =>
+  it.effect("a late release that queues another takes nothing, and hands over nothing", () =>
     Effect.gen(function*() {
       const { heard, mutex, owner, release, store } = yield* called
       yield* release(owner.id, contender(store, mutex).id)
@@ -112,7 +112,7 @@ describe("while a Simba contender that was called is on its way", () => {
     }).pipe(Effect.scoped, Effect.provide(FakeLive)))
 })
 
-it.effect("a Simba owner whose mutex is released by force hears so on its own channel", () =>
+it.effect("a Simba owner whose mutex is released by force is notified on its own channel", () =>
   Effect.gen(function*() {
     const { mutex, redis, store, subscribe } = yield* stage()
     const notices = yield* subscribe(RedisKeys.contenderChannel(mutex, stock))

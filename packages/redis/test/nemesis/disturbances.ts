@@ -1,4 +1,4 @@
-/** What went wrong for whom, and when: the checkers excuse what follows from it. */
+/** What went wrong for which client, and when: the checkers excuse its consequences. */
 import type { Fault } from "./faults.ts"
 import type { History } from "./judge.ts"
 
@@ -12,10 +12,10 @@ const restored = 3000
 /** How long after the end of a subscription its client may notice. Milliseconds. */
 const noticed = 5000
 
-/** Turns that are so long are a disturbance too, whoever causes them. Milliseconds. */
+/** Turns of this length are a disturbance too, whatever causes them. Milliseconds. */
 const long = 150
 
-/** Spans by their beginnings, each with the last end up to there: a run of an hour has thousands. */
+/** Intervals by their beginnings, each with the last end up to there: a run of an hour has thousands. */
 const spansOf = (unordered: ReadonlyArray<Span>) => {
   const spans = [...unordered].sort(([a], [b]) => a - b)
   let last = never
@@ -47,7 +47,7 @@ const span = ({ from, to }: Fault): Span => [from, to]
 /** After a fault of a server, connections and subscriptions come back one by one. */
 const disturbance = ({ from, target, to }: Fault): Span => [from, target === "server" ? to + restored : to]
 
-/** Of a value for each client. */
+/** A value for each client. */
 const remembered = <Key, A>(make: (key: Key) => A) => {
   const known = new Map<Key, A>()
   return (key: Key): A => {
@@ -107,7 +107,7 @@ export const disturbancesOf = ({ faults, lines, observed, phases }: History) => 
     isRunning: (client: string, now: number) => !faultsOf(client).some(({ from, to }) => from <= now && now < to),
     resumedAt: (client: string, now: number) =>
       stops(client).reduce((last, { to }) => to <= now ? Math.max(last, to) : last, never),
-    /** Its turn that was under way: timers tell of it once it is over. */
+    /** Its current turn: timers report it when it is over. */
     lateness: (client: string, now: number) => {
       let longest = 25
       for (const [from, to] of late(client).backFrom(now, now - 20)) {

@@ -1,4 +1,4 @@
-/** What the nemesis does: to processes, to servers, and to what is between them. */
+/** The faults of the nemesis: of processes, of servers, and of the connections between them. */
 import { Effect, Fiber } from "effect"
 import { rm } from "node:fs/promises"
 import { join } from "node:path"
@@ -21,7 +21,7 @@ export interface Fault {
   to: number
   /** Whether the server may lose what it had acknowledged. */
   readonly loses: boolean
-  /** Whether its state is read again in the end. */
+  /** Whether its state is read again at the end. */
   readonly isRead: boolean
   readonly text: string
 }
@@ -42,7 +42,7 @@ const between = ({ random }: Stage, low: number, high: number) => low + (high - 
 const pick = <A>({ random }: Stage, items: ReadonlyArray<A>) => items[Math.floor(random() * items.length)]!
 const pause = (stage: Stage, low: number, high: number) => Effect.suspend(() => Effect.sleep(between(stage, low, high)))
 
-/** Notes the fault from its beginning to its end. */
+/** Records the fault from its beginning to its end. */
 const during = <A, E>(
   stage: Stage,
   fault: Pick<Fault, "kind" | "target"> & {
@@ -58,7 +58,7 @@ const during = <A, E>(
     return Effect.ensuring(act, Effect.sync(() => void (noted.to = stage.now())))
   })
 
-/** One whom no fault touches yet. A producer that dies begins at its first message again, so it is spared. */
+/** One that no fault affects yet. A producer that dies starts at its first message again, so it is spared. */
 const free = (stage: Stage, roles: ReadonlyArray<Member["role"]>) => {
   const members = stage.fleet.members.filter(({ isTouched, role }) => !isTouched && roles.includes(role))
   return members.length === 0 ? undefined : pick(stage, members)
@@ -87,7 +87,7 @@ export const ofProcesses: ReadonlyArray<FaultKind> = [
       stage.fleet.kill(member)
       yield* pause(stage, 100, 3000)
       stage.fleet.restart(member)
-      // Until it is there again
+      // Until it is back
       yield* Effect.sleep("1 second")
     })),
   onMember("stop", everybody, (stage, member) =>
@@ -104,7 +104,7 @@ export const ofProcesses: ReadonlyArray<FaultKind> = [
     }))
 ]
 
-/** The process that leads the jobs now, if no other fault touches it. */
+/** The process that leads the jobs now, if no other fault affects it. */
 const leader = (stage: Stage) =>
   Effect.gen(function*() {
     const key = `simba:{${leadership}}`
@@ -128,10 +128,10 @@ const onLeader = (
     )
   })]
 
-/** Until the clock, which is that of the server too, is at a whole second, less some milliseconds. */
+/** Until the clock, which the server shares, is at a whole second minus some milliseconds. */
 const boundary = Effect.suspend(() => Effect.sleep(1000 - (Date.now() + 5) % 1000))
 
-/** Where the leader of jobs is hurt most. */
+/** Where the leader of jobs is most vulnerable. */
 const ofLeaders: ReadonlyArray<FaultKind> = [
   onLeader("kill at an instant", boundary, (stage, member) =>
     Effect.gen(function*() {
@@ -191,7 +191,7 @@ const onPrimary = (kind: string, act: (stage: Stage, node: Node) => Act, isRead 
     })
 ]
 
-/** It listens again before a client can reach the server, and reads what it has missed. */
+/** It listens again before a client can reach the server, and reads what it missed. */
 const watched = (stage: Stage, { name, proxy, server }: Node, act: Act) =>
   Effect.gen(function*() {
     proxy.refuses = true
@@ -210,7 +210,7 @@ const clientsOf = (reply: Reply) =>
     return isOurs ? [fields.get("id")!] : []
   })
 
-/** `limit`: how long a server may be silent before sentinels begin a fail-over, which is another fault. */
+/** `limit`: how long a server may be silent before sentinels start a fail-over, which is another fault. */
 const ofServers = (limit: number): ReadonlyArray<FaultKind> => [
   onPrimary("server stopped", (stage, { server }) =>
     Effect.gen(function*() {
@@ -288,7 +288,7 @@ const erased = onPrimary(
 const hasRole = (node: Node, role: string) =>
   Effect.map(node.server.send("INFO", "replication"), (info) => String(info).includes(`role:${role}`))
 
-/** Ends when everybody agrees, and what the new primary has is read. */
+/** Ends when everybody agrees, and the data of the new primary is read. */
 const failedOver = (stage: Stage, before: Node) =>
   Effect.gen(function*() {
     const { nodes, primaryOf } = stage.topology
@@ -398,7 +398,7 @@ const ofCluster: ReadonlyArray<FaultKind> = [
     })]
 ]
 
-/** Those of servers come one after the other, so that each ends in a topology that works. */
+/** Faults of servers come one after another, so that each ends in a working topology. */
 export const faultsOf = (kind: Topology["kind"], hasOnlyJobs: boolean) => ({
   processes: hasOnlyJobs ? [...ofProcesses, ...ofLeaders, ...ofLeaders] : ofProcesses,
   servers: kind === "single"

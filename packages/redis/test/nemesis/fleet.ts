@@ -1,4 +1,4 @@
-/** The processes of the fleet, and the system outside that they write to. */
+/** The processes of the fleet, and the external system that they write to. */
 import { Effect, type Scope } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
 import { existsSync, writeFileSync } from "node:fs"
@@ -29,7 +29,7 @@ const libraries = [
 /** libfaketime, of the Debian package `faketime`. */
 export const fakeTime = libraries.find(existsSync)
 
-/** The wall clock goes at another rate, or seconds ahead; CLOCK_MONOTONIC is that of the machine. */
+/** The wall clock runs at another rate, or seconds ahead; CLOCK_MONOTONIC is that of the machine. */
 const clockOf = ({ ahead = 0, rate }: Place) =>
   fakeTime === undefined || (rate === 1 && ahead === 0)
     ? {}
@@ -71,7 +71,7 @@ export const makeFleet = (
     const start = (place: Place, index: number, generation: number): ChildProcess => {
       const history = join(folder, `${place.name}.${generation}.jsonl`)
       histories.push(history)
-      // Also of one that is killed before it writes
+      // Also for one that is killed before it writes
       writeFileSync(history, "")
       const { name, role } = place
       const own: WorkerConfig = { ...config, role, name, index, generation, history, phase }
@@ -148,14 +148,14 @@ export const makeFleet = (
         phase = next
         for (const member of members) order(member, { _tag: "Phase", phase })
       },
-      /** Waits until all have ended by themselves: a timer or a connection that is left keeps a process alive. */
+      /** Waits until all have ended on their own: a timer or connection that is left keeps a process alive. */
       ended: (bound: number) =>
         Effect.gen(function*() {
           const until = now() + bound
           const left = () => members.filter(({ child }) => child.exitCode === null && child.signalCode === null)
           while (left().length > 0 && now() < until) yield* Effect.sleep("50 millis")
           for (const { child, name, output } of left()) {
-            violations.push(`${name} goes on after its end: timers or connections are left. ${output}`)
+            violations.push(`${name} continues after its end: timers or connections are left. ${output}`)
             child.kill("SIGKILL")
           }
           for (const { name, output, printed } of members) {

@@ -1,4 +1,4 @@
-/** What processes and servers write down, line by line, and how it is read again. */
+/** The logs of processes and servers, line by line, and how they are read again. */
 import { openSync, readFileSync, writeSync } from "node:fs"
 
 /** Milliseconds of CLOCK_MONOTONIC, which all processes of a machine share, since an instant of it in nanoseconds. */
@@ -12,7 +12,7 @@ export type Fields = Readonly<Record<string, string | number>>
 /** One line of a process. */
 export type Line = readonly [at: number, client: string, generation: number, kind: string, fields: Fields]
 
-/** Lines are with the system before the next step, so that a kill loses none. */
+/** Lines are passed to the system before the next step, so that a kill loses none. */
 export const writer = (path: string) => {
   const file = openSync(path, "a")
   return (line: Line) => void writeSync(file, `${JSON.stringify(line)}\n`)
@@ -26,14 +26,14 @@ export const readFinished = (path: string): ReadonlyArray<Line> => {
   return parse(text.slice(0, text.lastIndexOf("\n") + 1))
 }
 
-/** A line that was not finished is an error: nobody knows what it said. */
+/** An unfinished line is an error: its content is unknown. */
 export const readLines = (path: string): ReadonlyArray<Line> => {
   const text = readFileSync(path, "utf8")
   if (text !== "" && !text.endsWith("\n")) throw new Error(`${path} ends within a line`)
   return parse(text)
 }
 
-/** A command that a server carried out, in its order. */
+/** A command that a server executed, in order. */
 export interface Observed {
   /** Milliseconds since the epoch of the run. */
   readonly at: number

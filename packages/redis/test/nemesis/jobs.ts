@@ -1,4 +1,4 @@
-/** Jobs of every kind. Each run notes the instant that it is for, as it begins. */
+/** Jobs of every kind. Each run notes its instant when it starts. */
 import { Leadership } from "@effect-simba/core"
 import type { Simulation } from "@effect-simba/testkit"
 import { DateTime, Duration, Effect, Layer } from "effect"
@@ -11,7 +11,7 @@ interface Kind extends JobRules {
   readonly options: Omit<Leadership.Job, "name" | "run">
   /** The longest run, in milliseconds. */
   readonly longest: number
-  /** How a run fails now and then. */
+  /** How a run fails occasionally. */
   readonly failure?: "fail" | "throw"
   readonly ignoresInterruption?: true
 }
@@ -86,13 +86,13 @@ export const jobs = (client: Simulation.Client) => {
   ))
 }
 
-/** Whether each job has begun a run since then. */
+/** Whether each job has started a run since then. */
 export const haveRun = (lines: ReadonlyArray<Line>, since: number): boolean =>
   kinds.every(({ job }) =>
     lines.some(([at, , , kind, fields]) => at > since && kind === "run" && fields["job"] === job)
   )
 
-/** What became of the instants of each job, as a table. */
+/** The outcome of the instants of each job, as a table. */
 export const table = (
   lines: ReadonlyArray<Line>,
   events: Simulation.Result["events"]

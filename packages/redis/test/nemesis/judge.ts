@@ -38,10 +38,10 @@ interface Item {
 
 const never = -Infinity
 
-/** A server reads its clock before it shows the command, and a busy machine may come in between. Milliseconds. */
+/** A server reads its clock before it shows the command, and a busy machine may interrupt in between. Milliseconds. */
 const jitter = 10
 
-/** Two events of one instant: the server's first, since what processes note follows from it. */
+/** Two events of one instant: the server's comes first, because the notes of processes follow from it. */
 const inOrder = (items: Array<Item>) => items.sort((a, b) => a.at - b.at)
 
 export const judge = (
@@ -51,7 +51,7 @@ export const judge = (
   { data, isMember }: {
     /** The other keys that the checkers read. */
     readonly data: ReadonlyArray<string>
-    /** Whose notes are judged. */
+    /** The clients whose notes are judged. */
     readonly isMember: (client: string) => boolean
   }
 ): Judgement => {
@@ -96,7 +96,7 @@ export const judge = (
     departures: () => 0,
     subscriptions: () => history.left.subscriptions,
     connections: () => history.left.connections,
-    // A process that has ended by itself has neither
+    // A process that has ended on its own has neither
     fibers: () => 0,
     timers: () => 0,
     read: (key) => keyspace.live(now, key)?.value,
@@ -173,7 +173,7 @@ export const judge = (
   for (const group of groups) {
     const [call, ...effects] = group as [Observed, ...Array<Observed>]
     const isCall = call.args[0] === "EVALSHA" || call.args[0] === "EVAL"
-    // Another process than the fleet's, or the stream of a primary
+    // A process outside of the fleet, or the stream of a primary
     if (!isCall && !["XADD", "DEL", "SET"].includes(call.args[0]!)) continue
     items.push({
       at: call.at,

@@ -1,4 +1,4 @@
-/** The strings, streams and hashes of the servers, as far as checkers ask for them: by what MONITOR shows, and by snapshots. */
+/** The strings, streams and hashes of the servers, as far as checkers read them: from MONITOR and from snapshots. */
 import type { Snapshot } from "./observer.ts"
 
 type Entry = readonly [id: string, fields: ReadonlyArray<string>]
@@ -7,14 +7,14 @@ const never = -Infinity
 
 export interface Text {
   readonly value: string
-  /** When it expires at the latest, and when at the earliest: a server may count from the start of a script. */
+  /** When it expires at the latest and at the earliest: a server may count from the start of a script. */
   until: number
   earliest: number
 }
 
-/** What a command changed: a snapshot that was begun before it may lack it. */
+/** What a command changed: a snapshot that started before it may lack it. */
 interface Changes {
-  /** When the value was last known whole. */
+  /** When the whole value was last known. */
   known: number
   expiry: { readonly at: number; readonly ends: Pick<Text, "until" | "earliest"> } | undefined
   readonly added: Array<{ readonly at: number; readonly entry: Entry; readonly hasId: boolean }>
@@ -41,7 +41,7 @@ export class Keyspace {
     return changes
   }
 
-  /** What was written while the keys were read is newer than what was read. */
+  /** Writes during the reading of the keys are newer than what was read. */
   restore({ since, streams, strings }: Snapshot): void {
     for (const [key, found] of strings) {
       const { expiry, known } = this.changesOf(key)
@@ -61,7 +61,7 @@ export class Keyspace {
     }
   }
 
-  /** `begun`: when its script did, if it has one. */
+  /** `begun`: when its script started, if it has one. */
   apply(at: number, [name, key = "", ...rest]: ReadonlyArray<string>, begun: number): void {
     switch (name) {
       case "SET": {

@@ -5,7 +5,7 @@ import type { Ailment, Settings as StreamSettings } from "../simulate/streamSett
 
 export const mutexes = ["a", "b", "c"]
 
-/** One hash tag for all its keys, as a Cluster needs it. */
+/** One hash tag for all its keys, as a Cluster needs. */
 export const service = "{orders}"
 
 /** How often each data stream comes to its end and is announced again. */
@@ -35,7 +35,7 @@ export const mutexSettings: Settings = {
   throws: false
 }
 
-/** Where a lease that is lost is nearly always in use. */
+/** Handlers for which a lost lease is nearly always in use. */
 export const longHolds: Settings = { ...mutexSettings, contenders: 0, holds: 6000 }
 
 export const pace = { leaseDuration: 1500, heartbeatInterval: 400, sweepInterval: 1000, confirmTimeout: 700 }

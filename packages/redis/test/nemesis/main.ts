@@ -4,9 +4,9 @@
  *     pnpm nemesis --topology single|sentinel|cluster --minutes 10 --seed 7
  *
  * `--plan mutex|streams|jobs|all` chooses what they do (`jobs`: five processes, one with a wrong clock, whose leader is
- * killed at the instants of its jobs), `--plant unfenced|deaf` gives them a mistake that must be found,
- * and `--only stop,block` selects faults by the names of the table. Pictures and histories are kept in `--out`; `--judge` and
- * such a folder judges a history again.
+ * killed at the instants of its jobs), `--plant unfenced|deaf` plants a mistake that must be found, and `--only
+ * stop,block` selects faults by the names of the table. Pictures and histories are kept in `--out`; `--judge` with such
+ * a folder judges a history again.
  */
 import { Effect } from "effect"
 import { cpSync, mkdirSync } from "node:fs"

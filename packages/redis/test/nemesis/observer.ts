@@ -1,4 +1,7 @@
-/** Listens to what each server carries out, by MONITOR, and reads its state again where it may have missed something. */
+/**
+ * Follows the commands that each server executes, with MONITOR, and reads its state again if it may have missed
+ * something.
+ */
 import { Effect, Schedule } from "effect"
 import { connect, type Socket } from "node:net"
 import type { Server } from "../support/redisServer.ts"
@@ -8,7 +11,7 @@ import type { Text } from "./keyspace.ts"
 /** The state of keys at one instant. */
 export interface Snapshot {
   readonly at: number
-  /** When the keys were begun to be read: what was written since is newer. */
+  /** When the reading of the keys started: writes since are newer. */
   readonly since: number
   readonly strings: ReadonlyMap<string, Readonly<Text> | undefined>
   readonly streams: ReadonlyMap<string, ReadonlyArray<readonly [id: string, fields: ReadonlyArray<string>]>>
@@ -17,7 +20,7 @@ export interface Snapshot {
 export interface Keys {
   readonly strings: ReadonlyArray<string>
   readonly streams: ReadonlyArray<string>
-  /** Of the servers: what one of them sends to another is no client's. */
+  /** Connections between servers: commands on them come from no client. */
   readonly ports: ReadonlyArray<number>
 }
 
@@ -26,7 +29,7 @@ export const makeObserver = (now: () => number, keys: Keys) => {
   const observed: Array<Observed> = []
   const snapshots: Array<Snapshot> = []
   const replicated = new Set(keys.ports.map((port) => `127.0.0.1:${port}`))
-  /** To the microsecond: a clock of milliseconds is read as it changes. What comes in between makes the result smaller. */
+  /** To the microsecond: a clock in milliseconds is read when it changes. Delays in between make the result smaller. */
   const measure = () => {
     let offset = -Infinity
     for (let wall = Date.now(), sample = 0; sample < 10;) {
@@ -40,7 +43,7 @@ export const makeObserver = (now: () => number, keys: Keys) => {
   }
   let wallEpoch = measure()
   const unreadable: Array<string> = []
-  /** When a server ended the connection: what it carried out since is unknown. */
+  /** When a server ended the connection: what it executed since is unknown. */
   const gaps: Array<number> = []
 
   const listen = (node: string, server: Server) =>
@@ -102,7 +105,7 @@ export const makeObserver = (now: () => number, keys: Keys) => {
     /** Follows a wall clock that is corrected. */
     follow: Effect.sync(() => {
       const next = measure()
-      // On a busy machine it is too small; a clock that is set back is far from it
+      // On a busy machine it is too small; a clock that is set back differs by far
       if (next > wallEpoch || next < wallEpoch - 100) wallEpoch = next
     }).pipe(Effect.repeat(Schedule.spaced("5 seconds"))),
     close: Effect.sync(() => sockets.forEach((socket) => socket.removeAllListeners("close").destroy()))

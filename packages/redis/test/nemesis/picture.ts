@@ -3,7 +3,7 @@ import { Simulation } from "@effect-simba/testkit"
 import type { Judgement } from "./judge.ts"
 import type { Outcome } from "./run.ts"
 
-/** Who held what, as SVG, and everything in its order, as text. */
+/** Who held what, as SVG, and the whole history in order, as text. */
 export const reports = (
   judgements: ReadonlyArray<Judgement>,
   title: string
@@ -26,7 +26,7 @@ export const reports = (
     ]
   })
 
-/** How long after its end work went on: until somebody was granted a mutex, and until a message was processed. */
+/** How long after its end work resumed: until a mutex was granted, and until a message was processed. */
 export const table = ({ faults, lines }: Outcome): string => {
   const after = (kind: string, at: number) => lines.find(([when, , , what]) => what === kind && when >= at)?.[0]
   const rows = new Map<string, { count: number; grant: number; message: number }>()

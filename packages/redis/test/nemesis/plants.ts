@@ -4,11 +4,13 @@ import type { Body, Lease } from "@effect-simba/core/Lease"
 import type { Simulation } from "@effect-simba/testkit"
 import { Effect, Layer } from "effect"
 
-/** The system outside forgets the tokens that it has seen, and is slow. For work that goes on when the lease is lost. */
+/**
+ * The external system forgets the tokens that it has seen, and is slow. For work that continues when the lease is lost.
+ */
 export const unfenced = (outside: Simulation.Client["outside"]): Simulation.Client["outside"] => (delay, act) =>
   outside(20 * delay, (real) => act({ ...real, state: new Map() }))
 
-/** Work that goes on when the lease is lost, under a lease that is always held. */
+/** Work that continues when the lease is lost, under a lease that is always held. */
 export const deaf: Layer.Layer<Mutex.Mutex, never, Mutex.Mutex> = Layer.effect(
   Mutex.Mutex,
   Effect.map(Mutex.Mutex, (mutex) => {

@@ -1,4 +1,4 @@
-/** A proxy between clients and one server: it cuts connections, slows them, and holds back one direction or both. */
+/** A proxy between clients and one server: it cuts connections, slows them down, and blocks one direction or both. */
 import { Effect } from "effect"
 import { connect, createServer, type Socket } from "node:net"
 
@@ -6,9 +6,9 @@ export interface Proxy {
   readonly port: number
   /** Whether new connections are refused. */
   refuses: boolean
-  /** How much later what arrives is passed on. Milliseconds. */
+  /** How much later data is passed on. Milliseconds. */
   delay: number
-  /** Which direction stands still: nothing passes, and nobody is notified. */
+  /** Which direction is blocked: nothing passes, and nobody is notified. */
   held: "none" | "requests" | "replies" | "both"
   /** Breaks all connections. */
   readonly cut: () => void
@@ -22,7 +22,7 @@ export const proxyTo = (target: number) =>
       Effect.callback<{ readonly proxy: Proxy; readonly close: () => void }>((resume) => {
         const sockets = new Set<Socket>()
         const cut = () => sockets.forEach((socket) => socket.destroy())
-        /** In order, and each as much later as the delay says. */
+        /** In order, each later by the delay. */
         const pass = (from: Socket, to: Socket, direction: "requests" | "replies") => {
           const waiting: Array<{ readonly data: Buffer; readonly at: number }> = []
           let timer: NodeJS.Timeout | undefined

@@ -1,4 +1,6 @@
-/** One run: a fleet on servers under faults, then time without them, then the end of all, and the judgement. */
+/**
+ * One run: a fleet on servers under faults, then time without faults, then the end of all processes, and the verdict.
+ */
 import { Effect, Fiber, type Scope } from "effect"
 import { mkdtempSync, statSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -22,7 +24,7 @@ export interface Options {
   readonly topology: Topology["kind"]
   readonly plan: (typeof plans)[number]
   readonly seed: number
-  /** How long there are faults. */
+  /** How long faults last. */
   readonly seconds: number
   readonly plant?: WorkerConfig["plant"] | undefined
   /** The kinds of faults. Default: all of the topology. */
@@ -67,7 +69,7 @@ const placesOf = (plan: Options["plan"]): ReadonlyArray<Place> => {
   ]
 }
 
-/** One fault after the other, for as long as there are to be faults. */
+/** One fault after another, for as long as the phase lasts. */
 const lane = (stage: Stage, kinds: ReadonlyArray<FaultKind>, seconds: number, gap: number) =>
   Effect.gen(function*() {
     const end = stage.now() + seconds * 1000
@@ -81,7 +83,7 @@ const lane = (stage: Stage, kinds: ReadonlyArray<FaultKind>, seconds: number, ga
 
 const total = (reply: unknown) => Number(reply)
 
-/** What each server has in the end, added up. */
+/** The final state of each server, added up. */
 const leftOn = (nodes: Topology["nodes"]) =>
   Effect.gen(function*() {
     const keys = new Map<string, { readonly key: string; readonly expiresAt: number | undefined }>()
@@ -102,7 +104,7 @@ const leftOn = (nodes: Topology["nodes"]) =>
     return { keys: [...keys.values()], subscriptions, connections }
   })
 
-/** Everything that was announced comes to its end; `seconds`: how long nothing may move meanwhile. */
+/** Everything that was announced is finished; `seconds`: how long nothing may move meanwhile. */
 const settled = (topology: Topology, seconds: number, rounds: number) =>
   Effect.gen(function*() {
     const input = `${load.service}-input`
@@ -145,13 +147,13 @@ const isServed = (histories: ReadonlyArray<string>, over: number): boolean => {
   return waiting.size === 0
 }
 
-/** Waits until all who waited at the end of the faults are served, or the bound has passed: the checkers judge it. */
+/** Waits until all who waited at the end of the faults are served, or the bound has passed: the checkers decide. */
 const served = (histories: ReadonlyArray<string>, over: number, seconds: number) =>
   Effect.gen(function*() {
     for (let i = 0; i < seconds && !isServed(histories, over); i++) yield* Effect.sleep("1 second")
   })
 
-/** Waits until each job has run again, or the bound has passed: the checker judges it. */
+/** Waits until each job has run again, or the bound has passed: the checker decides. */
 const repeatRun = (histories: ReadonlyArray<string>, since: number, seconds: number) =>
   Effect.gen(function*() {
     for (let i = 0; i < seconds && !jobs.haveRun(histories.flatMap(readFinished), since); i++) {
@@ -159,7 +161,7 @@ const repeatRun = (histories: ReadonlyArray<string>, since: number, seconds: num
     }
   })
 
-/** What the run that is kept in a folder came to. */
+/** The verdict of the run that is kept in a folder. */
 export const outcomeIn = (folder: string): Effect.Effect<Outcome> =>
   Effect.map(verdictIn(folder), ({ judgements, kept, lines, violations }) => ({
     violations,

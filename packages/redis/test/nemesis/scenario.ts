@@ -1,4 +1,4 @@
-/** The short runs that stand among the tests. */
+/** The short runs among the tests. */
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { rmSync } from "node:fs"
@@ -15,7 +15,7 @@ export const holds = (options: Options) =>
     rmSync(folder, { recursive: true })
   }).pipe(Effect.scoped)
 
-/** A program with a mistake has violations of one of these rules. */
+/** A program with a mistake violates one of these rules. */
 export const isFound = (options: Options, rules: ReadonlyArray<string>) =>
   Effect.gen(function*() {
     const { folder, violations } = yield* run(options)

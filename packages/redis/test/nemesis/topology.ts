@@ -19,14 +19,14 @@ export interface Topology {
   readonly kind: "single" | "sentinel" | "cluster"
   readonly nodes: ReadonlyArray<Node>
   readonly connection: Connection
-  /** The node that takes writes of these keys now. */
+  /** The node that accepts writes of these keys now. */
   readonly primaryOf: (key: string) => Effect.Effect<Node, RedisServerError>
   readonly sentinels: ReadonlyArray<Server>
 }
 
 export const kinds = ["single", "sentinel", "cluster"] as const
 
-/** What a server said that it did is on disk, and the system's: a kill alone loses nothing. */
+/** Acknowledged writes of a server are on disk, and the system's: a kill alone loses nothing. */
 const args = [
   "--appendonly yes",
   "--appendfsync everysec",
@@ -35,7 +35,7 @@ const args = [
   "--enable-debug-command yes"
 ]
 
-/** A node that has no slot any more stays a primary. */
+/** A node without slots stays a primary. */
 const clusterArgs = ["--cluster-allow-replica-migration no", ...args]
 
 const commandTimeout = "500 millis"

@@ -1,4 +1,4 @@
-/** What is kept of a run, and what the checkers say of it: now, or again by `--judge`. */
+/** What is kept of a run, and the verdict of the checkers: now, or again with `--judge`. */
 import { Checker, type Simulation } from "@effect-simba/testkit"
 import { StreamChecker } from "@effect-simba/testkit/streams"
 import { Duration, Effect } from "effect"
@@ -20,7 +20,7 @@ import * as load from "./load.ts"
 import type { Snapshot } from "./observer.ts"
 import { reports } from "./picture.ts"
 
-/** A run as it is kept, without what processes and servers wrote line by line. */
+/** A run as it is kept, without the logs of processes and servers. */
 export interface Kept {
   readonly name: string
   /** How long there were faults. */
@@ -74,7 +74,7 @@ const mutexCheckers = Effect.map(
   ]
 )
 
-/** Those that need no more of the server than MONITOR shows. */
+/** Rules that need only what MONITOR shows of the server. */
 const streamChecks = ["checkpoints grow over what was processed", "messages come in order"]
 
 const streamCheckers = (settings: ReturnType<typeof load.streamSettings>) => [

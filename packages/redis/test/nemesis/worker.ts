@@ -22,7 +22,7 @@ export const roles = ["mutex", "consumer", "producer", "jobs"] as const
 export type Role = (typeof roles)[number]
 export type Phase = "safety" | "liveness" | "closing"
 
-/** A defect of the program, to see that it is found. */
+/** A defect of the program, to verify that it is found. */
 export const plants = ["unfenced", "deaf"] as const
 
 export interface WorkerConfig {
@@ -39,7 +39,7 @@ export interface WorkerConfig {
   readonly plant?: (typeof plants)[number] | undefined
 }
 
-/** What the process is told to do. */
+/** The orders to the process. */
 export type Order =
   | { readonly _tag: "Phase"; readonly phase: Phase }
   /** Its event loop stands still. */
@@ -52,7 +52,7 @@ export type Order =
   }
   | { readonly _tag: "Stored"; readonly call: number; readonly accepted: boolean }
 
-/** What the process asks of the system outside. */
+/** Requests of the process to the external system. */
 export type Request =
   | { readonly _tag: "Read"; readonly call: number }
   | {
@@ -71,7 +71,7 @@ const main = (config: WorkerConfig) => {
   let phase: Phase = config.phase
   const random = load.random(`${config.seed} ${name} ${generation}`)
 
-  // How late the event loop comes to what is due: a turn that was under way at a deadline may go on
+  // How late the event loop handles what is due: a turn that was running at a deadline may continue
   let due = now() + 20
   const lag = setInterval(() => {
     const late = now() - due
@@ -99,7 +99,7 @@ const main = (config: WorkerConfig) => {
     } else pending.get(order.call)?.(order)
   })
 
-  /** Reads, acts and stores, and begins again where somebody else has stored meanwhile. */
+  /** Reads, acts and stores, and starts over if somebody else has stored meanwhile. */
   const outside = <A>(
     delay: number,
     act: (outside: { readonly state: Map<string, unknown>; readonly note: Simulation.Client["note"] }) => A
@@ -172,7 +172,7 @@ const main = (config: WorkerConfig) => {
     ? IoRedis.layer(config.connection.options)
     : IoRedis.layerCluster(config.connection.options)
 
-  // A process that is started in an outage tries again, as a supervisor would start it again
+  // A process that is started in an outage tries again, as a supervisor would restart it
   const run = Effect.scoped(Effect.provide(Effect.suspend(program), redis)).pipe(
     Effect.catchTag("BackendError", (error) => {
       note("failed", { error: error.message })
@@ -188,7 +188,7 @@ const main = (config: WorkerConfig) => {
       process.exitCode = 1
     } else note("closed")
     process.disconnect?.()
-    // What keeps a process that has ended
+    // What keeps a finished process alive
     setTimeout(() => console.error(`left: ${process.getActiveResourcesInfo().join(", ")}`), 3000).unref()
   })
   process.on("disconnect", () => fiber.interruptUnsafe())

@@ -273,7 +273,7 @@ export const notLockedYet: Scenario = (stage) =>
     assert.isTrue(yield* owns(ours, "brief", "dead", "slow"))
   })
 
-/** What a Go consumer is finishing is not begun again: it unlocks, acknowledges and deletes in three calls. */
+/** What a Go consumer is finishing is not started again: it unlocks, acknowledges and deletes in three calls. */
 export const finishing: Scenario = (stage) =>
   Effect.gen(function*() {
     const streams = Array.from({ length: 20 }, (_, i) => `s${i}`)

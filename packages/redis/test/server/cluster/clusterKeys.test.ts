@@ -1,4 +1,4 @@
-/** What a Cluster brings with it when some of its nodes or connections are away. */
+/** Behaviour of a Cluster when some of its nodes or connections are down. */
 import type { MutexName } from "@effect-simba/core/MutexName"
 import { MutexStore } from "@effect-simba/core/MutexStore"
 import { Subscriber } from "@effect-simba/core/Subscriber"
@@ -13,7 +13,7 @@ import { relayTo } from "../../support/relay.ts"
 const nodeAt = (port: number) => ({ host: "127.0.0.1", port })
 
 it.live(
-  "a command whose answer was lost with the connection fails, and is not sent again",
+  "a command whose reply was lost with the connection fails, and is not sent again",
   () =>
     Effect.gen(function*() {
       const { nodes } = yield* RedisServer.cluster()
@@ -35,14 +35,14 @@ it.live(
         yield* Effect.sleep("300 millis")
         assert.strictEqual(yield* redis.send("GET", key), "2")
       }
-      // What could not be sent yet is no matter of that: all nodes are connected to again, by many at once
+      // Commands that could not be sent yet do not matter here: all nodes are connected again, by many callers at once
       const keys = Array.from({ length: 30 }, (_, i) => `many ${i}`)
       yield* Effect.forEach(keys, (key) => redis.send("INCR", key), { concurrency: "unbounded" })
     }).pipe(Effect.scoped)
 )
 
 it.live(
-  "a primary that is away does not keep the others from being used",
+  "a primary that is down does not affect the others",
   () =>
     Effect.gen(function*() {
       const { nodes } = yield* RedisServer.cluster({ args: ["--cluster-require-full-coverage no"] })
@@ -52,7 +52,7 @@ it.live(
         "the others know",
         Effect.map(first!.send("CLUSTER", "NODES"), (text) => / master,fail /.test(String(text)))
       )
-      // Enough of them for each node to be the first to be asked, by either connection
+      // Enough for each node to be the first to be asked, by either connection
       const connect = Layer.build(Layer.fresh(IoRedis.layerCluster({ nodes: [nodeAt(first!.port)] })))
       for (let i = 0; i < 15; i++) {
         yield* Effect.scoped(Effect.gen(function*() {
@@ -84,7 +84,7 @@ it.live(
     }).pipe(Effect.scoped)
 )
 
-it.live("all keys of a mutex, and those of its jobs, are in one slot, whatever its name", () =>
+it.live("all keys of a mutex, and those of its jobs, are in one slot, with any name", () =>
   Effect.gen(function*() {
     const server = yield* RedisServer.start({ args: ["--cluster-enabled", "yes"] })
     for (

@@ -1,4 +1,4 @@
-/** What a layer does while a node of its Cluster is away. */
+/** What a layer does while a node of its Cluster is down. */
 import { Mutex } from "@effect-simba/core"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
@@ -9,7 +9,7 @@ import { slot } from "../../../src/internal/client/clusterSlot.ts"
 import { capturingLogs, commandStats, RedisServer, until } from "../../support/harness.ts"
 import { ownerOfSlot } from "../../support/resharding.ts"
 
-it.live("a node that is away is asked for rarely, and the others serve on", () =>
+it.live("a node that is down is contacted rarely, and the others continue to serve", () =>
   Effect.gen(function*() {
     const setup = yield* RedisServer.cluster({ args: ["--cluster-require-full-coverage no"] })
     const [first, second, gone] = setup.nodes
@@ -41,7 +41,7 @@ it.live("a node that is away is asked for rarely, and the others serve on", () =
     yield* gone!.kill()
     const stats = [first!, second!].map(commandStats)
     yield* Effect.forEach(stats, ({ reset }) => reset)
-    // Callers that try again and again, as they do
+    // Callers that retry constantly, as real ones do
     yield* Effect.forEach(far, (name, i) =>
       Effect.forkScoped(Effect.forever(Effect.andThen(
         Effect.exit(Effect.scoped(mutexes[i % 3]!.acquire(`{${name}}`, { timeout: "1 second" }))),
@@ -64,7 +64,7 @@ it.live("a node that is away is asked for rarely, and the others serve on", () =
   }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))), 90_000)
 
 it.live(
-  "a layer that is built while a primary is away listens there as soon as it is back",
+  "a layer that is built while a primary is down listens there as soon as it is back",
   () =>
     Effect.gen(function*() {
       const { nodes } = yield* RedisServer.cluster({ args: ["--cluster-require-full-coverage no"] })
@@ -79,7 +79,7 @@ it.live(
         Array.from({ length: 20 }, (_, i) => `channel ${i}`),
         (channel) => subscriber.subscribe(channel)
       )
-      assert.isBelow(performance.now() - begun, 1000, "the primary that is away delays nobody")
+      assert.isBelow(performance.now() - begun, 1000, "the primary that is down delays nobody")
       yield* Effect.scoped(subscriber.subscribe("left"))
       const problem = yield* Effect.flip(IoRedis.health.pipe(Effect.provide(context)))
       assert.match(problem.message, new RegExp(`127\\.0\\.0\\.1:${gone.port}`))
@@ -93,7 +93,7 @@ it.live(
         assert.deepStrictEqual(yield* gone.send("PUBSUB", "NUMSUB", channel), [channel, 1])
       }
       yield* until("all is well", Effect.map(Effect.exit(IoRedis.health.pipe(Effect.provide(context))), Exit.isSuccess))
-      // What left meanwhile is not listened to
+      // Channels that were left meanwhile are not subscribed to
       assert.deepStrictEqual(yield* gone.send("PUBSUB", "NUMSUB", "left"), ["left", 0])
     }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))),
   60_000
@@ -122,7 +122,7 @@ it.live("a command that is redirected to a node that goes away fails, and no rej
     )
     yield* to.send("CLUSTER", "SETSLOT", String(slot(key)), "IMPORTING", source!)
     yield* from.send("CLUSTER", "SETSLOT", String(slot(key)), "MIGRATING", target!)
-    // Where the key is not, the other node is asked
+    // If the key is not there, the other node is asked
     assert.strictEqual(yield* redis.send("SET", key, "here"), "OK")
     assert.strictEqual(yield* to.send("CLUSTER", "COUNTKEYSINSLOT", String(slot(key))), 1)
     yield* to.pause

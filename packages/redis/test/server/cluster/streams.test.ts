@@ -20,7 +20,7 @@ const at = ({ port }: { readonly port: number }) => ({ host: "127.0.0.1", port }
 const clusterLayer = ({ nodes }: ClusterSetup, commandTimeout: Duration.Input = "500 millis") =>
   IoRedis.layerCluster({ nodes: nodes.slice(0, 1).map(at), commandTimeout })
 
-/** What the test itself says goes to the node that has the key; of all nodes where it names none. */
+/** Commands of the test go to the node that has the key; to all nodes if they name none. */
 const clusterStage = Effect.fnUntraced(function*(setup: ClusterSetup) {
   const redis = Context.get(yield* Layer.build(Layer.fresh(clusterLayer(setup, "5 seconds"))), Redis)
   const onAll = <A, E>(act: (node: ClusterSetup["nodes"][number]) => Effect.Effect<A, E>) =>
@@ -47,30 +47,28 @@ const shared = (scenario: Scenario) => Effect.scoped(Effect.flatMap(Effect.flatM
 layer(Nodes.layer, { excludeTestServices: true, timeout: "60 seconds" })(
   "data streams on a Cluster",
   (it) => {
-    it.effect("every announced one is processed to its end, once, and leaves nothing behind", () =>
+    it.effect("every announced stream is processed to its end, once, and leaves nothing behind", () =>
       shared(scenarios.finished))
 
     it.effect("streams of a dead owner are found without events, with larger tokens", () => shared(scenarios.orphans))
 
-    it.effect("streams that are handed back go on at once, by a signal through any node", () =>
-      shared(scenarios.handedBack))
+    it.effect("yielded streams continue at once, by a signal through any node", () => shared(scenarios.handedBack))
 
-    it.effect("a group that is deleted is made again, and what is owned stays owned", () => shared(scenarios.groupGone))
+    it.effect("a deleted group is created again, and owned streams stay owned", () => shared(scenarios.groupGone))
 
-    it.effect("entries that cannot be read go to the dead letters, and the reader lives", () =>
-      shared(scenarios.malformed))
+    it.effect("unreadable entries go to the dead letters, and the reader continues", () => shared(scenarios.malformed))
 
     it.effect("poison goes to the dead letters, and can be redriven", () => shared(scenarios.poison))
 
     it.effect("a consumer that joins gets its share, handed over", () => shared(scenarios.balanced))
 
-    it.effect("messages that were trimmed unread are counted, and a stream written again is read", () =>
+    it.effect("messages that were trimmed before they were read are counted, and a rewritten stream is read", () =>
       shared(scenarios.gaps))
 
     it.effect("a successor resumes after the last commit, and the stale owner cannot move it", () =>
       shared(scenarios.checkpoints))
 
-    it.effect("messages are processed in order through a death and a close, and none is left out", () =>
+    it.effect("messages are processed in order through a death and a close, and none is skipped", () =>
       shared(scenarios.processed))
 
     it.effect("services of every node live side by side on one set of connections", () =>
@@ -134,7 +132,7 @@ layer(Nodes.layer, { excludeTestServices: true, timeout: "60 seconds" })(
       { tags: ["G24"] }
     )
 
-    it.effect("a data stream of another slot that somebody else announced goes to the dead letters", () =>
+    it.effect("a data stream of another slot that another program announced goes to the dead letters", () =>
       Effect.gen(function*() {
         const stage = yield* clusterStage(yield* Nodes)
         const a = yield* stage.open({ service: "{foreign}", processName: "a" })
@@ -158,7 +156,7 @@ describe("data streams on a Cluster that fails", () => {
   )
 
   it.live(
-    "a slot that moves to another node and back: its owner keeps its data streams, and reads and commits on, each message once",
+    "a slot that moves to another node and back: its owner keeps its data streams, and continues to read and commit, each message once",
     () =>
       Effect.scoped(Effect.gen(function*() {
         const setup = yield* RedisServer.cluster()
@@ -192,7 +190,7 @@ describe("data streams on a Cluster that fails", () => {
           return until(
             "what is sent now is read",
             Effect.sync(() => {
-              assert.strictEqual(runs.length, streams.length, "it is never lost, nor begun again")
+              assert.strictEqual(runs.length, streams.length, "it is never lost, nor started again")
               return runs.every(({ ids }) => ids.length >= target)
             })
           )
@@ -221,7 +219,7 @@ describe("data streams on a Cluster that fails", () => {
           const [run, ...more] = runs.filter((run) =>
             run.stream === stream
           )
-          assert.deepStrictEqual(more, [], "it is never lost, nor begun again")
+          assert.deepStrictEqual(more, [], "it is never lost, nor started again")
           assert.deepStrictEqual(run!.ids, ids)
           yield* leases[i]!.ensure
         }

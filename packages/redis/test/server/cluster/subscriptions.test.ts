@@ -1,4 +1,4 @@
-/** One subscriber at each primary of a Cluster: what is counted, heard, and followed. */
+/** One subscriber at each primary of a Cluster: what is counted, received, and followed. */
 import { Mutex } from "@effect-simba/core"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
@@ -26,7 +26,7 @@ const at = ({ port }: Server) => ({ host: "127.0.0.1", port })
 
 const redisAt = (node: Server) => IoRedis.layerCluster({ nodes: [at(node)] })
 
-/** A process of its own, with a lease so long that only a message or a gap can wake a waiter in time. */
+/** A separate process, with a lease so long that only a message or a gap can wake a waiter in time. */
 const open = (redis: ReturnType<typeof IoRedis.layerCluster>, options: MutexOptions = {}) =>
   Effect.map(
     Layer.build(
@@ -45,7 +45,7 @@ const open = (redis: ReturnType<typeof IoRedis.layerCluster>, options: MutexOpti
     })
   )
 
-/** A name whose slot this node has. */
+/** A name whose slot is on this node. */
 const nameAt = Effect.fnUntraced(function*(setup: ClusterSetup, node: Server) {
   for (let i = 0;; i++) {
     const owner = yield* ownerOfSlot(setup, slot(`{m ${i}}`))
@@ -60,34 +60,38 @@ const queued = (setup: ClusterSetup, name: string, count: number) =>
       Effect.map(owner.send("ZCARD", `simba:{${name}}:contender`), (n) => Number(n) === count)
     ))
 
-it.live("a layer is counted at every primary, and a dead waiter of ours costs nothing", () =>
-  Effect.gen(function*() {
-    const setup = yield* RedisServer.cluster()
-    const ours = yield* open(redisAt(setup.nodes[0]!))
-    for (const node of setup.nodes) {
-      const name = yield* nameAt(setup, node)
-      const held = yield* Scope.make()
-      yield* Scope.provide(ours.mutex.acquire(name), held)
-      const others = yield* open(redisAt(node))
-      const waiting = yield* Effect.forkScoped(Effect.scoped(others.mutex.acquire(name)), { startImmediately: true })
-      yield* queued(setup, name, 1)
-      for (const each of setup.nodes) {
-        const inboxes = yield* channelsOpen(each, "simba:inbox:*")
-        for (const inbox of inboxes) {
-          for (const every of setup.nodes) {
-            assert.deepStrictEqual(yield* every.send("PUBSUB", "NUMSUB", String(inbox)), [String(inbox), 1])
+it.live(
+  "a layer is counted at every primary, and a dead waiter of effect-simba costs nothing",
+  () =>
+    Effect.gen(function*() {
+      const setup = yield* RedisServer.cluster()
+      const ours = yield* open(redisAt(setup.nodes[0]!))
+      for (const node of setup.nodes) {
+        const name = yield* nameAt(setup, node)
+        const held = yield* Scope.make()
+        yield* Scope.provide(ours.mutex.acquire(name), held)
+        const others = yield* open(redisAt(node))
+        const waiting = yield* Effect.forkScoped(Effect.scoped(others.mutex.acquire(name)), { startImmediately: true })
+        yield* queued(setup, name, 1)
+        for (const each of setup.nodes) {
+          const inboxes = yield* channelsOpen(each, "simba:inbox:*")
+          for (const inbox of inboxes) {
+            for (const every of setup.nodes) {
+              assert.deepStrictEqual(yield* every.send("PUBSUB", "NUMSUB", String(inbox)), [String(inbox), 1])
+            }
           }
+          assert.isAtLeast(inboxes.length, 1)
         }
-        assert.isAtLeast(inboxes.length, 1)
+        const queue = `simba:{${name}}:contender`
+        const seconds = Math.floor(Number((yield* node.send("TIME") as Effect.Effect<ReadonlyArray<string>>)[0]))
+        // Nobody listens to these: the one of effect-simba is skipped, the Simba one may listen at another node
+        yield* node.send("ZADD", queue, `${seconds - 60}.000001`, "1-000000000000:dead")
+        yield* Scope.close(held, Exit.void)
+        yield* Fiber.join(waiting).pipe(Effect.timeout("10 seconds"))
       }
-      const queue = `simba:{${name}}:contender`
-      const seconds = Math.floor(Number((yield* node.send("TIME") as Effect.Effect<ReadonlyArray<string>>)[0]))
-      // Nobody listens to these: the one of ours is skipped, the stock one may listen at another node
-      yield* node.send("ZADD", queue, `${seconds - 60}.000001`, "1-000000000000:dead")
-      yield* Scope.close(held, Exit.void)
-      yield* Fiber.join(waiting).pipe(Effect.timeout("10 seconds"))
-    }
-  }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))), { timeout: 60_000, tags: ["H3"] })
+    }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))),
+  { timeout: 60_000, tags: ["H3"] }
+)
 
 it.live("a Simba waiter counts as alive, since it may listen at another node", () =>
   Effect.gen(function*() {
@@ -103,7 +107,7 @@ it.live("a Simba waiter counts as alive, since it may listen at another node", (
     assert.strictEqual(yield* node!.send("GET", `simba:{${name}}:reserved`), "7:4711@stock-host")
   }).pipe(Effect.scoped), { timeout: 60_000, tags: ["H1"] })
 
-it.live("a message arrives once, from whatever node it is published", () =>
+it.live("a message arrives once, whichever node publishes it", () =>
   Effect.gen(function*() {
     const setup = yield* RedisServer.cluster()
     const { subscriber } = yield* open(redisAt(setup.nodes[0]!))
@@ -112,7 +116,7 @@ it.live("a message arrives once, from whatever node it is published", () =>
       const sent: Array<string> = []
       for (let round = 0; round < 20; round++) {
         for (const [index, node] of setup.nodes.entries()) {
-          // The same text comes again and again, too
+          // The same text arrives repeatedly, too
           const text = `${round % 5} ${index}`
           sent.push(text)
           yield* node.send("PUBLISH", channel, text)
@@ -145,7 +149,7 @@ it.live("a connection that is lost at one primary is a gap, and is restored ther
     }
   }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))), 60_000)
 
-/** Gives a node the slots that the third node had at first, as a resharding does. */
+/** Moves the original slots of the third node to a node, as a resharding does. */
 const giveLastThird = Effect.fnUntraced(function*({ nodes }: ClusterSetup, to: Server) {
   const slots: Array<string> = []
   for (let i = 0; i < 16_384; i++) if (Math.floor((i * 3) / 16_384) === 2) slots.push(String(i))
@@ -155,7 +159,7 @@ const giveLastThird = Effect.fnUntraced(function*({ nodes }: ClusterSetup, to: S
     for (const node of nodes) yield* Effect.ignore(node.send("CLUSTER", "DELSLOTS", ...slots))
     yield* to.send("CLUSTER", "ADDSLOTS", ...slots)
   })
-  // Such a ping gives the old owner its slots again at a node where they are nobody's
+  // Such a ping returns the slots to the old owner at a node where nobody has them
   yield* Effect.retry(give, { times: 20 })
   for (const node of nodes) {
     yield* until(
@@ -214,7 +218,7 @@ it.live("a primary that joins counts the layers that were there before", () =>
     )
   }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))), 90_000)
 
-it.live("a Cluster client of the application's own works, and stays open", () =>
+it.live("a Cluster client of the application works, and stays open", () =>
   Effect.gen(function*() {
     const { nodes } = yield* RedisServer.cluster()
     const client = yield* Effect.acquireRelease(
@@ -244,7 +248,7 @@ it.live("a Cluster client of the application's own works, and stays open", () =>
     }
   }).pipe(Effect.scoped), 60_000)
 
-/** What a program has whose packages do not share one installation of ioredis. */
+/** A program whose packages do not share one installation of ioredis. */
 const anotherCopy = Effect.sync((): { readonly Cluster: typeof Cluster } => {
   const require = createRequire(import.meta.url)
   const known = { ...require.cache }
@@ -267,11 +271,11 @@ it.live("a Cluster client of another copy of ioredis is counted at every primary
     for (const node of nodes) assert.lengthOf(yield* channelsOpen(node, "simba:inbox:*"), 1)
   }).pipe(Effect.scoped), 60_000)
 
-it.live("a connection that answers and hears nothing is replaced", () =>
+it.live("a connection that replies but receives nothing is replaced", () =>
   Effect.gen(function*() {
     const lines: Array<string> = []
     const { nodes } = yield* RedisServer.cluster()
-    // Replies to SUBSCRIBE and PING, and no message of the Cluster ever comes there
+    // Replies to SUBSCRIBE and PING, but no message of the Cluster ever arrives there
     const outside = yield* RedisServer.start()
     const client = yield* Effect.acquireRelease(
       Effect.callback<Cluster>((resume) => {
@@ -297,7 +301,7 @@ it.live("a connection that answers and hears nothing is replaced", () =>
   }).pipe(Effect.scoped), 60_000)
 
 it.live(
-  "the subscriber of each primary logs in as the commands do, under the name that it was given",
+  "the subscriber of each primary logs in like the commands, under its configured name",
   () =>
     Effect.gen(function*() {
       const { nodes } = yield* RedisServer.cluster()

@@ -1,5 +1,5 @@
 /**
- * Effect's own users of `Redis`, over a socket by `IoRedis`, step by step on the fake and on a redis-server.
+ * Effect's own users of `Redis`, over a socket with `IoRedis`, step by step on the fake and on a redis-server.
  */
 import { IoRedis } from "@effect-simba/redis"
 import { FakeRedis } from "@effect-simba/testkit"

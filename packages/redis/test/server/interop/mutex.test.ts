@@ -33,7 +33,7 @@ import {
   until
 } from "../../support/harness.ts"
 
-/** A Simba release is one script: DEL, pop one, tell it. */
+/** A Simba release is one script: DEL, pop one waiter, notify it. */
 const stockRelease = `
 redis.call('DEL', KEYS[1])
 local next = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
@@ -44,7 +44,7 @@ end
 return next
 `
 
-/** What a Simba contender's scripts do. */
+/** The scripts of a Simba contender. */
 const stockContender = (redis: Client, mutex: MutexName, id = stockId()) => {
   const { owner, queue } = keysOf(mutex)
   const call = (command: string, ...args: ReadonlyArray<string | number>) =>
@@ -61,19 +61,19 @@ const stockContender = (redis: Client, mutex: MutexName, id = stockId()) => {
       return false
     }),
     guard: (millis: number) => call("PEXPIRE", owner, millis),
-    /** Returns whom it told. */
+    /** Returns the notified waiter. */
     release: Effect.map(call("EVAL", stockRelease, 2, owner, queue, id), (next) => next ?? undefined)
   }
 }
 
 layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Simba contenders", (it) => {
-  /** Ours that have seen a Simba contender listen on their own channels, as stock ones do. */
+  /** Waiters of effect-simba that detected a Simba contender listen on their own channels, like Simba contenders. */
   const listening = Effect.fnUntraced(function*(mutex: MutexName, count: number) {
     const channels = channelsOpen(yield* RedisServer, `simba:{${mutex}}:*`)
     yield* until(`${count} listen`, Effect.map(channels, (open) => open.length === count))
   })
 
-  /** A waiter of ours that listens, behind a Simba owner. */
+  /** A waiter of effect-simba that listens, behind a Simba owner. */
   const behindStock = Effect.fnUntraced(function*(label: string) {
     const server = yield* RedisServer
     const mutex = yield* openMutex(server, patient)
@@ -87,7 +87,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
     return { server, m, stock, waiting, id }
   })
 
-  it.effect("a foreign owner is seen, waited for, and followed after its expiry", () =>
+  it.effect("a Simba owner is detected, waited for, and followed after its expiry", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const mutex = yield* openMutex(server)
@@ -104,7 +104,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       }))
     }))
 
-  it.effect("the wait goes on while a foreign owner renews", () =>
+  it.effect("the wait continues while a Simba owner renews", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const mutex = yield* openMutex(server, { confirmTimeout: "200 millis" })
@@ -123,7 +123,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       assert.isAtLeast(performance.now() - begun, 1200 + 3000)
     }))
 
-  it.effect("a foreign release wakes ours at once", () =>
+  it.effect("a Simba release wakes a waiter of effect-simba at once", () =>
     Effect.gen(function*() {
       const { m, server, stock, waiting } = yield* behindStock("foreign release")
       const notified = yield* stock.release
@@ -152,7 +152,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
         Context.get(Mutex.Mutex)
       ))
 
-  it.effect("a foreign release before ours listens is noticed later", () =>
+  it.effect("a Simba release before the waiter listens is noticed later", () =>
     Effect.gen(function*() {
       const ready = Deferred.makeUnsafe<void>()
       const mutex = yield* openLate(Deferred.await(ready), patient)
@@ -162,7 +162,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       assert.isTrue(yield* stock.acquire(60_000))
       const waiting = yield* Effect.forkScoped(mutex.acquire(m))
       yield* queued(server, m, 1)
-      // It takes ours out of the queue, and tells nobody
+      // It takes the waiter out of the queue, and notifies nobody
       const notified = yield* stock.release
       yield* Effect.sleep("50 millis")
       assert.isUndefined(waiting.pollUnsafe())
@@ -171,7 +171,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
     }))
 
   it.effect(
-    "ours that cannot listen to a Simba release has the mutex within a confirm period",
+    "a waiter that cannot listen to a Simba release gets the mutex within a confirm period",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer
@@ -183,7 +183,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
         const stock = stockContender(yield* client(server), m)
         assert.isTrue(yield* stock.acquire(3_600_000))
         const waiting = yield* Effect.forkScoped(mutex.acquire(m))
-        // Each refusal makes it try again to listen
+        // Each refusal makes it subscribe again
         yield* until("it looks", Effect.sync(() => tried.length >= 3))
         assert.isAtLeast(tried[2]! - tried[0]!, 700)
         const notified = yield* stock.release
@@ -193,7 +193,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
   )
 
   it.effect(
-    "ours that a Simba contender passed unseen looks when the mutex is kept for that one",
+    "a waiter that a Simba contender passed unnoticed polls when the mutex is reserved for that one",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer
@@ -209,21 +209,21 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
         yield* held(server, m)
         const waiting = yield* Effect.forkScoped(mutex.acquire(m))
         yield* queued(server, m, 1)
-        // A ticket of an earlier second, which ours has not seen when it queued
+        // A ticket of an earlier second, which the waiter did not know when it queued
         const heard = yield* messagesOn(server, RedisKeys.contenderChannel(m, stock.id))
         yield* server.send("ZADD", keysOf(m).queue, "1700000000", stock.id)
         yield* Deferred.succeed(letGo, undefined)
         yield* Fiber.join(holding)
-        yield* until("the Simba waiter is told", Effect.sync(() => heard.length > 0))
+        yield* until("the Simba waiter is notified", Effect.sync(() => heard.length > 0))
         assert.isTrue(yield* stock.acquire(3_600_000))
-        // Its release takes ours out of the queue, which may not listen yet: told or not, it comes
+        // Its release takes the waiter out of the queue, which may not listen yet: it comes, notified or not
         const notified = yield* stock.release
         assert.strictEqual((yield* Effect.timeout(Fiber.join(waiting), "10 seconds")).id, notified)
       }),
     { tags: ["H4"] }
   )
 
-  it.effect("a foreign release serves our waiters one after the other, in order", () =>
+  it.effect("a Simba release serves the waiters of effect-simba one after another, in order", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const stats = commandStats(server)
@@ -237,8 +237,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
         yield* stats.reset
         waiters.push(yield* Effect.forkScoped(mutex.withLock(m)(Effect.sync(() => order.push(i)))))
         yield* queued(server, m, i + 1)
-        // It tries, queues, and looks again once it listens: a look that comes when the key is free has it
-        yield* until("it has looked again", Effect.map(stats.calls, (calls) => (calls.get("evalsha") ?? 0) >= 3))
+        // It tries, queues, and polls again once it listens: a poll when the key is free gets it
+        yield* until("it has polled again", Effect.map(stats.calls, (calls) => (calls.get("evalsha") ?? 0) >= 3))
       }
       yield* listening(m, 3)
       yield* stock.release
@@ -246,7 +246,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       assert.deepStrictEqual(order, [0, 1, 2])
     }))
 
-  it.effect("our release gives a Simba waiter what Simba gives it, and ours hold back for the confirm period", () =>
+  it.effect("a release of effect-simba treats a Simba waiter as Simba does, and its own waiters hold back for the confirm period", () =>
     Effect.gen(function*() {
       const { a, b, c, m, server } = yield* freshMutex("Simba waiter")
       const { owner, queue, reserved } = keysOf(m)
@@ -258,7 +258,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       assert.isTrue((yield* b.wait).foreign)
       assert.strictEqual((yield* wakeUps.next)._tag, "Gap")
       assert.deepStrictEqual(yield* a.release, { _tag: "Free" })
-      yield* until("the Simba waiter is told", Effect.sync(() => messages.length > 0))
+      yield* until("the Simba waiter is notified", Effect.sync(() => messages.length > 0))
       assert.deepStrictEqual(messages, [[`simba:{${m}}:${stock.id}`, `released@@${a.id}`]])
       assert.strictEqual(yield* server.send("EXISTS", owner), 0)
       assert.deepStrictEqual(yield* server.send("ZRANGE", queue, "0", "-1"), [b.id])
@@ -276,7 +276,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
     }))
 
   it.effect(
-    "waiters that queued before any Simba contender came listen as soon as one is called",
+    "waiters that queued before any Simba contender came listen as soon as one is notified",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer
@@ -326,7 +326,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       assert.isAtLeast(performance.now() - released, 400)
     }))
 
-  it.effect("Simba waiters that nobody listens for are passed over", () =>
+  it.effect("dead Simba waiters are skipped", () =>
     Effect.gen(function*() {
       const { a, b, m, server } = yield* freshMutex("dead Simba waiters")
       const redis = yield* client(server)
@@ -334,14 +334,14 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       for (let i = 0; i < 20; i++) assert.isFalse(yield* stockContender(redis, m).acquire(16_000))
       yield* b.subscribe
       yield* b.wait
-      // They came earlier within the second, or have the second before: all are ahead, or after, and none is alive
+      // They came earlier within the second, or the second before: all are ahead, or after, and none is alive
       assert.strictEqual(ownerOf(yield* a.release), b.id)
       yield* b.confirm
       assert.deepStrictEqual(yield* b.release, { _tag: "Free" })
       assert.strictEqual(yield* server.send("EXISTS", keysOf(m).reserved), 0)
     }))
 
-  it.effect("ours come after an older Simba ticket, and before a younger one", () =>
+  it.effect("waiters of effect-simba come after an older Simba ticket, and before a younger one", () =>
     Effect.gen(function*() {
       const { a, b, m, server } = yield* freshMutex("order")
       const { queue } = keysOf(m)
@@ -358,20 +358,20 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       yield* server.send("ZADD", queue, String(second - 5), older, String(second + 5), younger)
       assert.deepStrictEqual(yield* server.send("ZRANGE", queue, "0", "-1"), [older, b.id, younger])
       yield* a.release
-      yield* until("the older one is told", Effect.sync(() => messages.length === 1))
+      yield* until("the older one is notified", Effect.sync(() => messages.length === 1))
       assert.deepStrictEqual(messages, [[RedisKeys.contenderChannel(m, older), `released@@${a.id}`]])
-      // It comes, works, and releases: next is ours
+      // It comes, works, and releases: next is effect-simba
       const stock = stockContender(yield* client(server), m, older)
       assert.isTrue(yield* stock.acquire(16_000))
       assert.strictEqual(yield* stock.release, b.id)
       granted(yield* b.ask("wait", ticket))
       assert.deepStrictEqual(yield* b.release, { _tag: "Free" })
-      yield* until("the younger one is told", Effect.sync(() => messages.length === 2))
+      yield* until("the younger one is notified", Effect.sync(() => messages.length === 2))
       assert.deepStrictEqual(messages[1], [RedisKeys.contenderChannel(m, younger), `released@@${b.id}`])
     }))
 
   it.effect(
-    "behind a Simba owner the first of ours looks every confirm period, message or none",
+    "behind a Simba owner the first waiter of effect-simba polls every confirm period, with or without a message",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer
@@ -380,14 +380,14 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
         yield* server.send("SET", keysOf(m).owner, stockId(), "PX", "3600000")
         const waiting = yield* Effect.forkScoped(Effect.scoped(mutex.acquire(m)))
         yield* queued(server, m, 1)
-        // A Simba release that tells somebody else, who is dead
+        // A Simba release that notifies somebody else, who is dead
         yield* server.send("DEL", keysOf(m).owner)
         yield* Effect.timeout(Fiber.join(waiting), "10 seconds")
       }),
     { tags: ["H4"] }
   )
 
-  it.effect("malformed messages on the channels are logged with the beginning of their text, and kill no wait", () => {
+  it.effect("malformed messages on the channels are logged with the beginning of their text, and end no wait", () => {
     const lines: Array<string> = []
     return Effect.gen(function*() {
       const { id, m, server, stock, waiting } = yield* behindStock("malformed")
@@ -435,7 +435,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       yield* Fiber.join(waiting)
     }), { tags: ["H5"] })
 
-  it.effect("what ours publish is byte for byte what the wire table says", () =>
+  it.effect("what effect-simba publishes is byte for byte what the wire table says", () =>
     Effect.gen(function*() {
       const { m, server, store } = yield* freshMutex("bytes")
       const [a, b, c] = [contender(store, m), contender(store, m), contender(store, m, { confirm: "1500 millis" })]
@@ -468,7 +468,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       assert.strictEqual(yield* server.send("GET", keysOf(m).owner), c.id)
     }), { tags: ["B60"] })
 
-  it.effect("our tickets are never whole seconds, and our ids never look like stock ones", () =>
+  it.effect("tickets of effect-simba are never whole seconds, and its ids never look like Simba's", () =>
     Effect.gen(function*() {
       const { m, server, store } = yield* freshMutex("tickets")
       yield* contender(store, m).own

@@ -1,4 +1,4 @@
-/** Fleets of consumers of ours and of Go consumers, on a real server. */
+/** Fleets of consumers of this library and of Go consumers, on a real server. */
 import { IoRedis } from "@effect-simba/redis"
 import { assert, describe, it } from "@effect/vitest"
 import type { Scope } from "effect"
@@ -7,7 +7,7 @@ import { commandStats, quiet, RedisServer } from "../../support/harness.ts"
 import { consumers } from "../../support/interopConsumers.ts"
 import * as scenarios from "../../support/streamInteropScenarios.ts"
 
-/** On a server of its own: its settings and its whole keyspace are looked at. */
+/** On a separate server: its settings and its whole keyspace are inspected. */
 const real = <A>(scenario: (stage: scenarios.Stage) => Effect.Effect<A, unknown, Scope.Scope>) =>
   Effect.gen(function*() {
     const server = yield* RedisServer.start()
@@ -25,9 +25,9 @@ const real = <A>(scenario: (stage: scenarios.Stage) => Effect.Effect<A, unknown,
 describe("with Go consumers, on a real Redis", () => {
   it.live("data streams flow both ways, each to one consumer, and none is left behind", () => real(scenarios.bothWays))
 
-  it.live("what a living Go consumer owns is left alone", () => real(scenarios.liveGo))
+  it.live("what a live Go consumer owns is left alone", () => real(scenarios.liveGo))
 
-  it.live("an orderly hand-back is taken over", () => real(scenarios.handBack), { tags: ["G20"] })
+  it.live("a yielded stream is taken over", () => real(scenarios.handBack), { tags: ["G20"] })
 
   it.live("a death of a Go consumer is noticed, with events", () => real((stage) => scenarios.stockDies(stage, true)))
 
@@ -60,18 +60,18 @@ describe("with Go consumers, on a real Redis", () => {
       for (const command of ["mget", "hmget", "xpending"]) assert.isAtMost(calls.get(command) ?? 0, most, command)
     }).pipe(Effect.scoped, Effect.provide(quiet)))
 
-  it.live("two announcements of one data stream are processed one after the other", () => real(scenarios.duplicates), {
+  it.live("two announcements of one data stream are processed one after another", () => real(scenarios.duplicates), {
     tags: ["G8"]
   })
 
   it.live(
-    "a Go owner that is late and finishes: ours stops, and nothing is made again",
+    "a late Go owner finishes: the consumer of this library stops, and nothing is repeated",
     () => real(scenarios.lateDone),
     { tags: ["G18"] }
   )
 
   it.live(
-    "the orderly end of a Go consumer takes its own with it, and nothing of ours",
+    "the shutdown of a Go consumer finishes its own streams, and none of this library",
     () => real(scenarios.stockDone),
     { tags: ["G20"] }
   )

@@ -1,6 +1,6 @@
 /**
- * A process whose work uses its processor loses its server for a while. All its work ends, it comes to rest, and what it
- * takes afterwards is renewed and belongs to nobody else meanwhile.
+ * A process whose work keeps its processor busy loses its server for a while. All its work ends, it comes to rest, and
+ * what it takes afterwards is renewed and belongs to nobody else meanwhile.
  */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import { RedisStreams } from "@effect-simba/redis/streams"
@@ -22,9 +22,9 @@ import { relayTo } from "../../support/relay.ts"
 
 interface Size {
   readonly count: number
-  /** How long the server is out of reach: longer than a lease. Milliseconds. */
+  /** How long the server is unreachable: longer than a lease. Milliseconds. */
   readonly outage: number
-  /** A turn of the loop takes a fraction of them only. */
+  /** A turn of the loop takes only a fraction of them. */
   readonly periods: BusyConfig["periods"]
 }
 
@@ -34,7 +34,7 @@ const large = { ttl: 4000, transition: 6000, commandTimeout: 1000, leaseDuration
 /** Longer than a lease that nobody renews. Milliseconds. */
 const watched = ({ leaseDuration }: BusyConfig["periods"]) => 1.5 * leaseDuration
 
-/** Somebody else tries to take the fresh mutex for a while, and what it took. */
+/** Another contender tries to take the fresh mutex for a while, and what it took. */
 const rivalOfMutex = (server: Server, periods: BusyConfig["periods"]) =>
   Effect.gen(function*() {
     const rival = yield* openMutex(server, { ...periods, redis: { serverChecks: false } })
@@ -113,7 +113,10 @@ const start = (kind: BusyConfig["kind"], { count, outage, periods }: Size) =>
     return { order, relay, said, server, worker }
   })
 
-/** Another consumer takes what the busy process loses: data streams that both worked on at one instant, by the clock of the machine. */
+/**
+ * Another consumer takes what the busy process loses: data streams that both worked on at one instant, by the clock of
+ * the machine.
+ */
 const ownedTwice = (size: Size) =>
   Effect.gen(function*() {
     const { order, relay, said, server } = yield* start("shared", size)

@@ -1,4 +1,4 @@
-/** Jobs that run once per period in the fleet, in processes of their own on a real server. */
+/** Jobs that run once per period in the fleet, in separate processes on a real server. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, type Scope } from "effect"
 import { freshName, keysOf, RedisServer, until } from "../../support/harness.ts"
@@ -53,7 +53,7 @@ const times = (job: string, count: number) => (runs: ReadonlyArray<[string, stri
 
 layer(RedisServer.layer, { excludeTestServices: true })("once per period, on one Redis", (it) => {
   it.effect(
-    "each period is had at most once, while leaders step down, are killed and come",
+    "each period is run at most once, while leaders step down, are killed and join",
     () =>
       Effect.gen(function*() {
         const { assertOncePerPeriod, config, log, runsSince } = yield* setting("fleet", 200)
@@ -69,8 +69,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("once per period, on one
           yield* workers.get(leader)!.signal("SIGKILL")
           workers.delete(leader)
           workers.set(next, yield* startWorker(config(next, 6)))
-          // What the killed one had sent may still be counted
-          yield* runsSince(before.length, `others go on without ${leader}`, (runs) => {
+          // Requests that the killed one had sent may still be counted
+          yield* runsSince(before.length, `others continue without ${leader}`, (runs) => {
             const others = runs.filter(([, name]) => name !== leader)
             return times("rate", 8)(others) && times("cron", 2)(others)
           })
@@ -80,11 +80,11 @@ layer(RedisServer.layer, { excludeTestServices: true })("once per period, on one
   )
 
   it.effect(
-    "layers that close hand over: a period that the former leader had is not had again",
+    "layers that close hand over: a period that the former leader ran is not run again",
     () =>
       Effect.gen(function*() {
         const { assertOncePerPeriod, config, log, mutex, runsSince, server } = yield* setting("layers", 300)
-        // As several processes of one fleet, one after the other, and overlapping
+        // Like several processes of one fleet, one after another, and overlapping
         yield* Effect.forEach(
           ["a", "b", "c", "d"],
           (name, index) =>

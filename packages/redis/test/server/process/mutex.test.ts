@@ -8,7 +8,7 @@ interface Worker {
   readonly pid: number
   readonly reports: ReadonlyArray<WorkerReport>
   readonly signal: (signal: NodeJS.Signals) => Effect.Effect<void>
-  /** Waits until it has said so. */
+  /** Waits until it has reported this. */
   readonly said: (tag: WorkerReport["_tag"]) => Effect.Effect<void>
 }
 
@@ -128,7 +128,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("several processes on on
     () =>
       Effect.gen(function*() {
         const { lines, waiting, worker } = yield* setting("suspended")
-        // A command that is sent before it sleeps is not to be followed by another when it wakes up
+        // A command that is sent before it sleeps must not be followed by another when it wakes up
         const holder = yield* worker("holder", { ...endless, pauseMillis: 250, commandTimeout: "500 millis" })
         yield* until("it holds", Effect.map(lines, (lines) => lines.length > 0))
         const successor = yield* worker("successor", { rounds: 1, writes: 8, pauseMillis: 100 })
@@ -138,7 +138,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("several processes on on
         yield* until("it has just written", Effect.map(lines, (lines) => lines.length > before))
         yield* holder.signal("SIGSTOP")
         yield* until(
-          "the successor is at work",
+          "the successor is working",
           Effect.map(lines, (lines) => lines.some(([, act, , worker]) => act === "write" && worker === "successor"))
         )
         yield* holder.signal("SIGCONT")
@@ -155,7 +155,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("several processes on on
   )
 
   it.effect(
-    "a holder whose key was taken interrupts its work, and its waiter waits on",
+    "a holder whose key was taken interrupts its work, and its waiter keeps waiting",
     () =>
       Effect.gen(function*() {
         const { lines, mutex, server, waiting, worker } = yield* setting("taken")

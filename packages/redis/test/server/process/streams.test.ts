@@ -20,7 +20,7 @@ interface Worker {
   readonly reports: ReadonlyArray<StreamWorkerReport>
   readonly signal: (signal: NodeJS.Signals) => Effect.Effect<void>
   readonly said: (tag: StreamWorkerReport["_tag"]) => Effect.Effect<void>
-  /** Ends it in order. */
+  /** Ends it normally. */
   readonly end: Effect.Effect<void>
 }
 
@@ -84,7 +84,7 @@ const setting = Effect.fnUntraced(function*(
       }
     })
   const checkpoints = Effect.forEach(streams, (stream) => server.send("GET", StreamKeys.checkpoint(stream)))
-  /** The lease of a data stream, once somebody has it. */
+  /** The lease of a data stream, once a consumer has it. */
   const leaseOf = (stream: StreamName) =>
     Effect.gen(function*() {
       for (;;) {
@@ -100,7 +100,7 @@ const setting = Effect.fnUntraced(function*(
     store,
     append,
     leaseOf,
-    /** All that was written is processed and committed. */
+    /** Everything that was written is processed and committed. */
     settled: (what: string) =>
       until(
         `everything is committed after ${what}`,
@@ -109,7 +109,9 @@ const setting = Effect.fnUntraced(function*(
           (found) => streams.every((stream, index) => String(found[index]).split("@@")[0] === latest.get(stream))
         )
       ),
-    /** A worker that is connected: without a server it would not start, and without a start it does not know signals. */
+    /**
+     * A worker that is connected: without a server it would not start, and before its start it does not handle signals.
+     */
     worker: (processName: string, options: Omit<StreamWorkerConfig["options"], "service"> = {}) =>
       Effect.tap(
         startWorker({
@@ -144,9 +146,9 @@ const indexOf = <A>(items: ReadonlyArray<A>, item: A) => {
 }
 
 /**
- * Reads in the order of the server what became of each message, and what did not happen is a failure: tokens grow with
- * every taking, the checkpoint moves over one message at a time, and each was processed under the token of the owner of
- * that instant before.
+ * Reads in the order of the server what became of each message, and fails if something is missing: tokens grow with
+ * every claim, the checkpoint moves over one message at a time, and each message was processed under the token of its
+ * owner at that instant before.
  */
 const audit = (commands: ReadonlyArray<ReadonlyArray<string>>, streams: ReadonlyArray<StreamName>) =>
   streams.map((stream) => {
@@ -169,7 +171,7 @@ const audit = (commands: ReadonlyArray<ReadonlyArray<string>>, streams: Readonly
         assert.isAtLeast(Number(by), writer, `the resource of ${stream} refuses old tokens`)
         writer = Number(by)
         writes += 1
-        assert.isAtMost(indexOf(messages, message), committed, `nothing of ${stream} is left out: ${rest.join(" ")}`)
+        assert.isAtMost(indexOf(messages, message), committed, `nothing of ${stream} is skipped: ${rest.join(" ")}`)
         processed.add(value!.split(" ", 2).join(" "))
       } else if (name?.toUpperCase() === "SET" && key === StreamKeys.checkpoint(stream)) {
         const id = value!.split("@@")[0]!
@@ -181,7 +183,7 @@ const audit = (commands: ReadonlyArray<ReadonlyArray<string>>, streams: Readonly
     return { stream, messages: messages.length, committed, owners, writes }
   })
 
-/** Nothing is left of the service but what is kept on purpose. */
+/** Nothing of the service is left except what is kept on purpose. */
 const assertFinished = Effect.fnUntraced(function*(
   server: Server,
   { announced, service, streams }: Effect.Success<ReturnType<typeof setting>>
@@ -209,7 +211,9 @@ const brisk = {
   capacity: 12
 } as const
 
-/** An owner is killed, and its data streams go on, although whatever is not looked for here comes too late. */
+/**
+ * An owner is killed, and its data streams continue, although everything that this test does not check comes too late.
+ */
 const followed = (by: "event" | "sweep") =>
   Effect.gen(function*() {
     const server = yield* RedisServer.start()
@@ -226,7 +230,7 @@ const followed = (by: "event" | "sweep") =>
     const successor = yield* fleet.worker("successor")
     const channels = [StreamKeys.signalChannel(fleet.service), StreamKeys.expiredChannel(0)]
     yield* until(
-      "both take part, and listen where there is something to hear",
+      "both take part, and listen for events that exist",
       Effect.map(
         server.send("PUBSUB", "NUMSUB", ...channels),
         (counts) => {
@@ -245,7 +249,7 @@ const followed = (by: "event" | "sweep") =>
     }
     yield* fleet.append()
     yield* owner.signal("SIGKILL")
-    // It may have committed all that was written before
+    // It may have committed everything that was written before
     yield* fleet.append()
     yield* fleet.settled("a kill")
     const after = yield* fleet.leaseOf(fleet.streams[0]!)
@@ -258,7 +262,7 @@ const followed = (by: "event" | "sweep") =>
 
 describe("processes that own data streams on one Redis", () => {
   it.live(
-    "killed and suspended owners and a restarted server lose no message, and no checkpoint goes back",
+    "killed and suspended owners and a restarted server lose no message, and no checkpoint moves back",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer.start({ args: appendOnly })
@@ -272,14 +276,14 @@ describe("processes that own data streams on one Redis", () => {
         yield* append()
         yield* settled("the start")
 
-        // Killed in the midst of its work, and started again under the same name
+        // Killed in the middle of its work, and restarted under the same name
         const first = yield* busiest(alive)
         yield* append()
         yield* first.worker.signal("SIGKILL")
         alive = [...without(first.worker), yield* start(first.worker.name)]
         yield* settled("a kill")
 
-        // Suspended until somebody else has gone on, then awake again
+        // Suspended until another has continued, then resumed
         const second = yield* busiest(alive)
         yield* second.worker.signal("SIGSTOP")
         yield* append()
@@ -289,7 +293,7 @@ describe("processes that own data streams on one Redis", () => {
         assert.isAbove(next.token, lease.token)
         yield* second.worker.signal("SIGCONT")
         yield* append()
-        // What it would say if nothing but the server stopped it
+        // What it would report if only the server stopped it
         const entry = fleet.announced.find(({ stream }) => stream === lease.stream)!.entry
         const stale: Ownership = { ...lease, entry }
         const [message] = yield* store.messages(lease.stream, "0-0" as EntryId, 1)
@@ -318,7 +322,7 @@ describe("processes that own data streams on one Redis", () => {
         yield* settled("an outage with a kill and a suspension")
         yield* sleeper.signal("SIGCONT")
 
-        // One leaves in order, the others go on
+        // One leaves normally, the others continue
         const fourth = yield* busiest(alive)
         yield* append()
         yield* fourth.worker.end

@@ -13,7 +13,7 @@ class Sentinel extends Context.Service<Sentinel, Effect.Success<ReturnType<typeo
   "test/Sentinel"
 ) {
   static readonly layer = Layer.effect(Sentinel, RedisServer.sentinel())
-  /** No stall of a busy machine is an outage. */
+  /** A stall of a busy machine is no outage. */
   static readonly patient = Layer.effect(Sentinel, RedisServer.sentinel({ downAfter: 30_000 }))
 }
 
@@ -30,7 +30,7 @@ layer(Layer.provideMerge(throughSentinel("500 millis"), Sentinel.layer), {
   excludeTestServices: true,
   timeout: "60 seconds"
 })("Sentinel, fail-over", (it) => {
-  it.effect("a waiter and new callers carry on at the new primary; what the old one lost is reported as lost", () =>
+  it.effect("a waiter and new callers continue at the new primary; what the old one lost is reported as lost", () =>
     Effect.gen(function*() {
       const { primary } = yield* Sentinel
       const before = yield* Effect.scoped(Effect.map(Mutex.acquire("m"), (lease) => lease.token))
@@ -41,15 +41,15 @@ layer(Layer.provideMerge(throughSentinel("500 millis"), Sentinel.layer), {
         Effect.retry({ schedule: Schedule.spaced("200 millis"), times: 100 })
       )
       assert.isAbove(after, before)
-      // Either the write had reached the replica and the lease was renewed in time, or its end was told
+      // Either the write reached the replica and the lease was renewed in time, or its end was reported
       const exit = yield* Fiber.join(holder)
       if (exit._tag === "Failure") assert.include(String(exit.cause), "LeaseLost")
     }))
 })
 
-describe("Sentinel, fail-over on purpose", () => {
+describe("Sentinel, intentional fail-over", () => {
   it.live(
-    "all connections leave the old primary before it knows that it is none any more",
+    "all connections leave the old primary before it knows that it is no longer one",
     () =>
       Effect.scoped(Effect.gen(function*() {
         const { name, primary, replica, sentinels } = yield* RedisServer.sentinel()
@@ -94,7 +94,7 @@ describe("Sentinel, fail-over on purpose", () => {
   )
 
   it.live(
-    "Sentinels that cannot be reached do not stand in the way, and those that come back tell again",
+    "unreachable Sentinels do not matter, and those that return report again",
     () =>
       Effect.scoped(Effect.gen(function*() {
         const { name, primary, sentinels } = yield* RedisServer.sentinel()
@@ -106,15 +106,15 @@ describe("Sentinel, fail-over on purpose", () => {
         assert.strictEqual(yield* Context.get(context, Redis).send("PING"), "PONG")
         const watching = (server: Server) =>
           Effect.map(server.send("CLIENT", "LIST"), (list) => /\bname=simba:sentinel .*\bsub=1 /.test(String(list)))
-        yield* until("the one that lives is listened to", watching(first!))
+        yield* until("the live one is listened to", watching(first!))
         yield* others[0]!.restart
-        yield* until("the one that came back is listened to", watching(others[0]!))
+        yield* until("the one that returned is listened to", watching(others[0]!))
         assert.include(String(yield* primary.send("ROLE")), "master")
       })).pipe(Effect.provide(capturingLogs([])))
   )
 
   it.live(
-    "a Sentinel that hangs does not keep the others from being asked",
+    "a Sentinel that hangs does not delay the others",
     () =>
       Effect.scoped(Effect.gen(function*() {
         const { name, primary, sentinels } = yield* RedisServer.sentinel()

@@ -23,7 +23,7 @@ interface Run {
   readonly ids: Array<EntryId>
 }
 
-/** Two consumers work while messages come in, before, during and after `begin` makes the replica the primary. */
+/** Two consumers work while messages arrive, before, during and after `begin` makes the replica the primary. */
 const failOver = (begin: (setup: SentinelSetup) => Effect.Effect<unknown, unknown>) =>
   Effect.scoped(Effect.gen(function*() {
     const setup = yield* RedisServer.sentinel()
@@ -54,7 +54,7 @@ const failOver = (begin: (setup: SentinelSetup) => Effect.Effect<unknown, unknow
       }))
     }
 
-    // What the surviving server knows is what counts: replication lags, so the other one may have known more
+    // What the surviving server knows counts: replication lags, so the other one may have known more
     const survivor = yield* client(replica)
     const committed = Effect.map(
       Effect.promise(() => survivor.mget(checkpoints)),
@@ -67,10 +67,10 @@ const failOver = (begin: (setup: SentinelSetup) => Effect.Effect<unknown, unknow
     )))
     const producing = yield* produce(producer.send, streams)
     yield* until("thirty are sent", Effect.sync(() => producing.sent() >= 30))
-    yield* until("all are at work, as the replica knows", Effect.map(committed, (ids) => !ids.includes(null)))
+    yield* until("all are working, as the replica knows", Effect.map(committed, (ids) => !ids.includes(null)))
     yield* begin(setup)
     yield* until("the replica is the primary", Effect.map(setup.primaryPort, (port) => port === replica.port))
-    // The former primary accepts messages until it knows, and loses them: those that came to the new one count
+    // The former primary accepts messages until it knows, and loses them: those that reached the new one count
     const arrived = Effect.promise(() => survivor.xlen(streams.at(-1)!))
     const replicated = yield* arrived
     yield* until("thirty more came to the new primary", Effect.map(arrived, (length) => length >= replicated + 30))
@@ -85,7 +85,7 @@ const failOver = (begin: (setup: SentinelSetup) => Effect.Effect<unknown, unknow
     )
     const last = messages.map((ids) => ids.at(-1))
     yield* until("all are committed", Effect.map(committed, (ids) => ids.every((id, i) => id === last[i])))
-    // A renewal that was not replicated lets a former owner believe in its lease for that much longer
+    // A renewal that was not replicated lets a former owner rely on its lease for that much longer
     yield* until(
       "each is owned once",
       Effect.map(
@@ -109,12 +109,12 @@ const failOver = (begin: (setup: SentinelSetup) => Effect.Effect<unknown, unknow
 
 describe("data streams through Sentinel", () => {
   it.live(
-    "a primary that dies: its successor's consumers leave no message out, and go back behind no commit",
+    "a primary that dies: its successor's consumers skip no message, and go back behind no commit",
     () => failOver(({ primary }) => primary.kill("SIGKILL"))
   )
 
   it.live(
-    "a primary that hangs and comes back as a replica: no message is left out, no commit undone",
+    "a primary that hangs and returns as a replica: no message is skipped, no commit undone",
     () =>
       failOver((setup) =>
         Effect.gen(function*() {
@@ -126,7 +126,7 @@ describe("data streams through Sentinel", () => {
   )
 
   it.live(
-    "a primary that is replaced on purpose: no message is left out, no commit undone",
+    "a primary that is replaced on purpose: no message is skipped, no commit undone",
     () => failOver(({ name, sentinels }) => sentinels[0]!.send("SENTINEL", "FAILOVER", name))
   )
 })

@@ -1,4 +1,4 @@
-/** Waiters of one process share one place: random scripts on the fake Redis, and what it costs on a real one. */
+/** Waiters of one process share one place: random scripts on the fake Redis, and the cost on a real one. */
 import { tokenStride } from "@effect-simba/core/MutexStore"
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
@@ -78,7 +78,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("places on a real server
         Array.from({ length: 320 }),
         () => Effect.forkScoped(us.withLock(m)(work("us")))
       )
-      // Four in line, so that each release queues the next in the same script: they never cease to wait
+      // Four in line, so that each release queues the next in the same script: they are always waiting
       const others = yield* Effect.forEach(
         Array.from({ length: 4 }),
         () => Effect.forkScoped(them.withLock(m)(work("them")))
@@ -94,7 +94,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("places on a real server
       assert.isAtMost((yield* stats.calls).get("evalsha")!, 40)
     }))
 
-  it.effect("waiters go on after the server was flushed", () =>
+  it.effect("waiters continue after the server was flushed", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const mutex = yield* openMutex(server, { ttl: "300 millis", transition: "2 seconds", localTurn: "200 millis" })

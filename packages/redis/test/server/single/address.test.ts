@@ -18,7 +18,7 @@ contract("single", onOne)
 
 describe("one address", () => {
   it.live(
-    "where another server has become the primary, subscriptions leave the old one with the commands, and quietly",
+    "if another server has become the primary, subscriptions leave the old one with the commands, and quietly",
     () =>
       Effect.scoped(Effect.gen(function*() {
         const old = yield* RedisServer.start()
@@ -30,7 +30,7 @@ describe("one address", () => {
         const subscriber = Context.get(context, Subscriber)
         const notices = yield* subscriber.subscribe("channel")
         relay.target = next.port
-        // The connections stay; what is published at the new primary is counted there
+        // The connections stay; messages at the new primary are counted there
         yield* old.send("REPLICAOF", "127.0.0.1", String(next.port))
         const warnings: Array<Error> = []
         const onWarning = (warning: Error) => warnings.push(warning)

@@ -35,7 +35,7 @@ const spoil = (server: Server, key: string) =>
 const stockTakes = (server: Server, mutex: MutexName, id: string) =>
   Effect.map(server.send("SET", keysOf(mutex).owner, id, "NX", "PX", "60000"), (reply) => reply === "OK")
 
-/** A Simba contender that waits, and listens; and what it hears. */
+/** A Simba contender that waits and listens, and what it receives. */
 const stockWaits = Effect.fnUntraced(function*(server: Server, mutex: MutexName) {
   const id = stockId()
   const heard = yield* messagesOn(server, RedisKeys.contenderChannel(mutex, id))
@@ -46,9 +46,9 @@ const stockWaits = Effect.fnUntraced(function*(server: Server, mutex: MutexName)
 const listOf = (store: MutexStore["Service"]) => Effect.map(Stream.runCollect(store.list), (names) => [...names].sort())
 
 layer(RedisServer.layer, { excludeTestServices: true })(
-  "the scripts for looking, intervening and sharing schedules",
+  "the scripts for inspecting, intervening and sharing schedules",
   (it) => {
-    it.effect("a forced release tells the layer of the old owner, byte for byte as the wire table says", () =>
+    it.effect("a forced release notifies the layer of the old owner, byte for byte as the wire table says", () =>
       Effect.gen(function*() {
         const { a, b, c, m, server, store } = yield* freshMutex("forced")
         const inboxes = [a, b, c].map(({ id }) => `simba:inbox:${inboxOf(id)}`) as [string, string, string]
@@ -77,7 +77,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         assert.deepStrictEqual(read, [
           [channel, `acquired@@${a.id}`],
           [channel, `acquired@@${b.id}`],
-          // Nobody is fresh for a force: no layer releases
+          // Nobody is fresh for a forced release: no layer releases
           [inboxes[1], `${b.id}@@released@@${a.id}@@${first}@@time@@30000`],
           [inboxes[2], `${c.id}@@look@@30000`],
           [inboxes[0], `forced@@${a.id}`],
@@ -87,7 +87,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         ])
       }))
 
-    it.effect("a forced release of what nobody owns grants the first waiter, in nobody's name", () =>
+    it.effect("a forced release of a mutex without an owner grants the first waiter, in nobody's name", () =>
       Effect.gen(function*() {
         const { a, b, m, server, store } = yield* freshMutex("forced from nobody")
         yield* a.own
@@ -99,7 +99,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         yield* b.confirm
       }))
 
-    it.effect("a Simba owner that is forced out is told on its own channel, and ours has the mutex", () =>
+    it.effect("a Simba owner that is forced out is notified on its own channel, and effect-simba gets the mutex", () =>
       Effect.gen(function*() {
         const { b, c, m, server, store } = yield* freshMutex("forced stock")
         const stock = stockId()
@@ -108,12 +108,12 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         const [first, second] = [yield* b.subscribe, yield* c.subscribe]
         yield* b.wait
         yield* c.wait
-        // They have seen the Simba owner, listen on channels of their own from now on, and look again
+        // They have detected the Simba owner, listen on their own channels from now on, and poll again
         for (const wakeUps of [first, second]) assert.deepStrictEqual(yield* wakeUps.next, { _tag: "Gap" })
         assert.strictEqual(ownerOf(yield* store.forceRelease(m, confirm)), stock)
         assert.include(yield* first.next, { _tag: "YourTurn", from: stock })
         assert.deepStrictEqual(yield* second.next, { _tag: "PollAfter", delay: confirm })
-        yield* until("the Simba owner is told", Effect.sync(() => messages.length > 0))
+        yield* until("the Simba owner is notified", Effect.sync(() => messages.length > 0))
         assert.deepStrictEqual(messages, [[`simba:{${m}}:${stock}`, `released@@${stock}`]])
         assert.strictEqual(yield* server.send("GET", keysOf(m).owner), b.id)
         yield* b.confirm
@@ -129,12 +129,12 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         yield* b.wait
         assert.deepStrictEqual(yield* wakeUps.next, { _tag: "Gap" })
         yield* store.forceRelease(m, confirm)
-        yield* until("the Simba waiter is told", Effect.sync(() => heard.length > 0))
+        yield* until("the Simba waiter is notified", Effect.sync(() => heard.length > 0))
         assert.deepStrictEqual(heard, [[`simba:{${m}}:${id}`, `released@@${a.id}`]])
         assert.deepStrictEqual([yield* server.send("GET", owner), yield* server.send("GET", reserved)], [null, id])
         assert.deepStrictEqual(yield* wakeUps.next, { _tag: "PollAfter", delay: confirm })
         assert.deepStrictEqual(refused(yield* b.ask("wait")).ownership, { _tag: "Free" })
-        // Forced again, the reservation is gone, and ours comes next
+        // Forced again, the reservation is gone, and effect-simba comes next
         yield* store.forceRelease(m, confirm)
         assert.strictEqual(yield* server.send("EXISTS", reserved), 0)
         assert.isAbove((yield* b.confirm).token, token + 1)
@@ -151,7 +151,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         assert.strictEqual((yield* contender(store, m).own).token as number, 8_000_000_000_000_103)
       }), { tags: ["B32"] })
 
-    it.effect("the reservation goes once the Simba waiter that was told to come has come, and not before", () =>
+    it.effect("the reservation ends once the Simba waiter that was notified has come, and not before", () =>
       Effect.gen(function*() {
         const { a, b, m, server } = yield* freshMutex("reservation")
         const { owner, reserved } = keysOf(m)
@@ -161,7 +161,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         yield* b.wait
         yield* a.release
         assert.strictEqual(yield* server.send("GET", reserved), id)
-        // Another Simba contender barges in: the one that was told has still not come
+        // Another Simba contender barges in: the notified one has still not come
         const barger = stockId()
         assert.isTrue(yield* stockTakes(server, m, barger))
         assert.strictEqual(ownerOf(refused(yield* b.ask("wait")).ownership), barger)
@@ -171,7 +171,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         assert.isTrue(yield* stockTakes(server, m, id))
         assert.strictEqual(ownerOf(refused(yield* b.ask("wait")).ownership), id)
         assert.strictEqual(yield* server.send("EXISTS", reserved), 0)
-        // It works for less than the confirm period, and releases without a word: nothing holds ours back
+        // It works for less than the confirm period, and releases silently: nothing holds effect-simba back
         yield* server.send("DEL", owner)
         yield* b.confirm
       }))
@@ -212,7 +212,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
     )
 
     it.effect(
-      "what has a wrong type is said when it is looked at, and left alone",
+      "a wrong type is reported by an inspection, and left alone",
       () =>
         Effect.gen(function*() {
           const { m, server, store } = yield* freshMutex("spoilt jobs")
@@ -229,45 +229,53 @@ layer(RedisServer.layer, { excludeTestServices: true })(
       { tags: ["S21"] }
     )
 
-    it.effect("a look shows Simba owners without a token, and waiters of both kinds", () =>
-      Effect.gen(function*() {
-        const { a, m, server, store } = yield* freshMutex("inspect stock")
-        yield* a.own
-        yield* a.release
-        assert.strictEqual(yield* server.send("EXISTS", keysOf(m).fence), 1)
-        yield* server.send("SET", keysOf(m).owner, "1:4711@stock-host")
-        const { id } = yield* stockWaits(server, m)
-        const b = contender(store, m)
-        yield* b.wait
-        const { ownership, token, waiters, waiting } = yield* store.inspect(m, 10)
-        assert.deepStrictEqual(ownership, { _tag: "Held", owner: "1:4711@stock-host" })
-        assert.isUndefined(token)
-        assert.strictEqual(waiting, 2)
-        assert.deepStrictEqual(waiters.map((waiter) => waiter.id), [id, b.id])
-        const waited = waiters.map((waiter) => Duration.toMillis(waiter.waited))
-        assert.isAtLeast(waited[0]!, dayMillis)
-        assert.isBelow(waited[1]!, 60_000)
-      }), { tags: ["B59"] })
+    it.effect(
+      "an inspection shows Simba owners without a token, and waiters of both kinds",
+      () =>
+        Effect.gen(function*() {
+          const { a, m, server, store } = yield* freshMutex("inspect stock")
+          yield* a.own
+          yield* a.release
+          assert.strictEqual(yield* server.send("EXISTS", keysOf(m).fence), 1)
+          yield* server.send("SET", keysOf(m).owner, "1:4711@stock-host")
+          const { id } = yield* stockWaits(server, m)
+          const b = contender(store, m)
+          yield* b.wait
+          const { ownership, token, waiters, waiting } = yield* store.inspect(m, 10)
+          assert.deepStrictEqual(ownership, { _tag: "Held", owner: "1:4711@stock-host" })
+          assert.isUndefined(token)
+          assert.strictEqual(waiting, 2)
+          assert.deepStrictEqual(waiters.map((waiter) => waiter.id), [id, b.id])
+          const waited = waiters.map((waiter) => Duration.toMillis(waiter.waited))
+          assert.isAtLeast(waited[0]!, dayMillis)
+          assert.isBelow(waited[1]!, 60_000)
+        }),
+      { tags: ["B59"] }
+    )
 
-    it.effect("a look is one script call, and costs the same for 3 and for 300 waiters", () =>
-      Effect.gen(function*() {
-        const server = yield* RedisServer
-        const { calls, reset } = commandStats(server)
-        const store = yield* openStore(server)
-        const poll = Effect.fnUntraced(function*(waiters: number) {
-          const m = freshName(`look at ${waiters}`)
-          yield* contender(store, m).own
-          yield* Effect.forEach(Array.from({ length: waiters }), () => contender(store, m).wait, { concurrency: 50 })
-          yield* store.inspect(m, 3)
-          yield* reset
-          assert.strictEqual((yield* store.inspect(m, 3)).waiting, waiters)
-          const counted = yield* calls
-          assert.strictEqual(counted.get("evalsha"), 1)
-          assert.isFalse(counted.has("set") || counted.has("zrem") || counted.has("publish"))
-          return ["get", "zrange", "zcard", "pttl", "time"].map((command) => counted.get(command))
-        })
-        assert.deepStrictEqual(yield* poll(300), yield* poll(3))
-      }), { tags: ["B59"] })
+    it.effect(
+      "an inspection is one script call, and costs the same for 3 and for 300 waiters",
+      () =>
+        Effect.gen(function*() {
+          const server = yield* RedisServer
+          const { calls, reset } = commandStats(server)
+          const store = yield* openStore(server)
+          const poll = Effect.fnUntraced(function*(waiters: number) {
+            const m = freshName(`inspect ${waiters}`)
+            yield* contender(store, m).own
+            yield* Effect.forEach(Array.from({ length: waiters }), () => contender(store, m).wait, { concurrency: 50 })
+            yield* store.inspect(m, 3)
+            yield* reset
+            assert.strictEqual((yield* store.inspect(m, 3)).waiting, waiters)
+            const counted = yield* calls
+            assert.strictEqual(counted.get("evalsha"), 1)
+            assert.isFalse(counted.has("set") || counted.has("zrem") || counted.has("publish"))
+            return ["get", "zrange", "zcard", "pttl", "time"].map((command) => counted.get(command))
+          })
+          assert.deepStrictEqual(yield* poll(300), yield* poll(3))
+        }),
+      { tags: ["B59"] }
+    )
 
     it.effect(
       "the jobs of a mutex are one key, which expires with the last of them, unless one is paused",
@@ -315,7 +323,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
       { tags: ["B59"] }
     )
 
-    it.effect("keys of others that look like mutexes and cannot be ones are not listed", () =>
+    it.effect("foreign keys that look like mutexes but cannot be are not listed", () =>
       Effect.gen(function*() {
         const server = yield* RedisServer.start()
         const store = yield* openStore(server)
@@ -325,7 +333,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         assert.deepStrictEqual<ReadonlyArray<string>>(yield* listOf(store), ["m"])
       }), { tags: ["B59"] })
 
-    it.effect("they touch keys and channels of simba only, as an ACL user can be told", () =>
+    it.effect("they only touch keys and channels of simba, so an ACL can be written", () =>
       Effect.gen(function*() {
         const server = yield* RedisServer.start()
         const rules = ["reset", "on", ">secret", "~simba:*", "&simba:*", "+@all", "-@dangerous", "+info"]

@@ -5,7 +5,7 @@ import { assert, it } from "@effect/vitest"
 import { Array as Arr, Effect, Fiber, Layer } from "effect"
 import { capturingLogs, connections, RedisServer } from "../../support/harness.ts"
 
-/** Forty milliseconds without a pause, again and again: sixty of them make turns of 2.4 seconds. */
+/** Forty milliseconds without a pause, repeatedly: sixty of them make turns of 2.4 seconds. */
 const busy = Effect.forever(Effect.andThen(
   Effect.sync(() => {
     const end = performance.now() + 40
@@ -32,10 +32,10 @@ it.live("a process with turns of five times the command timeout keeps its connec
       const works = yield* Effect.forEach(Arr.makeBy(60, () => busy), (work) => Effect.forkScoped(work))
       yield* Effect.sleep("12 seconds")
       for (const lease of leases) yield* lease.ensure
-      // The look at the server has a time limit of its own
+      // The server check has its own timeout
       yield* Fiber.interruptAll(works)
       assert.deepStrictEqual(yield* clients, before)
     }).pipe(Effect.scoped, Effect.provide(capturingLogs(lines)))
-    // It says that it is busy, and nothing else
+    // It reports that it is busy, and nothing else
     assert.deepStrictEqual(lines.filter((line) => !line.startsWith("This process is so busy")), [])
   }))

@@ -1,4 +1,4 @@
-/** What the doctor, and the look at a server when a layer is built, find on real servers. */
+/** What the doctor, and the server check when a layer is built, find on real servers. */
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
 import { IoRedis, RedisDoctor, RedisMutex } from "@effect-simba/redis"
 import { RedisStreams } from "@effect-simba/redis/streams"
@@ -75,7 +75,7 @@ describe("RedisDoctor", () => {
       assert.match(find(yield* examine(replica), "role")!.advice!, /Sentinels/)
     }), 30_000)
 
-  it.live("a user without permissions learns which are missing", () =>
+  it.live("a user without permissions sees which are missing", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       yield* server.send("ACL", "SETUSER", "app", "on", ">x", "~simba:*", "resetchannels", "+@all", "-zadd", "-evalsha")
@@ -117,7 +117,7 @@ describe("RedisDoctor", () => {
     60_000
   )
 
-  it.live("a user who may not hear the messages to a layer cannot build one", () =>
+  it.live("a user that must not receive the messages to a layer cannot build one", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const url = `redis://app:x@127.0.0.1:${server.port}`
@@ -163,7 +163,7 @@ describe("RedisDoctor", () => {
     }), 60_000)
 })
 
-describe("the look at a server when a layer is built", () => {
+describe("the server check when a layer is built", () => {
   /** The lines that are logged while it is built. */
   const linesOf = <A, E>(layer: Layer.Layer<A, E>) => {
     const lines: Array<string> = []
@@ -184,17 +184,17 @@ describe("the look at a server when a layer is built", () => {
         `Warn ${at}: the eviction policy is volatile-lru, which may evict a lease: set maxmemory-policy noeviction`,
         `Info ${at}: no append-only file: a restart loses at least the newest writes: set appendonly yes`
       ])
-      // Another layer of this process says nothing new
+      // Another layer of this process logs nothing new
       assert.deepStrictEqual(yield* linesOf(IoRedis.layer({ url })), [])
     }))
 
-  it.live("has none where serverChecks is off", () =>
+  it.live("logs nothing if serverChecks is off", () =>
     Effect.gen(function*() {
       const { url } = yield* RedisServer.start({ args: ["--maxmemory-policy volatile-lru"] })
       assert.deepStrictEqual(yield* linesOf(IoRedis.layer({ url, serverChecks: false })), [])
     }))
 
-  it.live("has none for a good server", () =>
+  it.live("logs nothing for a good server", () =>
     Effect.gen(function*() {
       const { url } = yield* RedisServer.start({ args: ["--appendonly yes"] })
       assert.deepStrictEqual(yield* linesOf(IoRedis.layer({ url })), [])

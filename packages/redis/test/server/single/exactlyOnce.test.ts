@@ -1,4 +1,6 @@
-/** A handler that writes into Postgres, on a real Redis: each message changes the database once, whoever wakes up late. */
+/**
+ * A handler that writes into Postgres, on a real Redis: each message changes the database once, whoever wakes up late.
+ */
 import { StreamClient } from "@effect-simba/core/streams"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { assert, layer } from "@effect/vitest"
@@ -53,8 +55,8 @@ layer(Layer.merge(RedisServer.layer, Postgres.layer), { excludeTestServices: tru
       yield* Deferred.succeed(goOn, undefined)
       assert.include(yield* Deferred.await(failed), "stale")
       yield* deposit(8)
-      yield* until("the successor goes on", Effect.map(balance, (amount) => amount === 15))
-      // A refused transaction is no failure of the message
+      yield* until("the successor continues", Effect.map(balance, (amount) => amount === 15))
+      // A refused transaction is not a failure of the message
       assert.deepStrictEqual(
         yield* StreamClient.deadMessages("deposits:eu").pipe(Effect.provideContext(b)),
         []

@@ -45,7 +45,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("grants by message", (it
       assert.isBelow(grant.micros - stamp.micros, 5_000_000)
     }))
 
-  it.effect("a reply after a grant has its token, also where it queues with a release", () =>
+  it.effect("a reply after a grant has its token, even if it queues with a release", () =>
     Effect.gen(function*() {
       const { a, b, grant, m, store } = yield* handOver("grant stamp")
       const repeated = contender(store, m)
@@ -69,7 +69,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("grants by message", (it
       assert.strictEqual(yield* server.send("GET", keysOf(m).fence), String(grant.token))
     }))
 
-  it.effect("a confirmation touches no other grant, and makes none", () =>
+  it.effect("a confirmation affects no other grant, and creates none", () =>
     Effect.gen(function*() {
       const { b, grant, m, server, store } = yield* handOver("not confirmed")
       const { owner } = keysOf(m)

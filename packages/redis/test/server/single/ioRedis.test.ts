@@ -67,7 +67,7 @@ const arrivals = (port: number, millis: number) =>
         listener.close(() => resume(Effect.succeed(count))), millis))
   })
 
-/** A server that says to be loading when it is asked for the first time, and for how many seconds it thinks it will. */
+/** A server that reports that it is loading on the first request, and for how many seconds it expects to. */
 const loading = (seconds: number) =>
   Effect.map(
     Effect.acquireRelease(
@@ -122,7 +122,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
       assert.deepStrictEqual(stored, [...texts.flatMap((text) => [text, "ascii"]), ...texts])
     }).pipe(Effect.scoped))
 
-  it.effect("what is no text, against its type, arrives as ioredis writes it, and disturbs nobody", () =>
+  it.effect("a value that is not a string, against its type, arrives as ioredis writes it, and affects nobody", () =>
     Effect.gen(function*() {
       const { redis } = yield* open(yield* RedisServer)
       const key = freshName("untyped")
@@ -146,7 +146,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
       assert.match(String(error.cause), /wrong number of arguments/)
     }))
 
-  it.effect("a blocking command on a reserved connection holds up nobody", () =>
+  it.effect("a blocking command on a reserved connection delays nobody", () =>
     Effect.gen(function*() {
       const { redis } = yield* open(yield* RedisServer)
       const list = freshName("list")
@@ -229,13 +229,13 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
       const { redis, subscriber } = yield* open(server)
       const stays = yield* subscriber.subscribe("shared")
       yield* Effect.scoped(subscriber.subscribe("shared"))
-      // Comes after whatever the end of the other has sent
+      // Arrives after everything that the end of the other has sent
       yield* subscriber.subscribe("barrier")
       assert.strictEqual(yield* redis.send("PUBLISH", "shared", "still"), 1)
       assert.deepStrictEqual(yield* next(stays), { _tag: "Message", channel: "shared", text: "still" })
     }))
 
-  it.effect("a channel that is left and joined again at once is heard", () =>
+  it.effect("a channel that is left and joined again at once receives messages", () =>
     Effect.gen(function*() {
       const { redis, subscriber } = yield* open(yield* RedisServer)
       for (let i = 0; i < 50; i++) {
@@ -285,7 +285,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
       yield* listen("restored first", (text) => {
         if (text === undefined) run(Scope.close(leaving, Exit.void))
       })
-      // More than are restored in one go
+      // More than are restored at once
       for (let i = 0; i < 600; i++) yield* listen(`restored between ${i}`, () => undefined)
       yield* Scope.provide(listen("left", () => undefined), leaving)
       const last = yield* subscriber.subscribe("restored last")
@@ -296,7 +296,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
       assert.notInclude(channels, "left")
     }).pipe(Effect.scoped))
 
-  it.effect("a slow reader loses the oldest notices, and learns of it by a gap", () =>
+  it.effect("a slow reader loses the oldest notices, and is notified by a gap", () =>
     Effect.gen(function*() {
       const { redis, subscriber } = yield* open(yield* RedisServer)
       const queue = yield* subscriber.subscribe("flood")
@@ -376,7 +376,7 @@ describe("an outage", () => {
         assert.isTrue((error as BackendError).isRetryable)
       }
       yield* server.restart
-      yield* until("it answers again", Effect.map(Effect.exit(store.owner(m)), Exit.isSuccess))
+      yield* until("it replies again", Effect.map(Effect.exit(store.owner(m)), Exit.isSuccess))
     }))
 
   it.live("a server that hangs: commands fail by commandTimeout, and the connection is replaced", () =>
@@ -393,13 +393,13 @@ describe("an outage", () => {
         /no reply from 127\.0\.0\.1:\d+ within 500ms: whether the server ran the command is unknown/
       )
       assert.isAtLeast(performance.now() - begun, 490)
-      // Nobody waits for an answer that does not come
+      // Nobody waits for a reply that does not come
       for (let i = 0; i < 5; i++) {
         assert.instanceOf(yield* Effect.flip(Effect.timeout(redis.send("PING"), "5 seconds")), Redis.RedisError)
       }
       yield* Effect.sleep("1500 millis")
       yield* server.resume
-      yield* until("it answers again", Effect.map(Effect.exit(redis.send("PING")), Exit.isSuccess))
+      yield* until("it replies again", Effect.map(Effect.exit(redis.send("PING")), Exit.isSuccess))
       assert.notStrictEqual(yield* redis.send("CLIENT", "ID"), before)
     }))
 
@@ -413,7 +413,7 @@ describe("an outage", () => {
       yield* Effect.sleep("5 seconds")
       yield* server.resume
       assert.deepStrictEqual(yield* next(queue), { _tag: "Gap" })
-      yield* until("it is heard again", Effect.map(Effect.exit(redis.send("PUBLISH", "hanging", "x")), Exit.isSuccess))
+      yield* until("it receives again", Effect.map(Effect.exit(redis.send("PUBLISH", "hanging", "x")), Exit.isSuccess))
     }))
 })
 
@@ -437,13 +437,13 @@ describe("building the layer", () => {
       }))
     }))
 
-  it.live("a server that has loaded its data sooner than it thought is used at once", () =>
+  it.live("a server that has loaded its data sooner than expected is used at once", () =>
     Effect.gen(function*() {
       const port = yield* loading(9)
       yield* build({ url: `redis://127.0.0.1:${port}` })
     }).pipe(Effect.scoped))
 
-  it.live("a database that is refused is none: nobody goes on in database 0", () =>
+  it.live("a refused database is an error: nobody continues in database 0", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       yield* server.send("ACL", "SETUSER", "app", "on", ">pass", "~*", "&*", "+@all", "-select")
@@ -471,7 +471,7 @@ describe("building the layer", () => {
       }))
     }))
 
-  it.live("a password that is refused is in no error", () =>
+  it.live("a refused password is in no error", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start({ args: ["--requirepass", "right"] })
       const error = yield* Effect.flip(build({ url: server.url, client: { password: "mistyped" } }))
@@ -492,7 +492,7 @@ describe("building the layer", () => {
       }
     }))
 
-  it.live("numbers are numbers, whatever ioredis is asked for against its type", () =>
+  it.live("numbers are numbers, whatever is passed to ioredis against its type", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const untyped: object = { stringNumbers: true }
@@ -510,7 +510,7 @@ describe("building the layer", () => {
       assert.strictEqual(yield* arrivals(port, 700), 0)
     }))
 
-  it.live("a host that does not answer is given up after connectTimeout", () =>
+  it.live("a host that does not reply is given up after connectTimeout", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       yield* server.pause
@@ -558,7 +558,7 @@ describe("building the layer", () => {
     "redis://localhost/abc",
     "redis://localhost?db=x"
   ])(
-    "the URL %j cannot be meant",
+    "the URL %j is refused as a mistake",
     (url) =>
       Effect.gen(function*() {
         const error = yield* Effect.flip(build({ url }))
@@ -568,7 +568,7 @@ describe("building the layer", () => {
       })
   )
 
-  it.live("what a URL has escaped is unescaped", () =>
+  it.live("escaped parts of a URL are unescaped", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       yield* server.send("ACL", "SETUSER", "a@b", "on", ">100%: /?#", "~*", "&*", "+@all")
@@ -651,14 +651,14 @@ describe("building the layer", () => {
       assert.strictEqual(
         yield* Effect.provide(database, withEnv({ client: { db: 5 } })),
         "5",
-        "what is given here wins"
+        "what code sets wins"
       )
       const absent: IoRedis.Options = {
         url: undefined,
         commandTimeout: undefined,
         client: { password: undefined, db: undefined, host: undefined }
       }
-      assert.strictEqual(yield* Effect.provide(database, withEnv(absent)), "3", "what is undefined is not given")
+      assert.strictEqual(yield* Effect.provide(database, withEnv(absent)), "3", "undefined counts as not set")
       const passed = Redacted.make(`redis://:from%20env@127.0.0.1:${server.port}/5`)
       const others = ConfigProvider.layer(
         ConfigProvider.fromEnv({ env: { ...env, REDIS_USERNAME: "other", REDIS_PASSWORD: "other" } })
@@ -669,9 +669,9 @@ describe("building the layer", () => {
           Layer.fresh(IoRedis.layerFromEnv({ url: passed })).pipe(Layer.provide(others))
         ),
         "5",
-        "so does what a URL says that is given here"
+        "so do the parts of a URL in code"
       )
-      assert.strictEqual(yield* Effect.provide(database, withEnv({ url: server.url })), "3", "and only what it says")
+      assert.strictEqual(yield* Effect.provide(database, withEnv({ url: server.url })), "3", "and only those")
       const invalid = ConfigProvider.layer(ConfigProvider.fromEnv({ env: { ...env, REDIS_DB: "three" } }))
       const error = yield* Effect.flip(
         Effect.provide(database, Layer.fresh(IoRedis.layerFromEnv()).pipe(Layer.provide(invalid)))

@@ -14,7 +14,7 @@ import {
 } from "../../support/harness.ts"
 
 layer(RedisServer.layer, { excludeTestServices: true })("metrics on Redis", (it) => {
-  it.effect("a message that cannot be read is counted and passed over; the hand-off after it is one", () => {
+  it.effect("an unreadable message is counted and skipped; the hand-off after it is one", () => {
     const lines: Array<string> = []
     return Effect.gen(function*() {
       const server = yield* RedisServer

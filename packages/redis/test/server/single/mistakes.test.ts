@@ -54,7 +54,7 @@ const closedPort = Effect.callback<number>((resume) => {
   })
 })
 
-/** Greets every connection with a text, as a server of another protocol does. */
+/** Greets every connection with a text, like a server of another protocol. */
 const otherServer = Effect.map(
   Effect.acquireRelease(
     Effect.callback<ReturnType<typeof createServer>>((resume) => {
@@ -88,7 +88,7 @@ const toLayer = (what: string, options: Effect.Effect<IoRedis.Options, unknown, 
   make: Effect.flatMap(options, (passed) => refusal(IoRedis.layer(passed)))
 })
 
-/** A mutex and a `Redis` on a server of its own. */
+/** A mutex and a `Redis` on a separate server. */
 const withMutex = <A, R extends Mutex.Mutex | Redis | Scope.Scope>(
   args: ReadonlyArray<string>,
   use: (server: Server) => Effect.Effect<A, unknown, R>
@@ -127,7 +127,7 @@ const mistakes: ReadonlyArray<Mistake> = [
     Effect.map(RedisServer.start(), ({ port }) => ({ url: `rediss://127.0.0.1:${port}` }))
   ),
   toLayer(
-    "a certificate that nobody knows",
+    "a certificate of an unknown authority",
     Effect.map(tlsServer, (port) => ({ url: `rediss://127.0.0.1:${port}` }))
   ),
   toLayer(
@@ -267,7 +267,7 @@ const mistakes: ReadonlyArray<Mistake> = [
   }
 ]
 
-/** Without what differs from run to run. */
+/** Without the parts that differ from run to run. */
 const stable = (text: string) =>
   text.replaceAll(/127\.0\.0\.1:\d+/g, "127.0.0.1:6379").replaceAll(/\bslot \d+/g, "slot 1")
 

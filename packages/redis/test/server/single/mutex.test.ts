@@ -33,7 +33,7 @@ type Scenario = (stage: scenarios.Stage) => Effect.Effect<void, unknown>
 /** On the server that all of these tests share. */
 const shared = (scenario: Scenario) => Effect.flatMap(RedisServer, (server) => scenario(stageOn(server)))
 
-/** On a server of its own, for it will be maltreated. */
+/** On a separate server, because it will be damaged. */
 const alone = (scenario: Scenario) => Effect.flatMap(RedisServer.start(), (server) => scenario(stageOn(server)))
 
 layer(RedisServer.layer, { excludeTestServices: true })("a mutex on Redis", (it) => {
@@ -48,12 +48,12 @@ layer(RedisServer.layer, { excludeTestServices: true })("a mutex on Redis", (it)
   })
 
   it.effect(
-    "a key that was deleted is a loss: the work is interrupted, and the mutex is not made again",
+    "a deleted key is a loss: the work is interrupted, and the mutex is not created again",
     () => shared(scenarios.deleted),
     { tags: ["B18"] }
   )
 
-  it.effect("a key that was overwritten is a loss that names the new owner, and is left alone", () =>
+  it.effect("an overwritten key is a loss that names the new owner, and is left alone", () =>
     shared(scenarios.overwritten))
 
   it.effect("a lease is renewed for as long as its work takes", () => shared(scenarios.renewed), { tags: ["L2"] })
@@ -69,24 +69,24 @@ layer(RedisServer.layer, { excludeTestServices: true })("a mutex on Redis", (it)
   )
 
   it.effect(
-    "an acquire that timed out leaves nothing behind, and names the owner it saw",
+    "an acquire that timed out leaves nothing behind, and names the known owner",
     () => shared(scenarios.timedOut),
     { tags: ["H7"] }
   )
 
-  it.effect("a timeout of zero is one request that is awaited: a free mutex is acquired, a held one is refused", () =>
+  it.effect("a timeout of zero is one request that is awaited: a free mutex is acquired, a taken one is refused", () =>
     alone(scenarios.oneTry))
 
   it.effect("closing a layer interrupts work, awaits it, and leaves its mutex free", () => shared(scenarios.closed))
 
-  it.effect("a waiter that leaves does not hold up the one behind it", () => shared(scenarios.leaving), {
+  it.effect("a waiter that leaves does not delay the one behind it", () => shared(scenarios.leaving), {
     tags: ["H3"]
   })
 })
 
 describe("a mutex on a Redis that fails", () => {
   it.live(
-    "a server that starts anew while somebody waits: the waiter gets the mutex, the holder loses it",
+    "a server that restarts while somebody waits: the waiter gets the mutex, the holder loses it",
     () => alone(scenarios.restarted),
     { tags: ["B2"] }
   )
@@ -101,7 +101,7 @@ describe("a mutex on a Redis that fails", () => {
     tags: ["L2", "B13"]
   })
 
-  it.live("an acquire sits out an outage, and fails as a BackendError where that lasts longer than a lease", () =>
+  it.live("an acquire waits through an outage, and fails with a BackendError if it lasts longer than a lease", () =>
     alone(scenarios.outage))
 })
 
@@ -112,7 +112,7 @@ describe("a mutex on Redis, from the environment", () => {
     )
 
   it.live.each(["SIMBA_ENABLED", "SIMBA_REDIS_ENABLED"])(
-    "%s=false: refuses to build, and says why",
+    "%s=false: refuses to build, and explains why",
     (option) =>
       Effect.gen(function*() {
         const server = yield* RedisServer.start()

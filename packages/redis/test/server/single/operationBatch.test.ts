@@ -17,7 +17,7 @@ import {
 } from "../../support/harness.ts"
 
 layer(RedisServer.layer, { excludeTestServices: true })("requests of one turn on Redis", (it) => {
-  it.effect("share calls of at most 64, and each has its own answer", () =>
+  it.effect("share calls of at most 64, and each has its own reply", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const store = yield* openStore(server)
@@ -35,7 +35,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests of one turn on
       for (const { mutex } of requests) assert.strictEqual(yield* server.send("EXISTS", keysOf(mutex).owner), 0)
     }))
 
-  it.effect("one that meets a wrong type fails by itself", () =>
+  it.effect("one that meets a wrong type fails alone", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const store = yield* openStore(server)
@@ -59,7 +59,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests of one turn on
       )
     }))
 
-  it.effect("one that a full memory refuses fails by itself", () =>
+  it.effect("one that a full memory refuses fails alone", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const store = yield* openStore(server)
@@ -98,7 +98,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests of one turn on
       assert.isAbove(granted(after).token, granted(before).token)
     }))
 
-  it.effect("are done in the order in which they were asked, also for one mutex", () =>
+  it.effect("are done in the order of the requests, even for one mutex", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const store = yield* openStore(server)

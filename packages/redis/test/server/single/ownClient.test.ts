@@ -1,4 +1,4 @@
-/** A client of the application's own behind the layer. */
+/** A client of the application behind the layer. */
 import { Mutex } from "@effect-simba/core"
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
@@ -70,7 +70,7 @@ describe("IoRedis.layerClient", () => {
     }), 30_000)
 
   it.live(
-    "a command that failed is never sent later, whatever the client does with its own",
+    "a command that failed is never sent later, whatever the client does with its own commands",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer.start()
@@ -125,7 +125,7 @@ describe("IoRedis.layerClient", () => {
       assert.match((yield* Effect.flip(open(client))).message, /it is closed/)
     }))
 
-  it.live("a client that cannot connect says why", () =>
+  it.live("a client that cannot connect reports why", () =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(open(yield* made(1), { connectTimeout: "300 millis" }))
       assert.match(error.message, /nothing listens at 127\.0\.0\.1:1 \(ECONNREFUSED\)/)
@@ -185,7 +185,7 @@ describe("Redis.send", () => {
 })
 
 describe("a command that fails", () => {
-  it.live("cannot be written: it fails, and strands nobody", () =>
+  it.live("cannot be written: it fails, and blocks nobody", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const { redis } = yield* open(yield* made(server.port), { commandTimeout: "5 seconds" })
@@ -202,7 +202,7 @@ describe("a command that fails", () => {
       )
     }), 30_000)
 
-  it.live("keeps no value that was to be written", () =>
+  it.live("does not keep the value that was to be written", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const client = yield* made(server.port)

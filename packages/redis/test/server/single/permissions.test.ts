@@ -1,4 +1,4 @@
-/** What the documentation says that a user of Redis has to be allowed is enough, for all that is asked of it. */
+/** The permissions in the documentation are enough for every operation. */
 import { Leadership, Mutex } from "@effect-simba/core"
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import { MutexStore } from "@effect-simba/core/MutexStore"
@@ -41,7 +41,7 @@ it.live("of mutexes, contenders, observers and operators", () =>
         store.jobs.read({ mutex: jobs.mutex, jobs: [] }),
         ({ jobs }) => jobs.get("job")!.success !== undefined
       )
-      yield* until("its success is noted", noted)
+      yield* until("its success is recorded", noted)
       assert.isTrue(yield* store.jobs.steer(jobs.mutex, { _tag: "Pause" }))
       assert.deepStrictEqual(yield* Stream.runCollect(Mutex.list), ["jobs"])
       assert.strictEqual((yield* Mutex.inspect("jobs")).ownership._tag, "Held")

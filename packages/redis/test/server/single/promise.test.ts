@@ -1,4 +1,4 @@
-/** The side door as a program without Effect uses it: with promises, on a real server. */
+/** The promise API as a program without Effect uses it, on a real server. */
 import { SimbaError } from "@effect-simba/core"
 import { RedisMutex } from "@effect-simba/redis"
 import { createSimba, type Lease, type Simba } from "@effect-simba/redis/promise"
@@ -63,7 +63,7 @@ describe("@effect-simba/redis/promise", () => {
       assert.strictEqual(new Set(tokens).size, 3)
     }))
 
-  it("rejects with the work's own error, also one that it throws at once", () =>
+  it("rejects with the work's own error, even one that it throws at once", () =>
     withSimba(async (simba) => {
       const own = new RangeError("own")
       assert.strictEqual(await rejection(simba.withLock(freshName(), () => Promise.reject(own))), own)
@@ -73,7 +73,7 @@ describe("@effect-simba/redis/promise", () => {
       assert.strictEqual(await rejection(simba.withLock(freshName(), throws)), own)
     }))
 
-  it("takes a free mutex with a timeout of zero, and rejects where it is held", () =>
+  it("takes a free mutex with a timeout of zero, and rejects if it is held", () =>
     withSimba(async (simba) => {
       const name = freshName()
       for (let round = 0; round < 100; round++) {
@@ -86,7 +86,7 @@ describe("@effect-simba/redis/promise", () => {
       })
     }))
 
-  it("does not run the work of a try where the mutex is taken, and rejects a wait with the error class", () =>
+  it("does not run the work of a try if the mutex is taken, and rejects a wait with the error class", () =>
     withSimba(async (simba) => {
       const name = freshName()
       await using _held = await simba.acquire(name)
@@ -99,7 +99,7 @@ describe("@effect-simba/redis/promise", () => {
       })
     }))
 
-  it("holds a lease until it is released, and tells its signal of a loss, with the reason", () =>
+  it("holds a lease until it is released, and aborts its signal on a loss, with the reason", () =>
     withSimba(async (simba) => {
       const name = freshName()
       const first = await simba.acquire(name)
@@ -128,7 +128,7 @@ describe("@effect-simba/redis/promise", () => {
       assert.isTrue(ended)
     }))
 
-  it("logs what work rejects with after an abort or a loss, but for the abort itself", () =>
+  it("logs what work rejects with after an abort or a loss, except the abort itself", () =>
     withSimba(async (simba) => {
       const printed = vi.spyOn(console, "log").mockImplementation(() => undefined)
       try {
@@ -187,7 +187,7 @@ describe("@effect-simba/redis/promise", () => {
       assert.isTrue((await simba.withLockIfAvailable(name, () => Promise.resolve())).acquired)
     }))
 
-  it("leads in one place, from each gain on, and lets another lead when it stops or its work fails", () =>
+  it("leads in one place, each time it gains the leadership, and lets another lead when it stops or its work fails", () =>
     withSimba(async (simba) => {
       const name = freshName()
       const other = await createSimba({ url, ...options })
@@ -218,7 +218,7 @@ describe("@effect-simba/redis/promise", () => {
       await until(() => runs >= 2)
     }))
 
-  it("closes: aborts and awaits work, releases, and rejects what comes later", async () => {
+  it("closes: aborts and awaits work, releases, and rejects later calls", async () => {
     const simba = await createSimba({ url, ...options })
     const name = freshName()
     let ended = false
@@ -249,7 +249,7 @@ describe("@effect-simba/redis/promise", () => {
     client.disconnect()
   })
 
-  it("refuses a name or work that is none", () =>
+  it("refuses an invalid name or work", () =>
     withSimba(async (simba) => {
       const nothing = undefined as never
       type Lock = (name: string, work?: () => Promise<void>) => Promise<unknown>
@@ -276,7 +276,7 @@ describe("@effect-simba/redis/promise", () => {
     assert.instanceOf(await Effect.runPromise(Effect.flip(building)), SimbaError.InvalidConfig)
   })
 
-  it("says at once what cannot work", async () => {
+  it("refuses at once what cannot work", async () => {
     assert.instanceOf(await rejection(createSimba({ url, ttl: -1 })), SimbaError.InvalidConfig)
     assert.instanceOf(await rejection(createSimba({ url: "redis://127.0.0.1:1" })), SimbaError.BackendError)
   })

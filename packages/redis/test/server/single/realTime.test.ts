@@ -1,4 +1,4 @@
-/** Timers of the connections keep real time, also under TestClock. */
+/** Timers of the connections use real time, even under TestClock. */
 import { Mutex } from "@effect-simba/core"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
@@ -62,7 +62,7 @@ it.live(
   30_000
 )
 
-it.live("a connection that is lost and back is one warning and one line", () =>
+it.live("a lost connection that returns is one warning and one line", () =>
   Effect.gen(function*() {
     const lines: Array<string> = []
     yield* Effect.gen(function*() {
@@ -85,7 +85,7 @@ it.live("a connection that is lost and back is one warning and one line", () =>
   }), 30_000)
 
 it.live(
-  "a subscriber that cannot come back is a warning with the reason, a count, and no health",
+  "a subscriber that cannot return is a warning with the reason, a count, and no health",
   () =>
     Effect.gen(function*() {
       const lines: Array<string> = []
@@ -107,7 +107,7 @@ it.live(
         assert.lengthOf(lines.filter((line) => line.includes("subscriber")), 2, lines.join("\n"))
         assert.match(lines.join("\n"), /cannot be restored yet: .*NOPERM/)
         yield* server.send("ACL", "SETUSER", "app", "allchannels")
-        yield* until("it is well again", Effect.map(Effect.exit(health), Exit.isSuccess))
+        yield* until("it is healthy again", Effect.map(Effect.exit(health), Exit.isSuccess))
         yield* until("one", Effect.map(connections(server, "simba:subscriber"), (ids) => ids.length === 1))
       }).pipe(Effect.scoped, Effect.provide(capturingLogs(lines)))
     }),

@@ -86,7 +86,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       }
     }))
 
-  it.effect("guard shuts former holders out before the first write", () =>
+  it.effect("raise shuts former holders out before the first write", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const key = freshName("guard")
@@ -138,7 +138,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       assert.match(refused.message, /MINE no/)
     }))
 
-  it.effect("something else at the token's key is a typed error, and nothing is written", () =>
+  it.effect("another value at the token's key is a typed error, and nothing is written", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const key = freshName("unreadable")
@@ -162,7 +162,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       assert.match(error.message, /holds a value of another type \(WRONGTYPE\)/)
     }))
 
-  it.effect("the texts are constant, whatever the keys and tokens", () =>
+  it.effect("the texts are constant, for any keys and tokens", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const round = (n: number) => RedisFence.set(by(freshName("constant"), token(n)), freshName("constant"), "x")
@@ -179,7 +179,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       const [stalled, successor] = yield* Effect.all([openMutex(server, periods), openMutex(server, periods)])
       const m = freshName("stalled")
       const key = `${m} document`
-      // Neither renewed nor interrupted: what a stopped process looks like to the others
+      // Neither renewed nor interrupted: how a stopped process appears to the others
       const held = yield* stalled.acquire(m, { isAlive: Effect.succeed(false), maxHold: "1 hour" })
       yield* RedisFence.set(by(key, held.token), key, "written in time")
       yield* successor.withLock(m)((lease) => {
@@ -205,7 +205,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
     }))
 })
 
-describe("the key of the seen token", () => {
+describe("the key of the largest token", () => {
   it.each([
     ["plain", "{plain}:simba-token"],
     ["user:{42}:name", "user:{42}:name:simba-token"],

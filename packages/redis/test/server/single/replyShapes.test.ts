@@ -1,4 +1,4 @@
-/** What a program gets from the fake Redis has the shape of what `IoRedis.layer` gives it, whichever protocol is spoken. */
+/** What a program gets from the fake Redis has the same shape as from `IoRedis.layer`, in either protocol. */
 import { IoRedis } from "@effect-simba/redis"
 import { TestRedis } from "@effect-simba/testkit"
 import { assert, layer } from "@effect/vitest"
@@ -53,7 +53,7 @@ const commands = [
 
 const replies = Effect.forEach(commands, (line) => {
   const [command, ...args] = line.split(" ")
-  // A command that waits wants a connection of its own
+  // A blocking command needs its own connection.
   const connection = command!.startsWith("B") ? Redis.use(({ reserve }) => reserve) : Redis
   return Effect.scoped(Effect.flatMap(connection, ({ send }) => send(command!, ...args))).pipe(
     Effect.map((reply) => [line, reply] as const)
@@ -100,7 +100,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("replies of the fake", (
       })
   )
 
-  it.effect("have that of IoRedis.layer without being told", () =>
+  it.effect("have that of IoRedis.layer by default", () =>
     Effect.gen(function*() {
       const { url } = yield* RedisServer
       const real = yield* Effect.provide(replies, IoRedis.layer({ url }))

@@ -24,7 +24,7 @@ import {
 } from "../../support/harness.ts"
 import type { Server } from "../../support/redisServer.ts"
 
-/** What the tests themselves call, and what connections do by themselves. */
+/** The commands of the tests themselves, and those that connections send on their own. */
 const own = new Set(["info", "config|resetstat", "ping", "client|setinfo", "client|setname", "hello"])
 
 const serverStats = Effect.gen(function*() {
@@ -51,7 +51,7 @@ const openStoreThatCannotCount = (server: Server) =>
 
 layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it) => {
   it.effect(
-    "they touch declared keys and channels of simba only, as an ACL user can be told",
+    "they only touch declared keys and channels of simba, so an ACL can be written",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer
@@ -82,12 +82,12 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
         assert.strictEqual(ownerOf(yield* c.release), b.id)
         assert.deepStrictEqual(yield* b.release, { _tag: "Free" })
         assert.deepStrictEqual(yield* store.owner(m), { _tag: "Free" })
-        // The same with a Simba waiter, which takes the way over the reservation
+        // The same with a Simba waiter, which uses the reservation
         yield* a.own
         const stock = "1:1@stock"
         const notified = yield* messagesOn(server, RedisKeys.contenderChannel(m, stock))
         yield* server.send("ZADD", keysOf(m).queue, "1700000000", stock)
-        // One of ours that sees it listens on a channel of its own
+        // A waiter of effect-simba that detects it listens on its own channel
         const d = contender(store, m)
         const wakeUps = yield* d.subscribe
         assert.isTrue((yield* d.wait).foreign)
@@ -96,7 +96,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
         assert.deepStrictEqual(heard, [RedisKeys.contenderChannel(m, d.id), 1])
         assert.deepStrictEqual(yield* a.release, { _tag: "Free" })
         assert.strictEqual(yield* server.send("GET", keysOf(m).reserved), stock)
-        yield* until("the Simba waiter is told", Effect.sync(() => notified.length > 0))
+        yield* until("the Simba waiter is notified", Effect.sync(() => notified.length > 0))
         assert.deepStrictEqual(notified, [[`simba:{${m}}:${stock}`, `released@@${a.id}`]])
         yield* server.send("ACL", "DELUSER", "app")
       }),
@@ -168,7 +168,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
     }), { tags: ["B39"] })
 
   it.effect(
-    "a wrong type at the owner key is refused for good, and leaves everything as it is",
+    "a wrong type at the owner key is refused permanently, and changes nothing",
     () =>
       Effect.gen(function*() {
         const { a, m, server, store } = yield* freshMutex("wrong owner")
@@ -184,7 +184,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
   )
 
   it.effect(
-    "a wrong type at the queue or the fence is refused for good, and nobody is granted",
+    "a wrong type at the queue or the fence is refused permanently, and nobody is granted",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer
@@ -203,7 +203,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
   )
 
   it.effect(
-    "a wrong type under a held mutex is refused for good, and its owner can still renew and release",
+    "a wrong type under a held mutex is refused permanently, and its owner can still renew and release",
     () =>
       Effect.gen(function*() {
         const { a, m, server, store } = yield* freshMutex("wrong queue of a held one")
@@ -250,7 +250,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       assert.strictEqual(yield* server.send("PTTL", keysOf(m).owner), -1)
     }), { tags: ["S20"] })
 
-  it.effect("who waits behind a key without expiry does not hammer the server", () =>
+  it.effect("a waiter behind a key without expiry does not hammer the server", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const { calls, reset } = yield* serverStats
@@ -261,12 +261,12 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       yield* reset
       const error = yield* Effect.flip(Effect.scoped(mutex.acquire(m, { timeout: "1700 millis" })))
       assert.strictEqual(error._tag, "AcquireTimeout")
-      // try, wait, once more since it listens for the operator, a look every confirm period, undo
+      // try, wait, once more because it listens for the operator, a poll every confirm period, undo
       assert.isAtMost((yield* calls).get("evalsha") ?? 0, 7)
       assert.strictEqual((yield* calls).get("subscribe"), 1)
     }), { tags: ["S20"] })
 
-  it.effect("the fence expires, and a fence that was lost grows all the same", () =>
+  it.effect("the fence expires, and a lost fence still grows", () =>
     Effect.gen(function*() {
       const { a, m, server, store } = yield* freshMutex("fence")
       const first = yield* a.own
@@ -285,7 +285,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       assert.strictEqual((yield* contender(store, m).own).token as number, 8_000_000_000_000_101)
     }), { tags: ["B37"] })
 
-  it.effect("the queue expires, but not before its waiters have looked again", () =>
+  it.effect("the queue expires, but not before its waiters have polled again", () =>
     Effect.gen(function*() {
       const { a, m, server, store } = yield* freshMutex("queue")
       yield* a.own
@@ -296,7 +296,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
         const waits = Number(yield* server.send("PTTL", keysOf(m).owner))
         assert.isAbove(Number(yield* server.send("PTTL", keysOf(m).queue)), waits)
       }
-      // H7: what a dead waiter leaves behind goes with the queue, a lease after the last live one should have looked
+      // H7: what a dead waiter leaves behind is deleted with the queue, a lease after the last live one should have
+      // polled
       const waits = Number(yield* server.send("PTTL", keysOf(m).owner))
       assert.isAtMost(Number(yield* server.send("PTTL", keysOf(m).queue)), waits + 131_000)
       yield* server.send("PERSIST", keysOf(m).owner)
@@ -305,7 +306,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       assert.isAbove(Number(yield* server.send("PTTL", keysOf(m).queue)), 100_000)
     }), { tags: ["S6"] })
 
-  it.effect("nothing without an expiry is left behind", () =>
+  it.effect("everything that is left behind expires", () =>
     Effect.gen(function*() {
       const { a, b, m, server, store } = yield* freshMutex("expiries")
       yield* a.own
@@ -351,7 +352,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
   )
 
   it.effect(
-    "the dead are passed over in bounded steps: 500 of them in one round trip and a few commands",
+    "dead waiters are skipped in bounded steps: 500 of them in one round trip and a few commands",
     () =>
       Effect.gen(function*() {
         const { a, b, m, server } = yield* freshMutex("many dead")
@@ -377,7 +378,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
   )
 
   it.effect(
-    "where subscribers cannot be counted nobody is taken for dead, and a silent waiter costs the confirm period",
+    "if subscribers cannot be counted nobody is taken for dead, and a silent waiter costs the confirm period",
     () =>
       Effect.gen(function*() {
         const { calls, reset } = yield* serverStats
@@ -424,7 +425,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
     { tags: ["H4"] }
   )
 
-  it.effect("one call of the guard renews each lease to its own length", () =>
+  it.effect("one renewal call renews each lease to its own length", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const { calls, reset } = yield* serverStats
@@ -450,7 +451,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       }
     }))
 
-  it.effect("the guard renews the neighbours of a key of the wrong type", () =>
+  it.effect("a renewal call renews the neighbours of a key of the wrong type", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const { calls, reset } = yield* serverStats
@@ -481,7 +482,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       assert.strictEqual(yield* server.send("EXISTS", keysOf(names[3]!).owner), 0)
     }))
 
-  it.effect("a release that deleted nothing hands nothing over", () =>
+  it.effect("a release that deleted nothing hands over nothing", () =>
     Effect.gen(function*() {
       const { a, b, m, server } = yield* freshMutex("nothing to release")
       yield* a.own

@@ -62,7 +62,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("settings of the server"
       assert.isFalse((yield* stats.calls).has("psubscribe"))
     }), { tags: ["B48"] })
 
-  it.effect("a user who may not run scripts is told so when the layer is built, and what is missing", () =>
+  it.effect("a user that must not run scripts is notified when the layer is built, with what is missing", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       yield* server.send("ACL", "SETUSER", "noscripts", "reset", "on", ">x", "~*", "&*", "+@all", "-@scripting")

@@ -39,8 +39,8 @@ it.live(
   { tags: ["B50"] }
 )
 
-it.live("requests for thousands of held leases share calls, and each has its own answer", () =>
+it.live("requests for thousands of leases share calls, and each has its own reply", () =>
   Effect.provide(heldAtOnce, alone))
 
-it.live("a message of bytes that are no UTF-8 goes to the dead letters and back unchanged", () =>
+it.live("a message of invalid UTF-8 goes to the dead letters and back unchanged", () =>
   Effect.provide(Effect.scoped(messageBytes), RedisStreams.layerStore.pipe(Layer.provideMerge(alone))))

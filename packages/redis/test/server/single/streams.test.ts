@@ -19,11 +19,11 @@ type Scenario = (stage: scenarios.Stage) => Effect.Effect<void, unknown>
 /** On the server that all of these tests share. */
 const shared = (scenario: Scenario) => Effect.flatMap(RedisServer, (server) => scenario(stageOn(server)))
 
-/** On a server of its own, for it will be maltreated. */
+/** On a separate server, because it will be damaged. */
 const alone = (scenario: Scenario) => Effect.flatMap(RedisServer.start(), (server) => scenario(stageOn(server)))
 
 layer(RedisServer.layer, { excludeTestServices: true })("data streams on Redis", (it) => {
-  it.effect("every announced one is processed to its end, once, and leaves nothing behind", () =>
+  it.effect("every announced stream is processed to its end, once, and leaves nothing behind", () =>
     shared(scenarios.finished))
 
   it.effect("thousands of handlers fail at once: no lease is lost, and each counts one failure", () =>
@@ -36,15 +36,15 @@ layer(RedisServer.layer, { excludeTestServices: true })("data streams on Redis",
   )
 
   it.effect(
-    "streams that are handed back go on at once, by a signal, and count no failure",
+    "yielded streams continue at once, by a signal, and count no failure",
     () => shared(scenarios.handedBack),
     { tags: ["B57", "G20"] }
   )
 
-  it.effect("a group that is deleted is made again, and what is owned stays owned", () => shared(scenarios.groupGone))
+  it.effect("a deleted group is created again, and owned streams stay owned", () => shared(scenarios.groupGone))
 
   it.effect(
-    "entries that cannot be read go to the dead letters, and the reader lives",
+    "unreadable entries go to the dead letters, and the reader continues",
     () => shared(scenarios.malformed),
     { tags: ["G1", "G2", "B52"] }
   )
@@ -53,10 +53,11 @@ layer(RedisServer.layer, { excludeTestServices: true })("data streams on Redis",
 
   it.effect("a consumer that joins gets its share", () => shared(scenarios.balanced), { tags: ["B55"] })
 
-  it.effect("messages that were trimmed unread are counted, and a stream written again is read", () =>
+  it.effect("messages that were trimmed before they were read are counted, and a rewritten stream is read", () =>
     shared(scenarios.gaps))
 
-  it.effect("what a former owner passed unread is reported by the next", () => shared(scenarios.passedOver))
+  it.effect("messages that a former owner skipped unnoticed are reported by the next", () =>
+    shared(scenarios.passedOver))
 
   it.effect("the message with the largest id is processed once, and its reader waits", () =>
     shared(scenarios.largestId))
@@ -64,7 +65,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("data streams on Redis",
   it.effect("a successor resumes after the last commit, and the stale owner cannot move it", () =>
     shared(scenarios.checkpoints))
 
-  it.effect("messages are processed in order through a death and a close, and none is left out", () =>
+  it.effect("messages are processed in order through a death and a close, and none is skipped", () =>
     shared(scenarios.processed))
 })
 

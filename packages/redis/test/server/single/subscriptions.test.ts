@@ -1,4 +1,4 @@
-/** What the connections of a layer cost, and what becomes of waiters when subscriptions are lost. */
+/** The cost of the connections of a layer, and what happens to waiters when subscriptions are lost. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import type { LeaseId } from "@effect-simba/core/MutexName"
 import { assert, it, layer } from "@effect/vitest"
@@ -24,7 +24,7 @@ import {
 } from "../../support/harness.ts"
 import type { Server } from "../../support/redisServer.ts"
 
-/** Passes everything on, until the connections that there are are told to swallow it all and stay open. */
+/** Passes everything on, until its connections are set to drop everything and stay open. */
 const proxyTo = (server: Server) =>
   Effect.acquireRelease(
     Effect.callback<{ readonly url: string; readonly deafen: () => void; readonly close: () => void }>((resume) => {
@@ -101,7 +101,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("subscriptions of a laye
       yield* queued(server, m, 1)
       const [id] = (yield* server.send("ZRANGE", keysOf(m).queue, "0", "-1")) as [LeaseId]
       for (let i = 0; i < 20; i++) {
-        // One by one: many at once are one reason to look
+        // One by one: many at once are a single reason to poll
         assert.strictEqual(yield* server.send("PUBLISH", inboxChannelOf(id), `${id}@@released@@${lease.id}`), 1)
         yield* until("it looked", Effect.map(stats.calls, (calls) => (calls.get("evalsha") ?? 0) >= 3 + i))
       }
@@ -128,7 +128,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("subscriptions of a laye
       assert.strictEqual((yield* connections(server, "budget")).length, 2)
     }), { tags: ["B40"] })
 
-  it.effect("after lost subscriptions every waiter hears its hand-off again", () =>
+  it.effect("after lost subscriptions every waiter receives its hand-off again", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const holder = yield* openMutex(server, patient)
@@ -152,7 +152,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("subscriptions of a laye
           "it is restored",
           Effect.map(server.send("PUBSUB", "NUMSUB", inbox), (counts) => (counts as Array<unknown>)[1] === 1)
         )
-        // It is a gap for each of them: all look, under their tickets
+        // It is a gap for each of them: all poll, with their tickets
         yield* until("all look", Effect.map(stats.calls, (calls) => (calls.get("zscore") ?? 0) >= names.length))
       }
       yield* Deferred.succeed(letGo, undefined)
@@ -182,7 +182,7 @@ it.live("a listener that leaves during the first connect fails nobody else", () 
     yield* Deferred.succeed(gate, undefined)
     yield* Fiber.joinAll([second, third])
     yield* server.send("PUBLISH", "x", "hello")
-    yield* until("both hear it", Effect.sync(() => heard.length === 2))
+    yield* until("both receive it", Effect.sync(() => heard.length === 2))
     assert.deepStrictEqual(heard, ["second hello", "third hello"])
   }))
 
@@ -197,7 +197,7 @@ it.live("a layer that closes during the first connect fails those who wait for i
   }), 10_000)
 
 it.live(
-  "a subscriber whose connection is dead without having closed is replaced, and its waiter goes on",
+  "a subscriber whose connection is dead without having closed is replaced, and its waiter continues",
   () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()

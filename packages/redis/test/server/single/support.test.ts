@@ -21,7 +21,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a server for a test fil
       assert.match((yield* Effect.flip(server.send("GET"))).message, /wrong number of arguments/)
     }))
 
-  it.effect("starts again on its port after a kill, and keeps nothing", () =>
+  it.effect("restarts on its port after a kill, and keeps nothing", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const before = server.pid
@@ -34,7 +34,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a server for a test fil
       assert.isNull(yield* server.send("GET", "key"))
     }))
 
-  it.effect("says nothing while it is paused", () =>
+  it.effect("does not reply while it is paused", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       yield* server.pause
@@ -56,20 +56,20 @@ describe("servers for a scope", () => {
       assert.isFalse(isAlive(server.pid))
     }))
 
-  it.effect("start on real time, also under a test clock", () =>
+  it.effect("start on real time, even under a test clock", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       assert.strictEqual(yield* server.send("PING"), "PONG")
     }))
 
-  it.live("take another port when theirs is taken, unless it was asked for", () =>
+  it.live("take another port if theirs is taken, unless it was requested", () =>
     Effect.gen(function*() {
       const first = yield* RedisServer.start()
       const error = yield* Effect.flip(RedisServer.start({ port: first.port }))
       assert.strictEqual(error.message, `port ${first.port} is taken`)
     }))
 
-  it.live("report what redis-server has to say when it does not start", () =>
+  it.live("report the output of redis-server if it does not start", () =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(RedisServer.start({ args: ["--no-such-setting", "1"] }))
       assert.match(error.message, /no-such-setting/)

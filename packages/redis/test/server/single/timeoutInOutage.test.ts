@@ -1,4 +1,4 @@
-/** A timeout while the server is out of reach says so: nobody may take an outage for a busy mutex. */
+/** A timeout while the server is unreachable says so: an outage must not look like a busy mutex. */
 import type { SimbaError } from "@effect-simba/core"
 import { createSimba } from "@effect-simba/redis/promise"
 import { assert, describe, it } from "@effect/vitest"
