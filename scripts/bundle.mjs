@@ -52,11 +52,11 @@ const indexes = (folder) =>
 const packageOf = (specifier) => /^(?:@[^/]+\/)?[^/]+/.exec(specifier)[0]
 
 /** All that is reached from `start`, itself included. */
-const reached = (start, importsOf, seen = new Set()) => {
-  if (seen.has(start)) return seen
-  seen.add(start)
-  for (const next of importsOf(start)) reached(next, importsOf, seen)
-  return seen
+const reached = (start, importsOf, known = new Set()) => {
+  if (known.has(start)) return known
+  known.add(start)
+  for (const next of importsOf(start)) reached(next, importsOf, known)
+  return known
 }
 
 /** Packages that read files beside their own. */

@@ -101,16 +101,16 @@ const open = async ({ leaseMillis, protocol, url }: Connect): Promise<Locks> => 
     const id = await subscribed()
     let isGranted = false
     while (!isGranted) {
-      let told: (isGranted: boolean) => void = () => undefined
-      const answer = new Promise<boolean>((resolve) => {
-        told = resolve
+      let settle: (isGranted: boolean) => void = () => undefined
+      const reply = new Promise<boolean>((resolve) => {
+        settle = resolve
       })
-      turns.set(id, () => told(true))
+      turns.set(id, () => settle(true))
       const left = Number(await client.evalsha(sha.enter, 2, name, `${name}:queue`, id, leaseMillis))
       if (left < 0) break
       // The key is gone one millisecond after its remaining time has reached zero
-      const timer = setTimeout(() => told(false), left + 1)
-      isGranted = (await answer) && protocol === "direct"
+      const timer = setTimeout(() => settle(false), left + 1)
+      isGranted = (await reply) && protocol === "direct"
       clearTimeout(timer)
     }
     turns.delete(id)

@@ -2,7 +2,7 @@
 import { Deferred, Effect, Schema, type Scope } from "effect"
 import { spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
-import { type Answered, type Asked, type Call, type Calls, grantedId } from "./calls.ts"
+import { type Asked, type Call, type Calls, grantedId, type Replied } from "./calls.ts"
 import type { Connect } from "./contestant.ts"
 
 export class AgentError extends Schema.TaggedError<AgentError>()("AgentError", {
@@ -22,7 +22,7 @@ export interface Agent {
   readonly connect: (request: Connect) => Effect.Effect<void, AgentError>
   readonly disconnect: Effect.Effect<void, AgentError>
   /** Who is notified when one of its contenders has been granted a mutex. */
-  readonly tell: (others: ReadonlyArray<Agent>) => void
+  readonly introduce: (others: ReadonlyArray<Agent>) => void
   readonly hear: () => void
   readonly kill: Effect.Effect<void>
 }
@@ -54,20 +54,20 @@ export const start = Effect.fnUntraced(function*(
   const asked = new Map<number, Deferred.Deferred<unknown, AgentError>>()
   const fail = (message: string) => new AgentError({ contestant: name, message })
   const expect = (id: number) => {
-    const answer = Deferred.makeUnsafe<unknown, AgentError>()
-    asked.set(id, answer)
-    return answer
+    const reply = Deferred.makeUnsafe<unknown, AgentError>()
+    asked.set(id, reply)
+    return reply
   }
   const settle = (id: number, with_: Effect.Effect<unknown, AgentError>) => {
-    const answer = asked.get(id)
+    const reply = asked.get(id)
     asked.delete(id)
-    if (answer !== undefined) Deferred.doneUnsafe(answer, with_ as never)
+    if (reply !== undefined) Deferred.doneUnsafe(reply, with_ as never)
   }
-  let told: ReadonlyArray<Agent> = []
-  child.on("message", (answered: Answered) =>
-    answered.id === grantedId
-      ? told.forEach((agent) => agent.hear())
-      : settle(answered.id, "error" in answered ? Effect.fail(fail(answered.error)) : Effect.succeed(answered.reply)))
+  let known: ReadonlyArray<Agent> = []
+  child.on("message", (replied: Replied) =>
+    replied.id === grantedId
+      ? known.forEach((agent) => agent.hear())
+      : settle(replied.id, "error" in replied ? Effect.fail(fail(replied.error)) : Effect.succeed(replied.reply)))
   child.on("error", (error) => [...asked.keys()].forEach((id) => settle(id, Effect.fail(fail(error.message)))))
   child.on(
     "exit",
@@ -82,9 +82,9 @@ export const start = Effect.fnUntraced(function*(
     Effect.suspend(() => {
       if (child.exitCode !== null || child.signalCode !== null) return Effect.fail(fail("its process has ended"))
       const id = ++count
-      const answer = expect(id)
+      const reply = expect(id)
       child.send({ id, call, request } satisfies Asked)
-      return Deferred.await(answer) as Effect.Effect<never, AgentError>
+      return Deferred.await(reply) as Effect.Effect<never, AgentError>
     })
   return {
     pid: child.pid!,
@@ -100,8 +100,8 @@ export const start = Effect.fnUntraced(function*(
       connected = ""
       return ask("disconnect")
     }),
-    tell: (others) => {
-      told = others
+    introduce: (others) => {
+      known = others
     },
     hear: () => void child.send({ id: ++count, call: "grantedElsewhere", request: undefined } satisfies Asked),
     kill: Effect.sync(() => void child.kill("SIGKILL"))

@@ -3,13 +3,13 @@
 import { Cause, Effect, Exit, Scope } from "effect"
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import {
-  type Answered,
   type Asked,
   type Call,
   type Calls,
   grantedId,
   type HoldRequest,
   type MeterRequest,
+  type Replied,
   type Spent
 } from "./calls.ts"
 import type { Contending, Contestant, Session } from "./contestant.ts"
@@ -82,7 +82,7 @@ const serve = Effect.fnUntraced(function*(contestant: Contestant) {
     session === undefined ? Effect.die(new Error("not connected")) : Effect.succeed(session)
   )
   const disconnect = Effect.forEach(["contending", "holding", "session"] as const, end, { discard: true })
-  const onGrant = () => void process.send?.({ id: grantedId, reply: undefined } satisfies Answered)
+  const onGrant = () => void process.send?.({ id: grantedId, reply: undefined } satisfies Replied)
   const ignored = () => undefined
   const hold = ({ count, prefix }: HoldRequest) => {
     const names = Array.from({ length: count }, (_, i) => `${prefix}-${i}`)
@@ -140,9 +140,9 @@ const serve = Effect.fnUntraced(function*(contestant: Contestant) {
   }
   const run = Effect.runForkWith(yield* Effect.context<never>())
   process.on("message", ({ call, id, request }: Asked) => {
-    const answer = (answered: Answered) => process.send?.(answered)
+    const reply = (replied: Replied) => process.send?.(replied)
     run(Effect.suspend(() => calls[call](request as never))).addObserver((exit) =>
-      answer(Exit.isSuccess(exit) ? { id, reply: exit.value } : { id, error: reasonOf(exit.cause) })
+      reply(Exit.isSuccess(exit) ? { id, reply: exit.value } : { id, error: reasonOf(exit.cause) })
     )
   })
 })
@@ -152,4 +152,4 @@ process.on("disconnect", () => process.exit(0))
 process.on("unhandledRejection", (reason) => process.stderr.write(`${String(reason)}\n`))
 const { contestant } = await import(process.argv[2]!) as { readonly contestant: Contestant }
 await Effect.runPromise(serve(contestant))
-process.send?.({ id: 0, reply: undefined } satisfies Answered)
+process.send?.({ id: 0, reply: undefined } satisfies Replied)

@@ -56,6 +56,6 @@ export interface Asked {
 /** The id of a message that returns nothing: one of its contenders has been granted a mutex. */
 export const grantedId = -1
 
-export type Answered =
+export type Replied =
   | { readonly id: number; readonly reply: unknown }
   | { readonly id: number; readonly error: string }

@@ -2,7 +2,7 @@
 import { Deferred, Effect, Exit, type Scope } from "effect"
 import { spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
-import type { ProxyAnswered, ProxyAsked, Traffic } from "./proxyProcess.ts"
+import type { ProxyAsked, ProxyReplied, Traffic } from "./proxyProcess.ts"
 
 export type { Traffic } from "./proxyProcess.ts"
 
@@ -27,18 +27,18 @@ export const start = Effect.fnUntraced(function*(
     ),
     (child) => Effect.sync(() => child.kill("SIGKILL"))
   )
-  const asked = new Map<number, Deferred.Deferred<ProxyAnswered>>()
+  const asked = new Map<number, Deferred.Deferred<ProxyReplied>>()
   const expect = (id: number) => {
-    const answer = Deferred.makeUnsafe<ProxyAnswered>()
-    asked.set(id, answer)
-    return Deferred.await(answer)
+    const reply = Deferred.makeUnsafe<ProxyReplied>()
+    asked.set(id, reply)
+    return Deferred.await(reply)
   }
-  const settle = (id: number, exit: Exit.Exit<ProxyAnswered>) => {
-    const answer = asked.get(id)
+  const settle = (id: number, exit: Exit.Exit<ProxyReplied>) => {
+    const reply = asked.get(id)
     asked.delete(id)
-    if (answer !== undefined) Deferred.doneUnsafe(answer, exit)
+    if (reply !== undefined) Deferred.doneUnsafe(reply, exit)
   }
-  child.on("message", (answered: ProxyAnswered) => settle(answered.id, Exit.succeed(answered)))
+  child.on("message", (replied: ProxyReplied) => settle(replied.id, Exit.succeed(replied)))
   child.on("exit", () => [...asked.keys()].forEach((id) => settle(id, Exit.die(new Error("the proxy has ended")))))
   const ready = yield* expect(0)
   let count = 0
@@ -47,9 +47,9 @@ export const start = Effect.fnUntraced(function*(
     take: (options) =>
       Effect.suspend(() => {
         const id = ++count
-        const answer = expect(id)
+        const reply = expect(id)
         child.send({ id, log: options?.log === true } satisfies ProxyAsked)
-        return answer
+        return reply
       })
   }
 })

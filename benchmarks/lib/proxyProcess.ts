@@ -21,7 +21,7 @@ export interface Traffic {
 }
 
 export type ProxyAsked = { readonly id: number; readonly log: boolean }
-export type ProxyAnswered = { readonly id: number; readonly port: number } & Traffic
+export type ProxyReplied = { readonly id: number; readonly port: number } & Traffic
 
 const options = JSON.parse(process.argv[2]!) as ProxyOptions
 const textLength = 400
@@ -103,7 +103,7 @@ const port = () => {
 }
 
 process.on("message", (asked: ProxyAsked) => {
-  process.send?.({ id: asked.id, port: port(), commands, bytes, byName, log } satisfies ProxyAnswered)
+  process.send?.({ id: asked.id, port: port(), commands, bytes, byName, log } satisfies ProxyReplied)
   commands = 0
   bytes = 0
   byName = {}
@@ -114,5 +114,5 @@ process.on("disconnect", () => process.exit(0))
 server.listen(
   0,
   "127.0.0.1",
-  () => process.send?.({ id: 0, port: port(), commands: 0, bytes: 0, byName: {}, log: [] } satisfies ProxyAnswered)
+  () => process.send?.({ id: 0, port: port(), commands: 0, bytes: 0, byName: {}, log: [] } satisfies ProxyReplied)
 )

@@ -128,7 +128,7 @@ if (process.env["SIMBA_BENCH_STREAMS"] !== undefined) {
     ))
   )
   const close = Effect.andThen(Fiber.interrupt(running), Effect.sync(() => say({ _tag: "Closed", at: now() })))
-  const answers: Record<Question, () => void> = { usage, tally, close: () => void Effect.runFork(close) }
-  process.on("message", (question: Question) => answers[question]())
+  const replies: Record<Question, () => void> = { usage, tally, close: () => void Effect.runFork(close) }
+  process.on("message", (question: Question) => replies[question]())
   process.on("disconnect", () => process.exit())
 }

@@ -31,16 +31,16 @@ export const start = (setup: Setup): Effect.Effect<Consumer, never, Scope.Scope>
           stdio: ["ignore", "ignore", "inherit", "ipc"]
         })
         const said: Array<Said> = []
-        let look = () => {}
+        let check = () => {}
         child.on("message", (message) => {
           said.push(message as Said)
-          look()
+          check()
         })
         return {
           child,
           said,
           onSaid: (listener: () => void) => {
-            look = listener
+            check = listener
           }
         }
       }),
@@ -50,15 +50,15 @@ export const start = (setup: Setup): Effect.Effect<Consumer, never, Scope.Scope>
       const until: Consumer["until"] = (what, is) =>
         Effect.callback<Said>((resume) => {
           let observed = 0
-          const look = () => {
+          const check = () => {
             while (observed < said.length) {
               const next = said[observed++]!
               if (next._tag === "Failed") return resume(Effect.die(new Error(next.problem)))
               if (is(next)) return resume(Effect.succeed(next))
             }
           }
-          onSaid(look)
-          look()
+          onSaid(check)
+          check()
         }).pipe(
           Effect.timeoutOrElse({
             duration: "90 seconds",

@@ -52,7 +52,7 @@ export const contention = Effect.fnUntraced(function*(
     Effect.forEach(agents, (agent) => Effect.ignore(agent.ask("stopContending")), { concurrency: "unbounded" })
   )
   const announces = agents.length > 1
-  for (const agent of agents) agent.tell(agents.filter((other) => other !== agent))
+  for (const agent of agents) agent.introduce(agents.filter((other) => other !== agent))
   const request = { name, contenders, places, mutexes: 1, holdMillis, announces }
   yield* each((agent) => agent.ask("contend", request))
   yield* Effect.andThen(settling(contenders), Effect.sleep(calmMillis))

@@ -19,7 +19,7 @@ const text = (event: Event): string | undefined => {
       return undefined
     case "Done":
       return `has finished ${event.stream}`
-    case "GivenBack":
+    case "Yielded":
       return `gives ${event.stream} back`
     case "Stopped":
       return `stops working on ${event.stream}`

@@ -17,7 +17,7 @@ export const Event = Schema.TaggedUnion({
   /** The handler ended after the last message. */
   Done: { who, at, stream, token },
   /** The handler ended between two messages, because it was asked to. */
-  GivenBack: { who, at, stream, token },
+  Yielded: { who, at, stream, token },
   /** The handler was interrupted, or failed. */
   Stopped: { who, at, stream, token },
   /** From the director, just before SIGKILL. */

@@ -38,7 +38,7 @@ const produce = Effect.fnUntraced(function*(who: string, service: string) {
 
 const ending = (exit: Exit.Exit<void, StreamMessages.MessagesError>) => {
   if (Exit.isSuccess(exit)) return "Done"
-  return Option.exists(Exit.findErrorOption(exit), ({ _tag }) => _tag === "StreamYielded") ? "GivenBack" : "Stopped"
+  return Option.exists(Exit.findErrorOption(exit), ({ _tag }) => _tag === "StreamYielded") ? "Yielded" : "Stopped"
 }
 
 const handler = (who: string) =>

@@ -40,12 +40,12 @@ const runs = async (file: string, environment: Environment, expected: ReadonlyAr
 }
 
 /** Asks until the answer is right. */
-const until = async <A>(ask: () => Promise<A>, holds: (answer: A) => boolean, why: () => string): Promise<A> => {
+const until = async <A>(ask: () => Promise<A>, holds: (reply: A) => boolean, why: () => string): Promise<A> => {
   const end = performance.now() + 30_000
   for (;;) {
-    const answer = await ask().catch(() => undefined)
-    if (answer !== undefined && holds(answer)) return answer
-    if (performance.now() > end) return assert.fail(`not within 30 seconds: ${JSON.stringify(answer)}\n${why()}`)
+    const reply = await ask().catch(() => undefined)
+    if (reply !== undefined && holds(reply)) return reply
+    if (performance.now() > end) return assert.fail(`not within 30 seconds: ${JSON.stringify(reply)}\n${why()}`)
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
 }
@@ -75,7 +75,7 @@ const serves = async (file: string, environment: Environment) => {
   return {
     url,
     text: program.text,
-    health: () => fetch(`${url}/health`).then((answer) => answer.json() as Promise<{ readonly role: string }>),
+    health: () => fetch(`${url}/health`).then((reply) => reply.json() as Promise<{ readonly role: string }>),
     stop,
     [Symbol.asyncDispose]: async () => void await stop()
   }
@@ -141,8 +141,8 @@ describe("web servers", () => {
 
     it(`${file} answers one of two requests with 409, and a later one`, async () => {
       await using server = await serves(file, {})
-      const answers = await Promise.all([post(server.url), post(server.url)])
-      assert.deepStrictEqual(answers.map(({ status }) => status).toSorted(), [200, 409])
+      const replies = await Promise.all([post(server.url), post(server.url)])
+      assert.deepStrictEqual(replies.map(({ status }) => status).toSorted(), [200, 409])
       const later = await post(server.url)
       assert.strictEqual(later.status, 200)
       assert.deepInclude(await later.json(), { month: "2026-11" })
@@ -151,8 +151,8 @@ describe("web servers", () => {
     it(`${file} answers one of two requests to two processes with 409, and ends at a SIGTERM`, async () => {
       await using one = await serves(file, real)
       await using other = await serves(file, real)
-      const answers = await Promise.all([post(one.url), post(other.url)])
-      assert.deepStrictEqual(answers.map(({ status }) => status).toSorted(), [200, 409])
+      const replies = await Promise.all([post(one.url), post(other.url)])
+      assert.deepStrictEqual(replies.map(({ status }) => status).toSorted(), [200, 409])
       assert.include([0, 130, 143, null], await one.stop(), one.text())
     })
   }
@@ -178,12 +178,12 @@ describe("web servers", () => {
 it("fenced-http.ts refuses the reads and writes of a former owner with 412", async () => {
   await using server = await serves("fenced-http.ts", {})
   const ask = async (method: "GET" | "PUT", token: string | undefined, body?: string) => {
-    const answer = await fetch(`${server.url}/reports/2026-11`, {
+    const reply = await fetch(`${server.url}/reports/2026-11`, {
       method,
       ...(token === undefined ? {} : { headers: { "Fencing-Token": token } }),
       ...(body === undefined ? {} : { body })
     })
-    return [answer.status, await answer.text()] as const
+    return [reply.status, await reply.text()] as const
   }
   assert.deepStrictEqual(await ask("PUT", "1795227205908240", "first"), [204, ""])
   assert.deepStrictEqual(await ask("GET", "1795227205908250"), [200, "first"])
@@ -209,7 +209,7 @@ describe("metrics.ts", () => {
       OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`
     })
     const text = await until(
-      () => fetch(`${server.url}/metrics`).then((answer) => answer.text()),
+      () => fetch(`${server.url}/metrics`).then((reply) => reply.text()),
       (text) => /simba_job_runs\{[^}]*outcome="success"[^}]*\} [1-9]/.test(text),
       server.text
     )

@@ -4,7 +4,7 @@ import type { History } from "../streams/history.ts"
 import * as plan from "../streams/plan.ts"
 import { checks, summary } from "../streams/report.ts"
 
-type Ending = "Done" | "GivenBack"
+type Ending = "Done" | "Yielded"
 
 /** One consumer's time with a stream: from a second on it processes the messages from the first to the last one. */
 type Part = readonly [who: string, from: number, first: number, last: number, ending?: Ending]
@@ -13,11 +13,11 @@ type Part = readonly [who: string, from: number, first: number, last: number, en
 const recorded: Readonly<Record<string, ReadonlyArray<Part>>> = {
   "pia-1": [["ada", 11.9, 1, 60, "Done"]],
   "pia-2": [["ada", 11.9, 1, 60, "Done"]],
-  "pia-3": [["ada", 12.0, 1, 4, "GivenBack"], ["ben", 12.6, 5, 60, "Done"]],
+  "pia-3": [["ada", 12.0, 1, 4, "Yielded"], ["ben", 12.6, 5, 60, "Done"]],
   "pia-4": [["ben", 11.8, 1, 60, "Done"]],
   "quinn-1": [["cleo", 10.8, 1, 19], ["ben", 17.3, 20, 60, "Done"]],
   "quinn-2": [["cleo", 10.8, 1, 19], ["ada", 17.5, 19, 60, "Done"]],
-  "quinn-3": [["cleo", 10.8, 1, 10, "GivenBack"], ["ada", 12.1, 11, 60, "Done"]],
+  "quinn-3": [["cleo", 10.8, 1, 10, "Yielded"], ["ada", 12.1, 11, 60, "Done"]],
   "quinn-4": [["ben", 10.8, 1, 60, "Done"]]
 }
 
@@ -99,7 +99,7 @@ describe("the demo of data streams", () => {
   it("notices a message that was left out, and one that came too early", () => {
     const history = historyOf({ ...recorded, "quinn-3": [["cleo", 10.8, 1, 10], ["ada", 12.1, 12, 60, "Done"]] })
     assert.deepStrictEqual(failing(history), [claims.messages])
-    const early = historyOf({ ...recorded, "pia-3": [["ada", 12.0, 1, 4, "GivenBack"], ["ben", 12.1, 5, 60, "Done"]] })
+    const early = historyOf({ ...recorded, "pia-3": [["ada", 12.0, 1, 4, "Yielded"], ["ben", 12.1, 5, 60, "Done"]] })
     assert.deepStrictEqual(failing(early), [claims.messages, claims.tokens])
   })
 

@@ -15,7 +15,7 @@ const must = (condition, problem) => {
   if (!condition) throw new Error(problem)
 }
 
-const looks = ["desktop", "phone"].flatMap((size) =>
+const appearances = ["desktop", "phone"].flatMap((size) =>
   ["light", "dark"].map((colorScheme) => ({
     name: `${size}-${colorScheme}`,
     colorScheme,
@@ -24,8 +24,8 @@ const looks = ["desktop", "phone"].flatMap((size) =>
 )
 
 /** A page that must stay silent: no error, no warning, no request to another place. */
-const open = async (browser, url, look) => {
-  const context = await browser.newContext({ ...look, reducedMotion: "reduce" })
+const open = async (browser, url, appearance) => {
+  const context = await browser.newContext({ ...appearance, reducedMotion: "reduce" })
   const page = await context.newPage()
   const problems = []
   page.on("pageerror", (error) => problems.push(String(error)))
@@ -177,17 +177,17 @@ export const check = async ({ isShort }) => {
     }
   }
   try {
-    const first = await open(browser, url, looks[0])
+    const first = await open(browser, url, appearances[0])
     await first.go("scenario=fair-hand-off")
     await first.page.waitForSelector("article[data-scenario]")
     const scenarios = await first.page.evaluate(() => globalThis.playground.scenarios)
     await first.close()
     for (const scenario of scenarios.filter(({ duration }) => duration !== null)) {
       await attempt(scenario.id, async () => {
-        for (const look of isShort ? looks.slice(0, 1) : looks) {
-          const shown = await open(browser, url, look)
+        for (const appearance of isShort ? appearances.slice(0, 1) : appearances) {
+          const shown = await open(browser, url, appearance)
           const picture = (name) =>
-            isShort ? undefined : shown.page.screenshot({ path: join(pictures, `${name}-${look.name}.png`) })
+            isShort ? undefined : shown.page.screenshot({ path: join(pictures, `${name}-${appearance.name}.png`) })
           try {
             await playScenario(shown, scenario, picture)
             await widthFits(shown)
@@ -199,7 +199,7 @@ export const check = async ({ isShort }) => {
         }
       })
     }
-    const shown = await open(browser, url, looks[0])
+    const shown = await open(browser, url, appearances[0])
     const picture = (name) => isShort ? undefined : shown.page.screenshot({ path: join(pictures, `${name}.png`) })
     await attempt("free, and its address", () => repeats(shown))
     await attempt("the keyboard", () => keyboard(shown))

@@ -39,10 +39,10 @@ export const split = (text) => {
 
 /** The text of a script with all that it includes; `bodies` are used instead of those of the files that they name. */
 export const assemble = (path, bodies = {}) => {
-  const seen = new Set()
+  const known = new Set()
   const expand = (path) => {
-    if (seen.has(path)) return ""
-    seen.add(path)
+    if (known.has(path)) return ""
+    known.add(path)
     return (bodies[nameOf(path)] ?? split(readFileSync(path, "utf8")).body)
       .split("\n")
       .map((line) => {

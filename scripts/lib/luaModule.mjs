@@ -52,7 +52,7 @@ const packingOf = ({ ARGV, KEYS }) => {
   const fixed = [...KEYS.fixed, ...ARGV.fixed]
   const each = [...KEYS.each, ...ARGV.each]
   const rest = ARGV.rest.map(({ name, type }) => `readonly ${name}: ReadonlyArray<${argumentType(type)}>`)
-  const given = [...names(fixed), ...each.length > 0 ? ["each"] : [], ...names(ARGV.rest)]
+  const members = [...names(fixed), ...each.length > 0 ? ["each"] : [], ...names(ARGV.rest)]
   const params = [
     ...fields(fixed),
     ...each.length > 0 ? [`readonly each: ReadonlyArray<{ ${fields(each).join("; ")} }>`] : [],
@@ -60,7 +60,7 @@ const packingOf = ({ ARGV, KEYS }) => {
   ]
   const shared = (slots) => `[${names(slots).join(", ")}]`
   const args = [...names(ARGV.fixed), ...names(ARGV.rest).map((name) => `...${name}`)]
-  const head = `({ ${given.join(", ")} }: {\n${params.map((param) => `    ${param}\n`).join("")}  }) =>`
+  const head = `({ ${members.join(", ")} }: {\n${params.map((param) => `    ${param}\n`).join("")}  }) =>`
   if (each.length === 0) return `${head} [${shared(KEYS.fixed)}, [${args.join(", ")}]]`
   const push = (name, slots) => slots.length === 0 ? [] : [`      ${name}.push(${names(slots).join(", ")})`]
   return [

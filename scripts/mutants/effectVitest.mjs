@@ -6,8 +6,8 @@ import { TestClock, TestConsole } from "effect/testing"
 
 const services = Layer.mergeAll(TestConsole.layer, TestClock.layer())
 
-const within = (given, options = {}) => (...args) => {
-  const all = options.excludeTestServices ? given : Layer.provideMerge(given, services)
+const within = (layer, options = {}) => (...args) => {
+  const all = options.excludeTestServices ? layer : Layer.provideMerge(layer, services)
   const provided = (self) => (...args) => self(...args).pipe(Effect.scoped, Effect.provide(Layer.fresh(all)))
   const register = (test) => (name, self, timeout) => test(name, provided(self), timeout)
   const { live } = V.it

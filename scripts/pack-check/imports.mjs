@@ -6,14 +6,14 @@ import { system } from "./consumer.mjs"
 import { must } from "./report.mjs"
 
 /** Whether a module, or one that it imports, imports @effect/vitest: such a module loads only within vitest. */
-const needsVitest = (folder, module, seen = new Set()) => {
+const needsVitest = (folder, module, known = new Set()) => {
   const path = join(folder, module)
-  if (seen.has(path) || !existsSync(path)) return false
-  seen.add(path)
+  if (known.has(path) || !existsSync(path)) return false
+  known.add(path)
   const imported = [...readFileSync(path, "utf8").matchAll(/^(?:import|export)\b[^"]*"([^"]+)"/gm)]
   return imported.some(([, name]) =>
     /^(?:@effect\/vitest|vitest)(?:\/|$)/.test(name) ||
-    (name.startsWith(".") && needsVitest(join(path, ".."), name, seen))
+    (name.startsWith(".") && needsVitest(join(path, ".."), name, known))
   )
 }
 

@@ -23,7 +23,7 @@
  * const always = [Checker.rules.oneOwner, Checker.rules.nothingIsLeft]
  *
  * // For leases with tokens, where programs note `granted` and `ensured`
- * const leases = [Checker.rules.tokensGrow, Checker.rules.ensureTellsTheTruth, Checker.rules.noFlapping({ recovery: "1 second" })]
+ * const leases = [Checker.rules.tokensGrow, Checker.rules.ensureIsTruthful, Checker.rules.noFlapping({ recovery: "1 second" })]
  *
  * // Where they note `begin`, `step`, `stopped`, `end`, and `writing`
  * const work = [Checker.rules.workIsProtected, Checker.rules.workNeverOverlaps, Checker.rules.releasedAfterWork, Checker.rules.writesAreFenced]
@@ -161,11 +161,11 @@ export const rules: {
    * client's was set while its machine was suspended, the process is in its first turn after a pause, or the lease was
    * taken by force before its end.
    */
-  readonly ensureTellsTheTruth: Checker
+  readonly ensureIsTruthful: Checker
   /**
    * Protected work takes steps only while its lease is valid on the server.
    *
-   * The exceptions are those of `ensureTellsTheTruth`.
+   * The exceptions are those of `ensureIsTruthful`.
    */
   readonly workIsProtected: Checker
   /** No process releases a resource that its own work still uses. */
@@ -249,8 +249,8 @@ export const rules: {
 } = {
   oneOwner: ownership.oneOwner,
   tokensGrow: ownership.tokensGrow,
-  ensureTellsTheTruth: whatTheServerSays(
-    "ensure tells the truth",
+  ensureIsTruthful: whatTheServerSays(
+    "ensure is truthful",
     ["ensured"],
     "passed ensure",
     false
@@ -292,7 +292,7 @@ export const all = (options: {
 }): ReadonlyArray<Checker> => [
   rules.oneOwner,
   rules.tokensGrow,
-  rules.ensureTellsTheTruth,
+  rules.ensureIsTruthful,
   rules.workIsProtected,
   rules.releasedAfterWork,
   rules.workNeverOverlaps,

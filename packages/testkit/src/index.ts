@@ -25,7 +25,7 @@
  * const always = [Checker.rules.oneOwner, Checker.rules.nothingIsLeft]
  *
  * // For leases with tokens, where programs note `granted` and `ensured`
- * const leases = [Checker.rules.tokensGrow, Checker.rules.ensureTellsTheTruth, Checker.rules.noFlapping({ recovery: "1 second" })]
+ * const leases = [Checker.rules.tokensGrow, Checker.rules.ensureIsTruthful, Checker.rules.noFlapping({ recovery: "1 second" })]
  *
  * // Where they note `begin`, `step`, `stopped`, `end`, and `writing`
  * const work = [Checker.rules.workIsProtected, Checker.rules.workNeverOverlaps, Checker.rules.releasedAfterWork, Checker.rules.writesAreFenced]

@@ -7,8 +7,8 @@ import { readFileSync } from "node:fs"
 import { commands } from "../../src/internal/commandTable.ts"
 import { openRaw } from "../rawSocket.ts"
 import { bothServers } from "./alike.ts"
-import { toPlain } from "./answers.ts"
 import { commandSpecs, file, moduleOf } from "./commandSpecs.ts"
+import { toPlain } from "./comparison.ts"
 import { open } from "./resp.ts"
 
 const { alike, where } = bothServers()
@@ -273,7 +273,7 @@ describe("what has run", () => {
       String(reply).replace(/\[[0-9]+,[0-9]+,[0-9]+,/g, "[").replace(/"[^"]*(?:redis\.sock|127\.0\.0\.1)[^"]*"/g, "")
   )
   it("a monitor sees each command, a script before what it runs, and no password", async () => {
-    const seen = async (server: { readonly port: number } | { readonly path: string }) => {
+    const observed = async (server: { readonly port: number } | { readonly path: string }) => {
       const [monitor, other] = await Promise.all([openRaw(server), openRaw(server)])
       monitor.write("MONITOR\r\n")
       await monitor.until((text) => text === "+OK\r\n")
@@ -288,7 +288,7 @@ describe("what has run", () => {
       other.socket.destroy()
       return text.replace(/^\+[0-9]+\.[0-9]+ /gm, "+").replace(/127\.0\.0\.1:[0-9]+|unix:\S+redis.sock/g, "address")
     }
-    assert.strictEqual(await seen(where().fake), await seen(where().real))
+    assert.strictEqual(await observed(where().fake), await observed(where().real))
   })
 })
 
@@ -367,14 +367,14 @@ describe("functions", () => {
     const code = "#!lua name=kept\nredis.register_function('kept', function() return 1 end)"
     await connection.send([["FUNCTION", "FLUSH"], ["FUNCTION", "LOAD", code]])
     const [dump] = await connection.send([["FUNCTION", "DUMP"]])
-    const answers = await connection.send([
+    const results = await connection.send([
       ["FUNCTION", "RESTORE", String(dump)],
       ["FUNCTION", "RESTORE", String(dump), "REPLACE"],
       ["FUNCTION", "RESTORE", String(dump), "FLUSH"],
       ["FCALL", "kept", "0"],
       ["FUNCTION", "FLUSH"]
     ])
-    assert.deepStrictEqual(answers.map(toPlain), ["-ERR Library 'kept' already exists", "OK", "OK", 1, "OK"])
+    assert.deepStrictEqual(results.map(toPlain), ["-ERR Library 'kept' already exists", "OK", "OK", 1, "OK"])
     connection.close()
   })
 })

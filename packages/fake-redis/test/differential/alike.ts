@@ -1,7 +1,7 @@
 /** The same commands on the fake and on a redis-server, whose replies must be the same. */
 import { createFakeRedis } from "@effect-simba/fake-redis"
 import { afterAll, assert, beforeAll, it } from "@effect/vitest"
-import { toPlain } from "./answers.ts"
+import { toPlain } from "./comparison.ts"
 import type { RealServer } from "./realServer.ts"
 import { startServer } from "./realServer.ts"
 import type { Connection } from "./resp.ts"
@@ -23,8 +23,8 @@ const run = async (
     const [, name = "", command = line] = /^(\w+): (.*)$/.exec(line) ?? []
     const connection = connections.get(name) ?? await connect()
     connections.set(name, connection)
-    const [answer] = await connection.send([words(command)])
-    replies.push(`${line} -> ${JSON.stringify(toPlain(answer!))}`)
+    const [result] = await connection.send([words(command)])
+    replies.push(`${line} -> ${JSON.stringify(toPlain(result!))}`)
   }
   for (const connection of connections.values()) connection.close()
   return replies

@@ -6,24 +6,24 @@
 import { writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { startServer } from "./realServer.ts"
-import type { Answer, Connection } from "./resp.ts"
+import type { Connection, Result } from "./resp.ts"
 import { open } from "./resp.ts"
 
-type List = ReadonlyArray<Answer>
+type List = ReadonlyArray<Result>
 
-const fieldsOf = (list: Answer): Record<string, Answer> =>
+const fieldsOf = (list: Result): Record<string, Result> =>
   Object.fromEntries(
     Array.from({ length: (list as List).length / 2 }, (_, at) => [(list as List)[2 * at], (list as List)[2 * at + 1]])
   )
 
-const place = (search: Answer, letters: Readonly<Record<string, string>>): string => {
+const place = (search: Result, letters: Readonly<Record<string, string>>): string => {
   const { spec, type } = fieldsOf(search)
   if (type === "unknown") return "?"
   return letters[String(type)]! + Object.values(fieldsOf(spec!)).join(",")
 }
 
 /** `RO,access:i1:r0,1,0`: flags, where the keys begin, and how they are found from there. */
-const keySpec = (spec: Answer): string => {
+const keySpec = (spec: Result): string => {
   const fields = fieldsOf(spec)
   const begin = place(fields["begin_search"]!, { index: "i", keyword: "k" })
   const find = place(fields["find_keys"]!, { range: "r", keynum: "n" })
@@ -33,7 +33,7 @@ const keySpec = (spec: Answer): string => {
 /** The group of a command, and the version that brought it. */
 type Origins = ReadonlyMap<string, string>
 
-const originsOf = (docs: Answer): Origins => {
+const originsOf = (docs: Result): Origins => {
   const origins = new Map<string, string>()
   for (const [name, doc] of Object.entries(fieldsOf(docs))) {
     const { group, since, subcommands = [] } = fieldsOf(doc)
@@ -43,9 +43,9 @@ const originsOf = (docs: Answer): Origins => {
   return origins
 }
 
-const lines = (command: Answer, origins: Origins): ReadonlyArray<string> => {
+const lines = (command: Result, origins: Origins): ReadonlyArray<string> => {
   const [name, arity, flags, first, last, step, categories, tips, specs, subcommands] = command as List
-  const words = (list: Answer | undefined, separator: string) => (list as List).join(separator)
+  const words = (list: Result | undefined, separator: string) => (list as List).join(separator)
   const own = [
     name,
     arity,

@@ -4,7 +4,7 @@
 import { createFakeRedis } from "@effect-simba/fake-redis"
 import { assert, it } from "@effect/vitest"
 import { bothServers } from "./alike.ts"
-import { toPlain } from "./answers.ts"
+import { toPlain } from "./comparison.ts"
 import { open } from "./resp.ts"
 
 const { alike, where } = bothServers()
@@ -190,8 +190,8 @@ const whilePaused = async (at: number | string) => {
   const [admin, client] = [await open(at), await open(at)]
   const replies: Array<unknown> = []
   const ask = async (...commands: ReadonlyArray<string>) => {
-    const answers = await client.send(commands.map((command) => command.split(" ")))
-    replies.push(...answers.map(toPlain))
+    const results = await client.send(commands.map((command) => command.split(" ")))
+    replies.push(...results.map(toPlain))
   }
   await admin.send([["FLUSHALL"], ["SET", "k", "v"], ["CLIENT", "PAUSE", "100000", "WRITE"]])
   await ask("GET k", "EVAL_RO return{1} 0", "PING", "MULTI", "GET k", "EXEC")

@@ -4,7 +4,7 @@
  */
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { loadLua } from "../../src/internal/lua/vm.ts"
-import { toPlain } from "./answers.ts"
+import { toPlain } from "./comparison.ts"
 import { examples, initialSettings } from "./examples.ts"
 import { overSocket } from "./overSocket.ts"
 import type { RealServer } from "./realServer.ts"
@@ -54,8 +54,8 @@ describe("the engine and redis-server", () => {
     const connection = await open(server!.path)
     for (const [name, commands, expected] of Object.values(examples).flat()) {
       await connection.send([initialSettings, ["FLUSHALL"], ["SELECT", "0"], ["UNWATCH"]])
-      const answers = await connection.send(commands)
-      assert.deepStrictEqual(toPlain(answers.at(-1)!), expected, name)
+      const results = await connection.send(commands)
+      assert.deepStrictEqual(toPlain(results.at(-1)!), expected, name)
       await connection.send([["DISCARD"]])
     }
     connection.close()

@@ -5,7 +5,7 @@ import { Engine } from "../../src/internal/engine.ts"
 import type { EngineOptions } from "../../src/internal/engineOptions.ts"
 import { loadLua } from "../../src/internal/lua/vm.ts"
 import type { Push, Session } from "../../src/internal/session.ts"
-import { toAnswer, toPlain } from "./answers.ts"
+import { toPlain, toResult } from "./comparison.ts"
 import { makeDraw } from "./draw.ts"
 
 /** A 13-digit time: bugs of number formats cannot show at zero. */
@@ -40,12 +40,12 @@ export const makeFixture = (options: Partial<EngineOptions> = {}) => {
       pushes,
       replies,
       run: (...args) => {
-        let answer: unknown
+        let result: unknown
         session.execute(args, (reply) => {
-          answer = toPlain(toAnswer(reply))
-          replies.push(answer)
+          result = toPlain(toResult(reply))
+          replies.push(result)
         })
-        return answer
+        return result
       }
     }
   }

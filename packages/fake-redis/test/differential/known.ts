@@ -1,8 +1,8 @@
 /**
  * Differences between the engine and redis-server 7.0.15 that are accepted, each with its reason.
  */
-import type { Normal } from "./answers.ts"
-import { isList } from "./answers.ts"
+import type { Normal } from "./comparison.ts"
+import { isList } from "./comparison.ts"
 
 const STRINGS: ReadonlyArray<string> = ["raw", "embstr", "int"]
 const TABLES: ReadonlyArray<string> = ["hashtable", "skiplist"]

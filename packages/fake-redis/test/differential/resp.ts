@@ -10,16 +10,16 @@ export class Refusal {
   }
 }
 
-export type Answer = string | number | null | Refusal | ReadonlyArray<Answer>
+export type Result = string | number | null | Refusal | ReadonlyArray<Result>
 
 export interface Connection {
-  readonly send: (commands: ReadonlyArray<ReadonlyArray<string>>) => Promise<ReadonlyArray<Answer>>
+  readonly send: (commands: ReadonlyArray<ReadonlyArray<string>>) => Promise<ReadonlyArray<Result>>
   readonly close: () => void
 }
 
 const INCOMPLETE = Symbol("incomplete")
 
-const parse = (data: Buffer, from: number): readonly [Answer, number] | typeof INCOMPLETE => {
+const parse = (data: Buffer, from: number): readonly [Result, number] | typeof INCOMPLETE => {
   const end = data.indexOf("\r\n", from)
   if (end < 0) return INCOMPLETE
   const line = data.toString("utf8", from + 1, end)
@@ -39,7 +39,7 @@ const parse = (data: Buffer, from: number): readonly [Answer, number] | typeof I
     default: {
       const size = Number(line)
       if (size < 0) return [null, end + 2]
-      const items: Array<Answer> = []
+      const items: Array<Result> = []
       let at = end + 2
       for (let i = 0; i < size; i++) {
         const item = parse(data, at)
@@ -60,9 +60,9 @@ export const open = (at: number | string): Promise<Connection> =>
   new Promise((resolve, reject) => {
     const socket = typeof at === "number" ? connect(at, "127.0.0.1") : connect(at)
     let buffer = Buffer.alloc(0)
-    let answers: Array<Answer> = []
+    let results: Array<Result> = []
     let wanted = 0
-    let done: (answers: ReadonlyArray<Answer>) => void = () => {}
+    let done: (results: ReadonlyArray<Result>) => void = () => {}
     socket.setNoDelay(true)
     socket.on("error", reject)
     socket.on("data", (chunk) => {
@@ -71,13 +71,13 @@ export const open = (at: number | string): Promise<Connection> =>
       while (at < buffer.length) {
         const item = parse(buffer, at)
         if (item === INCOMPLETE) break
-        answers.push(item[0])
+        results.push(item[0])
         at = item[1]
       }
       buffer = buffer.subarray(at)
-      if (wanted > 0 && answers.length >= wanted) {
+      if (wanted > 0 && results.length >= wanted) {
         wanted = 0
-        done(answers)
+        done(results)
       }
     })
     socket.on("connect", () =>
@@ -86,7 +86,7 @@ export const open = (at: number | string): Promise<Connection> =>
           commands.length === 0 ?
             Promise.resolve([]) :
             new Promise((finish) => {
-              answers = []
+              results = []
               wanted = commands.length
               done = finish
               socket.write(commands.map(encode).join(""))

@@ -4,13 +4,13 @@
  */
 import { Engine } from "../../src/internal/engine.ts"
 import type { LuaVm } from "../../src/internal/lua/script.ts"
-import type { Normal } from "./answers.ts"
-import { isList, normalise, same, show, toAnswer } from "./answers.ts"
+import type { Normal } from "./comparison.ts"
+import { isList, normalise, same, show, toResult } from "./comparison.ts"
 import { makeDraw } from "./draw.ts"
 import { initialSettings } from "./examples.ts"
 import { generate } from "./generator.ts"
 import { known } from "./known.ts"
-import type { Answer, Connection } from "./resp.ts"
+import type { Connection, Result } from "./resp.ts"
 import { Refusal } from "./resp.ts"
 import { scansOf, walk } from "./scans.ts"
 import type { Trackers } from "./trackers.ts"
@@ -60,7 +60,7 @@ export const describe = (difference: Difference, context = 4): string => {
 }
 
 /** The queued TIMEs of a transaction answer among its commands. */
-const withoutTimes = (args: Args, real: Answer): Answer => {
+const withoutTimes = (args: Args, real: Result): Result => {
   if (args[0] !== "EXEC" || !isList(real)) return real
   return real.filter((item) =>
     !(isList(item) && item.length === 2 && /^1[0-9]{9}$/.test(String(item[0])) && /^[0-9]{1,6}$/.test(String(item[1])))
@@ -71,7 +71,7 @@ const withoutTimes = (args: Args, real: Answer): Answer => {
 export interface Fake {
   readonly send: (
     commands: ReadonlyArray<readonly [args: Args, micros: number | undefined]>
-  ) => ReadonlyArray<Answer> | Promise<ReadonlyArray<Answer>>
+  ) => ReadonlyArray<Result> | Promise<ReadonlyArray<Result>>
 }
 
 /** The engine itself, whose clock is that of the real server. */
@@ -83,12 +83,12 @@ export const engineFake = (lua: LuaVm, seed: number): Fake => {
     send: (commands) =>
       commands.map(([args, at]) => {
         micros = at ?? micros
-        let answer: Answer = new Refusal("no reply")
+        let result: Result = new Refusal("no reply")
         engine.tick()
         session.execute(args, (reply) => {
-          answer = toAnswer(reply)
+          result = toResult(reply)
         })
-        return answer
+        return result
       })
   }
 }
@@ -121,7 +121,7 @@ export const run = async (
   /** The longest pause of the server within a batch, in ms: times may differ by as much. */
   let slack = 0
 
-  const both = async (commands: ReadonlyArray<Args>): Promise<ReadonlyArray<readonly [Answer, Answer]>> => {
+  const both = async (commands: ReadonlyArray<Args>): Promise<ReadonlyArray<readonly [Result, Result]>> => {
     const real = await connection.send(commands.flatMap((args) => [["TIME"], args]))
     const dated = commands.map((args, index): readonly [Args, number | undefined] => {
       const time = real[index * 2]!
@@ -150,14 +150,14 @@ export const run = async (
   }
 
   /** The answers to a transaction, each compared as that to its command. */
-  const agreeOnAll = (commands: ReadonlyArray<Args>, real: ReadonlyArray<Answer>, fake: ReadonlyArray<Answer>) =>
+  const agreeOnAll = (commands: ReadonlyArray<Args>, real: ReadonlyArray<Result>, fake: ReadonlyArray<Result>) =>
     real.length === fake.length && real.every((item, index) => {
       const args = commands[index] ?? []
       const name = args[0]?.toUpperCase() ?? ""
       return agree(args, normalise(name, item), normalise(name, fake[index]!))
     })
 
-  const compare = (args: Args, real: Answer, fake: Answer): boolean => {
+  const compare = (args: Args, real: Result, fake: Result): boolean => {
     comparisons++
     const name = args[0]!.toUpperCase()
     if (fake === "QUEUED") queued.push(args)
@@ -186,10 +186,10 @@ export const run = async (
     while (commands.length < BATCH) commands.push(...generate(draw))
     // No transaction is left open, so that what follows is run at once.
     commands.push(["DISCARD"], ["UNWATCH"])
-    const answers = await both(commands)
+    const results = await both(commands)
     commands.forEach((args, index) => {
       step++
-      const [real, fake] = answers[index]!
+      const [real, fake] = results[index]!
       compare(args, withoutTimes(args, real), fake)
       history.push(`${quote(args)} -> ${show(fake).slice(0, 120)}`)
     })

@@ -1,7 +1,7 @@
 /** Iterations from the first page to the last: where pages end is known to differ, what they find is not. */
-import { isList } from "./answers.ts"
+import { isList } from "./comparison.ts"
 import type { Draw } from "./draw.ts"
-import type { Answer } from "./resp.ts"
+import type { Result } from "./resp.ts"
 
 type Args = ReadonlyArray<string>
 
@@ -34,9 +34,9 @@ export const scansOf = (
 
 /** Everything that is found, once, in order; or the refusal. */
 export const walk = async (
-  send: (commands: ReadonlyArray<Args>) => Promise<ReadonlyArray<Answer>>,
+  send: (commands: ReadonlyArray<Args>) => Promise<ReadonlyArray<Result>>,
   args: Args
-): Promise<Answer> => {
+): Promise<Result> => {
   const at = args[0] === "SCAN" ? 1 : 2
   const width = args[0] === "HSCAN" || args[0] === "ZSCAN" ? 2 : 1
   const found = new Set<string>()
@@ -44,7 +44,7 @@ export const walk = async (
   do {
     const [page] = await send([args.with(at, cursor)])
     if (!isList(page!)) return page!
-    const [next, items] = page as readonly [string, ReadonlyArray<Answer>]
+    const [next, items] = page as readonly [string, ReadonlyArray<Result>]
     for (let i = 0; i < items.length; i += width) found.add(JSON.stringify(items.slice(i, i + width)))
     cursor = next
   } while (cursor !== "0")

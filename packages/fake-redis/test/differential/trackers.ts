@@ -1,15 +1,15 @@
 /** A client of each server that tracks keys: what it is sent while others write must be the same. */
 import { openRaw } from "../rawSocket.ts"
 import type { Draw } from "./draw.ts"
-import type { Answer } from "./resp.ts"
+import type { Result } from "./resp.ts"
 
 export interface Trackers {
   /** How the comparison is shown. */
   readonly command: ReadonlyArray<string>
   /** Tracks other keys in another way. The replies to that. */
-  readonly begin: (draw: Draw) => Promise<readonly [Answer, Answer]>
+  readonly begin: (draw: Draw) => Promise<readonly [Result, Result]>
   /** What both were sent since, by these commands. */
-  readonly end: (commands: ReadonlyArray<ReadonlyArray<string>>) => Promise<readonly [Answer, Answer]>
+  readonly end: (commands: ReadonlyArray<ReadonlyArray<string>>) => Promise<readonly [Result, Result]>
   readonly close: () => void
 }
 
@@ -65,7 +65,7 @@ export const openTrackers = async (real: Where, fake: Where): Promise<Trackers> 
   let isBroadcast = false
   let from = [0, 0]
   /** What has arrived since the last step, up to the reply to this one. */
-  const ask = async (commands: ReadonlyArray<string>): Promise<readonly [Answer, Answer]> => {
+  const ask = async (commands: ReadonlyArray<string>): Promise<readonly [Result, Result]> => {
     const mark = `step-${++steps}`
     const texts: Array<string> = []
     for (const [index, socket] of sockets.entries()) {

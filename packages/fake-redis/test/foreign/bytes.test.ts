@@ -36,15 +36,15 @@ const withoutIds = (text: string): string => text.replace(/id\r\n:[0-9]+\r\n/g, 
 
 for (const protocol of [2, 3]) {
   alike(`RESP${protocol}`, both, async (where) => {
-    const answers: Record<string, string> = {}
+    const results: Record<string, string> = {}
     for (const commands of both) {
       const client = await openRaw(where)
       client.write(`FLUSHALL\r\nHELLO ${protocol}\r\n${commands.split(" ; ").join("\r\n")}\r\n`)
       // Not an end of file: Redis lets go of a blocked client that has sent one
       client.write("ECHO the-end\r\n")
-      answers[commands] = withoutIds(await client.until((text) => text.endsWith("the-end\r\n")))
+      results[commands] = withoutIds(await client.until((text) => text.endsWith("the-end\r\n")))
       client.socket.destroy()
     }
-    return answers
+    return results
   })
 }

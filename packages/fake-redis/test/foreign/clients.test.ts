@@ -156,10 +156,10 @@ describe("node-redis as it is", () => {
     await redis.connect()
     const other = await createClient({ socket: socketOf(where) }).connect()
     await other.set("k", "old")
-    const steps = { read: [await redis.get("k"), await redis.get("k")], seen: "" as string | null }
+    const steps = { read: [await redis.get("k"), await redis.get("k")], observed: "" as string | null }
     await other.set("k", "new")
     await eventually(async () => (await redis.get("k")) === "new")
-    steps.seen = await redis.get("k")
+    steps.observed = await redis.get("k")
     redis.destroy()
     other.destroy()
     return steps

@@ -17,7 +17,7 @@ export interface FuzzOutcome {
   /** Connections that the server ended. */
   readonly closed: number
   /** Bytes that it answered. */
-  readonly answered: number
+  readonly replied: number
 }
 
 const BATCH = 20
@@ -95,9 +95,9 @@ const attack = async (draw: Draw, port: number): Promise<readonly [text: string,
     return ["", false]
   }
   client.socket.end()
-  const answer = await client.rest()
+  const result = await client.rest()
   client.socket.destroy()
-  return [answer, isClosed]
+  return [result, isClosed]
 }
 
 const serves = async (witness: RawSocket, batch: number): Promise<void> => {
@@ -113,13 +113,13 @@ export const fuzz = async ({ cases, seed }: FuzzOptions): Promise<FuzzOutcome> =
   const draw = makeDraw(seed)
   const witness = await openRaw({ port })
   let closed = 0
-  let answered = 0
+  let replied = 0
   let done = 0
   for (let batch = 0; done < cases; batch++) {
     const size = Math.min(BATCH, cases - done)
     const results = await Promise.all(Array.from({ length: size }, () => attack(draw, port)))
     for (const [text, isClosed] of results) {
-      answered += text.length
+      replied += text.length
       if (isClosed) closed++
     }
     done += size
@@ -127,5 +127,5 @@ export const fuzz = async ({ cases, seed }: FuzzOptions): Promise<FuzzOutcome> =
   }
   witness.socket.destroy()
   await server.close()
-  return { cases: done, closed, answered }
+  return { cases: done, closed, replied }
 }

@@ -6,6 +6,6 @@ const { values } = parseArgs({
   options: { cases: { type: "string", default: "10000" }, seed: { type: "string", default: "1" } }
 })
 const started = performance.now()
-const { answered, cases, closed } = await fuzz({ seed: Number(values.seed), cases: Number(values.cases) })
+const { replied, cases, closed } = await fuzz({ seed: Number(values.seed), cases: Number(values.cases) })
 const seconds = ((performance.now() - started) / 1000).toFixed(1)
-console.log(`${cases} cases in ${seconds} s: ${answered} bytes answered, ${closed} connections ended by the server`)
+console.log(`${cases} cases in ${seconds} s: ${replied} bytes answered, ${closed} connections ended by the server`)

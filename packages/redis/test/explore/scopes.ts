@@ -5,7 +5,7 @@ import { Checker, type Simulation, TestMutex } from "@effect-simba/testkit"
 import * as SimbaContender from "@effect-simba/testkit/SimbaContender"
 import { Duration, Effect, Layer } from "effect"
 import * as lockModel from "../../src/internal/mutex/lockModel.ts"
-import { mixedLock, oursOnly } from "../simulate/mixedFleetPlan.ts"
+import { mixedLock, withoutSimba } from "../simulate/mixedFleetPlan.ts"
 import { beginsWith, keptThroughOneLoss, keptThroughPauses, silenceCosts } from "./leaseCheckers.ts"
 import type { Scope } from "./scope.ts"
 import { streamScopes } from "./streamScopes.ts"
@@ -105,8 +105,8 @@ export const scopes: Readonly<Record<string, Scope>> = {
       lock: mixedLock,
       checkers: [
         Checker.rules.oneOwner,
-        oursOnly(Checker.rules.tokensGrow),
-        Checker.rules.ensureTellsTheTruth,
+        withoutSimba(Checker.rules.tokensGrow),
+        Checker.rules.ensureIsTruthful,
         Checker.rules.workIsProtected,
         Checker.rules.releasedAfterWork,
         Checker.rules.workNeverOverlaps,

@@ -21,7 +21,7 @@ const settings: Settings = {
   ...plainLoadOf("explored").settings,
   streams: new Map(),
   pace: { leaseDuration: 1500, heartbeatInterval: 400, sweepInterval: 1000, confirmTimeout: 700 },
-  stock: 0,
+  go: 0,
   consumers: 2,
   capacity: 8,
   messages: 3,
@@ -213,7 +213,7 @@ export const plan = (
     ...rest,
     clients: 2,
     program: (client) => {
-      if (own.stock > client.index) return goConsumer(client)
+      if (own.go > client.index) return goConsumer(client)
       const producer = Effect.gen(function*() {
         yield* warmUp(client)
         yield* before(client)
@@ -226,7 +226,7 @@ export const plan = (
         client.generation > 1 ? Effect.void : Effect.sleep(Duration.millis(comes)),
         consume(client, own, leaves, handle)
       )
-      return (client.index === own.stock
+      return (client.index === own.go
         ? Effect.all([producer, consume(client, own, Effect.never, handle)], {
           concurrency: "unbounded",
           discard: true

@@ -24,7 +24,7 @@ import {
 } from "./streamProgram.ts"
 
 /** As from a program that knows no table of announcements, or after that table was lost. */
-const announceAgain = (client: Client, stream: string) =>
+const repeatAnnouncement = (client: Client, stream: string) =>
   Effect.andThen(
     insist(send("XADD", `${service}-input`, "*", "lbs-input", JSON.stringify({ DataStreamName: stream, Info: {} }))),
     Effect.sync(() => client.note("announced", { resource: stream }))
@@ -156,7 +156,7 @@ export const streamScopes: Readonly<Record<string, Scope>> = {
     plan: plan({
       streams: [["s1", "none"]],
       before: (client) => writeOne(client, "s1"),
-      produce: (client) => Effect.andThen(announce(client, "s1"), announceAgain(client, "s1")),
+      produce: (client) => Effect.andThen(announce(client, "s1"), repeatAnnouncement(client, "s1")),
       handle: (lease, client, settings) => processOrAwait(lease, client, settings, true),
       second: [0, Infinity],
       last: "1-0",
@@ -168,7 +168,7 @@ export const streamScopes: Readonly<Record<string, Scope>> = {
     what: "a consumer beside a Go consumer whose renewals are late",
     plan: plan({
       streams: [["s1", "none"], ["s2", "none"]],
-      settings: { stock: 1, capacity: 1 },
+      settings: { go: 1, capacity: 1 },
       // It has room for one, so the other comes to the Go consumer
       before: (client) =>
         Effect.gen(function*() {
@@ -198,7 +198,7 @@ export const streamScopes: Readonly<Record<string, Scope>> = {
         Effect.gen(function*() {
           yield* announce(client, "s1")
           yield* until("s1", "1-0")
-          yield* announceAgain(client, "s1")
+          yield* repeatAnnouncement(client, "s1")
         }),
       // The first does not know that this is the last message, and is done with it all the same
       handle: (lease, client, settings) => processOrAwait(lease, client, settings, false),

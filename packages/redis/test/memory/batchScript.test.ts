@@ -224,6 +224,6 @@ describe("the script of acquires and releases", () => {
   }
 
   compares("its short cases do the same as its functions", "1", 16)
-  compares("and if only dead waiters of effect-simba are skipped", "ours", 4)
+  compares("and if only dead waiters of effect-simba are skipped", "own", 4)
   compares("and if dead waiters cannot be counted", "0", 2)
 })

@@ -14,16 +14,16 @@ import { FakeLive, openFake, start } from "../support/fakeProcess.ts"
 const confirm = 1500
 
 /** Leads this many times for 20 milliseconds, without a pause, and leaves. */
-const briefStock = (leaderships: number) =>
+const briefSimba = (leaderships: number) =>
   Effect.gen(function*() {
     let led = 0
-    const stock = SimbaContender.contend({
+    const simba = SimbaContender.contend({
       mutex: "m",
       id: "7:4711@stock",
       lead: Effect.suspend(() => led++ < leaderships ? Effect.sleep("20 millis") : Effect.never)
     })
     const client = yield* Layer.build(FakeRedis.layerClient({ name: "stock" }))
-    const contending = yield* start(Effect.provideContext(stock, client))
+    const contending = yield* start(Effect.provideContext(simba, client))
     return Effect.gen(function*() {
       while (led <= leaderships) yield* Effect.sleep("1 millis")
       yield* Fiber.interrupt(contending)
@@ -31,14 +31,14 @@ const briefStock = (leaderships: number) =>
   })
 
 /** Leads once for this long. */
-const stockLeader = Effect.fnUntraced(function*(options: {
+const simbaLeader = Effect.fnUntraced(function*(options: {
   readonly ttl: number
   readonly transition: number
   readonly leads: number
 }) {
   const client = yield* Layer.build(FakeRedis.layerClient({ name: "stock" }))
   const { leads, transition, ttl } = options
-  const stock = SimbaContender.contend({
+  const simba = SimbaContender.contend({
     mutex: "m",
     id: "7:4711@stock",
     ttl,
@@ -46,7 +46,7 @@ const stockLeader = Effect.fnUntraced(function*(options: {
     rest: "1 hour",
     lead: Effect.sleep(leads)
   })
-  return yield* start(Effect.provideContext(stock, client))
+  return yield* start(Effect.provideContext(simba, client))
 })
 
 describe("beside Simba contenders", () => {
@@ -60,7 +60,7 @@ describe("beside Simba contenders", () => {
             Effect.gen(function*() {
               const observed: Array<string> = []
               const us = yield* openFake("us")
-              const stock = yield* stockLeader({ ttl: 2000, transition: 1000, leads })
+              const simba = yield* simbaLeader({ ttl: 2000, transition: 1000, leads })
               yield* TestClock.adjust(phase)
               yield* start(Stream.runForEach(
                 Stream.provideService(Mutex.events("m", { pollInterval, renewals: true }), Mutex.Mutex, us),
@@ -68,7 +68,7 @@ describe("beside Simba contenders", () => {
               ))
               yield* TestClock.adjust("20 seconds")
               assert.deepStrictEqual([...new Set(observed)], ["Acquired", "Renewed", "Released"], `${phase} ${leads}`)
-              yield* Fiber.interrupt(stock)
+              yield* Fiber.interrupt(simba)
             }).pipe(Effect.scoped, Effect.provide(FakeLive)))
       ),
     { tags: ["S16"] }
@@ -82,13 +82,13 @@ describe("beside Simba contenders", () => {
         transition: "2 seconds"
       })
       const us = Context.get(yield* Layer.build(process), Mutex.Mutex)
-      const stock = yield* stockLeader({ ttl: 10_000, transition: 0, leads: 9000 })
+      const simba = yield* simbaLeader({ ttl: 10_000, transition: 0, leads: 9000 })
       const held = yield* Scope.make()
       const waiting = yield* start(Scope.provide(us.acquire("m"), held))
       yield* TestClock.adjust("9 seconds")
       const lease = yield* Fiber.join(waiting)
-      yield* Fiber.interrupt(stock)
-      yield* stockLeader({ ttl: 10_000, transition: 0, leads: 5000 })
+      yield* Fiber.interrupt(simba)
+      yield* simbaLeader({ ttl: 10_000, transition: 0, leads: 5000 })
       yield* TestClock.adjust("1 minute")
       assert.isTrue(yield* lease.isHeld)
       yield* Scope.close(held, Exit.void)
@@ -113,10 +113,10 @@ describe("beside Simba contenders", () => {
           (index) => Effect.flatMap(openFake(`waiter ${index}`), (mutex) => start(wait(mutex)))
         )
         yield* TestClock.adjust("100 millis")
-        const stock = yield* briefStock(count)
+        const simba = yield* briefSimba(count)
         yield* TestClock.adjust("100 millis")
         assert.strictEqual((yield* server.dump("simba:{m}:contender"))?.type, "zset")
-        const leaving = yield* start(stock)
+        const leaving = yield* start(simba)
         yield* Scope.close(held, Exit.void)
         while (leaving.pollUnsafe() === undefined) yield* TestClock.adjust("10 millis")
         const free = yield* Clock.currentTimeMillis

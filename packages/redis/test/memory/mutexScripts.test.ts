@@ -10,7 +10,7 @@ import * as scripts from "../../src/internal/mutex/scripts.generated.ts"
 const keys = ["simba:{m}", "simba:{m}:contender", "simba:{m}:fence", "simba:{m}:reserved"] as const
 const [owner, queue, fence, reserved] = keys
 const id = (n: number, layer = "aaaaaaaaaaaa") => `${n}-${layer}:host-1`
-const stock = "1:1@stock"
+const simba = "1:1@stock"
 
 const server = Layer.fresh(FakeRedis.layerClient().pipe(Layer.provide(FakeRedis.layer({ expiryDelay: [0, 0] }))))
 
@@ -59,7 +59,7 @@ describe("A waiter", () => {
       const place = (n: number) => Effect.map(wait(id(n), 1000), (reply) => reply.slice(2, 4))
       assert.deepStrictEqual(yield* place(2), ["0", "0"])
       assert.deepStrictEqual(yield* place(3), ["1", "0"])
-      yield* send("ZADD", queue, "1750000010", stock)
+      yield* send("ZADD", queue, "1750000010", simba)
       assert.deepStrictEqual(yield* place(4), ["2", "1"])
       assert.deepStrictEqual(yield* place(2), ["0", "1"])
       // More than it reads one by one: then its place in the whole queue
@@ -70,13 +70,13 @@ describe("A waiter", () => {
 
   it.effect("leaves a free mutex to the Simba contender for which it is reserved, until that one owns it", () =>
     Effect.gen(function*() {
-      yield* send("SET", reserved, stock, "PX", "1500")
-      const [ownership, , , heldBack] = yield* wait(id(2), 1000)
-      assert.deepStrictEqual([ownership, heldBack], ["@@", "1"])
+      yield* send("SET", reserved, simba, "PX", "1500")
+      const [ownership, , , holdsBack] = yield* wait(id(2), 1000)
+      assert.deepStrictEqual([ownership, holdsBack], ["@@", "1"])
       yield* send("SET", owner, "2:2@stock", "PX", "4000")
       yield* wait(id(2), 1000)
-      assert.strictEqual(yield* send("GET", reserved), stock)
-      yield* send("SET", owner, stock, "PX", "4000")
+      assert.strictEqual(yield* send("GET", reserved), simba)
+      yield* send("SET", owner, simba, "PX", "4000")
       yield* wait(id(2), 1000)
       assert.strictEqual(yield* send("GET", reserved), null)
     }).pipe(Effect.provide(server)))
@@ -113,13 +113,13 @@ describe("A forced release", () => {
   it.effect("notifies a Simba owner on its own channel", () =>
     Effect.scoped(Effect.gen(function*() {
       const { subscribe } = yield* Subscriber
-      const heard = yield* subscribe(`${owner}:${stock}`)
-      yield* send("SET", owner, stock, "PX", "4000")
+      const heard = yield* subscribe(`${owner}:${simba}`)
+      yield* send("SET", owner, simba, "PX", "4000")
       const before = yield* send("EVAL", scripts.forceRelease.text.lua, "4", ...keys, "1500", "1")
-      assert.strictEqual(before, `${stock}@@4000`)
+      assert.strictEqual(before, `${simba}@@4000`)
       yield* TestClock.adjust(Duration.millis(1))
       const messages = yield* Queue.clear(heard)
-      assert.include(JSON.stringify([...messages]), `released@@${stock}`)
+      assert.include(JSON.stringify([...messages]), `released@@${simba}`)
     })).pipe(Effect.provide(server)))
 
   it.effect("moves the fence on, even if nobody waits", () =>
@@ -219,7 +219,7 @@ describe("A fresh waiter", () => {
 
   it.effect("is one whose subscription the server counts", () =>
     Effect.gen(function*() {
-      assert.deepStrictEqual(yield* Effect.forEach(["1", "ours", "0"], (skip) => grantedAt(1, skip)), [
+      assert.deepStrictEqual(yield* Effect.forEach(["1", "own", "0"], (skip) => grantedAt(1, skip)), [
         9000,
         9000,
         1500
@@ -237,10 +237,10 @@ describe("A fresh waiter", () => {
 
   it.effect("that is of Simba has the reservation of a confirm period, however fresh", () =>
     Effect.scoped(Effect.gen(function*() {
-      yield* (yield* Subscriber).subscribe(`${owner}:${stock}`)
+      yield* (yield* Subscriber).subscribe(`${owner}:${simba}`)
       yield* tryIt(id(1))
       const [seconds] = (yield* send("TIME")) as [string]
-      yield* send("ZADD", queue, seconds, stock)
+      yield* send("ZADD", queue, seconds, simba)
       yield* operate("r", id(1))
       assert.deepStrictEqual([yield* send("GET", owner), yield* send("PTTL", reserved)], [null, 1500])
     })).pipe(Effect.provide(server)))
@@ -314,16 +314,16 @@ describe("A release", () => {
 
   it.effect("skips a dead Simba waiter only if Simba waiters are counted, too", () =>
     Effect.scoped(Effect.gen(function*() {
-      yield* Effect.asVoid(stage([stock, id(2, layers[0])], inboxes))
-      yield* operateWith("ours", "r", id(1))
-      assert.strictEqual(yield* send("GET", reserved), stock)
+      yield* Effect.asVoid(stage([simba, id(2, layers[0])], inboxes))
+      yield* operateWith("own", "r", id(1))
+      assert.strictEqual(yield* send("GET", reserved), simba)
       assert.strictEqual(yield* send("PTTL", reserved), 1500)
       assert.strictEqual(yield* send("GET", owner), null)
     })).pipe(Effect.provide(server)))
 
   it.effect("goes to the effect-simba waiter behind a dead Simba waiter", () =>
     Effect.scoped(Effect.gen(function*() {
-      yield* Effect.asVoid(stage([stock, id(2, layers[0])], inboxes))
+      yield* Effect.asVoid(stage([simba, id(2, layers[0])], inboxes))
       yield* operate("r", id(1))
       assert.strictEqual(yield* send("GET", owner), id(2, layers[0]))
       assert.strictEqual(yield* send("GET", reserved), null)
@@ -331,11 +331,11 @@ describe("A release", () => {
 
   it.effect("to a Simba waiter has eight of those that listen on their own channel poll after the confirm period", () =>
     Effect.scoped(Effect.gen(function*() {
-      const ours = crowd(12)
-      const hear = yield* stage([stock, ...ours], [
+      const own = crowd(12)
+      const hear = yield* stage([simba, ...own], [
         ...inboxes,
-        `${owner}:${stock}`,
-        ...ours.slice(0, 10).map((waiter) => `${owner}:${waiter}`)
+        `${owner}:${simba}`,
+        ...own.slice(0, 10).map((waiter) => `${owner}:${waiter}`)
       ])
       yield* operate("r", id(1))
       const [messages] = yield* hear

@@ -204,7 +204,7 @@ describe("The mutex on a simulated Redis", () => {
       ...{ resources: ["a"], workers: 2, rest: 50, contenders: 1, forces: 0, localTurn: 0 }
     }
     const faults = { ...Simulation.allFaults, hang: { chance: 0.1, lasts: 6500 } }
-    const ofPlan = (run: (seed: number, overrides: Overrides, ours: ReturnType<typeof program>) => Setup) => {
+    const ofPlan = (run: (seed: number, overrides: Overrides, own: ReturnType<typeof program>) => Setup) => {
       const found = (enabled: Overrides["enabled"], throws: boolean) =>
         Effect.map(
           Effect.forEach([1, 2, 3, 4], (seed) =>
@@ -220,8 +220,8 @@ describe("The mutex on a simulated Redis", () => {
       return Effect.all([found(enabled, throws), found([], false)])
     }
     return {
-      alone: yield* ofPlan((seed, overrides, ours) => mutexPlan(seed, { ...overrides, program: ours })),
-      mixed: yield* ofPlan((seed, overrides, ours) => mixedFleetPlan(seed, overrides, () => ours))
+      alone: yield* ofPlan((seed, overrides, own) => mutexPlan(seed, { ...overrides, program: own })),
+      mixed: yield* ofPlan((seed, overrides, own) => mixedFleetPlan(seed, overrides, () => own))
     }
   })
 

@@ -51,14 +51,14 @@ describe("with Go consumers, on the fake Redis", () => {
   it.effect("the death of a Go consumer is noticed when its lease expires, with events", () =>
     Effect.gen(function*() {
       // With a moment for the delay by rank
-      assert.isAtMost(yield* fake((stage) => scenarios.stockDies(stage, true)), lease + 500)
+      assert.isAtMost(yield* fake((stage) => scenarios.goDies(stage, true)), lease + 500)
     }))
 
   it.effect(
     "the death of a Go consumer is noticed by a sweep, without events, for all its streams",
     () =>
       Effect.gen(function*() {
-        assert.isAtMost(yield* fake((stage) => scenarios.stockDies(stage, false, 20)), lease + sweep + secondCheck)
+        assert.isAtMost(yield* fake((stage) => scenarios.goDies(stage, false, 20)), lease + sweep + secondCheck)
       }),
     { tags: ["G15"] }
   )
@@ -93,7 +93,7 @@ describe("with Go consumers, on the fake Redis", () => {
 
   it.effect("a consumer of this library that is cut off stops before a Go consumer takes over", () =>
     Effect.gen(function*() {
-      const millis = yield* fake(scenarios.oursDies)
+      const millis = yield* fake(scenarios.ownDies)
       assert.isAtMost(millis, lease + 50)
       assert.isAtLeast(millis, lease - heartbeat)
     }))
@@ -118,7 +118,7 @@ describe("with Go consumers, on the fake Redis", () => {
 
   it.effect(
     "the shutdown of a Go consumer finishes its own streams, and none of this library",
-    () => fake(scenarios.stockDone),
+    () => fake(scenarios.goDone),
     { tags: ["G20"] }
   )
 })

@@ -37,7 +37,7 @@ const mistaken = (wrong: (service: Service, redis: Redis["Service"]) => Partial<
 const calm: Settings = {
   ...plainLoadOf(1).settings,
   streams: new Map([["s1", "none"], ["s2", "slow"], ["s3", "none"], ["s4", "slow"]]),
-  stock: 0,
+  go: 0,
   consumers: 3,
   capacity: 2,
   balance: false,
@@ -229,7 +229,7 @@ describe("Stream ownership on a simulated Redis", () => {
 
   it.effect("finds a store that takes what a Go consumer has", () =>
     Effect.map(
-      found({ ...calm, stock: 1, consumers: 1, capacity: 64, late: 3000 }, greedy),
+      found({ ...calm, go: 1, consumers: 1, capacity: 64, late: 3000 }, greedy),
       (checkers) => assert.include(checkers, "Go consumers that live are left alone")
     ))
 

@@ -10,7 +10,7 @@ import { TestClock } from "effect/testing"
 import * as RedisKeys from "../../src/internal/mutex/keys.ts"
 import { contender, freshName } from "../support/harness.ts"
 
-const stock = "1:4711@stock"
+const simba = "1:4711@stock"
 
 /** A mutex, its store, and a client that acts like a Simba contender. */
 const stage = Effect.fnUntraced(function*({ countable = true }: { readonly countable?: boolean } = {}) {
@@ -80,7 +80,7 @@ describe("while a Simba contender that was notified is on its way", () => {
     yield* owner.own
     const [first, second] = [yield* queue, yield* queue]
     yield* redis.send("DEL", RedisKeys.owner(mutex))
-    yield* redis.send("SET", RedisKeys.reserved(mutex), stock, "PX", "1500")
+    yield* redis.send("SET", RedisKeys.reserved(mutex), simba, "PX", "1500")
     return { ...all, first, second }
   })
 
@@ -106,7 +106,7 @@ describe("while a Simba contender that was notified is on its way", () => {
     Effect.gen(function*() {
       const { mutex, owner, redis, store } = yield* stage()
       yield* owner.own
-      yield* redis.send("SET", RedisKeys.reserved(mutex), stock, "PX", "1500")
+      yield* redis.send("SET", RedisKeys.reserved(mutex), simba, "PX", "1500")
       yield* store.forceRelease(mutex, Duration.millis(1500))
       yield* contender(store, mutex).own
     }).pipe(Effect.scoped, Effect.provide(FakeLive)))
@@ -115,10 +115,10 @@ describe("while a Simba contender that was notified is on its way", () => {
 it.effect("a Simba owner whose mutex is released by force is notified on its own channel", () =>
   Effect.gen(function*() {
     const { mutex, redis, store, subscribe } = yield* stage()
-    const notices = yield* subscribe(RedisKeys.contenderChannel(mutex, stock))
-    yield* redis.send("SET", RedisKeys.owner(mutex), stock, "PX", "16000")
+    const notices = yield* subscribe(RedisKeys.contenderChannel(mutex, simba))
+    yield* redis.send("SET", RedisKeys.owner(mutex), simba, "PX", "16000")
     yield* store.forceRelease(mutex, Duration.millis(1500))
     yield* TestClock.adjust(1)
     const texts = (yield* Queue.clear(notices)).map((notice) => notice._tag === "Message" ? notice.text : notice._tag)
-    assert.deepStrictEqual(texts, [`released@@${stock}`])
+    assert.deepStrictEqual(texts, [`released@@${simba}`])
   }).pipe(Effect.scoped, Effect.provide(FakeLive)))

@@ -206,8 +206,8 @@ const folderOf = (reply: Reply) => String((reply as ReadonlyArray<Reply>)[1])
 const clientsOf = (reply: Reply) =>
   String(reply).split("\n").flatMap((line) => {
     const fields = new Map(line.split(" ").map((field) => field.split("=") as [string, string]))
-    const isOurs = /^[NPb]+$/.test(fields.get("flags") ?? "") && fields.get("cmd") !== "client|list"
-    return isOurs ? [fields.get("id")!] : []
+    const isOwn = /^[NPb]+$/.test(fields.get("flags") ?? "") && fields.get("cmd") !== "client|list"
+    return isOwn ? [fields.get("id")!] : []
   })
 
 /** `limit`: how long a server may be silent before sentinels start a fail-over, which is another fault. */

@@ -45,7 +45,7 @@ export const streamSettings = ({ rounds }: Load): StreamSettings => ({
   streams,
   messages,
   rounds,
-  stock: 0,
+  go: 0,
   // One producer fills all data streams
   consumers: 1,
   capacity: 8,
@@ -65,7 +65,7 @@ export const streamSettings = ({ rounds }: Load): StreamSettings => ({
   hasty: false,
   repeats: true,
   ownOffsets: false,
-  stockWork: 0,
+  goWork: 0,
   deadLetterAfter: 0,
   fenced: true,
   unrenewed: 0,

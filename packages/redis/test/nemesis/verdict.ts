@@ -80,7 +80,7 @@ const streamChecks = ["checkpoints grow over what was processed", "messages come
 const streamCheckers = (settings: ReturnType<typeof load.streamSettings>) => [
   Checker.rules.oneOwner,
   Checker.rules.tokensGrow,
-  Checker.rules.ensureTellsTheTruth,
+  Checker.rules.ensureIsTruthful,
   Checker.rules.workIsProtected,
   Checker.rules.workNeverOverlaps,
   Checker.rules.writesAreFenced,

@@ -10,10 +10,10 @@ import { confirm, type Settings, transition, ttl } from "./behaviour.ts"
 import { draws } from "./draws.ts"
 import { loadOf, lock, mutexPlan, type Overrides, program, recovery } from "./mutexPlan.ts"
 
-export const isOurs = (id: string) => /^\d+-[0-9a-z]{12}:/.test(id)
+export const isOwn = (id: string) => /^\d+-[0-9a-z]{12}:/.test(id)
 
 /** The release of a Simba contender names the owner key alone, and its id; its acquire and its guard a time, too. */
-const stockScript = (args: ReadonlyArray<string>, length: number) => {
+const simbaScript = (args: ReadonlyArray<string>, length: number) => {
   const resource = args[2] === "1" && args.length === length
     ? lock.resources.find((resource) => lock.ownerKey(resource) === args[3])
     : undefined
@@ -22,9 +22,9 @@ const stockScript = (args: ReadonlyArray<string>, length: number) => {
 
 export const mixedLock: Simulation.LockModel = {
   ...lock,
-  asked: (args, reply) => [...stockScript(args, 6), ...[lock.asked?.(args, reply) ?? []].flat()],
+  asked: (args, reply) => [...simbaScript(args, 6), ...[lock.asked?.(args, reply) ?? []].flat()],
   released: (args, reply) => [
-    ...(reply instanceof Error ? [] : stockScript(args, 5)),
+    ...(reply instanceof Error ? [] : simbaScript(args, 5)),
     ...[lock.released?.(args, reply) ?? []].flat()
   ],
   // Simba contenders give the queue no expiry
@@ -32,20 +32,20 @@ export const mixedLock: Simulation.LockModel = {
 }
 
 /** Grants to contenders that have no token do not concern the checker. */
-export const oursOnly = (checker: Checker.Checker): Checker.Checker => ({
+export const withoutSimba = (checker: Checker.Checker): Checker.Checker => ({
   name: `${checker.name}, among ours`,
   start: (view) => {
     const inner = checker.start(view)
     return {
       ...inner,
       onEvent: (event) => {
-        if (event._tag !== "Owner" || event.to === undefined || isOurs(event.to)) inner.onEvent?.(event)
+        if (event._tag !== "Owner" || event.to === undefined || isOwn(event.to)) inner.onEvent?.(event)
       }
     }
   }
 })
 
-interface Stock {
+interface Simba {
   /** The shortest and the longest work, in milliseconds. */
   readonly holds: readonly [number, number]
   /** Whether they come in the middle, stay for a while and go, again and again. */
@@ -53,7 +53,7 @@ interface Stock {
 }
 
 /** Busy ones: they come back at once. */
-const stock = (client: Simulation.Client, resources: ReadonlyArray<string>, { comeAndGo, holds }: Stock) => {
+const simba = (client: Simulation.Client, resources: ReadonlyArray<string>, { comeAndGo, holds }: Simba) => {
   const [shortest, longest] = holds
   const upTo = (millis: number) => Duration.millis(client.random() * millis)
   return Effect.forEach(
@@ -91,14 +91,14 @@ const pollBound = 2000 + confirm + 700
 /** Where nobody could say that a Simba contender came, a waiter sleeps as long as the lease that it saw before. */
 const sleepBound = 4000 + transition + pollBound + confirm
 
-const stockClients = 2
+const simbaClients = 2
 
 /**
  * Each Simba contender may stand in the queue before ours, with a ticket of whole seconds, and a second time, because a
  * place survives an acquisition. And it may come in whenever one of them has freed the mutex and the waiter that it told
  * is still on its way: where the network is quick that is rare.
  */
-const barges = 2 * stockClients + 8
+const barges = 2 * simbaClients + 8
 
 /** The slowest message, the request that follows it, and the delays of the network itself. */
 const notice = Duration.millis(200 + 30 + 5)
@@ -109,30 +109,30 @@ const turnOf = ({ localTurn }: Settings) => Duration.millis(localTurn + 4 * ttl 
 export const mixedFleetPlan = (
   seed: number | string,
   overrides?: Overrides,
-  oursOf: (settings: Settings) => ReturnType<typeof program> = program
+  ownOf: (settings: Settings) => ReturnType<typeof program> = program
 ) => {
   const draw = draws(`mixed/${seed}`)
   const isBrief = draw("brief") < 0.5
-  const stocks: Stock = { holds: isBrief ? [1, 20] : [20, 1520], comeAndGo: draw("arrivals") < 0.5 }
+  const habits: Simba = { holds: isBrief ? [1, 20] : [20, 1520], comeAndGo: draw("arrivals") < 0.5 }
   const load = loadOf(seed).settings
   const settings = { ...load, forces: 0, countsSubscribers: true, holds: isBrief ? 20 : load.holds }
-  const ours = oursOf(settings)
+  const own = ownOf(settings)
   return {
     ...mutexPlan(seed),
     clients: 4,
     program: (client: Simulation.Client) =>
-      client.index < stockClients ? stock(client, settings.resources, stocks) : ours(client),
+      client.index < simbaClients ? simba(client, settings.resources, habits) : own(client),
     lock: mixedLock,
     checkers: [
       Checker.rules.oneOwner,
-      oursOnly(Checker.rules.tokensGrow),
-      Checker.rules.ensureTellsTheTruth,
+      withoutSimba(Checker.rules.tokensGrow),
+      Checker.rules.ensureIsTruthful,
       Checker.rules.workIsProtected,
       Checker.rules.releasedAfterWork,
       Checker.rules.workNeverOverlaps,
       Checker.rules.writesAreFenced,
       Checker.rules.noFlapping({ recovery }),
-      Checker.rules.servedInTurn({ barges, turn: turnOf(settings), recovery, notice, foreign: (id) => !isOurs(id) }),
+      Checker.rules.servedInTurn({ barges, turn: turnOf(settings), recovery, notice, foreign: (id) => !isOwn(id) }),
       Checker.rules.nobodyOversleeps({
         bound: Duration.millis(pollBound),
         afterLoss: Duration.millis(sleepBound),

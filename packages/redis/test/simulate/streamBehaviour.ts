@@ -34,7 +34,7 @@ export const consume = (client: Simulation.Client, settings: Settings) => {
   )
 }
 
-const stock = (client: Simulation.Client, settings: Settings) => {
+const go = (client: Simulation.Client, settings: Settings) => {
   const { chance, pause } = tools(client)
   let sessions = 0
   const session = Effect.suspend(() =>
@@ -48,7 +48,7 @@ const stock = (client: Simulation.Client, settings: Settings) => {
         service,
         id,
         unrenewed,
-        work: () => pause(100, settings.stockWork)
+        work: () => pause(100, settings.goWork)
       })
       yield* sessionLength(client, settings)
       if (chance(0.4)) yield* consumer.done
@@ -62,8 +62,8 @@ export const busy = (
   client: Simulation.Client,
   settings: Settings
 ): Effect.Effect<void, SimbaError.InvalidConfig | SimbaError.StoreError, Redis | StreamStore | Subscriber> =>
-  client.index < settings.stock
-    ? stock(client, settings)
+  client.index < settings.go
+    ? go(client, settings)
     : Effect.all([produce(client, settings), consume(client, settings), operate(client, settings)], {
       concurrency: "unbounded",
       discard: true

@@ -93,10 +93,10 @@ const fieldOf = (fields: ReadonlyArray<string>, name: string) => {
   return undefined
 }
 
-export const modelOf = ({ service: called, stock, streams }: Settings): StreamChecker.Model => {
+export const modelOf = ({ service: called, go, streams }: Settings): StreamChecker.Model => {
   const service = (called ?? serviceName) as ServiceName
   const byCheckpoint = new Map([...streams.keys()].map((stream) => [StreamKeys.checkpoint(name(stream)), stream]))
-  const stockClients = Array.from({ length: stock }, (_, index) => `c${index + 1}`)
+  const goClients = Array.from({ length: go }, (_, index) => `c${index + 1}`)
   return {
     streams: [...streams.keys()],
     input: StreamKeys.input(service),
@@ -110,7 +110,7 @@ export const modelOf = ({ service: called, stock, streams }: Settings): StreamCh
     announcement: (fields) => /"DataStreamName":"([^"]*)"/.exec(fieldOf(fields, "lbs-input") ?? "")?.[1],
     deadId: (fields) => fieldOf(fields, "simba-id"),
     holder: (value) => value.split("@@")[0],
-    isGoConsumer: (text) => stockClients.includes(text) || text.startsWith("redis-consumer-"),
+    isGoConsumer: (text) => goClients.includes(text) || text.startsWith("redis-consumer-"),
     isMark: (text) => text.startsWith("simba:given-after:"),
     paused: StreamKeys.paused(service),
     isDraft,
@@ -162,7 +162,7 @@ export const plainLoadOf = (seed: number | string) => {
   const pick = <A>(name: string, items: ReadonlyArray<A>) => items[Math.floor(draw(name) * items.length)]!
   const isCrowd = draw("crowd") < 0.004
   const mild = !isCrowd && draw("mild") < 0.3
-  const stock = mild || isCrowd ? 0 : pick("stock", [0, 0, 0, 1, 2])
+  const go = mild || isCrowd ? 0 : pick("stock", [0, 0, 0, 1, 2])
   const consumers = pick("consumers", mild ? [2, 3, 4] : [1, 2, 3, 3, 4])
   const streams = new Map(
     Array.from({
@@ -178,8 +178,8 @@ export const plainLoadOf = (seed: number | string) => {
   const capacity = isCrowd ? streams.size : pick("capacity", mild ? [8, 64] : [1, 3, 8, 8, 64])
   // What is announced too often takes up room until it is deleted
   const hasRoom = capacity * consumers > streams.size
-  const losses = !mild && !isCrowd && stock === 0 && draw("losses") < 0.3
-  const rounds = mild || isCrowd || stock > 0 || !hasRoom ? 1 : pick("rounds", [1, 1, 2, 3])
+  const losses = !mild && !isCrowd && go === 0 && draw("losses") < 0.3
+  const rounds = mild || isCrowd || go > 0 || !hasRoom ? 1 : pick("rounds", [1, 1, 2, 3])
   return {
     // Go consumers know of no loss, and finish what nobody has read
     losses,
@@ -187,7 +187,7 @@ export const plainLoadOf = (seed: number | string) => {
     hasOutages: !mild && draw("outages") < 0.15,
     settings: {
       streams,
-      stock,
+      go,
       consumers,
       messages: isCrowd ? 4 : mild ? 50 : pick("messages", rounds > 1 ? [4, 10] : [4, 10, 25, 50]),
       rounds,
@@ -208,9 +208,9 @@ export const plainLoadOf = (seed: number | string) => {
       malformed: draw("malformed") < 0.3,
       hasty: draw("hasty") < 0.5,
       // A Go consumer may finish a data stream before its messages are written
-      repeats: losses || stock > 0 || !isCrowd && draw("repeats") < 0.3,
+      repeats: losses || go > 0 || !isCrowd && draw("repeats") < 0.3,
       ownOffsets: rounds === 1 && draw("own offsets") < 0.2,
-      stockWork: pick("stock work", [4000, 4000, 15_000]),
+      goWork: pick("stock work", [4000, 4000, 15_000]),
       deadLetterAfter: pick("dead letters", [0, 1000, 5000]),
       fenced: draw("fenced") < 0.5,
       unrenewed: pick("unrenewed", [0, 0, 0.1]),
@@ -222,8 +222,8 @@ export const plainLoadOf = (seed: number | string) => {
 /** Half of the fleets: one or two of the uses together. */
 const usesIn = (seed: number | string, { losses, settings }: ReturnType<typeof plainLoadOf>): Uses | undefined => {
   const draw = draws(`uses/${seed}`)
-  const { capacity, consumers, ownOffsets, rounds, stock, streams } = settings
-  if (draw("none") < 0.5 || losses || stock > 0 || rounds > 1 || ownOffsets || streams.size > 20) return undefined
+  const { capacity, consumers, ownOffsets, rounds, go, streams } = settings
+  if (draw("none") < 0.5 || losses || go > 0 || rounds > 1 || ownOffsets || streams.size > 20) return undefined
   const has = (name: string) => draw(name) < 0.3
   const after = has("after")
   const drafts = !after && has("drafts")
@@ -277,17 +277,17 @@ export const planOf = (
   },
   overrides?: Overrides
 ) => {
-  const { consumers, pace, reapAfter, stock, streams } = settings
+  const { consumers, pace, reapAfter, go, streams } = settings
   return {
     seed,
-    clients: stock + consumers,
+    clients: go + consumers,
     program: program(settings),
     lock: lockOf(streams),
     faults: { ...(losses ? Simulation.allFaults : mild ? gentle : lossless), ...(hasOutages ? outages : {}) },
     checkers: [
       Checker.rules.oneOwner,
       Checker.rules.tokensGrow,
-      Checker.rules.ensureTellsTheTruth,
+      Checker.rules.ensureIsTruthful,
       Checker.rules.workIsProtected,
       Checker.rules.workNeverOverlaps,
       Checker.rules.writesAreFenced,
@@ -323,7 +323,7 @@ export const streamCrowdPlan = (seed: number | string, overrides?: Overrides) =>
   const crowded: Settings = {
     ...plainLoadOf(seed).settings,
     streams: new Map(Array.from({ length: size }, (_, index) => [`s${index + 1}`, "none"] as const)),
-    stock: 0,
+    go: 0,
     consumers: 2 + Math.floor(draw("consumers") * 2),
     capacity: size,
     messages: 10,

@@ -130,7 +130,7 @@ export const produce = (client: Simulation.Client, settings: Settings) => {
     })
 
   const mine = [...settings.streams.keys()].filter((_, index) =>
-    index % settings.consumers === client.index - settings.stock
+    index % settings.consumers === client.index - settings.go
   )
   return Effect.forEach(mine, one, { concurrency: "unbounded", discard: true }).pipe(
     Effect.provide(StreamClient.layer({ ...optionsOf(client, settings, 0), processName: `${client.name}-producer` }))

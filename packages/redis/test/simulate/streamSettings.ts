@@ -76,7 +76,7 @@ export const draftsOver = (stream: string) => `drafts-over:${stream}`
  * - `hasty`: whether the next round follows while the end of the last is in hand. `repeats`: whether all is written and
  *   announced again once faults are over, for it may be lost.
  * - `ownOffsets`: whether handlers commit nothing, and keep their offsets in a system outside, which checks tokens.
- * - `stockWork`: the longest time for one data stream of a Go consumer.
+ * - `goWork`: the longest time for one data stream of a Go consumer.
  */
 export interface Settings {
   /** Default: that of this module. */
@@ -85,7 +85,7 @@ export interface Settings {
   readonly streams: ReadonlyMap<string, Ailment>
   readonly messages: number
   readonly rounds: number
-  readonly stock: number
+  readonly go: number
   readonly consumers: number
   readonly capacity: number
   readonly pace: Pace
@@ -104,7 +104,7 @@ export interface Settings {
   readonly hasty: boolean
   readonly repeats: boolean
   readonly ownOffsets: boolean
-  readonly stockWork: number
+  readonly goWork: number
   readonly fenced: boolean
   readonly deadLetterAfter: number
   /** The key of the checkpoint of a data stream. */

@@ -62,7 +62,7 @@ export const freshId = (sibling?: LeaseId): LeaseId => {
 export const inboxChannelOf = (id: LeaseId): string => RedisKeys.inboxChannel(inboxOf(id))
 
 /** A Simba contender's id: it lacks our counter and random part. */
-export const stockId = (): string => `${++count}:4711@stock-host`
+export const simbaId = (): string => `${++count}:4711@stock-host`
 
 /** The keys of one mutex. */
 export const keysOf = (mutex: MutexName) => ({

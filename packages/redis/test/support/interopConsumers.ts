@@ -17,8 +17,8 @@ export const consumers = (
   connection: (name: string) => Connection,
   cut: (name: string) => Effect.Effect<void>,
   defaults: Omit<StreamClient.Options, "service" | "processName"> = {}
-): Pick<scenarios.Stage, "ours" | "stock"> => ({
-  ours: Effect.fnUntraced(function*(id, options) {
+): Pick<scenarios.Stage, "own" | "go"> => ({
+  own: Effect.fnUntraced(function*(id, options) {
     const scope = yield* Effect.acquireRelease(Scope.make(), (scope, exit) => Scope.close(scope, exit))
     const layer = RedisStreams.layerRedis({ gracePeriod: 0, ...defaults, ...options, service, processName: id }).pipe(
       Layer.provide(connection(id))
@@ -32,7 +32,7 @@ export const consumers = (
       kill: cut(id)
     }
   }),
-  stock: Effect.fnUntraced(function*(id, work = () => Effect.never) {
+  go: Effect.fnUntraced(function*(id, work = () => Effect.never) {
     const scope = yield* Effect.acquireRelease(Scope.make(), (scope, exit) => Scope.close(scope, exit))
     const client = yield* Layer.buildWithScope(connection(id), scope)
     const joined = yield* GoConsumer.join({ service, id, work }).pipe(

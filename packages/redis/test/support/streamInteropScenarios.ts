@@ -14,7 +14,7 @@ const group = `${service}-group`
 
 type Work = (stream: string) => Effect.Effect<unknown, unknown>
 
-export interface Ours {
+export interface Own {
   readonly client: StreamClient.StreamClient["Service"]
   /** Runs this work on data streams, until it is closed or killed. */
   readonly run: (work: Work) => Effect.Effect<void>
@@ -23,18 +23,18 @@ export interface Ours {
   readonly kill: Effect.Effect<void>
 }
 
-export interface Stock extends Effect.Success<ReturnType<typeof GoConsumer.join>> {
+export interface Go extends Effect.Success<ReturnType<typeof GoConsumer.join>> {
   readonly kill: Effect.Effect<void>
 }
 
 /** Where a scenario takes place: a server that nobody else uses. */
 export interface Stage {
   readonly send: (...args: ReadonlyArray<string>) => Effect.Effect<unknown, unknown>
-  readonly ours: (
+  readonly own: (
     id: string,
     options?: Omit<StreamClient.Options, "service" | "processName">
-  ) => Effect.Effect<Ours, unknown, Scope.Scope>
-  readonly stock: (id: string, work?: Work) => Effect.Effect<Stock, unknown, Scope.Scope>
+  ) => Effect.Effect<Own, unknown, Scope.Scope>
+  readonly go: (id: string, work?: Work) => Effect.Effect<Go, unknown, Scope.Scope>
 }
 
 export type Scenario = (stage: Stage) => Effect.Effect<void, unknown, Scope.Scope>
@@ -43,7 +43,7 @@ export type Scenario = (stage: Stage) => Effect.Effect<void, unknown, Scope.Scop
 const events = (stage: Stage, flags = "KEx") => stage.send("CONFIG", "SET", "notify-keyspace-events", flags)
 
 /** As the original announces: without a look at what is announced already. */
-const announceAsStock = (stage: Stage, stream: string) =>
+const announceAsGo = (stage: Stage, stream: string) =>
   Effect.map(
     stage.send("XADD", input, "*", "lbs-input", JSON.stringify({ DataStreamName: stream, Info: { by: "stock" } })),
     String
@@ -55,14 +55,14 @@ const pending = (stage: Stage) =>
     (rows) => (rows as ReadonlyArray<readonly [string, string, number, number]>).map(([entry, owner]) => [entry, owner])
   )
 
-const ownedBy = (ours: Ours) =>
-  Effect.map(ours.client.owned, (leases) => leases.map(({ stream }) => stream as string).sort())
+const ownedBy = (own: Own) =>
+  Effect.map(own.client.owned, (leases) => leases.map(({ stream }) => stream as string).sort())
 
-const owns = (ours: Ours, ...streams: ReadonlyArray<string>) =>
-  Effect.map(ownedBy(ours), (owned) => owned.join() === streams.join())
+const owns = (own: Own, ...streams: ReadonlyArray<string>) =>
+  Effect.map(ownedBy(own), (owned) => owned.join() === streams.join())
 
-const stockOwns = (stock: Stock, ...streams: ReadonlyArray<string>) =>
-  Effect.map(stock.owned, (owned) => owned.toSorted().join() === streams.join())
+const goOwns = (go: Go, ...streams: ReadonlyArray<string>) =>
+  Effect.map(go.owned, (owned) => owned.toSorted().join() === streams.join())
 
 /** By now it waits for what comes: there is no sign of it on the server. */
 const joined = Effect.sleep("300 millis")
@@ -88,14 +88,14 @@ export const bothWays: Scenario = (stage) =>
     const processed: Array<readonly [who: string, stream: string]> = []
     const work = (who: string): Work => (stream) =>
       Effect.andThen(Effect.sleep("50 millis"), Effect.sync(() => processed.push([who, stream])))
-    const ours = yield* stage.ours("ours")
-    yield* ours.run(work("ours"))
+    const own = yield* stage.own("ours")
+    yield* own.run(work("ours"))
     yield* joined
-    yield* stage.stock("stock", work("stock"))
+    yield* stage.go("stock", work("stock"))
     const expected: Array<string> = []
     for (let i = 0; i < 10; i++) {
-      yield* ours.client.announceAll([{ stream: `ours:${i}` }])
-      yield* announceAsStock(stage, `stock:${i}`)
+      yield* own.client.announceAll([{ stream: `ours:${i}` }])
+      yield* announceAsGo(stage, `stock:${i}`)
       expected.push(`ours:${i}`, `stock:${i}`)
       yield* Effect.sleep("20 millis")
     }
@@ -110,16 +110,16 @@ export const bothWays: Scenario = (stage) =>
 export const liveGo: Scenario = (stage) =>
   Effect.gen(function*() {
     yield* events(stage)
-    const stock = yield* stage.stock("stock")
+    const go = yield* stage.go("stock")
     yield* joined
-    const entry = yield* announceAsStock(stage, "held")
-    yield* until("stock owns it", stockOwns(stock, "held"))
+    const entry = yield* announceAsGo(stage, "held")
+    yield* until("stock owns it", goOwns(go, "held"))
     const started: Array<string> = []
-    const ours = yield* stage.ours("ours", { sweepInterval: "500 millis" })
-    yield* ours.run((stream) => Effect.andThen(Effect.sync(() => started.push(stream)), Effect.never))
+    const own = yield* stage.own("ours", { sweepInterval: "500 millis" })
+    yield* own.run((stream) => Effect.andThen(Effect.sync(() => started.push(stream)), Effect.never))
     yield* Effect.sleep("6 seconds")
     assert.deepStrictEqual(started, [])
-    assert.isTrue(yield* stockOwns(stock, "held"))
+    assert.isTrue(yield* goOwns(go, "held"))
     assert.strictEqual(yield* stage.send("GET", `held<MUTEX_KEY_SEP>${entry}`), "redis-consumer-stock")
   })
 
@@ -127,62 +127,59 @@ export const liveGo: Scenario = (stage) =>
 export const handBack = (stage: Stage) =>
   Effect.gen(function*() {
     yield* events(stage)
-    const ours = yield* stage.ours("ours")
-    yield* ours.run(() => Effect.never)
+    const own = yield* stage.own("ours")
+    yield* own.run(() => Effect.never)
     yield* joined
-    yield* ours.client.announceAll([{ stream: "a" }, { stream: "b" }])
-    yield* until("ours owns them", owns(ours, "a", "b"))
-    const stock = yield* stage.stock("stock")
+    yield* own.client.announceAll([{ stream: "a" }, { stream: "b" }])
+    yield* until("ours owns them", owns(own, "a", "b"))
+    const go = yield* stage.go("stock")
     yield* Effect.sleep("3 seconds")
-    assert.deepStrictEqual(yield* stock.owned, [])
-    yield* ours.close
+    assert.deepStrictEqual(yield* go.owned, [])
+    yield* own.close
     const millis = yield* elapsed(
       Effect.gen(function*() {
-        while (!(yield* stockOwns(stock, "a", "b"))) yield* Effect.sleep("1 millis")
+        while (!(yield* goOwns(go, "a", "b"))) yield* Effect.sleep("1 millis")
       }).pipe(Effect.timeout("10 seconds"))
     )
     yield* Effect.sleep("3 seconds")
-    assert.isTrue(yield* stockOwns(stock, "a", "b"))
+    assert.isTrue(yield* goOwns(go, "a", "b"))
     return millis
   })
 
 /** A Go consumer dies; returns how long ours took to have all its data streams. */
-export const stockDies = (stage: Stage, hasEvents: boolean, count = 1) =>
+export const goDies = (stage: Stage, hasEvents: boolean, count = 1) =>
   Effect.gen(function*() {
     const streams = Array.from({ length: count }, (_, i) => `s${i + 10}`)
-    const stock = yield* stage.stock("stock")
+    const go = yield* stage.go("stock")
     if (!hasEvents) yield* events(stage, "")
     yield* joined
-    for (const stream of streams) yield* announceAsStock(stage, stream)
-    yield* until("stock owns them", stockOwns(stock, ...streams))
-    const ours = yield* stage.ours("ours")
-    yield* ours.run(() => Effect.never)
+    for (const stream of streams) yield* announceAsGo(stage, stream)
+    yield* until("stock owns them", goOwns(go, ...streams))
+    const own = yield* stage.own("ours")
+    yield* own.run(() => Effect.never)
     yield* Effect.sleep("5 seconds")
-    assert.deepStrictEqual(yield* ownedBy(ours), [])
-    yield* stock.kill
-    return yield* elapsed(until("ours owns them", owns(ours, ...streams)))
+    assert.deepStrictEqual(yield* ownedBy(own), [])
+    yield* go.kill
+    return yield* elapsed(until("ours owns them", owns(own, ...streams)))
   })
 
 /** Ours is cut off; returns how long the Go consumer took to have its data stream. */
-export const oursDies = (stage: Stage) =>
+export const ownDies = (stage: Stage) =>
   Effect.gen(function*() {
     yield* events(stage)
     const interrupted: Array<string> = []
-    const ours = yield* stage.ours("ours")
-    yield* ours.run((stream) => Effect.onInterrupt(Effect.never, () => Effect.sync(() => interrupted.push(stream))))
+    const own = yield* stage.own("ours")
+    yield* own.run((stream) => Effect.onInterrupt(Effect.never, () => Effect.sync(() => interrupted.push(stream))))
     yield* joined
-    yield* ours.client.announceAll([{ stream: "a" }])
-    yield* until("ours owns it", owns(ours, "a"))
-    const stock = yield* stage.stock("stock", (stream) =>
-      Effect.sync(() => assert.deepStrictEqual(interrupted, [stream])))
+    yield* own.client.announceAll([{ stream: "a" }])
+    yield* until("ours owns it", owns(own, "a"))
+    const go = yield* stage.go("stock", (stream) => Effect.sync(() => assert.deepStrictEqual(interrupted, [stream])))
     yield* Effect.sleep("5 seconds")
-    yield* ours.kill
+    yield* own.kill
     const millis = yield* elapsed(
       until(
         "stock had it",
-        Effect.sync(() =>
-          stock.events.some(({ _tag }) => _tag === "Added")
-        )
+        Effect.sync(() => go.events.some(({ _tag }) => _tag === "Added"))
       )
     )
     assert.deepStrictEqual(interrupted, ["a"])
@@ -193,18 +190,18 @@ export const oursDies = (stage: Stage) =>
 /** G3: a Go consumer that starts finds nothing to recover among what ours owns for long. */
 export const recovery: Scenario = (stage) =>
   Effect.gen(function*() {
-    const ours = yield* stage.ours("ours")
-    yield* ours.run(() => Effect.never)
+    const own = yield* stage.own("ours")
+    yield* own.run(() => Effect.never)
     yield* joined
-    yield* ours.client.announceAll(["a", "b", "c"].map((stream) => ({ stream })))
-    yield* until("ours owns them", owns(ours, "a", "b", "c"))
+    yield* own.client.announceAll(["a", "b", "c"].map((stream) => ({ stream })))
+    yield* until("ours owns them", owns(own, "a", "b", "c"))
     const before = yield* pending(stage)
     yield* Effect.sleep("90 seconds")
-    const stock = yield* stage.stock("stock")
+    const go = yield* stage.go("stock")
     yield* Effect.sleep("5 seconds")
-    assert.deepStrictEqual(stock.events, [])
+    assert.deepStrictEqual(go.events, [])
     assert.deepStrictEqual(yield* pending(stage), before)
-    assert.isTrue(yield* owns(ours, "a", "b", "c"))
+    assert.isTrue(yield* owns(own, "a", "b", "c"))
   })
 
 /** G8: two announcements of one data stream are processed one after the other among ours. */
@@ -221,12 +218,12 @@ export const duplicates: Scenario = (stage) =>
       () => Effect.sync(() => running--)
     )
     for (const id of ["one", "two"]) {
-      const ours = yield* stage.ours(id)
-      yield* ours.run(() => work)
+      const own = yield* stage.own(id)
+      yield* own.run(() => work)
       yield* joined
     }
-    yield* announceAsStock(stage, "twice")
-    yield* announceAsStock(stage, "twice")
+    yield* announceAsGo(stage, "twice")
+    yield* announceAsGo(stage, "twice")
     yield* until("both are done", Effect.map(stage.send("XLEN", input), (length) => length === 0))
     assert.strictEqual(runs, 2)
     yield* Effect.sleep("1 second")
@@ -238,13 +235,13 @@ const go = "redis-consumer-go"
 /** A Go consumer was given these, by its read or a claim, and has not locked them yet. */
 const handedToGo = Effect.fnUntraced(function*(stage: Stage, ...streams: ReadonlyArray<string>) {
   yield* stage.send("XGROUP", "CREATE", input, group, "0", "MKSTREAM")
-  const entries = yield* Effect.forEach(streams, (stream) => announceAsStock(stage, stream))
+  const entries = yield* Effect.forEach(streams, (stream) => announceAsGo(stage, stream))
   yield* stage.send("XREADGROUP", "GROUP", group, go, "STREAMS", input, ">")
   return entries.map((entry, i) => ({ entry, lock: `${streams[i]}<MUTEX_KEY_SEP>${entry}` }))
 })
 
 /** A Go consumer has so many data streams, and dies at no time. */
-export const heldByStock = Effect.fnUntraced(function*(stage: Stage, count: number) {
+export const lockedByGo = Effect.fnUntraced(function*(stage: Stage, count: number) {
   const delivered = yield* handedToGo(stage, ...Array.from({ length: count }, (_, i) => `s${i}`))
   for (const { lock } of delivered) yield* stage.send("SET", lock, go)
 })
@@ -253,8 +250,8 @@ export const heldByStock = Effect.fnUntraced(function*(stage: Stage, count: numb
 export const notLockedYet: Scenario = (stage) =>
   Effect.gen(function*() {
     const [slow, dead, brief] = yield* handedToGo(stage, "slow", "dead", "brief")
-    const ours = yield* stage.ours("ours", { sweepInterval: "500 millis" })
-    yield* ours.run(() => Effect.never)
+    const own = yield* stage.own("ours", { sweepInterval: "500 millis" })
+    yield* own.run(() => Effect.never)
     // No sweep sees this lock: it is over before the entry is old enough for one
     yield* stage.send("SET", brief!.lock, go, "NX", "PX", "1000")
     yield* Effect.sleep("3200 millis")
@@ -263,14 +260,14 @@ export const notLockedYet: Scenario = (stage) =>
     assert.strictEqual(yield* stage.send("SET", slow!.lock, go, "NX", "PX", "2000"), "OK")
     // Now it dies: its lease was seen, and is over
     yield* Effect.sleep("1900 millis")
-    assert.deepStrictEqual(yield* ownedBy(ours), [])
+    assert.deepStrictEqual(yield* ownedBy(own), [])
     yield* Effect.sleep("1200 millis")
-    assert.deepStrictEqual(yield* ownedBy(ours), ["slow"])
+    assert.deepStrictEqual(yield* ownedBy(own), ["slow"])
     yield* Effect.sleep("33 seconds")
-    assert.deepStrictEqual(yield* ownedBy(ours), ["slow"])
+    assert.deepStrictEqual(yield* ownedBy(own), ["slow"])
     assert.isNull(yield* stage.send("GET", dead!.lock))
     yield* Effect.sleep("2 seconds")
-    assert.isTrue(yield* owns(ours, "brief", "dead", "slow"))
+    assert.isTrue(yield* owns(own, "brief", "dead", "slow"))
   })
 
 /** What a Go consumer is finishing is not started again: it unlocks, acknowledges and deletes in three calls. */
@@ -281,8 +278,8 @@ export const finishing: Scenario = (stage) =>
     for (const { lock } of delivered) yield* stage.send("SET", lock, go, "PX", "60000")
     yield* Effect.sleep("3 seconds")
     const started: Array<string> = []
-    const ours = yield* stage.ours("ours", { sweepInterval: "500 millis" })
-    yield* ours.run((stream) => Effect.andThen(Effect.sync(() => started.push(stream)), Effect.never))
+    const own = yield* stage.own("ours", { sweepInterval: "500 millis" })
+    yield* own.run((stream) => Effect.andThen(Effect.sync(() => started.push(stream)), Effect.never))
     yield* Effect.sleep("1 second")
     for (const { entry, lock } of delivered.slice(0, -1)) {
       yield* stage.send("DEL", lock)
@@ -304,14 +301,14 @@ export const longerLeases: Scenario = (stage) =>
   Effect.gen(function*() {
     yield* events(stage)
     const [delivered] = yield* handedToGo(stage, "a")
-    const ours = yield* stage.ours("ours", { leaseDuration: "10 seconds", sweepInterval: "1 hour" })
-    yield* ours.run(() => Effect.never)
+    const own = yield* stage.own("ours", { leaseDuration: "10 seconds", sweepInterval: "1 hour" })
+    yield* own.run(() => Effect.never)
     yield* Effect.sleep("500 millis")
     yield* stage.send("SET", delivered!.lock, go, "NX", "PX", "2000")
     yield* Effect.sleep("1900 millis")
-    assert.deepStrictEqual(yield* ownedBy(ours), [])
+    assert.deepStrictEqual(yield* ownedBy(own), [])
     yield* Effect.sleep("500 millis")
-    assert.isTrue(yield* owns(ours, "a"))
+    assert.isTrue(yield* owns(own, "a"))
   })
 
 /**
@@ -323,17 +320,17 @@ export const claimedAndNeverLocked: Scenario = (stage) =>
     yield* events(stage)
     const delivered = yield* handedToGo(stage, "a", "b", "c")
     const [claimed, read] = [delivered.slice(0, 2), delivered[2]!]
-    const ours = yield* stage.ours("ours", { sweepInterval: "1 hour" })
-    yield* ours.run(() => Effect.never)
+    const own = yield* stage.own("ours", { sweepInterval: "1 hour" })
+    yield* own.run(() => Effect.never)
     yield* Effect.sleep("500 millis")
     for (const { lock } of delivered) yield* stage.send("SET", lock, go, "PX", "2000")
     yield* Effect.sleep("1700 millis")
     for (const { entry } of claimed) yield* stage.send("XCLAIM", input, group, go, "0", entry)
     yield* stage.send("XCLAIM", input, group, go, "0", read.entry, "RETRYCOUNT", "1", "JUSTID")
     yield* Effect.sleep("2 seconds")
-    assert.deepStrictEqual(yield* ownedBy(ours), [])
+    assert.deepStrictEqual(yield* ownedBy(own), [])
     yield* Effect.sleep("1 second")
-    assert.deepStrictEqual(yield* ownedBy(ours), ["a", "b"])
+    assert.deepStrictEqual(yield* ownedBy(own), ["a", "b"])
   })
 
 /** What a restarted Go consumer claimed, locked and is finishing is not begun again. */
@@ -343,8 +340,8 @@ export const claimedAndFinishing: Scenario = (stage) =>
     const [delivered] = yield* handedToGo(stage, "a")
     const { entry, lock } = delivered!
     const started: Array<string> = []
-    const ours = yield* stage.ours("ours", { sweepInterval: "1 hour" })
-    yield* ours.run((stream) => Effect.andThen(Effect.sync(() => started.push(stream)), Effect.never))
+    const own = yield* stage.own("ours", { sweepInterval: "1 hour" })
+    yield* own.run((stream) => Effect.andThen(Effect.sync(() => started.push(stream)), Effect.never))
     yield* Effect.sleep("500 millis")
     yield* stage.send("SET", lock, go, "PX", "2000")
     yield* Effect.sleep("1700 millis")
@@ -365,18 +362,18 @@ export const claimedAndFinishing: Scenario = (stage) =>
 /** The reader of a Go consumer under the name that ours had a moment ago is left alone. */
 export const sameName: Scenario = (stage) =>
   Effect.gen(function*() {
-    const first = yield* stage.ours("pod-1", { sweepInterval: "500 millis" })
+    const first = yield* stage.own("pod-1", { sweepInterval: "500 millis" })
     yield* first.run(() => Effect.never)
     yield* joined
-    const other = yield* stage.ours("pod-2", { sweepInterval: "500 millis" })
+    const other = yield* stage.own("pod-2", { sweepInterval: "500 millis" })
     yield* other.run(() => Effect.never)
     yield* joined
     yield* first.kill
     yield* Effect.sleep("1 second")
     yield* other.close
-    const entries = yield* Effect.forEach(["a", "b"], (stream) => announceAsStock(stage, stream))
+    const entries = yield* Effect.forEach(["a", "b"], (stream) => announceAsGo(stage, stream))
     yield* stage.send("XREADGROUP", "GROUP", group, "redis-consumer-pod-1", "STREAMS", input, ">")
-    const next = yield* stage.ours("pod-3", { sweepInterval: "500 millis" })
+    const next = yield* stage.own("pod-3", { sweepInterval: "500 millis" })
     yield* next.run(() => Effect.never)
     yield* Effect.sleep("6 seconds")
     assert.deepStrictEqual(yield* ownedBy(next), [])
@@ -388,55 +385,55 @@ export const earlierLease: Scenario = (stage) =>
   Effect.gen(function*() {
     yield* events(stage)
     const [delivered] = yield* handedToGo(stage, "a")
-    const ours = yield* stage.ours("ours", {
+    const own = yield* stage.own("ours", {
       leaseDuration: "1500 millis",
       heartbeatInterval: "500 millis",
       sweepInterval: "1 hour"
     })
-    yield* ours.run(() => Effect.never)
+    yield* own.run(() => Effect.never)
     yield* stage.send("SET", delivered!.lock, "redis-consumer-before", "PX", "1600")
     yield* Effect.sleep("1900 millis")
     assert.isNull(yield* stage.send("GET", delivered!.lock))
-    assert.deepStrictEqual(yield* ownedBy(ours), [])
+    assert.deepStrictEqual(yield* ownedBy(own), [])
   })
 
 /** A Go owner that is late finishes what ours has taken over: ours stops, and nothing comes back. */
 export const lateDone: Scenario = (stage) =>
   Effect.gen(function*() {
-    const stock = yield* stage.stock("stock")
+    const go = yield* stage.go("stock")
     yield* joined
-    const entry = yield* announceAsStock(stage, "a")
-    yield* until("stock owns it", stockOwns(stock, "a"))
-    yield* stock.kill
+    const entry = yield* announceAsGo(stage, "a")
+    yield* until("stock owns it", goOwns(go, "a"))
+    yield* go.kill
     const interrupted: Array<string> = []
-    const ours = yield* stage.ours("ours")
-    yield* ours.run((stream) => Effect.onInterrupt(Effect.never, () => Effect.sync(() => interrupted.push(stream))))
-    yield* until("ours owns it", owns(ours, "a"))
+    const own = yield* stage.own("ours")
+    yield* own.run((stream) => Effect.onInterrupt(Effect.never, () => Effect.sync(() => interrupted.push(stream))))
+    yield* until("ours owns it", owns(own, "a"))
     // What is left of its Done: its lock is another's by now, and that stops it nowhere
     yield* stage.send("XACK", input, group, entry)
     yield* stage.send("XDEL", input, entry)
     yield* until("ours has stopped", Effect.sync(() => interrupted.length === 1))
     yield* Effect.sleep("5 seconds")
-    assert.deepStrictEqual(yield* ownedBy(ours), [])
+    assert.deepStrictEqual(yield* ownedBy(own), [])
     yield* nothingLeft(stage)
   })
 
 /** The orderly end of a Go consumer takes what it owns with it, finished or not, and leaves ours alone. */
-export const stockDone: Scenario = (stage) =>
+export const goDone: Scenario = (stage) =>
   Effect.gen(function*() {
     yield* events(stage)
     // No room for a second one
-    const ours = yield* stage.ours("ours", { capacity: 1 })
-    yield* ours.run(() => Effect.never)
+    const own = yield* stage.own("ours", { capacity: 1 })
+    yield* own.run(() => Effect.never)
     yield* joined
-    yield* ours.client.announceAll([{ stream: "a" }])
-    yield* until("ours owns it", owns(ours, "a"))
-    const stock = yield* stage.stock("stock")
+    yield* own.client.announceAll([{ stream: "a" }])
+    yield* until("ours owns it", owns(own, "a"))
+    const go = yield* stage.go("stock")
     yield* joined
-    yield* announceAsStock(stage, "b")
-    yield* until("stock owns it", stockOwns(stock, "b"))
-    yield* stock.done
+    yield* announceAsGo(stage, "b")
+    yield* until("stock owns it", goOwns(go, "b"))
+    yield* go.done
     yield* Effect.sleep("5 seconds")
-    assert.isTrue(yield* owns(ours, "a"))
+    assert.isTrue(yield* owns(own, "a"))
     assert.strictEqual(yield* stage.send("XLEN", input), 1)
   })

@@ -62,7 +62,7 @@ const saidUnder = (by: number, program: (client: Simulation.Client) => Program) 
       clients: 1,
       program: (client) => Effect.andThen(Effect.orDie(program(client)), Effect.never),
       lock,
-      checkers: [Checker.rules.ensureTellsTheTruth],
+      checkers: [Checker.rules.ensureIsTruthful],
       faults: { serverClockStep: { every: 1000, by: [by, by] } },
       enabled: ["serverClockStep"],
       duration: "60 seconds"
@@ -117,7 +117,7 @@ describe("ensureTellsTheTruth", () => {
 
   it.effect("finds a lease that the server knows no more", () =>
     finds(
-      Checker.rules.ensureTellsTheTruth,
+      Checker.rules.ensureIsTruthful,
       /^a passed ensure while m belonged to nobody/,
       (client) =>
         take("a", 1000).pipe(
@@ -134,8 +134,8 @@ describe("ensureTellsTheTruth", () => {
           Effect.andThen(Effect.sleep(left)),
           Effect.andThen(pass(client))
         )
-      yield* accepts(Checker.rules.ensureTellsTheTruth, history(4000), { forced })
-      yield* finds(Checker.rules.ensureTellsTheTruth, /^a passed ensure while m belonged to nobody/, history(6000), {
+      yield* accepts(Checker.rules.ensureIsTruthful, history(4000), { forced })
+      yield* finds(Checker.rules.ensureIsTruthful, /^a passed ensure while m belonged to nobody/, history(6000), {
         forced
       })
     }))

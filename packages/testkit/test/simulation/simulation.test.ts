@@ -174,7 +174,7 @@ describe("Checkers catch a lock that", () => {
 
   caught("grants twice", Checker.rules.oneOwner.name)
   caught("reuses tokens", Checker.rules.tokensGrow.name)
-  caught("believes in its lease for ever", Checker.rules.ensureTellsTheTruth.name)
+  caught("believes in its lease for ever", Checker.rules.ensureIsTruthful.name)
   caught("works on without its lease", Checker.rules.workIsProtected.name)
   caught("works on without its lease", Checker.rules.workNeverOverlaps.name)
   caught("releases too early", Checker.rules.releasedAfterWork.name)

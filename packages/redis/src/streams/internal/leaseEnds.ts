@@ -34,7 +34,7 @@ export const make = (context: ServiceContext, expire: (key: string) => void): Pa
   const shared = { input, failures, announced, deadLetters, handOvers, group, signals: keys.signalChannel(service) }
 
   /** Requests of one moment for owned data streams share calls. */
-  const forHeld = <L extends Lease, A>(
+  const forOwned = <L extends Lease, A>(
     operation: string,
     script: Script<typeof shared & { readonly each: ReadonlyArray<L> }, ReadonlyArray<A | Failed>>
   ) => {
@@ -42,12 +42,12 @@ export const make = (context: ServiceContext, expire: (key: string) => void): Pa
     return batchedRequest.make(operation, (each: ReadonlyArray<L>) => call({ ...shared, each }))
   }
 
-  const done = forHeld("done", scripts.markDone)
-  const release = forHeld("release", scripts.yieldLeases)
-  const fail = forHeld("fail", scripts.recordFailures)
-  const deadLetter = forHeld("dead-letter", scripts.deadLetterAnnouncements)
-  const handOver = forHeld("hand over", scripts.handOverLeases)
-  const adopt = forHeld("adopt", scripts.adoptHandOvers)
+  const done = forOwned("done", scripts.markDone)
+  const release = forOwned("release", scripts.yieldLeases)
+  const fail = forOwned("fail", scripts.recordFailures)
+  const deadLetter = forOwned("dead-letter", scripts.deadLetterAnnouncements)
+  const handOver = forOwned("hand over", scripts.handOverLeases)
+  const adopt = forOwned("adopt", scripts.adoptHandOvers)
   const deadLetterMalformed = context.run("dead-letter", scripts.deadLetterMalformed)
   const listHandOvers = context.run("look for what was handed over", scripts.listHandOvers)
 

@@ -65,11 +65,11 @@ it.live(
   () =>
     Effect.gen(function*() {
       const setup = yield* RedisServer.cluster()
-      const ours = yield* open(redisAt(setup.nodes[0]!))
+      const own = yield* open(redisAt(setup.nodes[0]!))
       for (const node of setup.nodes) {
         const name = yield* nameAt(setup, node)
         const held = yield* Scope.make()
-        yield* Scope.provide(ours.mutex.acquire(name), held)
+        yield* Scope.provide(own.mutex.acquire(name), held)
         const others = yield* open(redisAt(node))
         const waiting = yield* Effect.forkScoped(Effect.scoped(others.mutex.acquire(name)), { startImmediately: true })
         yield* queued(setup, name, 1)
@@ -96,11 +96,11 @@ it.live(
 it.live("a Simba waiter counts as alive, since it may listen at another node", () =>
   Effect.gen(function*() {
     const setup = yield* RedisServer.cluster()
-    const ours = yield* open(redisAt(setup.nodes[0]!))
+    const own = yield* open(redisAt(setup.nodes[0]!))
     const [node] = setup.nodes
     const name = yield* nameAt(setup, node!)
     const held = yield* Scope.make()
-    yield* Scope.provide(ours.mutex.acquire(name), held)
+    yield* Scope.provide(own.mutex.acquire(name), held)
     const seconds = Math.floor(Number((yield* node!.send("TIME") as Effect.Effect<ReadonlyArray<string>>)[0]))
     yield* node!.send("ZADD", `simba:{${name}}:contender`, String(seconds - 60), "7:4711@stock-host")
     yield* Scope.close(held, Exit.void)
@@ -176,7 +176,7 @@ it.live("a node that left the Cluster while its process lives on makes nobody de
   Effect.gen(function*() {
     const setup = yield* RedisServer.cluster()
     const leaving = setup.nodes[2]!
-    const ours = yield* open(redisAt(setup.nodes[0]!))
+    const own = yield* open(redisAt(setup.nodes[0]!))
     const others = yield* open(redisAt(setup.nodes[1]!))
     const name = yield* nameAt(setup, leaving)
     // Subscribes at every primary, and observes at the leaving one
@@ -194,7 +194,7 @@ it.live("a node that left the Cluster while its process lives on makes nobody de
     )
     assert.deepStrictEqual(yield* Queue.take(observed), { _tag: "Gap" })
     const held = yield* Scope.make()
-    yield* Effect.retry(Scope.provide(ours.mutex.acquire(name), held), { times: 5 })
+    yield* Effect.retry(Scope.provide(own.mutex.acquire(name), held), { times: 5 })
     assert.strictEqual((yield* Queue.take(observed))._tag, "Message")
     const waiting = yield* Effect.forkScoped(Effect.scoped(others.mutex.acquire(name)), { startImmediately: true })
     yield* queued({ nodes: rest }, name, 1)

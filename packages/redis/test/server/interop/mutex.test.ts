@@ -29,12 +29,12 @@ import {
   queued,
   RedisServer,
   refused,
-  stockId,
+  simbaId,
   until
 } from "../../support/harness.ts"
 
 /** A Simba release is one script: DEL, pop one waiter, notify it. */
-const stockRelease = `
+const simbaRelease = `
 redis.call('DEL', KEYS[1])
 local next = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
 if next then
@@ -45,7 +45,7 @@ return next
 `
 
 /** The scripts of a Simba contender. */
-const stockContender = (redis: Client, mutex: MutexName, id = stockId()) => {
+const simbaContender = (redis: Client, mutex: MutexName, id = simbaId()) => {
   const { owner, queue } = keysOf(mutex)
   const call = (command: string, ...args: ReadonlyArray<string | number>) =>
     Effect.promise(() => redis.call(command, ...args))
@@ -62,7 +62,7 @@ const stockContender = (redis: Client, mutex: MutexName, id = stockId()) => {
     }),
     guard: (millis: number) => call("PEXPIRE", owner, millis),
     /** Returns the notified waiter. */
-    release: Effect.map(call("EVAL", stockRelease, 2, owner, queue, id), (next) => next ?? undefined)
+    release: Effect.map(call("EVAL", simbaRelease, 2, owner, queue, id), (next) => next ?? undefined)
   }
 }
 
@@ -74,17 +74,17 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
   })
 
   /** A waiter of effect-simba that listens, behind a Simba owner. */
-  const behindStock = Effect.fnUntraced(function*(label: string) {
+  const behindSimba = Effect.fnUntraced(function*(label: string) {
     const server = yield* RedisServer
     const mutex = yield* openMutex(server, patient)
     const m = freshName(label)
-    const stock = stockContender(yield* client(server), m)
-    assert.isTrue(yield* stock.acquire(60_000))
+    const simba = simbaContender(yield* client(server), m)
+    assert.isTrue(yield* simba.acquire(60_000))
     const waiting = yield* Effect.forkScoped(mutex.acquire(m))
     yield* queued(server, m, 1)
     yield* listening(m, 1)
     const [id] = (yield* server.send("ZRANGE", keysOf(m).queue, "0", "-1")) as [LeaseId]
-    return { server, m, stock, waiting, id }
+    return { server, m, simba, waiting, id }
   })
 
   it.effect("a Simba owner is detected, waited for, and followed after its expiry", () =>
@@ -109,7 +109,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       const server = yield* RedisServer
       const mutex = yield* openMutex(server, { confirmTimeout: "200 millis" })
       const m = freshName("renewing stock")
-      const owner = stockContender(yield* client(server), m)
+      const owner = simbaContender(yield* client(server), m)
       assert.isTrue(yield* owner.acquire(3000))
       const waiting = yield* Effect.forkScoped(Effect.scoped(mutex.acquire(m)))
       const begun = performance.now()
@@ -125,8 +125,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
 
   it.effect("a Simba release wakes a waiter of effect-simba at once", () =>
     Effect.gen(function*() {
-      const { m, server, stock, waiting } = yield* behindStock("foreign release")
-      const notified = yield* stock.release
+      const { m, server, simba, waiting } = yield* behindSimba("foreign release")
+      const notified = yield* simba.release
       const lease = yield* Fiber.join(waiting)
       assert.strictEqual(notified, lease.id)
       assert.strictEqual(yield* server.send("EXISTS", keysOf(m).queue), 0)
@@ -158,12 +158,12 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       const mutex = yield* openLate(Deferred.await(ready), patient)
       const m = freshName("release before listening")
       const server = yield* RedisServer
-      const stock = stockContender(yield* client(server), m)
-      assert.isTrue(yield* stock.acquire(60_000))
+      const simba = simbaContender(yield* client(server), m)
+      assert.isTrue(yield* simba.acquire(60_000))
       const waiting = yield* Effect.forkScoped(mutex.acquire(m))
       yield* queued(server, m, 1)
       // It takes the waiter out of the queue, and notifies nobody
-      const notified = yield* stock.release
+      const notified = yield* simba.release
       yield* Effect.sleep("50 millis")
       assert.isUndefined(waiting.pollUnsafe())
       yield* Deferred.succeed(ready, undefined)
@@ -180,13 +180,13 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
         const refusing = Effect.andThen(Effect.sync(() => tried.push(performance.now())), Effect.fail(down))
         const mutex = yield* openLate(refusing, { ...patient, confirmTimeout: "400 millis" })
         const m = freshName("cannot listen")
-        const stock = stockContender(yield* client(server), m)
-        assert.isTrue(yield* stock.acquire(3_600_000))
+        const simba = simbaContender(yield* client(server), m)
+        assert.isTrue(yield* simba.acquire(3_600_000))
         const waiting = yield* Effect.forkScoped(mutex.acquire(m))
         // Each refusal makes it subscribe again
         yield* until("it looks", Effect.sync(() => tried.length >= 3))
         assert.isAtLeast(tried[2]! - tried[0]!, 700)
-        const notified = yield* stock.release
+        const notified = yield* simba.release
         assert.strictEqual((yield* Effect.timeout(Fiber.join(waiting), "10 seconds")).id, notified)
       }),
     { tags: ["H4"] }
@@ -203,21 +203,21 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
           openMutex(server, { ...patient, confirmTimeout: confirm })
         ])
         const m = freshName("passed unseen")
-        const stock = stockContender(yield* client(server), m)
+        const simba = simbaContender(yield* client(server), m)
         const letGo = yield* Deferred.make<void>()
         const holding = yield* Effect.forkScoped(holder.withLock(m)(Deferred.await(letGo)))
         yield* held(server, m)
         const waiting = yield* Effect.forkScoped(mutex.acquire(m))
         yield* queued(server, m, 1)
         // A ticket of an earlier second, which the waiter did not know when it queued
-        const heard = yield* messagesOn(server, RedisKeys.contenderChannel(m, stock.id))
-        yield* server.send("ZADD", keysOf(m).queue, "1700000000", stock.id)
+        const heard = yield* messagesOn(server, RedisKeys.contenderChannel(m, simba.id))
+        yield* server.send("ZADD", keysOf(m).queue, "1700000000", simba.id)
         yield* Deferred.succeed(letGo, undefined)
         yield* Fiber.join(holding)
         yield* until("the Simba waiter is notified", Effect.sync(() => heard.length > 0))
-        assert.isTrue(yield* stock.acquire(3_600_000))
+        assert.isTrue(yield* simba.acquire(3_600_000))
         // Its release takes the waiter out of the queue, which may not listen yet: it comes, notified or not
-        const notified = yield* stock.release
+        const notified = yield* simba.release
         assert.strictEqual((yield* Effect.timeout(Fiber.join(waiting), "10 seconds")).id, notified)
       }),
     { tags: ["H4"] }
@@ -228,8 +228,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       const server = yield* RedisServer
       const stats = commandStats(server)
       const m = freshName("foreign release of three")
-      const stock = stockContender(yield* client(server), m)
-      assert.isTrue(yield* stock.acquire(60_000))
+      const simba = simbaContender(yield* client(server), m)
+      assert.isTrue(yield* simba.acquire(60_000))
       const order: Array<number> = []
       const waiters = []
       for (let i = 0; i < 3; i++) {
@@ -241,7 +241,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
         yield* until("it has polled again", Effect.map(stats.calls, (calls) => (calls.get("evalsha") ?? 0) >= 3))
       }
       yield* listening(m, 3)
-      yield* stock.release
+      yield* simba.release
       for (const waiter of waiters) yield* Fiber.join(waiter)
       assert.deepStrictEqual(order, [0, 1, 2])
     }))
@@ -250,16 +250,16 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
     Effect.gen(function*() {
       const { a, b, c, m, server } = yield* freshMutex("Simba waiter")
       const { owner, queue, reserved } = keysOf(m)
-      const stock = stockContender(yield* client(server), m)
+      const simba = simbaContender(yield* client(server), m)
       yield* a.own
-      const messages = yield* messagesOn(server, RedisKeys.contenderChannel(m, stock.id))
-      assert.isFalse(yield* stock.acquire(16_000))
+      const messages = yield* messagesOn(server, RedisKeys.contenderChannel(m, simba.id))
+      assert.isFalse(yield* simba.acquire(16_000))
       const wakeUps = yield* b.subscribe
       assert.isTrue((yield* b.wait).foreign)
       assert.strictEqual((yield* wakeUps.next)._tag, "Gap")
       assert.deepStrictEqual(yield* a.release, { _tag: "Free" })
       yield* until("the Simba waiter is notified", Effect.sync(() => messages.length > 0))
-      assert.deepStrictEqual(messages, [[`simba:{${m}}:${stock.id}`, `released@@${a.id}`]])
+      assert.deepStrictEqual(messages, [[`simba:{${m}}:${simba.id}`, `released@@${a.id}`]])
       assert.strictEqual(yield* server.send("EXISTS", owner), 0)
       assert.deepStrictEqual(yield* server.send("ZRANGE", queue, "0", "-1"), [b.id])
       assert.strictEqual((yield* wakeUps.next)._tag, "PollAfter")
@@ -268,9 +268,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       }
       const { foreign, ticket } = yield* b.wait
       assert.isTrue(foreign)
-      assert.isTrue(yield* stock.acquire(16_000), "the Simba waiter's own SET NX succeeds")
-      assert.strictEqual(ownerOf(refused(yield* b.ask("wait")).ownership), stock.id)
-      assert.strictEqual(yield* stock.release, b.id)
+      assert.isTrue(yield* simba.acquire(16_000), "the Simba waiter's own SET NX succeeds")
+      assert.strictEqual(ownerOf(refused(yield* b.ask("wait")).ownership), simba.id)
+      assert.strictEqual(yield* simba.release, b.id)
       granted(yield* b.ask("wait", ticket))
       assert.strictEqual(yield* server.send("EXISTS", reserved), 0)
     }))
@@ -281,7 +281,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       Effect.gen(function*() {
         const server = yield* RedisServer
         const m = freshName("late stock")
-        const stock = stockContender(yield* client(server), m)
+        const simba = simbaContender(yield* client(server), m)
         const letGo = yield* Deferred.make<void>()
         const owner = yield* openMutex(server, patient)
         const owning = yield* Effect.forkScoped(owner.withLock(m)(Deferred.await(letGo)))
@@ -292,14 +292,14 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
           waiters.push(yield* Effect.forkScoped(mutex.withLock(m)(Effect.void)))
           yield* queued(server, m, index)
         }
-        yield* messagesOn(server, RedisKeys.contenderChannel(m, stock.id))
-        yield* server.send("ZADD", keysOf(m).queue, "1", stock.id)
+        yield* messagesOn(server, RedisKeys.contenderChannel(m, simba.id))
+        yield* server.send("ZADD", keysOf(m).queue, "1", simba.id)
         yield* Deferred.succeed(letGo, undefined)
         yield* Fiber.join(owning)
         yield* listening(m, 1 + waiters.length)
         // Its release takes the first of them out of the queue
-        assert.isTrue(yield* stock.acquire(60_000))
-        assert.isDefined(yield* stock.release)
+        assert.isTrue(yield* simba.acquire(60_000))
+        assert.isDefined(yield* simba.release)
         for (const waiter of waiters) yield* Fiber.join(waiter)
       }),
     { tags: ["H3"] }
@@ -311,12 +311,12 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       const options = { confirmTimeout: "400 millis" } as const
       const [holder, mutex] = yield* Effect.all([openMutex(server, options), openMutex(server, options)])
       const m = freshName("Simba waiter that stays away")
-      const stock = stockContender(yield* client(server), m)
-      yield* messagesOn(server, RedisKeys.contenderChannel(m, stock.id))
+      const simba = simbaContender(yield* client(server), m)
+      yield* messagesOn(server, RedisKeys.contenderChannel(m, simba.id))
       const letGo = yield* Deferred.make<void>()
       const holding = yield* Effect.forkScoped(holder.withLock(m)(Deferred.await(letGo)))
       yield* held(server, m)
-      assert.isFalse(yield* stock.acquire(16_000))
+      assert.isFalse(yield* simba.acquire(16_000))
       const waiting = yield* Effect.forkScoped(Effect.scoped(mutex.acquire(m)))
       yield* queued(server, m, 2)
       const released = performance.now()
@@ -331,7 +331,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       const { a, b, m, server } = yield* freshMutex("dead Simba waiters")
       const redis = yield* client(server)
       yield* a.own
-      for (let i = 0; i < 20; i++) assert.isFalse(yield* stockContender(redis, m).acquire(16_000))
+      for (let i = 0; i < 20; i++) assert.isFalse(yield* simbaContender(redis, m).acquire(16_000))
       yield* b.subscribe
       yield* b.wait
       // They came earlier within the second, or the second before: all are ahead, or after, and none is alive
@@ -345,7 +345,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
     Effect.gen(function*() {
       const { a, b, m, server } = yield* freshMutex("order")
       const { queue } = keysOf(m)
-      const [older, younger] = [stockId(), stockId()]
+      const [older, younger] = [simbaId(), simbaId()]
       const messages = yield* messagesOn(
         server,
         RedisKeys.contenderChannel(m, older),
@@ -361,9 +361,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       yield* until("the older one is notified", Effect.sync(() => messages.length === 1))
       assert.deepStrictEqual(messages, [[RedisKeys.contenderChannel(m, older), `released@@${a.id}`]])
       // It comes, works, and releases: next is effect-simba
-      const stock = stockContender(yield* client(server), m, older)
-      assert.isTrue(yield* stock.acquire(16_000))
-      assert.strictEqual(yield* stock.release, b.id)
+      const simba = simbaContender(yield* client(server), m, older)
+      assert.isTrue(yield* simba.acquire(16_000))
+      assert.strictEqual(yield* simba.release, b.id)
       granted(yield* b.ask("wait", ticket))
       assert.deepStrictEqual(yield* b.release, { _tag: "Free" })
       yield* until("the younger one is notified", Effect.sync(() => messages.length === 2))
@@ -377,7 +377,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
         const server = yield* RedisServer
         const mutex = yield* openMutex(server, { confirmTimeout: "300 millis" })
         const m = freshName("silent Simba release")
-        yield* server.send("SET", keysOf(m).owner, stockId(), "PX", "3600000")
+        yield* server.send("SET", keysOf(m).owner, simbaId(), "PX", "3600000")
         const waiting = yield* Effect.forkScoped(Effect.scoped(mutex.acquire(m)))
         yield* queued(server, m, 1)
         // A Simba release that notifies somebody else, who is dead
@@ -390,7 +390,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
   it.effect("malformed messages on the channels are logged with the beginning of their text, and end no wait", () => {
     const lines: Array<string> = []
     return Effect.gen(function*() {
-      const { id, m, server, stock, waiting } = yield* behindStock("malformed")
+      const { id, m, server, simba, waiting } = yield* behindSimba("malformed")
       const garbage = [
         "",
         "@@",
@@ -415,23 +415,23 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
         )
       }
       assert.isUndefined(waiting.pollUnsafe())
-      assert.strictEqual(yield* stock.release, id)
+      assert.strictEqual(yield* simba.release, id)
       yield* Fiber.join(waiting)
     }).pipe(Effect.provide(capturingLogs(lines)))
   })
 
   it.effect("a false message wakes a waiter, and grants nothing", () =>
     Effect.gen(function*() {
-      const { id, m, server, stock, waiting } = yield* behindStock("lies")
-      for (const text of [`released@@${stock.id}`, "look@@0", `released@@${id}`]) {
+      const { id, m, server, simba, waiting } = yield* behindSimba("lies")
+      for (const text of [`released@@${simba.id}`, "look@@0", `released@@${id}`]) {
         assert.strictEqual(yield* server.send("PUBLISH", `simba:{${m}}:${id}`, text), 1)
         assert.strictEqual(yield* server.send("PUBLISH", inboxChannelOf(id), `${id}@@${text}`), 1)
       }
       yield* server.send("PUBLISH", `simba:{${m}}`, `acquired@@${id}`)
       yield* Effect.sleep("200 millis")
       assert.isUndefined(waiting.pollUnsafe())
-      assert.strictEqual(yield* server.send("GET", keysOf(m).owner), stock.id)
-      yield* stock.release
+      assert.strictEqual(yield* server.send("GET", keysOf(m).owner), simba.id)
+      yield* simba.release
       yield* Fiber.join(waiting)
     }), { tags: ["H5"] })
 

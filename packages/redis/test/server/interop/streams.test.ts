@@ -29,11 +29,11 @@ describe("with Go consumers, on a real Redis", () => {
 
   it.live("a yielded stream is taken over", () => real(scenarios.handBack), { tags: ["G20"] })
 
-  it.live("a death of a Go consumer is noticed, with events", () => real((stage) => scenarios.stockDies(stage, true)))
+  it.live("a death of a Go consumer is noticed, with events", () => real((stage) => scenarios.goDies(stage, true)))
 
   it.live(
     "a death of a Go consumer is noticed without events",
-    () => real((stage) => scenarios.stockDies(stage, false)),
+    () => real((stage) => scenarios.goDies(stage, false)),
     { tags: ["G15"] }
   )
 
@@ -45,8 +45,8 @@ describe("with Go consumers, on a real Redis", () => {
         ...consumers(() => Layer.fresh(IoRedis.layer({ url: server.url })), () => Effect.die("nobody is cut off"))
       } satisfies scenarios.Stage as scenarios.Stage
       const held = 1000
-      yield* scenarios.heldByStock(stage, held)
-      for (const id of ["one", "two"]) yield* (yield* stage.ours(id, { capacity: 5000 })).run(() => Effect.never)
+      yield* scenarios.lockedByGo(stage, held)
+      for (const id of ["one", "two"]) yield* (yield* stage.own(id, { capacity: 5000 })).run(() => Effect.never)
       // Each has read each entry once
       yield* Effect.sleep("6 seconds")
       const stats = commandStats(server)
@@ -72,7 +72,7 @@ describe("with Go consumers, on a real Redis", () => {
 
   it.live(
     "the shutdown of a Go consumer finishes its own streams, and none of this library",
-    () => real(scenarios.stockDone),
+    () => real(scenarios.goDone),
     { tags: ["G20"] }
   )
 })

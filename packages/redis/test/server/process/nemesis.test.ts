@@ -5,5 +5,5 @@ const defective = { topology: "single", plan: "mutex", seed: 24, seconds: 15, on
 
 describe("a nemesis finds", () => {
   it.live("work that continues when its lease is lost", () =>
-    isFound({ ...defective, plant: "deaf" }, ["work is protected", "ensure tells the truth"]))
+    isFound({ ...defective, plant: "deaf" }, ["work is protected", "ensure is truthful"]))
 })

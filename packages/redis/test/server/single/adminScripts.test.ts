@@ -16,7 +16,7 @@ import {
   ownerOf,
   RedisServer,
   refused,
-  stockId,
+  simbaId,
   until
 } from "../../support/harness.ts"
 import type { Server } from "../../support/redisServer.ts"
@@ -32,12 +32,12 @@ const spoil = (server: Server, key: string) =>
   Effect.andThen(server.send("DEL", key), server.send("LPUSH", key, "not what it should be"))
 
 /** What Simba's acquire does when it gets the mutex. */
-const stockTakes = (server: Server, mutex: MutexName, id: string) =>
+const simbaTakes = (server: Server, mutex: MutexName, id: string) =>
   Effect.map(server.send("SET", keysOf(mutex).owner, id, "NX", "PX", "60000"), (reply) => reply === "OK")
 
 /** A Simba contender that waits and listens, and what it receives. */
-const stockWaits = Effect.fnUntraced(function*(server: Server, mutex: MutexName) {
-  const id = stockId()
+const simbaWaits = Effect.fnUntraced(function*(server: Server, mutex: MutexName) {
+  const id = simbaId()
   const heard = yield* messagesOn(server, RedisKeys.contenderChannel(mutex, id))
   yield* server.send("ZADD", keysOf(mutex).queue, "1700000000", id)
   return { id, heard }
@@ -102,19 +102,19 @@ layer(RedisServer.layer, { excludeTestServices: true })(
     it.effect("a Simba owner that is forced out is notified on its own channel, and effect-simba gets the mutex", () =>
       Effect.gen(function*() {
         const { b, c, m, server, store } = yield* freshMutex("forced stock")
-        const stock = stockId()
-        const messages = yield* messagesOn(server, `simba:{${m}}:${stock}`, RedisKeys.inboxChannel(""))
-        yield* stockTakes(server, m, stock)
+        const simba = simbaId()
+        const messages = yield* messagesOn(server, `simba:{${m}}:${simba}`, RedisKeys.inboxChannel(""))
+        yield* simbaTakes(server, m, simba)
         const [first, second] = [yield* b.subscribe, yield* c.subscribe]
         yield* b.wait
         yield* c.wait
         // They have detected the Simba owner, listen on their own channels from now on, and poll again
         for (const wakeUps of [first, second]) assert.deepStrictEqual(yield* wakeUps.next, { _tag: "Gap" })
-        assert.strictEqual(ownerOf(yield* store.forceRelease(m, confirm)), stock)
-        assert.include(yield* first.next, { _tag: "YourTurn", from: stock })
+        assert.strictEqual(ownerOf(yield* store.forceRelease(m, confirm)), simba)
+        assert.include(yield* first.next, { _tag: "YourTurn", from: simba })
         assert.deepStrictEqual(yield* second.next, { _tag: "PollAfter", delay: confirm })
         yield* until("the Simba owner is notified", Effect.sync(() => messages.length > 0))
-        assert.deepStrictEqual(messages, [[`simba:{${m}}:${stock}`, `released@@${stock}`]])
+        assert.deepStrictEqual(messages, [[`simba:{${m}}:${simba}`, `released@@${simba}`]])
         assert.strictEqual(yield* server.send("GET", keysOf(m).owner), b.id)
         yield* b.confirm
       }))
@@ -124,7 +124,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         const { a, b, m, server, store } = yield* freshMutex("forced to stock")
         const { owner, reserved } = keysOf(m)
         const { token } = yield* a.own
-        const { heard, id } = yield* stockWaits(server, m)
+        const { heard, id } = yield* simbaWaits(server, m)
         const wakeUps = yield* b.subscribe
         yield* b.wait
         assert.deepStrictEqual(yield* wakeUps.next, { _tag: "Gap" })
@@ -156,19 +156,19 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         const { a, b, m, server } = yield* freshMutex("reservation")
         const { owner, reserved } = keysOf(m)
         yield* a.own
-        const { id } = yield* stockWaits(server, m)
+        const { id } = yield* simbaWaits(server, m)
         yield* b.subscribe
         yield* b.wait
         yield* a.release
         assert.strictEqual(yield* server.send("GET", reserved), id)
         // Another Simba contender barges in: the notified one has still not come
-        const barger = stockId()
-        assert.isTrue(yield* stockTakes(server, m, barger))
+        const barger = simbaId()
+        assert.isTrue(yield* simbaTakes(server, m, barger))
         assert.strictEqual(ownerOf(refused(yield* b.ask("wait")).ownership), barger)
         assert.strictEqual(yield* server.send("GET", reserved), id)
         yield* server.send("DEL", owner)
         assert.deepStrictEqual(refused(yield* b.ask("wait")).ownership, { _tag: "Free" })
-        assert.isTrue(yield* stockTakes(server, m, id))
+        assert.isTrue(yield* simbaTakes(server, m, id))
         assert.strictEqual(ownerOf(refused(yield* b.ask("wait")).ownership), id)
         assert.strictEqual(yield* server.send("EXISTS", reserved), 0)
         // It works for less than the confirm period, and releases silently: nothing holds effect-simba back
@@ -238,7 +238,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
           yield* a.release
           assert.strictEqual(yield* server.send("EXISTS", keysOf(m).fence), 1)
           yield* server.send("SET", keysOf(m).owner, "1:4711@stock-host")
-          const { id } = yield* stockWaits(server, m)
+          const { id } = yield* simbaWaits(server, m)
           const b = contender(store, m)
           yield* b.wait
           const { ownership, token, waiters, waiting } = yield* store.inspect(m, 10)

@@ -58,11 +58,11 @@ describe("IoRedis.layerClient", () => {
       const layer = RedisMutex.layerRedis().pipe(
         Layer.provide(IoRedis.layerClient(yield* made(server.port, { lazyConnect: true, enableOfflineQueue: false })))
       )
-      const ours = Context.get(yield* Layer.build(layer), Mutex.Mutex)
+      const own = Context.get(yield* Layer.build(layer), Mutex.Mutex)
       const others = yield* openMutex(server)
       const held = yield* Scope.make()
       yield* Scope.provide(others.acquire("m"), held)
-      const waiting = yield* Effect.forkScoped(ours.acquire("m"), { startImmediately: true })
+      const waiting = yield* Effect.forkScoped(own.acquire("m"), { startImmediately: true })
       yield* Effect.sleep("100 millis")
       assert.isUndefined(waiting.pollUnsafe())
       yield* Scope.close(held, Exit.void)

@@ -84,9 +84,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
         assert.deepStrictEqual(yield* store.owner(m), { _tag: "Free" })
         // The same with a Simba waiter, which uses the reservation
         yield* a.own
-        const stock = "1:1@stock"
-        const notified = yield* messagesOn(server, RedisKeys.contenderChannel(m, stock))
-        yield* server.send("ZADD", keysOf(m).queue, "1700000000", stock)
+        const simba = "1:1@stock"
+        const notified = yield* messagesOn(server, RedisKeys.contenderChannel(m, simba))
+        yield* server.send("ZADD", keysOf(m).queue, "1700000000", simba)
         // A waiter of effect-simba that detects it listens on its own channel
         const d = contender(store, m)
         const wakeUps = yield* d.subscribe
@@ -95,9 +95,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
         const heard = yield* server.send("PUBSUB", "NUMSUB", RedisKeys.contenderChannel(m, d.id))
         assert.deepStrictEqual(heard, [RedisKeys.contenderChannel(m, d.id), 1])
         assert.deepStrictEqual(yield* a.release, { _tag: "Free" })
-        assert.strictEqual(yield* server.send("GET", keysOf(m).reserved), stock)
+        assert.strictEqual(yield* server.send("GET", keysOf(m).reserved), simba)
         yield* until("the Simba waiter is notified", Effect.sync(() => notified.length > 0))
-        assert.deepStrictEqual(notified, [[`simba:{${m}}:${stock}`, `released@@${a.id}`]])
+        assert.deepStrictEqual(notified, [[`simba:{${m}}:${simba}`, `released@@${a.id}`]])
         yield* server.send("ACL", "DELUSER", "app")
       }),
     { tags: ["S18"] }

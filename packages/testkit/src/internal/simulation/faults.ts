@@ -156,8 +156,8 @@ export const start = (faults: Faults, prng: Prng, victims: Victims, on: () => bo
   })
   recur("flushScripts", faults.flushScripts?.every, () => victims.flushScripts())
   recur("dropConnections", faults.dropConnections?.every, (own) => {
-    const whom = own.int(victims.clients + 1)
-    victims.dropConnections(whom === victims.clients ? undefined : whom)
+    const target = own.int(victims.clients + 1)
+    victims.dropConnections(target === victims.clients ? undefined : target)
   })
   recur("evict", faults.evict?.every, (own) => victims.evict(own.next))
 }

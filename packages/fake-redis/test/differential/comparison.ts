@@ -4,7 +4,7 @@
  */
 import type { Reply } from "../../src/internal/session.ts"
 import { ReplyError } from "../../src/internal/session.ts"
-import type { Answer } from "./resp.ts"
+import type { Result } from "./resp.ts"
 import { Refusal } from "./resp.ts"
 
 /** A number that depends on the instant at which the command arrived. */
@@ -22,15 +22,15 @@ export type Normal = string | number | null | Refusal | Time | ReadonlyArray<Nor
 
 export const isList = <A>(value: A): value is Extract<A, ReadonlyArray<unknown>> => Array.isArray(value)
 
-export const toAnswer = (reply: Reply): Answer => {
+export const toResult = (reply: Reply): Result => {
   if (reply instanceof ReplyError) return new Refusal(reply.message)
-  return isList(reply) ? reply.map(toAnswer) : reply
+  return isList(reply) ? reply.map(toResult) : reply
 }
 
 /** An answer as tests spell it, errors with a dash. */
-export const toPlain = (answer: Answer): unknown => {
-  if (answer instanceof Refusal) return `-${answer.text}`
-  return isList(answer) ? answer.map(toPlain) : answer
+export const toPlain = (result: Result): unknown => {
+  if (result instanceof Refusal) return `-${result.text}`
+  return isList(result) ? result.map(toPlain) : result
 }
 
 const UNORDERED: ReadonlySet<string> = new Set([
@@ -61,17 +61,17 @@ const timed = (item: Normal, unit: "s" | "ms" = "ms"): Normal =>
   typeof item === "number" && item >= 0 ? new Time(item, unit) : item
 
 /** Pending entries: `[id, consumer, time, deliveries]`, or without the consumer. */
-const pendingRows = (answer: Normal): Normal =>
-  isList(answer)
-    ? answer.map((row) => isList(row) ? row.map((item, at) => at === row.length - 2 ? timed(item) : item) : row)
-    : answer
+const pendingRows = (result: Normal): Normal =>
+  isList(result)
+    ? result.map((row) => isList(row) ? row.map((item, at) => at === row.length - 2 ? timed(item) : item) : row)
+    : result
 
 /** Names and values in turn, as XINFO gives them. */
-const fields = (answer: Normal): Normal => {
-  if (!isList(answer)) return answer
-  if (isList(answer[0] ?? null)) return answer.map(fields)
-  return answer.map((value, at) => {
-    switch (at % 2 === 0 ? undefined : answer[at - 1]) {
+const fields = (result: Normal): Normal => {
+  if (!isList(result)) return result
+  if (isList(result[0] ?? null)) return result.map(fields)
+  return result.map((value, at) => {
+    switch (at % 2 === 0 ? undefined : result[at - 1]) {
       case "radix-tree-keys":
       case "radix-tree-nodes":
         return 0
@@ -90,27 +90,27 @@ const fields = (answer: Normal): Normal => {
 }
 
 /** The normal form of the answer to a command of that name. */
-export const normalise = (name: string, answer: Answer): Normal => {
-  if (answer instanceof Refusal) return new Refusal(answer.text.replace(/ script: [0-9a-f]{40}, on .*$/, "").trim())
+export const normalise = (name: string, result: Result): Normal => {
+  if (result instanceof Refusal) return new Refusal(result.text.replace(/ script: [0-9a-f]{40}, on .*$/, "").trim())
   const unit = TIMES[name]
-  if (unit !== undefined) return timed(answer, unit)
-  if (name === "XADD" && typeof answer === "string" && AUTOMATIC_ID.test(answer)) return timed(parseInt(answer, 10))
-  if (!isList(answer)) return answer
+  if (unit !== undefined) return timed(result, unit)
+  if (name === "XADD" && typeof result === "string" && AUTOMATIC_ID.test(result)) return timed(parseInt(result, 10))
+  if (!isList(result)) return result
   switch (name) {
     case "HGETALL":
-      return sorted(pairs(answer))
+      return sorted(pairs(result))
     case "HSCAN":
     case "ZSCAN":
-      return isList(answer[1]!) ? [answer[0]!, sorted(pairs(answer[1]))] : answer
+      return isList(result[1]!) ? [result[0]!, sorted(pairs(result[1]))] : result
     case "SCAN":
     case "SSCAN":
-      return isList(answer[1]!) ? [answer[0]!, sorted(answer[1])] : answer
+      return isList(result[1]!) ? [result[0]!, sorted(result[1])] : result
     case "XPENDING":
-      return isList(answer[0] ?? null) ? pendingRows(answer) : answer
+      return isList(result[0] ?? null) ? pendingRows(result) : result
     case "XINFO":
-      return fields(answer)
+      return fields(result)
     default:
-      return UNORDERED.has(name) ? sorted(answer) : answer
+      return UNORDERED.has(name) ? sorted(result) : result
   }
 }
 
@@ -130,8 +130,8 @@ export const same = (real: Normal, fake: Normal, tolerance: number): boolean => 
   return real === fake
 }
 
-export const show = (answer: Normal): string => {
-  if (answer instanceof Refusal) return `(error) ${answer.text}`
-  if (answer instanceof Time) return String(answer.value)
-  return isList(answer) ? `[${answer.map(show).join(", ")}]` : JSON.stringify(answer)
+export const show = (result: Normal): string => {
+  if (result instanceof Refusal) return `(error) ${result.text}`
+  if (result instanceof Time) return String(result.value)
+  return isList(result) ? `[${result.map(show).join(", ")}]` : JSON.stringify(result)
 }
