@@ -7,7 +7,7 @@
 //   pnpm rules --seeds 100            fewer seeds (default: 300)
 //   pnpm rules --minutes 4            begins nothing new after so long
 //   pnpm rules --only explorer        one of tests, explorer and seeds
-//   pnpm rules --again                also what was run before
+//   pnpm rules --repeat                also what was run before
 //   pnpm rules --write                writes the table into docs/how-it-is-tested.md
 import { spawn } from "node:child_process"
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
@@ -26,7 +26,7 @@ const { values } = parseArgs({
     seeds: { type: "string", default: "300" },
     minutes: { type: "string", default: "600" },
     write: { type: "boolean", default: false },
-    again: { type: "boolean", default: false },
+    repeat: { type: "boolean", default: false },
     only: { type: "string", default: "tests,explorer,seeds" },
     out: { type: "string", default: join(root, "node_modules/.cache/rules") }
   }
@@ -147,13 +147,13 @@ const save = (key, by, result) => {
   writeFileSync(resultsPath, JSON.stringify(all, null, 1))
 }
 
-/** Results are kept while the rule is broken in the same way. `--again` measures again after other changes. */
+/** Results are kept while the rule is broken in the same way. `--repeat` measures again after other changes. */
 const keyOf = ({ file, from, rule, to }) => hash(JSON.stringify([rule, file, from, to]))
 
 const missingOf = (rule) => {
   const known = saved()[keyOf(rule)] ?? {}
   const isKnown = (by) => known[by] !== undefined && (by !== "explorer" || known[by].scopes === String(rule.scopes))
-  return values.only.split(",").filter((by) => values.again || !isKnown(by))
+  return values.only.split(",").filter((by) => values.repeat || !isKnown(by))
 }
 
 const ask = async (rule, by) => {

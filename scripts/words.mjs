@@ -8,43 +8,96 @@ import { filesBelow, root, shown } from "./lib/workspace.mjs"
 
 /** In comments and pages, outside of code: what is refused, and what a native maintainer would write. */
 const phrases = [
+  [/\bagain and again\b|\bover and over\b/i, "repeatedly"],
+  [/\ball the same\b/i, "anyway, still"],
   [/\banew\b/i, "again"],
   [/\banswer(?:s|ed|ing)?\b/i, "returns, replies, responds"],
   [/\battend(?:s|ed|ing|ant)?\b/i, "watch, wait for"],
   [/\bbeats?\b/i, "heartbeat"],
   [/\bdoubtful\b/i, "uncertain"],
-  [/\bgave\b/i, "returned, passed"],
-  [/\b(?:give[ns]?|giving) back\b/i, "release, yield"],
-  [/\b(?:failures?|times|ones?) in a row\b/i, "consecutive"],
   [/\bfor ever\b/i, "forever"],
+  [/\bfor good\b/i, "permanently"],
+  [/\bgave\b(?! up)/i, "returned, passed"],
+  [/\b(?:give[ns]?|giving|hand(?:s|ed|ing)?) back\b/i, "release, yield"],
+  [/\b(?:has|have|had) no regard\b/i, "ignore"],
+  [/\b(?:failures?|times|ones?) in a row\b/i, "consecutive"],
   [/\bliving\b/i, "alive, live"],
-  [/\blook(?:s|ed|ing)? at\b/i, "read, examine"],
+  [/\blook(?:s|ed|ing)? (?:at|again)\b/i, "read, examine, poll"],
   [/\b(?:a|the|first|second|next|last|each|every|own|one|no) looks?\b/i, "poll, check"],
   [/\bmend(?:s|ed|ing)?\b/i, "fix"],
   [/\bnews\b/i, "notification, change"],
+  [/\bone after the other\b/i, "one after another"],
   [/(?<!')\bours\b(?!')/i, "of effect-simba, this library's"],
   [/\bstock (?:consumer|contender|process|waiter|owner|release|one)/i, "Simba contender, Go consumer"],
   [/\btells?\b(?! apart)|\btold\b/i, "notify, report, return"],
-  [/\btidy\b/i, "remove, clean up"],
+  [/\btidy(?:ing)?\b|\btidied\b/i, "remove, clean up"],
   [/\bwhatever\b|\bwhoever\b/i, "everything that, the one that"],
-  [/\ball the same\b/i, "anyway, still"]
+  [/\bwhose turn it is no more\b/i, "whose turn is over"]
 ]
 
-/** Words of identifiers in the sources of the packages, by where camel case divides. */
+/** Words of names, by where camel case divides, and what to write instead. Tags in texts of one word count as names. */
 const words = new Map(Object.entries({
+  again: "repeat, retry, second",
   anew: "again",
+  answer: "reply, result",
+  answered: "replied",
+  answering: "replying",
+  answers: "replies, results",
   attend: "watch",
   attended: "watched",
+  beat: "heartbeat",
   beats: "heartbeats",
   doubtful: "uncertain",
   gave: "returned",
+  given: "passed, granted, delivered, handed over",
   living: "alive",
+  look: "poll, check, read",
+  looked: "polled, read",
+  looking: "polling",
+  looks: "polls",
   news: "changed",
   ours: "own",
+  recent: "latest",
+  seen: "known, latest, observed",
   stock: "simba, go",
+  tell: "notify",
+  tells: "notifies",
   terms: "periods, options",
-  told: "notified"
+  tidy: "remove",
+  told: "notified",
+  unread: "undelivered",
+  whom: "target, owner"
 }))
+
+/** Names that say nothing by themselves: what is `by`, or a `part`, or a `row`? In the sources of the packages. */
+const bare = new Map(Object.entries({
+  by: "increment, writer, party, or what it is by",
+  part: "release, or what it is a part of",
+  row: "streak, entry, or what stands in it"
+}))
+
+/** Where a word is the field's own. */
+const allowed = [
+  // `seen-time` of XINFO CONSUMERS
+  { files: /^packages\/fake-redis\/src\//, names: ["seenAt"] },
+  // BY of SORT and ZRANGE
+  {
+    files:
+      /^packages\/fake-redis\/src\/internal\/(?:commands\/sort|commands\/sortedSetRanges|data\/sortedSetBounds)\.ts$/,
+    names: ["by"]
+  },
+  // By how much a clock steps or a message is late, and by how much `streams rewind --by` goes back
+  {
+    files: /^packages\/(?:testkit\/src\/(?:Simulation|internal\/)|cli\/src\/internal\/streamPositions)/,
+    names: ["by"]
+  },
+  // Rows of SQL, of a table, and of a picture
+  { files: /\/(?:SqlFence|output|timeline)\.ts$/, names: ["row"] },
+  // Terms of leaders, as in Raft
+  { files: /^examples\//, names: ["terms", "termsOf"] },
+  // Fields of the results that are kept
+  { files: /^benchmarks\//, names: ["ours", "unread"] }
+]
 
 const prose = /\.(?:md|ts|tsx|mjs|lua|yml)$/
 const isGenerated = (path) =>
@@ -54,6 +107,33 @@ const isGenerated = (path) =>
 const blank = (text) => text.replace(/[^\n]/g, " ")
 
 const comment = { ts: /\/\*[^]*?\*\/|(?<![:"'`\w])\/\/[^\n]*/g, lua: /--[^\n]*/g, yml: /#[^\n]*/g }
+
+const quoted = /"(?:[^"\n\\]|\\.)*"|'(?:[^'\n\\]|\\.)*'/g
+const token =
+  /"(?:[^"\n\\]|\\.)*"|'(?:[^'\n\\]|\\.)*'|(?<=[(,=:?]\s*)\/(?![*/])(?:[^/\\\n[]|\\.|\[[^\]\n]*\])+\/|[`{}]/g
+
+/** The code of TypeScript without its texts, templates and regular expressions. */
+const codeOf = (text) => {
+  const braces = []
+  let code = ""
+  let at = 0
+  while (true) {
+    token.lastIndex = at
+    const match = token.exec(text)
+    if (match === null) return code + text.slice(at)
+    const [found] = match
+    code += text.slice(at, match.index)
+    at = match.index + found.length
+    if (found === "{") braces.push(found)
+    const isTemplate = found === "`" || found === "}" && braces.pop() === "${"
+    code += isTemplate || !"{}".includes(found) ? blank(found) : found
+    if (!isTemplate) continue
+    const [rest, end] = /^(?:[^`\\$]|\\[^]|\$(?!\{))*(`|\$\{)?/.exec(text.slice(at))
+    if (end === "${") braces.push(end)
+    code += blank(rest)
+    at += rest.length
+  }
+}
 
 /** The code without comments and texts, and the comments without code in backticks. */
 const divide = (path, text) => {
@@ -65,9 +145,17 @@ const divide = (path, text) => {
   for (const found of text.matchAll(pattern)) {
     comments = comments.slice(0, found.index) + found[0] + comments.slice(found.index + found[0].length)
   }
-  const code = text.replace(pattern, blank).replace(/"(?:[^"\n\\]|\\.)*"|'(?:[^'\n\\]|\\.)*'/g, blank)
-  return { prose: withoutCode(comments), code }
+  const texts = text.replace(pattern, blank)
+  return {
+    prose: withoutCode(comments),
+    code: path.endsWith(".lua") ? texts.replace(quoted, blank) : codeOf(texts),
+    texts
+  }
 }
+
+/** Texts of several words, such as titles of tests, log lines and messages; those of one word, such as tags. */
+const sentence = /"[^"\n]*[a-z] [a-z][^"\n]*"|`[^`\n]*[a-z] [a-z][^`\n]*`/g
+const tag = /"([A-Z][A-Za-z]+)"/g
 
 const wordsOf = (identifier) =>
   identifier.split(/[_$]|(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/).map((word) => word.toLowerCase())
@@ -78,30 +166,37 @@ const pages = ["README.md", "CONTRIBUTING.md", "AGENTS.md", "SECURITY.md"].map((
 const files = [...pages, ...folders.flatMap((folder) => filesBelow(join(root, folder), (name) => prose.test(name)))]
 
 const problems = []
+const isAllowed = (path, name) => allowed.some(({ files, names }) => files.test(path) && names.includes(name))
 for (const path of files) {
   const name = shown(path)
   if (isGenerated(name) || !name.startsWith(only) || name === "scripts/words.mjs") continue
-  // Its words are those of Redis, whose commands look, tell and answer
-  if (name.startsWith("packages/fake-redis/src/")) continue
-  // Tests, and the contract suites, name what they assert
-  if (/\/(?:test|suite)\//.test(name)) continue
-  const { code, prose } = divide(name, readFileSync(path, "utf8"))
+  const { code, prose, texts = "" } = divide(name, readFileSync(path, "utf8"))
   const report = (line, text) => problems.push(`${name}:${line + 1}: ${text}`)
   const inGlossary = name === "CONTRIBUTING.md"
-  prose.split("\n").forEach((line, at) => {
+  const checkProse = (line, at) => {
     for (const [pattern, instead] of phrases) {
       const found = pattern.exec(line)
-      if (found !== null && !(inGlossary && line.startsWith("|"))) report(at, `"${found[0]}": ${instead}`)
+      const isFree = inGlossary && line.startsWith("|") || isAllowed(name, found?.[0])
+      if (found !== null && !isFree) report(at, `"${found[0]}": ${instead}`)
     }
-  })
-  if (!/^packages\/[^/]+\/src\//.test(name)) continue
-  code.split("\n").forEach((line, at) => {
-    for (const identifier of new Set(line.match(/[A-Za-z_$][\w$]*/g) ?? [])) {
-      for (const word of wordsOf(identifier)) {
-        if (words.has(word)) report(at, `${identifier}: ${words.get(word)}`)
-      }
+  }
+  prose.split("\n").forEach(checkProse)
+  // The messages of Redis are its own
+  if (!name.startsWith("packages/fake-redis/") && !name.endsWith(".lua")) {
+    texts.split("\n").forEach((line, at) => (line.match(sentence) ?? []).forEach((text) => checkProse(text, at)))
+  }
+  const isSource = /^packages\/[^/]+\/src\//.test(name)
+  const checkName = (identifier, at) => {
+    if (isAllowed(name, identifier)) return
+    if (isSource && bare.has(identifier)) report(at, `${identifier}: ${bare.get(identifier)}`)
+    for (const word of wordsOf(identifier)) {
+      if (words.has(word)) report(at, `${identifier}: ${words.get(word)}`)
     }
-  })
+  }
+  code.split("\n").forEach((line, at) =>
+    new Set(line.match(/[A-Za-z_$][\w$]*/g) ?? []).forEach((id) => checkName(id, at))
+  )
+  texts.split("\n").forEach((line, at) => [...line.matchAll(tag)].forEach(([, id]) => checkName(id, at)))
 }
 for (const problem of problems) console.error(problem)
 console.log(`words: ${files.length} files, ${problems.length} problem(s)`)

@@ -7,7 +7,7 @@ export const take = "return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV
 export const drop = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
 
 /**
- * KEYS key, queue. ARGV id, lease ms. -1 if granted; otherwise queued, and the milliseconds until it should look again:
+ * KEYS key, queue. ARGV id, lease ms. -1 if granted; otherwise queued, and the milliseconds until it should poll:
  * the first when the key has come to its end, each further one 10 ms later.
  */
 export const enter = `

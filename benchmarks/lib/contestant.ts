@@ -55,7 +55,7 @@ export interface Contended {
   readonly failures: number
 }
 
-/** Contenders that want a mutex again and again, until the scope closes. */
+/** Contenders that want a mutex repeatedly, until the scope closes. */
 export interface Contending {
   /** To be called when somebody in another process has been granted it. */
   readonly grantedElsewhere: () => void

@@ -25,7 +25,7 @@ const states: Record<Exclude<Event["_tag"], "Note">, State> = {
   Failed: "failed"
 }
 
-/** The spans of a worker, one after the other. */
+/** The spans of a worker, one after another. */
 export const spansOf = (history: ReadonlyArray<Event>, worker: string): ReadonlyArray<Span> => {
   const spans: Array<Span> = []
   for (const event of history) {

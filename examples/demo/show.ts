@@ -20,7 +20,7 @@ const startFleet = Effect.gen(function*() {
   if (Option.isSome(forced)) {
     yield* print([
       `Starting ${plan.workers.length} fibers in one process, on the in-process store (SIMBA_DEMO=memory).`,
-      `The crash of ${plan.crash.worker} is simulated: its store stops answering, so nobody renews or releases its lease.`,
+      `The crash of ${plan.crash.worker} is simulated: its store stops replying, so nobody renews or releases its lease.`,
       ""
     ])
     return yield* memoryFleet.make

@@ -82,7 +82,7 @@ describe("the demo", () => {
         history.find((event): event is Extract<Event, { readonly _tag: Tag }> =>
           event._tag === tag && event.term === plan.crash.term
         )
-      // From the term that lasts longer than a lease, the store answers nothing until the lease is lost
+      // From the term that lasts longer than a lease, the store does not reply until the lease is lost
       const lost = () => history.find(({ _tag }) => _tag === "Lost")
       const silent = memoryFleet.mortal(store, () => inTerm("Leading") !== undefined && lost() === undefined)
       const mutexes = Mutex.layer(plan.options).pipe(Layer.provide(Layer.succeed(MutexStore.MutexStore, silent)))

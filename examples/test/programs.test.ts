@@ -39,7 +39,7 @@ const runs = async (file: string, environment: Environment, expected: ReadonlyAr
   assert.notMatch(program.text(), /WARN|ERROR|Warning: (?!SQLite)/)
 }
 
-/** Asks until the answer is right. */
+/** Sends requests until the response is right. */
 const until = async <A>(ask: () => Promise<A>, holds: (reply: A) => boolean, why: () => string): Promise<A> => {
   const end = performance.now() + 30_000
   for (;;) {
@@ -139,7 +139,7 @@ describe("web servers", () => {
   for (const file of ["http-409.ts", "express.ts", "fastify.ts", "nest.ts"]) {
     const post = (url: string) => fetch(`${url}/reports/2026-11`, { method: "POST" })
 
-    it(`${file} answers one of two requests with 409, and a later one`, async () => {
+    it(`${file} responds to one of two requests with 409, and a later one`, async () => {
       await using server = await serves(file, {})
       const replies = await Promise.all([post(server.url), post(server.url)])
       assert.deepStrictEqual(replies.map(({ status }) => status).toSorted(), [200, 409])
@@ -148,7 +148,7 @@ describe("web servers", () => {
       assert.deepInclude(await later.json(), { month: "2026-11" })
     })
 
-    it(`${file} answers one of two requests to two processes with 409, and ends at a SIGTERM`, async () => {
+    it(`${file} responds to one of two requests to two processes with 409, and ends at a SIGTERM`, async () => {
       await using one = await serves(file, real)
       await using other = await serves(file, real)
       const replies = await Promise.all([post(one.url), post(other.url)])

@@ -14,7 +14,7 @@ const asking = Effect.gen(function*() {
   return yield* Effect.forever(Effect.delay(Effect.ignore(reports.make("sales")), "300 millis"))
 })
 
-it.effect("a report is made once at a time, whatever fails", () =>
+it.effect("a report is made once at a time, under any fault", () =>
   Effect.gen(function*() {
     for (const seed of [1, 2, 3, 4, 5, 6, 7, 8]) {
       const result = yield* RedisSimulation.run({

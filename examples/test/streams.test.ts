@@ -9,7 +9,7 @@ type Ending = "Done" | "Yielded"
 /** One consumer's time with a stream: from a second on it processes the messages from the first to the last one. */
 type Part = readonly [who: string, from: number, first: number, last: number, ending?: Ending]
 
-/** A run on a busy machine. `cleo` is killed after it gave `quinn-3` back, while it owns `quinn-1` and `quinn-2`. */
+/** A run on a busy machine. `cleo` is killed after it yielded `quinn-3`, while it owns `quinn-1` and `quinn-2`. */
 const recorded: Readonly<Record<string, ReadonlyArray<Part>>> = {
   "pia-1": [["ada", 11.9, 1, 60, "Done"]],
   "pia-2": [["ada", 11.9, 1, 60, "Done"]],
@@ -56,7 +56,7 @@ const claims = {
 }
 
 describe("the demo of data streams", () => {
-  it("asks for no new owner of a stream that the killed consumer had given back", () => {
+  it("asks for no new owner of a stream that the killed consumer had yielded", () => {
     const history = historyOf(recorded)
     assert.deepStrictEqual(failing(history), [])
     assert.include(checks(history).map(([claim]) => claim), claims.takenOver(2))

@@ -79,7 +79,7 @@ describe("Reports, in several processes on one Redis", () => {
     }).pipe(Effect.provide(FakeRedis.layer())))
 
   it.effect.prop(
-    "never makes the same report twice at a time, whoever asks when",
+    "never makes the same report twice at a time, in any order of requests",
     [ContentionScript.arbitrary({ workers: ["a", "b"], mutexes: ["sales", "stock"] })],
     ([script]) =>
       Effect.gen(function*() {

@@ -59,10 +59,10 @@ describe("Scenarios", () => {
     first.perform({ verb: "skew", target: "c2", value: -60_000 })
     first.perform({ verb: "drop-subscribers" })
     first.advance(20_000)
-    const again = await World.make(scenarioOf("free")!, "4", first.acts)
-    again.advance(20_000)
-    assert.deepStrictEqual(linesOf(again), linesOf(first))
-    assert.strictEqual(again.parts().length, 6)
+    const repeated = await World.make(scenarioOf("free")!, "4", first.acts)
+    repeated.advance(20_000)
+    assert.deepStrictEqual(linesOf(repeated), linesOf(first))
+    assert.strictEqual(repeated.parts().length, 6)
   })
 
   it("begins with two to twelve processes", async () => {

@@ -13,7 +13,7 @@ const freePort = () =>
   })
 
 /** Whether the server with this pid listens on the port. */
-const answers = (port, pid) =>
+const replies = (port, pid) =>
   new Promise((resolve) => {
     let text = ""
     const socket = createConnection(port, "127.0.0.1", () => socket.end("INFO server\r\n"))
@@ -30,7 +30,7 @@ export const withRedis = async (work) => {
   let over = false
   ended.then(() => (over = true))
   try {
-    while (!over && !(await answers(port, child.pid))) await setTimeout(20)
+    while (!over && !(await replies(port, child.pid))) await setTimeout(20)
     if (over) throw new Error(`redis-server did not start:\n${(await ended).text}`)
     return await work(`redis://127.0.0.1:${port}`)
   } finally {

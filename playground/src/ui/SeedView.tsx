@@ -17,7 +17,7 @@ export const SeedView = ({ address }: { readonly address: Address }) => {
   const [problem, setProblem] = useState<string>()
   const [isOver, setOver] = useState(false)
   const [hit, setHit] = useState<Hit>()
-  const [, again] = useState(0)
+  const [, rerender] = useState(0)
   const shown = useRef({ from: 0, to: 10_000 })
   const draw = useRef<() => void>(() => {})
 
@@ -38,7 +38,7 @@ export const SeedView = ({ address }: { readonly address: Address }) => {
         setOver(true)
       } else {
         show(0, Math.max(2000, made.history.now))
-        if (frame % 10 === 0) again(frame)
+        if (frame % 10 === 0) rerender(frame)
         requestAnimationFrame(() => play(made, frame + 1))
       }
     }

@@ -5,8 +5,8 @@ import type { Player } from "../player.ts"
 
 /** Renders again when something changed. */
 export const useChanges = (player: Player): void => {
-  const [, again] = useReducer((count: number) => count + 1, 0)
-  useEffect(() => player.subscribe(() => again(undefined)), [player])
+  const [, rerender] = useReducer((count: number) => count + 1, 0)
+  useEffect(() => player.subscribe(() => rerender(undefined)), [player])
 }
 
 const query = "(prefers-color-scheme: dark)"

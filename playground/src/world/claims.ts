@@ -10,7 +10,7 @@ const worked = (history: History): ReadonlyArray<Span & { readonly client: strin
 
 const leaders = (history: History) => worked(history).map(({ client }) => client)
 
-/** These lead, one after the other. */
+/** These lead, one after another. */
 export const leadersInOrder = (expected: ReadonlyArray<string>): Claim => ({
   text: expected.length > 5
     ? `All ${expected.length} lead in the order in which they asked`

@@ -33,7 +33,7 @@ const acquire = (hold?: number, rest?: number): Order => ({ _tag: "Acquire", hol
 
 const indexed = (first: (index: number) => Order | undefined): Habits => ({ first: ({ index }) => first(index) })
 
-/** One after the other asks, `gap` milliseconds apart. */
+/** One after another asks, `gap` milliseconds apart. */
 const inTurn = (count: number, gap: number, hold?: number, from = 200): ReadonlyArray<Act> =>
   Array.from({ length: count }, (_, index) => ({
     at: from + index * gap,

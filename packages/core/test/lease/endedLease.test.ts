@@ -57,7 +57,7 @@ describe("a lease that ends during its renewal", () => {
     }).pipe(Effect.scoped, Effect.provide(TestLive), drawing(() => release()))
   })
 
-  it.effect("is not renewed if its own probe releases it, whatever the probe returns", () =>
+  it.effect("is not renewed if its own probe releases it, for any result of the probe", () =>
     Effect.gen(function*() {
       const other = yield* Mutex.acquire("other")
       for (const isAlive of [true, false]) {

@@ -87,7 +87,7 @@ describe("renewing many leases", () => {
       yield* Effect.forEach(scopes, (scope) => Scope.close(scope, Exit.void))
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("retries every lease of a call that was not answered in time", () =>
+  it.effect("retries every lease of a call that got no reply in time", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const leases = yield* acquireMany(550)
@@ -101,7 +101,7 @@ describe("renewing many leases", () => {
       for (const lease of leases) assert.isTrue(yield* lease.isHeld)
     }).pipe(Effect.scoped, Effect.provide(TestLive), isolated))
 
-  it.effect("ignores the time-out of a call that was answered", () =>
+  it.effect("ignores the timeout of a call that got a reply", () =>
     Effect.gen(function*() {
       yield* acquireMany(3)
       yield* TestClock.adjust("1 hour")
@@ -187,7 +187,7 @@ describe("renewing many leases", () => {
     )
   })
 
-  it.effect("uses the results of a call that was only answered in part", () => {
+  it.effect("uses the results of a call that got only some of its replies", () => {
     let isStuck = false
     const store = Layer.effect(
       MutexStore.MutexStore,

@@ -80,7 +80,7 @@ describe("a closed layer whose store lives on", () => {
     })))
 
   it.effect(
-    "a request that is never answered fails after a lease, as in an open layer",
+    "a request without a reply fails after the duration of a lease, as in an open layer",
     () =>
       test(Effect.gen(function*() {
         const { close, mutex } = yield* open

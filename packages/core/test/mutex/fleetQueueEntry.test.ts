@@ -28,7 +28,7 @@ const waits = Effect.map(Backend, ({ calls }) => calls.filter((call) => call ===
 
 const pollAfter = (delay: Duration.Input): WakeUp => ({ _tag: "PollAfter", delay: Duration.fromInputUnsafe(delay) })
 
-/** An entry on its own. `after`: this many requests for the first waiter are answered normally. */
+/** An entry on its own. `after`: this many requests for the first waiter get a normal reply. */
 const entryOf = Effect.fnUntraced(function*(queue: Partial<QueueContext>, after = 0) {
   const store = yield* MutexStore
   const services = yield* Effect.context<never>()

@@ -20,7 +20,7 @@ describe("a waiter that leaves", () => {
   ] as const
 
   it.effect.each(cases)(
-    "%s: the others keep their order, whoever leaves, and the last leaves nothing behind",
+    "%s: the others keep their order, for any one that leaves, and the last leaves nothing behind",
     ([, held]) =>
       Effect.gen(function*() {
         for (const leaving of [["a"], ["b"], ["c"], ["a", "b"], ["b", "c"], ["a", "c"], ["a", "b", "c"]]) {

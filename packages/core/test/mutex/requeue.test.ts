@@ -88,7 +88,7 @@ describe("a place that a release has queued", () => {
 })
 
 describe("a release that grants the mutex to another layer", () => {
-  const ours = "1-bbbbbbbbbbbb:them"
+  const own = "1-bbbbbbbbbbbb:them"
 
   /** A store whose releases reply like this, to a waiter with this ticket. */
   const replying = (ownership: MutexStore.Released["ownership"]) => {
@@ -118,7 +118,7 @@ describe("a release that grants the mutex to another layer", () => {
 
   it.effect("is trusted if the owner is of effect-simba: its waiter sleeps", () =>
     Effect.gen(function*() {
-      const { asked } = replying({ _tag: "Held", owner: ours, timeLeft: Duration.seconds(16) })
+      const { asked } = replying({ _tag: "Held", owner: own, timeLeft: Duration.seconds(16) })
       assert.deepStrictEqual(yield* asked, [])
     }))
 

@@ -180,7 +180,7 @@ describe("renewing", () => {
       assert.strictEqual((yield* Effect.flip(lease.ensure)).reason._tag, "ForcedRelease")
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect.each([["never answers", Effect.never], ["says no", Effect.succeed(false)]] as const)(
+  it.effect.each([["never returns", Effect.never], ["says no", Effect.succeed(false)]] as const)(
     "a lease that was taken by force is lost at once, also where its probe %s",
     ([, isAlive]) =>
       Effect.gen(function*() {

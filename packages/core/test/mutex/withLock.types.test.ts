@@ -244,7 +244,7 @@ describe("an option that does not exist, or has no such value, is refused where 
       Mutex.acquireAll(["a"], { ttl: true }),
       // @ts-expect-error -- 'tiemout' does not exist in the options of a named mutex
       Mutex.named("m", { ttl: "1 second", tiemout: "1 second" }),
-      // @ts-expect-error -- isAlive: a text is no answer
+      // @ts-expect-error -- isAlive: a text is not an effect
       Mutex.withLock("m", { isAlive: Effect.succeed("yes") }),
       // @ts-expect-error -- 'waiters' does not exist: it is 'limit'
       Mutex.inspect("m", { waiters: 1 }),

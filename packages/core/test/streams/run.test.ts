@@ -202,7 +202,7 @@ describe("handlers that fail", () => {
     })))
 
   it.effect(
-    "go to the dead letters after maxFailures, whatever the schedule says and whichever consumer counted",
+    "go to the dead letters after maxFailures, under any schedule, counted over all consumers",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, lines, open } = yield* fleet.make

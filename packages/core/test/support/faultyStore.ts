@@ -25,7 +25,7 @@ export const outage = new SimbaError.BackendError({ operation: "test", isRetryab
 export const refusal = new SimbaError.BackendError({
   operation: "test",
   isRetryable: false,
-  cause: new Error("refused for good")
+  cause: new Error("refused permanently")
 })
 
 const through = <A, E, R>(

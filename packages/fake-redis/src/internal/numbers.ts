@@ -122,9 +122,9 @@ const round64 = (numerator: bigint, denominator: bigint): Extended => {
   let n = negative ? -numerator : numerator
   let d = denominator
   let shift = bitLength(n) - bitLength(d) - 64
-  const scale = (by: number) => {
-    if (by > 0) d <<= BigInt(by)
-    else n <<= BigInt(-by)
+  const scale = (bits: number) => {
+    if (bits > 0) d <<= BigInt(bits)
+    else n <<= BigInt(-bits)
   }
   scale(shift)
   let quotient = n / d

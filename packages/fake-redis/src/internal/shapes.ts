@@ -71,7 +71,7 @@ const inList3 = (name: string, args: Args, value: ReadonlyArray<Value>): Value =
     case "georadius_ro":
     case "georadiusbymember_ro":
       return has(args, "withcoord")
-        ? value.map((item) => isList(item) ? item.map((part) => isList(part) ? coordinates(part) : part) : item)
+        ? value.map((item) => isList(item) ? item.map((inner) => isList(inner) ? coordinates(inner) : inner) : item)
         : value
     case "config":
       return config(args) ? mapOf(value) : value

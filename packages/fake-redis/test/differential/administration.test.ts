@@ -162,25 +162,25 @@ describe("COMMAND", () => {
   it("has everything, or the guide says that it is missing", async () => {
     const guide = readFileSync(new URL("../../../../docs/in-memory-redis.md", import.meta.url), "utf8")
     const missing = guide.slice(guide.indexOf("## Missing commands"), guide.indexOf("## Speed"))
-    const [theirs, ours] = [await open(where().real.path), await open(where().fake.port)]
+    const [theirs, own] = [await open(where().real.path), await open(where().fake.port)]
     const [names] = await theirs.send([["COMMAND", "LIST"]])
     for (const name of (names as ReadonlyArray<string>).toSorted()) {
       const [command = "", subcommand] = name.toUpperCase().split("|")
       // Without arguments: what is there refuses the call in other words, or has no effect
       if (["SUBSCRIBE", "MONITOR", "QUIT", "RESET"].includes(command)) continue
-      const [reply] = await ours.send([subcommand === undefined ? [command] : [command, subcommand]])
+      const [reply] = await own.send([subcommand === undefined ? [command] : [command, subcommand]])
       if (!/^-ERR unknown (?:sub)?command/.test(String(toPlain(reply!)))) continue
       const isThere = commands.has(command.toLowerCase())
       assert.include(missing, `\`${isThere && subcommand !== undefined ? `${command} ${subcommand}` : command}\``)
     }
     theirs.close()
-    ours.close()
+    own.close()
   })
   it("describes each command as Redis does", async () => {
     const connection = await open(where().real.path)
     assert.strictEqual(readFileSync(file, "utf8"), moduleOf(await commandSpecs(connection)))
-    const ours = await open(where().fake.port)
-    const [names] = await ours.send([["COMMAND", "LIST"]])
+    const own = await open(where().fake.port)
+    const [names] = await own.send([["COMMAND", "LIST"]])
     const question = [["COMMAND", "INFO", ...names as ReadonlyArray<string>]]
     // Redis lists subcommands in the order of a hash table; its notes are texts; setinfo came with Redis 7.2
     const sorted = (value: unknown): unknown =>
@@ -189,12 +189,12 @@ describe("COMMAND", () => {
           .filter((item) => !(Array.isArray(item) && item[0] === "client|setinfo"))
           .sort((a, b) => Array.isArray(a) && Array.isArray(b) && JSON.stringify(a) < JSON.stringify(b) ? -1 : 0)
         : value
-    const [theirs, mine] = await Promise.all([connection.send(question), ours.send(question)])
+    const [theirs, mine] = await Promise.all([connection.send(question), own.send(question)])
     const [described, known] = [sorted(mine[0]) as Array<unknown>, sorted(theirs[0]) as Array<unknown>]
     assert.isAbove(described.length, 200)
     described.forEach((each, at) => assert.deepStrictEqual(each, known[at]))
     connection.close()
-    ours.close()
+    own.close()
   })
   alike(
     "finds the keys of a call, and what becomes of them",

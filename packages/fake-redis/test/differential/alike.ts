@@ -45,8 +45,8 @@ export const bothServers = () => {
     alike: (title: string, text: string, normalize = (reply: unknown): unknown => reply) =>
       it(title, async () => {
         const lines = text.trim().split("\n").map((line) => line.trim())
-        const [ours, theirs] = await Promise.all([run(() => open(fake.port), lines), run(() => open(real.path), lines)])
-        assert.deepStrictEqual(ours.map(normalize), theirs.map(normalize))
+        const [own, theirs] = await Promise.all([run(() => open(fake.port), lines), run(() => open(real.path), lines)])
+        assert.deepStrictEqual(own.map(normalize), theirs.map(normalize))
       })
   }
 }

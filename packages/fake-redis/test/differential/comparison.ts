@@ -1,5 +1,5 @@
 /**
- * The answers of two servers side by side: the form in which they are compared, what counts as the same, and how they
+ * The results of two servers side by side: the form in which they are compared, what counts as the same, and how they
  * are printed.
  */
 import type { Reply } from "../../src/internal/session.ts"
@@ -17,7 +17,7 @@ class Time {
   }
 }
 
-/** An answer without what may differ: the order of sets, the shape of radix trees, where in a script an error arose. */
+/** A result without what may differ: the order of sets, the shape of radix trees, where in a script an error arose. */
 export type Normal = string | number | null | Refusal | Time | ReadonlyArray<Normal>
 
 export const isList = <A>(value: A): value is Extract<A, ReadonlyArray<unknown>> => Array.isArray(value)
@@ -27,7 +27,7 @@ export const toResult = (reply: Reply): Result => {
   return isList(reply) ? reply.map(toResult) : reply
 }
 
-/** An answer as tests spell it, errors with a dash. */
+/** A result as tests spell it, errors with a dash. */
 export const toPlain = (result: Result): unknown => {
   if (result instanceof Refusal) return `-${result.text}`
   return isList(result) ? result.map(toPlain) : result
@@ -89,7 +89,7 @@ const fields = (result: Normal): Normal => {
   })
 }
 
-/** The normal form of the answer to a command of that name. */
+/** The normal form of the result of a command with that name. */
 export const normalise = (name: string, result: Result): Normal => {
   if (result instanceof Refusal) return new Refusal(result.text.replace(/ script: [0-9a-f]{40}, on .*$/, "").trim())
   const unit = TIMES[name]
@@ -114,7 +114,7 @@ export const normalise = (name: string, result: Result): Normal => {
   }
 }
 
-/** Whether two answers are the same, times within so many ms. */
+/** Whether two results are the same, with times within this many ms. */
 export const same = (real: Normal, fake: Normal, tolerance: number): boolean => {
   if (real instanceof Refusal) return fake instanceof Refusal && real.text === fake.text
   if (real instanceof Time) {

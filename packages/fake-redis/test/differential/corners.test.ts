@@ -185,7 +185,7 @@ alike(
   `
 )
 
-/** What a client is told at once while writes, or all commands, are paused, and what once they are not. */
+/** What a client receives at once while writes, or all commands, are paused, and what afterwards. */
 const whilePaused = async (at: number | string) => {
   const [admin, client] = [await open(at), await open(at)]
   const replies: Array<unknown> = []
@@ -220,9 +220,9 @@ const whilePaused = async (at: number | string) => {
 }
 
 it("a pause of clients", async () => {
-  const [ours, theirs] = [await whilePaused(where().fake.port), await whilePaused(where().real.path)]
-  assert.deepStrictEqual(ours, theirs)
-  assert.lengthOf(ours.filter((reply) => reply === false), 5, "what may write has waited")
+  const [own, theirs] = [await whilePaused(where().fake.port), await whilePaused(where().real.path)]
+  assert.deepStrictEqual(own, theirs)
+  assert.lengthOf(own.filter((reply) => reply === false), 5, "what may write has waited")
 })
 
 it("an idle time goes on while commands only ask about the key", async () => {

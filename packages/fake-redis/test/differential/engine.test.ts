@@ -1,6 +1,6 @@
 /**
  * The engine against a redis-server of its own, a few thousand commands with fixed seeds. A difference is looked into
- * with `pnpm differential --seed S`, and once it is mended becomes a row of `examples.ts`.
+ * with `pnpm differential --seed S`, and once it is fixed it becomes a row of `examples.ts`.
  */
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { loadLua } from "../../src/internal/lua/vm.ts"

@@ -1,5 +1,5 @@
 /**
- * Commands of one session, and the reply of redis-server 7.0.15 to the last of them, by what they are about: answers that
+ * Commands of one session, and the reply of redis-server 7.0.15 to the last of them, by what they are about: replies that
  * the engine once got wrong. Errors begin with a dash.
  */
 type Row = readonly [name: string, commands: ReadonlyArray<ReadonlyArray<string>>, reply: unknown]

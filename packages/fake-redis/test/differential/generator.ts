@@ -60,7 +60,7 @@ export const generate = (draw: Draw): ReadonlyArray<ReadonlyArray<string>> => {
   }
   if (roll < 0.26) return [anyCommand(draw)]
   const args = fill(pick(draw, weighted), draw)
-  // A wrong WAIT waits for good; a wrong SPOP, or a deadline that is near, is a matter of luck; a setting outlives a seed.
+  // A wrong WAIT waits forever; a wrong SPOP, or a deadline that is near, is a matter of luck; a setting outlives a seed.
   if (draw() < 0.02 && !/^(?:WAIT|SPOP|SRANDMEMBER|CONFIG)$/.test(args[0]!)) {
     const how = draw()
     if (how < 0.4 && args.length > 1) args.pop()

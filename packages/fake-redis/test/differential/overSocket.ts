@@ -6,7 +6,7 @@ import type { Outcome } from "./runner.ts"
 import { run, socketFake } from "./runner.ts"
 import { openTrackers } from "./trackers.ts"
 
-/** A batch reaches the fake after the real server has answered it. */
+/** A batch reaches the fake after the real server has replied to it. */
 const behind = 1000
 
 /** `path`: where the real server listens. */

@@ -26,7 +26,7 @@ it("match the same keys", async () => {
     replies.push(found.map((reply) => (reply as ReadonlyArray<string>).toSorted()))
     connection.close()
   }
-  const [theirs, ours] = replies as [ReadonlyArray<unknown>, ReadonlyArray<unknown>]
+  const [theirs, own] = replies as [ReadonlyArray<unknown>, ReadonlyArray<unknown>]
   assert.isAbove(theirs.filter((found) => (found as ReadonlyArray<string>).length > 0).length, 500)
-  patterns.forEach((pattern, at) => assert.deepStrictEqual(ours[at], theirs[at], pattern))
+  patterns.forEach((pattern, at) => assert.deepStrictEqual(own[at], theirs[at], pattern))
 })

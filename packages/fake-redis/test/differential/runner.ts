@@ -23,7 +23,7 @@ export interface Difference {
   readonly args: Args
   readonly real: string
   readonly fake: string
-  /** What came before, with the engine's answers. */
+  /** What came before, with the engine's results. */
   readonly context: ReadonlyArray<string>
 }
 
@@ -36,7 +36,7 @@ export interface Outcome {
 
 const BATCH = 100
 
-/** How a value is looked at; a key that has just expired is of no type. */
+/** How a value is read; a key that has just expired is of no type. */
 const readers: Readonly<Record<string, (key: string) => Args>> = {
   none: (key) => ["EXISTS", key],
   string: (key) => ["GET", key],
@@ -59,7 +59,7 @@ export const describe = (difference: Difference, context = 4): string => {
   ].join("\n")
 }
 
-/** The queued TIMEs of a transaction answer among its commands. */
+/** The queued TIMEs of a transaction reply among its commands. */
 const withoutTimes = (args: Args, real: Result): Result => {
   if (args[0] !== "EXEC" || !isList(real)) return real
   return real.filter((item) =>
@@ -149,7 +149,7 @@ export const run = async (
     return true
   }
 
-  /** The answers to a transaction, each compared as that to its command. */
+  /** The results of a transaction, each compared as that of its command. */
   const agreeOnAll = (commands: ReadonlyArray<Args>, real: ReadonlyArray<Result>, fake: ReadonlyArray<Result>) =>
     real.length === fake.length && real.every((item, index) => {
       const args = commands[index] ?? []
@@ -203,8 +203,8 @@ export const run = async (
       const values = await both(probes)
       probes.forEach((args, index) => compare(args, values[index]![0], values[index]![1]))
       for (const args of scansOf(draw, names.map((key, index) => [key, String(types[index]![0])]))) {
-        const [theirs, ours] = [await walk(connection.send, args), await walk(sendNow, args)]
-        compare(args, theirs, ours)
+        const [theirs, own] = [await walk(connection.send, args), await walk(sendNow, args)]
+        compare(args, theirs, own)
       }
     }
     if (trackers !== undefined) {

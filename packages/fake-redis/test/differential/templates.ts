@@ -267,7 +267,7 @@ GEOSEARCHSTORE <g2|{k}> g1 FROMLONLAT {lon} {lat} <BYRADIUS 3000 km|BYBOX 4000 3
 <SRANDMEMBER {t}|HRANDFIELD {h}|ZRANDMEMBER {z}> -9223372036854775808
 `.trim().split("\n")
 
-/** Blocking commands after one that gives them something to find: `redis-server` would wait for good otherwise. */
+/** Blocking commands after one that gives them something to find: `redis-server` would wait forever otherwise. */
 export const blocking: ReadonlyArray<readonly [string, string]> = [
   ["RPUSH {l} {m}", "BLPOP {l} 0"],
   ["RPUSH {l} {m} {m}", "BRPOP {l} {l} 0"],

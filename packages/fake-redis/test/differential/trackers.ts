@@ -86,10 +86,10 @@ export const openTrackers = async (real: Where, fake: Where): Promise<Trackers> 
       return ask(["CLIENT TRACKING OFF", `CLIENT TRACKING ${mode}`, "CLIENT TRACKINGINFO", ...some])
     },
     end: async (commands) => {
-      const [theirs, ours] = await ask([])
+      const [theirs, own] = await ask([])
       // What changed in the turn of a flush is not sent
       if (isBroadcast && commands.some(([name]) => name === "FLUSHDB")) return [null, null]
-      return isBroadcast ? [keysOf(String(theirs)), keysOf(String(ours))] : [theirs, ours]
+      return isBroadcast ? [keysOf(String(theirs)), keysOf(String(own))] : [theirs, own]
     },
     close: () => sockets.forEach(({ socket }) => socket.destroy())
   }

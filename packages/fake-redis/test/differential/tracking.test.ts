@@ -78,8 +78,8 @@ const blocked = (steps: ReadonlyArray<string>, at: number, name: string): boolea
 const alike = (title: string, ...steps: ReadonlyArray<string>) =>
   it(title, async () => {
     const theirs = await outputs({ path: real.path }, steps)
-    const ours = await outputs({ port: fake.port }, steps)
-    assert.deepStrictEqual(ours, theirs)
+    const own = await outputs({ port: fake.port }, steps)
+    assert.deepStrictEqual(own, theirs)
   })
 
 alike(

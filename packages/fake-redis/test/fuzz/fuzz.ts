@@ -16,7 +16,7 @@ export interface FuzzOutcome {
   readonly cases: number
   /** Connections that the server ended. */
   readonly closed: number
-  /** Bytes that it answered. */
+  /** Bytes that it sent. */
   readonly replied: number
 }
 
@@ -51,7 +51,7 @@ const garbage = (draw: Draw, length: number): string =>
 
 const marks = "*$+-:_,#!=(%~>|\r\n\"'\\\0"
 
-/** What never returns an answer, or stops the server, is left out. */
+/** Commands that never reply, or stop the server, are left out. */
 const isFair = (args: ReadonlyArray<string>): boolean => !/^(?:WAIT|CLIENT|SHUTDOWN)$/i.test(args[0]!)
 
 const commands = (draw: Draw): ReadonlyArray<string> => generate(draw).filter(isFair).map(encode)

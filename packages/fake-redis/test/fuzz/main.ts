@@ -8,4 +8,4 @@ const { values } = parseArgs({
 const started = performance.now()
 const { replied, cases, closed } = await fuzz({ seed: Number(values.seed), cases: Number(values.cases) })
 const seconds = ((performance.now() - started) / 1000).toFixed(1)
-console.log(`${cases} cases in ${seconds} s: ${replied} bytes answered, ${closed} connections ended by the server`)
+console.log(`${cases} cases in ${seconds} s: ${replied} bytes of replies, ${closed} connections ended by the server`)

@@ -200,7 +200,7 @@ export const streamScopes: Readonly<Record<string, Scope>> = {
           yield* until("s1", "1-0")
           yield* repeatAnnouncement(client, "s1")
         }),
-      // The first does not know that this is the last message, and is done with it all the same
+      // The first does not know that this is the last message, and marks it as done anyway
       handle: (lease, client, settings) => processOrAwait(lease, client, settings, false),
       second: [0, Infinity],
       last: "1-0",

@@ -109,7 +109,7 @@ export const fuzzReplies = Effect.fnUntraced(function*(seed: number, cases: numb
   return findings
 })
 
-/** A holder holds and a waiter waits, whatever arrives on their channels. */
+/** A holder holds and a waiter waits, for any message on their channels. */
 export const fuzzMessages = Effect.fnUntraced(function*(seed: number, cases: number) {
   const findings: Array<Finding> = []
   const draw = makeDraw(seed)

@@ -82,8 +82,8 @@ describe("the model of mutexes for simulations", () => {
 
   it.effect("bounds sleep by two confirm periods and a command that is sent again, and by a lease after a loss", () =>
     Effect.gen(function*() {
-      const terms = { ttl: 10_000, transition: 6000, confirmTimeout: 1500, commandTimeout: 1000 }
-      const bounds = yield* lockModel.bounds(terms)
+      const periods = { ttl: 10_000, transition: 6000, confirmTimeout: 1500, commandTimeout: 1000 }
+      const bounds = yield* lockModel.bounds(periods)
       assert.deepStrictEqual(
         [bounds.sleepBound, bounds.sleepBoundAfterLoss, bounds.recovery].map(Duration.toMillis),
         [3700, 19_700, 2200]

@@ -90,7 +90,7 @@ describe("requests of one turn on a fake server", () => {
       assert.strictEqual((yield* calls).length, 1)
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("acquires of one turn have the lease of each, whatever the first one's is", () =>
+  it.effect("acquires of one turn have the lease of each, not that of the first", () =>
     Effect.gen(function*() {
       const { store } = yield* openDirect
       const wanted = [16_000, 30_000, 7000].map((millis) => ({ ...requestOf("terms"), lease: Duration.millis(millis) }))
@@ -103,7 +103,7 @@ describe("requests of one turn on a fake server", () => {
       )
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("releases of one turn have the confirm period of each, whatever the first one's is", () =>
+  it.effect("releases of one turn have the confirm period of each, not that of the first", () =>
     Effect.gen(function*() {
       const { store } = yield* openDirect
       const pairs = [1500, 700, 2500].map((confirm) => [requestOf(`${confirm}`), Duration.millis(confirm)] as const)

@@ -96,7 +96,7 @@ describe("The mutex on a simulated Redis", () => {
         300254,
         // The others are mistakes of checkers. On a server that counts nobody: a dead waiter's place that came back with a
         // fail-over (102, 27, 160, 1107, 1193) or a request that was long given up (1404), several dead in a row (5283);
-        // a place that a busy server did not take back in time (327); a request that came after it was given back
+        // a place that a busy server did not take back in time (327); a request that came after its release
         // (102468), or was called up (601359); one call that grants and then queues (100879); a fail-over that brings
         // back an owner (203127), or makes it one again (603843)
         ...[27, 102, 160, 327, 1107, 1193, 1404, 5283, 100879, 102468, 203127, 601359, 603843]
@@ -303,7 +303,7 @@ describe("The mutex on a simulated Redis", () => {
       Effect.forEach(
         [
           ...Array.from({ length: 40 }, (_, index) => mixedFleetPlan(index + 1)),
-          // The first like those above; the others requests that were given up and came all the same, or places that were
+          // The first like those above; the others requests that were given up and still arrived, or places that were
           // given up while the server was out of reach, and taken out by a Simba contender (601136); one turn of nine
           // works (702369)
           ...[307, 387, 525, 601136, 702369].map((seed) => mixedFleetPlan(seed, asBefore))

@@ -379,7 +379,7 @@ describe("what a live layer could not release", () => {
   it.effect("leaves the queue when it is notified to poll, and the next is notified instead", () =>
     Effect.gen(function*() {
       const { a, b, failing } = yield* stores
-      const m = freshName("owed, told to look")
+      const m = freshName("owed, notified to poll")
       const [holder, first, gone, next] = [contender(b, m), contender(b, m), contender(a, m), contender(b, m)]
       yield* a.inbox(inboxOf(gone.id), () => undefined)
       yield* holder.own

@@ -12,7 +12,7 @@ const restored = 3000
 /** How long after the end of a subscription its client may notice. Milliseconds. */
 const noticed = 5000
 
-/** Turns of this length are a disturbance too, whatever causes them. Milliseconds. */
+/** Turns of this length are a disturbance too, for any reason. Milliseconds. */
 const long = 150
 
 /** Intervals by their beginnings, each with the last end up to there: a run of an hour has thousands. */

@@ -257,7 +257,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
     Effect.forever
   )
 
-  /** Computes and yields, again and again, for as long as it holds the mutex. */
+  /** Computes and yields repeatedly for as long as it holds the mutex. */
   const crowded = (resource: string) =>
     Mutex.withLock(resource)((lease) => {
       const fields = { resource, id: lease.id }

@@ -72,7 +72,7 @@ const explain = (seed: number | string) =>
     const path = save(shortest)
     console.log(`the whole history: ${path}.txt, as a picture: ${path}.svg`)
     console.log(`again: pnpm simulate --plan ${values.plan} --seed ${seed} --verbose`)
-    console.log(`to look at, while \`npm run playground\` serves it: ${linkOf(shortest)}`)
+    console.log(`to view, while \`npm run playground\` serves it: ${linkOf(shortest)}`)
     return result
   })
 

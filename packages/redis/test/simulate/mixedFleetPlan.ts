@@ -1,7 +1,7 @@
 /**
- * Ours and Simba contenders on the same mutexes, under every fault there is. What cannot hold beside contenders
+ * effect-simba and Simba contenders on the same mutexes, under every fault. What cannot hold beside contenders
  * that know neither tokens nor turns is left out: first come, first served, and tokens of theirs. What does hold is that
- * no grant is wasted without a reason, and that ours are served in turn, as far as the others let them.
+ * no grant is wasted without a reason, and that effect-simba is served in turn, as far as the others let it.
  */
 import { Checker, type Simulation } from "@effect-simba/testkit"
 import * as SimbaContender from "@effect-simba/testkit/SimbaContender"
@@ -33,7 +33,7 @@ export const mixedLock: Simulation.LockModel = {
 
 /** Grants to contenders that have no token do not concern the checker. */
 export const withoutSimba = (checker: Checker.Checker): Checker.Checker => ({
-  name: `${checker.name}, among ours`,
+  name: `${checker.name}, in effect-simba`,
   start: (view) => {
     const inner = checker.start(view)
     return {
@@ -48,7 +48,7 @@ export const withoutSimba = (checker: Checker.Checker): Checker.Checker => ({
 interface Simba {
   /** The shortest and the longest work, in milliseconds. */
   readonly holds: readonly [number, number]
-  /** Whether they come in the middle, stay for a while and go, again and again. */
+  /** Whether they repeatedly come in the middle, stay for a while and go. */
   readonly comeAndGo: boolean
 }
 
@@ -94,8 +94,8 @@ const sleepBound = 4000 + transition + pollBound + confirm
 const simbaClients = 2
 
 /**
- * Each Simba contender may stand in the queue before ours, with a ticket of whole seconds, and a second time, because a
- * place survives an acquisition. And it may come in whenever one of them has freed the mutex and the waiter that it told
+ * Each Simba contender may be in the queue before effect-simba, with a ticket of whole seconds, and a second time, because a
+ * place survives an acquisition. And it may come in whenever one of them has freed the mutex and the waiter that it notified
  * is still on its way: where the network is quick that is rare.
  */
 const barges = 2 * simbaClients + 8

@@ -1,7 +1,7 @@
 /**
  * The standard plan of the mutex: a few processes, each with a few fibers, use a few mutexes in every way there is,
  * under every fault there is. The plain plan does without what came later: contenders that stay, writes
- * under a fence, and servers that cannot tell whether somebody listens.
+ * under a fence, and servers that cannot know whether anybody listens.
  */
 import { Mutex } from "@effect-simba/core"
 import type * as MutexStore from "@effect-simba/core/MutexStore"
@@ -90,7 +90,7 @@ export const program = (
 /** The longest lease is one of those with a ttl of its own. */
 const bounds = Effect.runSync(lockModel.bounds({ ttl: 4000, transition, confirmTimeout: confirm }))
 
-/** No answer for so long is an outage. */
+/** No reply for this long is an outage. */
 const longestLease = 4000 + transition
 
 export const { recovery } = bounds

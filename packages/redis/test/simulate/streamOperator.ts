@@ -12,7 +12,7 @@ export const operate = (client: Simulation.Client, settings: Settings) => {
   const names = [...settings.streams.keys()]
   const pick = <A>(items: ReadonlyArray<A>) => items[Math.floor(between(0, items.length))]!
 
-  /** What was finished has to be announced again. Some messages are left: whoever begins after the last one waits for ever. */
+  /** Finished data streams must be announced again. Some messages are left: a reader that starts after the last one waits forever. */
   const seek = Effect.gen(function*() {
     const stream = pick(names)
     const to = chance(0.2) ? "beginning" : `${Math.ceil(between(0, settings.messages))}-0`

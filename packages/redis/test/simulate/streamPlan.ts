@@ -124,13 +124,13 @@ export const modelOf = ({ service: called, go, streams }: Settings): StreamCheck
   }
 }
 
-/** The look at the server's settings, which changes nothing, would shift what each seed draws. */
+/** The check of the server's settings, which changes nothing, would shift the draws of each seed. */
 const withoutChecks = Effect.provideService(RedisTopology.RedisTopology, { _tag: "Single", serverChecks: false })
 
 export const program = (settings: Settings, on = RedisStreams.layerStore) => (client: Simulation.Client) =>
   withoutChecks(Effect.provide(busy(client, settings), on))
 
-/** Until a consumer looks again after an outage: its longest pause between tries, and the tries themselves. */
+/** Until a consumer polls after an outage: its longest pause between attempts, and the attempts themselves. */
 export const recovery = Duration.millis(6000 + 2000)
 
 /** As they are by default, and a fleet in a hurry, which has time to share evenly while there are faults. */
@@ -235,7 +235,7 @@ const usesIn = (seed: number | string, { losses, settings }: ReturnType<typeof p
     // An announcement that came too often takes up room until the data stream is deleted
     seeks,
     pauses: has("pauses"),
-    // A seek forgets the end of a data stream, and whoever begins before messages that were trimmed waits for others
+    // A seek forgets the end of a data stream, and a reader that starts before trimmed messages waits for others
     trims: !seeks && has("trims"),
     deletes: has("deletes") ? 0.1 : 0,
     drafts
@@ -254,7 +254,7 @@ const lossless: Simulation.Faults = { ...harmless, restart: { every: 15_000, los
 const { clog: _clog, partition: _partition, pause: _pause, suspend: _suspend, ...short } = lossless
 const gentle: Simulation.Faults = { ...short, kill: { every: 20_000, lasts: [100, 5000] } }
 
-/** Longer than all leases, again and again. */
+/** Longer than all leases, repeatedly. */
 const outages: Simulation.Faults = {
   errorState: { every: 5000, lasts: [3000, 10_000], states: Simulation.allFaults.errorState!.states }
 }
@@ -264,7 +264,7 @@ export interface Overrides extends Partial<Omit<Simulation.Options<never>, "prog
 }
 
 /**
- * Whatever the seed, with these settings; `losses`: the server may lose data; `mild`: there is nothing that drives
+ * For any seed, with these settings; `losses`: the server may lose data; `mild`: nothing drives
  * consumers out of the fleet, or rarely.
  */
 export const planOf = (

@@ -65,7 +65,7 @@ export const draftsOver = (stream: string) => `drafts-over:${stream}`
 /**
  * - `streams`: their ailments, by name. `messages`: how many each has in a round. `rounds`: how often each comes to its
  *   end and is announced again.
- * - `consumers`: how many of the clients, the last ones, are ours; the others are stock.
+ * - `consumers`: how many of the clients, the last ones, run effect-simba; the others are Go consumers.
  * - `stays`: the longest session of a consumer, in milliseconds. `freshIds`: each session has an id of its own.
  * - `late`: how long a consumer may be missing at first, in milliseconds.
  * - `rest`: the longest pause of a producer between two messages. `work`: the longest time for one message.

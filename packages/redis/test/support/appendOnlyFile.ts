@@ -4,7 +4,7 @@ import { readdir, readFile } from "node:fs/promises"
 import { join } from "node:path"
 import type { Server } from "./redisServer.ts"
 
-/** Written, and on disk, before anybody hears of it: what a client was told survives the end of the server. */
+/** Written to disk before the reply is sent: acknowledged writes survive the end of the server. */
 export const appendOnly = [
   "--appendonly yes",
   "--appendfsync always",

@@ -17,7 +17,7 @@ export interface BusyConfig {
    */
   readonly kind: "withLock" | "watchdog" | "leader" | "streams" | "shared"
   readonly count: number
-  /** Bodies under mutexes end one after the other within this time. Milliseconds. */
+  /** Bodies under mutexes end one after another within this time. Milliseconds. */
   readonly spread: number
   readonly periods: {
     readonly ttl: number
@@ -201,7 +201,7 @@ const shared = ({ count }: BusyConfig) =>
   })
 
 const rest = Effect.gen(function*() {
-  // Losses are logged and leases given back meanwhile
+  // Losses are logged and leases released meanwhile
   yield* Effect.sleep("1 second")
   const before = process.cpuUsage()
   yield* Effect.sleep("1 second")

@@ -21,8 +21,8 @@ import { RedisServerError } from "./redisProtocol.ts"
 import { RedisServer, type Reply, type Server } from "./redisServer.ts"
 
 /**
- * Looks until something holds. A look that the server hangs up on, because its role changes, is repeated.
- * The time is no bound of anything: it ends a test that has failed.
+ * Polls until something holds. A poll whose connection the server closes, because its role changes, is repeated.
+ * The time is not a bound of anything: it ends a test that has failed.
  */
 export const until = <E, R>(
   what: string,

@@ -67,7 +67,7 @@ export const heldAtOnce = Effect.suspend(() => {
     yield* service.read({ consumer: a, count: size, block: Duration.millis(10) })
     const held = yield* own(announced.map(({ entry }, i) => ({ stream: streams[i]!, entry })), 0)
 
-    // The answers of the first are lost: nothing is counted twice
+    // The replies to the first are lost: nothing is counted twice
     for (let i = 0; i < 2; i++) {
       const { calls, replies } = yield* ofAll(held, (held) => service.fail(held, { attempt: 1 }))
       assert.deepStrictEqual(replies.map((reply) => reply === "NotOwner" ? reply : reply.count), each(1))

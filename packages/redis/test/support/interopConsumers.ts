@@ -1,4 +1,4 @@
-/** Consumers of data streams, of ours and of stock, on connections of their own. */
+/** Consumers of data streams, of effect-simba and of Go, on separate connections. */
 import { StreamClient } from "@effect-simba/core/streams"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import type { FakeRedis } from "@effect-simba/testkit"
@@ -12,7 +12,7 @@ type Connection = Layer.Layer<
   unknown
 >
 
-/** Consumers on connections of their own, each in a scope of its own. `defaults` are for ours. */
+/** Consumers on separate connections, each in a separate scope. `defaults` are for those of effect-simba. */
 export const consumers = (
   connection: (name: string) => Connection,
   cut: (name: string) => Effect.Effect<void>,

@@ -21,11 +21,11 @@ export interface Stage {
   readonly open: (options?: OpenOptions) => Effect.Effect<Mutex.Mutex["Service"], unknown, Scope.Scope>
   readonly server: {
     readonly send: (...args: ReadonlyArray<string>) => Effect.Effect<unknown, unknown>
-    /** It stops where it stands: connections stay, and nothing is answered. */
+    /** Stops it: connections stay open, and it does not reply. */
     readonly pause: Effect.Effect<void>
     readonly resume: Effect.Effect<void>
     readonly kill: Effect.Effect<void>
-    /** It is there again, and has forgotten everything. */
+    /** Restarts it without its data. */
     readonly restart: Effect.Effect<void, unknown>
     /** Breaks the connection over which the client of that name listens. */
     readonly loseSubscription: (name: string) => Effect.Effect<void, unknown>
@@ -172,8 +172,8 @@ export const renewed = scenario(function*({ open }) {
       }
     })
   )
-  // The answer to a release is not waited for, so another process may still see the lock for a moment
-  yield* until("given back", Effect.map(other.owner(m), ({ _tag }) => _tag === "Free"))
+  // The reply to a release is not awaited, so another process may still see the lock for a moment
+  yield* until("released", Effect.map(other.owner(m), ({ _tag }) => _tag === "Free"))
 })
 
 export const interrupted = scenario(function*({ open, server }) {

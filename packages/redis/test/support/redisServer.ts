@@ -77,7 +77,7 @@ const until = Effect.fnUntraced(function*(what: string, condition: Effect.Effect
 
 /**
  * A worker of a test run has ports of its own, and offers each as late as possible again: another server on the port of one
- * that is down for a while would answer in its place. All ports, and those of the cluster bus, which are 10000 higher, are
+ * that is down for a while would reply in its place. All ports, and those of the cluster bus, which are 10000 higher, are
  * below the range that systems hand out to outgoing connections.
  */
 const portsOfWorker = 2000
@@ -160,7 +160,7 @@ const replies = (port: number, child: ChildProcess): Effect.Effect<boolean, Redi
       const text = String(info)
       return text.includes(`process_id:${child.pid}\r\n`) && !text.includes("\r\nloading:1\r\n")
     }),
-    // A server with a password says so; that it is ours is taken from its still running.
+    // A server with a password replies so; its process still runs, so it is the server of this test.
     Effect.catch((error) => Effect.succeed(error.message.startsWith("NOAUTH") && children.has(child)))
   )
 
@@ -169,7 +169,7 @@ const startOn = Effect.fnUntraced(function*(port: number, folder: string, args: 
   const begin = Effect.gen(function*() {
     const begun = running = yield* launch(args, folder, port)
     yield* Effect.raceFirst(
-      until(`redis-server on port ${port} answers`, replies(port, begun.child)),
+      until(`redis-server on port ${port} replies`, replies(port, begun.child)),
       Effect.flatMap(Deferred.await(begun.ended), Effect.fail)
     )
   })

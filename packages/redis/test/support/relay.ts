@@ -1,14 +1,14 @@
-/** Something between a client and a server, such as a load balancer, that loses answers and leads elsewhere. */
+/** A relay between a client and a server, such as a load balancer, that loses replies and redirects connections. */
 import { Effect } from "effect"
 import { connect, createServer, type Socket } from "node:net"
 
 export interface Relay {
   readonly port: number
-  /** The command that contains this arrives, and its answer does not: the connection is closed instead. Once. */
+  /** The command that contains this arrives, but its reply does not: the connection is closed instead. Once. */
   cut: string | undefined
   /** Where connections lead that are made from now on. */
   target: number
-  /** How long the first answer of a connection takes. Milliseconds. */
+  /** How long the first reply of a connection takes. Milliseconds. */
   greeting: number
   /** Closes all connections, and refuses others. */
   isDown: boolean

@@ -20,7 +20,7 @@ export const keysInSlot = (node: Server, slot: number): Effect.Effect<ReadonlyAr
 
 /**
  * Moves the keys one by one. `midway` runs while half of them are here and half there, and again when all are there but
- * the nodes have not been told whose slot it is.
+ * the nodes have not been notified of the new owner of the slot.
  */
 export const moveSlot = Effect.fnUntraced(function*<E>(
   setup: ClusterSetup,

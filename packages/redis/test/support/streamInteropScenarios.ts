@@ -1,5 +1,5 @@
 /**
- * Consumers of ours and Go consumers in one service, for a real server and for the fake one. The titles are with the
+ * Consumers of effect-simba and of Go in one service, for a real server and for the fake one. The titles are with the
  * tests: `memory/streamInterop.test.ts` and `interop/streams.test.ts`.
  */
 import type { StreamClient } from "@effect-simba/core/streams"
@@ -19,7 +19,7 @@ export interface Own {
   /** Runs this work on data streams, until it is closed or killed. */
   readonly run: (work: Work) => Effect.Effect<void>
   readonly close: Effect.Effect<void>
-  /** Cuts it off from the server for good. */
+  /** Cuts it off from the server permanently. */
   readonly kill: Effect.Effect<void>
 }
 
@@ -42,7 +42,7 @@ export type Scenario = (stage: Stage) => Effect.Effect<void, unknown, Scope.Scop
 /** As Go consumers set them when they start. */
 const events = (stage: Stage, flags = "KEx") => stage.send("CONFIG", "SET", "notify-keyspace-events", flags)
 
-/** As the original announces: without a look at what is announced already. */
+/** As the original announces: without checking earlier announcements. */
 const announceAsGo = (stage: Stage, stream: string) =>
   Effect.map(
     stage.send("XADD", input, "*", "lbs-input", JSON.stringify({ DataStreamName: stream, Info: { by: "stock" } })),
@@ -106,14 +106,14 @@ export const bothWays: Scenario = (stage) =>
     yield* nothingLeft(stage)
   })
 
-/** What a living Go consumer owns is left alone by ours. */
+/** What a live Go consumer owns is left alone by effect-simba. */
 export const liveGo: Scenario = (stage) =>
   Effect.gen(function*() {
     yield* events(stage)
     const go = yield* stage.go("stock")
     yield* joined
     const entry = yield* announceAsGo(stage, "held")
-    yield* until("stock owns it", goOwns(go, "held"))
+    yield* until("Go owns it", goOwns(go, "held"))
     const started: Array<string> = []
     const own = yield* stage.own("ours", { sweepInterval: "500 millis" })
     yield* own.run((stream) => Effect.andThen(Effect.sync(() => started.push(stream)), Effect.never))
@@ -123,7 +123,7 @@ export const liveGo: Scenario = (stage) =>
     assert.strictEqual(yield* stage.send("GET", `held<MUTEX_KEY_SEP>${entry}`), "redis-consumer-stock")
   })
 
-/** Closing ours in order: the Go consumer has its data streams; returns how long that took. */
+/** Closes the consumer of effect-simba: the Go consumer gets its data streams. Returns how long that took. */
 export const handBack = (stage: Stage) =>
   Effect.gen(function*() {
     yield* events(stage)
@@ -131,7 +131,7 @@ export const handBack = (stage: Stage) =>
     yield* own.run(() => Effect.never)
     yield* joined
     yield* own.client.announceAll([{ stream: "a" }, { stream: "b" }])
-    yield* until("ours owns them", owns(own, "a", "b"))
+    yield* until("effect-simba owns them", owns(own, "a", "b"))
     const go = yield* stage.go("stock")
     yield* Effect.sleep("3 seconds")
     assert.deepStrictEqual(yield* go.owned, [])
@@ -146,7 +146,7 @@ export const handBack = (stage: Stage) =>
     return millis
   })
 
-/** A Go consumer dies; returns how long ours took to have all its data streams. */
+/** A Go consumer dies. Returns how long effect-simba took to own all its data streams. */
 export const goDies = (stage: Stage, hasEvents: boolean, count = 1) =>
   Effect.gen(function*() {
     const streams = Array.from({ length: count }, (_, i) => `s${i + 10}`)
@@ -154,16 +154,16 @@ export const goDies = (stage: Stage, hasEvents: boolean, count = 1) =>
     if (!hasEvents) yield* events(stage, "")
     yield* joined
     for (const stream of streams) yield* announceAsGo(stage, stream)
-    yield* until("stock owns them", goOwns(go, ...streams))
+    yield* until("Go owns them", goOwns(go, ...streams))
     const own = yield* stage.own("ours")
     yield* own.run(() => Effect.never)
     yield* Effect.sleep("5 seconds")
     assert.deepStrictEqual(yield* ownedBy(own), [])
     yield* go.kill
-    return yield* elapsed(until("ours owns them", owns(own, ...streams)))
+    return yield* elapsed(until("effect-simba owns them", owns(own, ...streams)))
   })
 
-/** Ours is cut off; returns how long the Go consumer took to have its data stream. */
+/** The consumer of effect-simba is cut off. Returns how long the Go consumer took to own its data stream. */
 export const ownDies = (stage: Stage) =>
   Effect.gen(function*() {
     yield* events(stage)
@@ -172,13 +172,13 @@ export const ownDies = (stage: Stage) =>
     yield* own.run((stream) => Effect.onInterrupt(Effect.never, () => Effect.sync(() => interrupted.push(stream))))
     yield* joined
     yield* own.client.announceAll([{ stream: "a" }])
-    yield* until("ours owns it", owns(own, "a"))
+    yield* until("effect-simba owns it", owns(own, "a"))
     const go = yield* stage.go("stock", (stream) => Effect.sync(() => assert.deepStrictEqual(interrupted, [stream])))
     yield* Effect.sleep("5 seconds")
     yield* own.kill
     const millis = yield* elapsed(
       until(
-        "stock had it",
+        "Go had it",
         Effect.sync(() => go.events.some(({ _tag }) => _tag === "Added"))
       )
     )
@@ -187,14 +187,14 @@ export const ownDies = (stage: Stage) =>
     return millis
   })
 
-/** G3: a Go consumer that starts finds nothing to recover among what ours owns for long. */
+/** G3: a Go consumer that starts finds nothing to recover that effect-simba has owned for long. */
 export const recovery: Scenario = (stage) =>
   Effect.gen(function*() {
     const own = yield* stage.own("ours")
     yield* own.run(() => Effect.never)
     yield* joined
     yield* own.client.announceAll(["a", "b", "c"].map((stream) => ({ stream })))
-    yield* until("ours owns them", owns(own, "a", "b", "c"))
+    yield* until("effect-simba owns them", owns(own, "a", "b", "c"))
     const before = yield* pending(stage)
     yield* Effect.sleep("90 seconds")
     const go = yield* stage.go("stock")
@@ -204,7 +204,7 @@ export const recovery: Scenario = (stage) =>
     assert.isTrue(yield* owns(own, "a", "b", "c"))
   })
 
-/** G8: two announcements of one data stream are processed one after the other among ours. */
+/** G8: two announcements of one data stream are processed one after another by effect-simba. */
 export const duplicates: Scenario = (stage) =>
   Effect.gen(function*() {
     let running = 0
@@ -296,7 +296,7 @@ export const finishing: Scenario = (stage) =>
     assert.deepStrictEqual(started, ["left"])
   })
 
-/** A lease of a Go consumer that expired is over at once, also where ours last longer. */
+/** An expired lease of a Go consumer is over at once, even if those of effect-simba last longer. */
 export const longerLeases: Scenario = (stage) =>
   Effect.gen(function*() {
     yield* events(stage)
@@ -348,7 +348,7 @@ export const claimedAndFinishing: Scenario = (stage) =>
     yield* stage.send("XCLAIM", input, group, go, "0", entry)
     yield* Effect.sleep("1 second")
     yield* stage.send("SET", lock, go, "PX", "60000")
-    // Ours rechecks some 2.3 seconds after the claim
+    // effect-simba checks again about 2.3 seconds after the claim
     yield* Effect.sleep("1200 millis")
     yield* stage.send("DEL", lock)
     yield* Effect.sleep("170 millis")
@@ -359,7 +359,7 @@ export const claimedAndFinishing: Scenario = (stage) =>
     assert.deepStrictEqual(started, [])
   })
 
-/** The reader of a Go consumer under the name that ours had a moment ago is left alone. */
+/** The reader of a Go consumer with the former name of an effect-simba consumer is left alone. */
 export const sameName: Scenario = (stage) =>
   Effect.gen(function*() {
     const first = yield* stage.own("pod-1", { sweepInterval: "500 millis" })
@@ -380,7 +380,7 @@ export const sameName: Scenario = (stage) =>
     assert.deepStrictEqual((yield* pending(stage)).map(([entry]) => entry), entries)
   })
 
-/** An event tells of the lease that another had before: the consumer which was given it since keeps its time. */
+/** An event reports the lease of a former owner: the consumer that received the entry since keeps its time. */
 export const earlierLease: Scenario = (stage) =>
   Effect.gen(function*() {
     yield* events(stage)
@@ -397,28 +397,28 @@ export const earlierLease: Scenario = (stage) =>
     assert.deepStrictEqual(yield* ownedBy(own), [])
   })
 
-/** A Go owner that is late finishes what ours has taken over: ours stops, and nothing comes back. */
+/** A late Go owner finishes what effect-simba has taken over: effect-simba stops, and nothing comes back. */
 export const lateDone: Scenario = (stage) =>
   Effect.gen(function*() {
     const go = yield* stage.go("stock")
     yield* joined
     const entry = yield* announceAsGo(stage, "a")
-    yield* until("stock owns it", goOwns(go, "a"))
+    yield* until("Go owns it", goOwns(go, "a"))
     yield* go.kill
     const interrupted: Array<string> = []
     const own = yield* stage.own("ours")
     yield* own.run((stream) => Effect.onInterrupt(Effect.never, () => Effect.sync(() => interrupted.push(stream))))
-    yield* until("ours owns it", owns(own, "a"))
+    yield* until("effect-simba owns it", owns(own, "a"))
     // What is left of its Done: its lock is another's by now, and that stops it nowhere
     yield* stage.send("XACK", input, group, entry)
     yield* stage.send("XDEL", input, entry)
-    yield* until("ours has stopped", Effect.sync(() => interrupted.length === 1))
+    yield* until("effect-simba has stopped", Effect.sync(() => interrupted.length === 1))
     yield* Effect.sleep("5 seconds")
     assert.deepStrictEqual(yield* ownedBy(own), [])
     yield* nothingLeft(stage)
   })
 
-/** The orderly end of a Go consumer takes what it owns with it, finished or not, and leaves ours alone. */
+/** The shutdown of a Go consumer ends what it owns, finished or not, and leaves effect-simba alone. */
 export const goDone: Scenario = (stage) =>
   Effect.gen(function*() {
     yield* events(stage)
@@ -427,11 +427,11 @@ export const goDone: Scenario = (stage) =>
     yield* own.run(() => Effect.never)
     yield* joined
     yield* own.client.announceAll([{ stream: "a" }])
-    yield* until("ours owns it", owns(own, "a"))
+    yield* until("effect-simba owns it", owns(own, "a"))
     const go = yield* stage.go("stock")
     yield* joined
     yield* announceAsGo(stage, "b")
-    yield* until("stock owns it", goOwns(go, "b"))
+    yield* until("Go owns it", goOwns(go, "b"))
     yield* go.done
     yield* Effect.sleep("5 seconds")
     assert.isTrue(yield* owns(own, "a"))

@@ -21,7 +21,7 @@ export interface Process {
 export interface Stage {
   readonly open: (options: StreamClient.Options) => Effect.Effect<Process, unknown, Scope.Scope>
   readonly send: (...args: ReadonlyArray<string>) => Effect.Effect<unknown, unknown>
-  /** Nothing is answered, until it goes on. */
+  /** No reply is sent until it continues. */
   readonly pause: Effect.Effect<void>
   readonly resume: Effect.Effect<void>
   /** All names of a service carry one hash tag. */
@@ -47,7 +47,7 @@ const owns = (process: Process, n: number) => until(`${n} owned`, Effect.map(cou
 const pendingCount = (stage: Stage, lbs: string, group: string) =>
   Effect.map(stage.send("XPENDING", lbs, group), (reply) => Number((reply as ReadonlyArray<unknown>)[0]))
 
-/** Far longer than any test: only news can be in time. */
+/** Far longer than any test: only a message can be in time. */
 const neverSweeps = { sweepInterval: "1 hour" } satisfies Partial<StreamClient.Options>
 
 /** A machine that stalls for a second loses no lease. */
@@ -173,7 +173,7 @@ export const groupGone = scenario(function*(stage) {
   yield* owns(a, 2)
   const before = yield* a.client.owned
   yield* stage.send("XGROUP", "DESTROY", lbs, group)
-  // A lease and more: the new group hands out again what is owned, to whoever reads first
+  // A lease and more: the new group delivers owned entries again, to the first reader
   const b = yield* stage.open({ service, processName: "b", rebalance: false, ...renewsOften })
   yield* b.start(b.client.run(Effect.never))
   yield* Effect.sleep("4 seconds")

@@ -39,7 +39,7 @@ export const produce = <E>(
     }))
     return {
       sent: () => sent,
-      /** Awaits the last answer: the message of an interrupted command would come after a look at the last one. */
+      /** Awaits the last reply: the message of an interrupted command would arrive after the last one is read. */
       stop: Effect.suspend(() => {
         isStopped = true
         return Fiber.join(producing)

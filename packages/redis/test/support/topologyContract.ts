@@ -82,7 +82,7 @@ export const contract = <R, E>(name: string, live: Layer.Layer<Provided | R, E>)
         }
       }))
 
-    it.effect("holds several mutexes at once, whatever their slots", () =>
+    it.effect("holds several mutexes at once, in any slots", () =>
       Effect.gen(function*() {
         const group = yield* Mutex.acquireAll(["x", "y", "z"])
         assert.strictEqual(yield* group.protect(Effect.succeed(group.tokens.size)), 3)

@@ -44,7 +44,7 @@ export const trimmed = Effect.gen(function*() {
   assert.strictEqual(held?._tag, "Taken")
   yield* redis.send("XDEL", StreamKeys.input(name), first, second, third)
 
-  // Taken blindly, looked for, and renewed: neither a ghost nor a nil, and the living one is not concerned
+  // Taken blindly, searched for, and renewed: neither a ghost nor a nil, and the live one is not affected
   assert.deepStrictEqual(
     (yield* service.take([request(second), request(fourth)])).map(({ _tag }) => _tag),
     ["Gone", "Taken"]

@@ -41,7 +41,7 @@ const work = (config: WorkerConfig) =>
       const line: LogLine = [Number(seconds) * 1e6 + Number(micros), act, token, config.name]
       yield* redis.send("RPUSH", config.log, JSON.stringify(line))
     }, (writing, _, { ensure }) =>
-      // Suspended before the answer came, it wakes up to a timeout of its command, and may have lost its lease
+      // Suspended before the reply came, it wakes up to a timeout of its command, and may have lost its lease
       Effect.catch(writing, (error) => Effect.andThen(ensure, Effect.fail(error))))
     yield* report({ _tag: "Ready" })
     while (config.go !== undefined && (yield* redis.send("EXISTS", config.go)) === 0) yield* Effect.sleep("5 millis")

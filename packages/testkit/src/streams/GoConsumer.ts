@@ -103,7 +103,7 @@ type Event =
 
 type Rows = ReadonlyArray<readonly [id: string, fields: ReadonlyArray<string> | null]>
 
-/** Pairs of a stream and its rows; under RESP3, as clients flatten its maps, one after the other. */
+/** Pairs of a stream and its rows; under RESP3, as clients flatten its maps, one after another. */
 type ReadReply = ReadonlyArray<readonly [stream: string, rows: Rows]> | readonly [stream: string, rows: Rows] | null
 
 const rowsOf = (reply: ReadReply): Rows => {

@@ -10,7 +10,7 @@ type Program = Effect.Effect<void, unknown, Redis | Subscriber | Scope.Scope>
 const send = (...args: readonly [command: string, ...args: ReadonlyArray<string>]) =>
   Effect.asVoid(Redis.use((redis) => redis.send(...args)))
 
-/** A lock of plain commands: `SET`, `DEL`, and `ZADD` to wait. Foreign ids begin with `stock`. */
+/** A lock of plain commands: `SET`, `DEL`, and `ZADD` to wait. Foreign ids begin with `foreign`. */
 const lock: Simulation.LockModel = {
   resources: ["m"],
   ownerKey: () => "owner",
@@ -239,7 +239,7 @@ describe("noFlapping", () => {
       yield* accepts(lenient, (client) => twice(client, "c"))
     }))
 
-  it.effect("accepts what was had, and what was given back", () =>
+  it.effect("accepts grants that were used, and grants that were released", () =>
     accepts(checker, ({ note }) =>
       Effect.gen(function*() {
         yield* take("a", 100)
@@ -256,7 +256,7 @@ describe("servedInTurn", () => {
       barges: 2,
       turn: "5 seconds",
       recovery: "1 second",
-      foreign: (id) => id.startsWith("stock"),
+      foreign: (id) => id.startsWith("foreign"),
       ...options
     })
   const listening = { channel: () => "all" }
@@ -266,7 +266,7 @@ describe("servedInTurn", () => {
       Effect.forEach(ids, (id, index) => send("ZADD", "queue", String(index + 1), id), { discard: true })
     )
   const barge = (count: number, pause = "1 second" as const) =>
-    Effect.forEach(Array.from({ length: count }, (_, index) => `stock${index}`), (id) =>
+    Effect.forEach(Array.from({ length: count }, (_, index) => `foreign${index}`), (id) =>
       Effect.gen(function*() {
         yield* take(id)
         yield* Effect.sleep("1 second")
@@ -274,7 +274,7 @@ describe("servedInTurn", () => {
         yield* Effect.sleep(pause)
       }), { discard: true })
 
-  it.effect("finds that others are granted again and again", () =>
+  it.effect("finds that others are granted repeatedly", () =>
     finds(
       checker(),
       /^3 others were granted m since .* when 0 were ahead of a/,
@@ -286,7 +286,7 @@ describe("servedInTurn", () => {
     Effect.gen(function*() {
       const inTurn = Effect.andThen(
         wait("a", "b"),
-        Effect.forEach(["stock1", "stock2", "a", "b"], (id) =>
+        Effect.forEach(["foreign1", "foreign2", "a", "b"], (id) =>
           Effect.gen(function*() {
             yield* take(id)
             yield* Effect.sleep("1 second")
@@ -300,7 +300,7 @@ describe("servedInTurn", () => {
     finds(
       checker(),
       /^a has waited for m for .* while others had 0 turns/,
-      () => Effect.andThen(take("stock1", 60_000), wait("a")),
+      () => Effect.andThen(take("foreign1", 60_000), wait("a")),
       listening
     ))
 

@@ -20,7 +20,7 @@ const listen = Effect.gen(function*() {
 const withServer = Effect.provide(FakeRedis.layer())
 
 describe("protocol", () => {
-  it.live("takes inline commands, lists and halves of them, and answers in order", () =>
+  it.live("takes inline commands, lists and halves of them, and replies in order", () =>
     Effect.gen(function*() {
       const { raw } = yield* listen
       const client = yield* raw
@@ -44,7 +44,7 @@ describe("protocol", () => {
     [`*1\r\n$${"1".repeat(70_000)}`, "too big bulk count string"]
   ]
   for (const [sent, error] of errors) {
-    it.live(`answers ${error} to ${JSON.stringify(sent.slice(0, 20))}, and ends the connection`, () =>
+    it.live(`replies ${error} to ${JSON.stringify(sent.slice(0, 20))}, and ends the connection`, () =>
       Effect.gen(function*() {
         const { raw } = yield* listen
         const client = yield* raw
@@ -56,7 +56,7 @@ describe("protocol", () => {
       }).pipe(withServer))
   }
 
-  it.live("ends the connection of a browser without an answer", () =>
+  it.live("ends the connection of a browser without a reply", () =>
     Effect.gen(function*() {
       const { raw } = yield* listen
       const client = yield* raw
@@ -66,7 +66,7 @@ describe("protocol", () => {
       assert.deepStrictEqual(yield* server.keys, [])
     }).pipe(withServer))
 
-  it.live("answers a client that has ended its half of the connection", () =>
+  it.live("replies to a client that has ended its half of the connection", () =>
     Effect.gen(function*() {
       const { raw } = yield* listen
       const client = yield* raw

@@ -8,7 +8,7 @@ import * as Redis from "effect/persistence/Redis"
 type Mistake =
   | "grants twice"
   | "reuses tokens"
-  | "believes in its lease for ever"
+  | "relies on its lease forever"
   | "works on without its lease"
   | "releases too early"
   | "lets newcomers in first"
@@ -90,12 +90,12 @@ const program = (mistake: Mistake | undefined) => (client: Simulation.Client) =>
         }
         note("waited", { wait: n })
         note("granted", { ...fields, token: Number(token) })
-        const late = mistake === "believes in its lease for ever" || mistake === "works on without its lease"
+        const late = mistake === "relies on its lease forever" || mistake === "works on without its lease"
         note("ensured", { ...fields, left: ttl })
         note("begin", fields)
         yield* Effect.gen(function*() {
           yield* Effect.sleep(late && n > 2 ? ttl * 1.5 : 50)
-          if (mistake === "believes in its lease for ever") note("ensured", { ...fields, left: 1 })
+          if (mistake === "relies on its lease forever") note("ensured", { ...fields, left: 1 })
           if (mistake === "works on without its lease" || !late) note("step", fields)
           if (mistake === "releases too early") yield* giveBack
           yield* sleep(1, 5)
@@ -174,7 +174,7 @@ describe("Checkers catch a lock that", () => {
 
   caught("grants twice", Checker.rules.oneOwner.name)
   caught("reuses tokens", Checker.rules.tokensGrow.name)
-  caught("believes in its lease for ever", Checker.rules.ensureIsTruthful.name)
+  caught("relies on its lease forever", Checker.rules.ensureIsTruthful.name)
   caught("works on without its lease", Checker.rules.workIsProtected.name)
   caught("works on without its lease", Checker.rules.workNeverOverlaps.name)
   caught("releases too early", Checker.rules.releasedAfterWork.name)

@@ -317,7 +317,7 @@ describe("noPingPong", () => {
   const stays = Effect.sleep("20 seconds")
   const taken = send("SET", "owner:t", "1")
 
-  it.effect("finds a data stream that is handed on at once, whatever else comes and ends", () =>
+  it.effect("finds a data stream that is handed on at once, even if others come and end", () =>
     Effect.gen(function*() {
       const what = /^s was handed over at 8\..*, and again, although no member joined or left$/
       yield* finds(checker, what, moves(Effect.void), also)
@@ -493,7 +493,7 @@ describe("consumersAreReaped", () => {
         yield* read("b")
       })))
 
-  it.effect("accepts the living", () =>
+  it.effect("accepts live consumers", () =>
     accepts(checker, ({ note }) =>
       Effect.gen(function*() {
         note("joined", { consumer: "a", capacity: 1 })

@@ -171,7 +171,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "ends its reader for good at the first lock that it does not get, and goes on renewing",
+    "stops its reader permanently at the first lock that it does not get, and continues to renew",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -191,7 +191,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "leaves for good at what it cannot read",
+    "stops permanently at what it cannot read",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -318,7 +318,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "takes what was given back with an aged entry and a lock that runs out, within milliseconds, and nothing younger",
+    "takes what was yielded with an aged entry and an expiring lock, within milliseconds, and nothing younger",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")

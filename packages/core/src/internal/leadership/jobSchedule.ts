@@ -62,8 +62,8 @@ const compile = Effect.fnUntraced(function*(shown: string, timeZone: string | Da
   const text = shown.trim().replace(/\s+/g, " ")
   if (text === "@reboot") return yield* refusal(shown, "a fleet has no reboot: use Leadership.whileLeader")
   const expression = nicknames.get(text.toLowerCase()) ?? text
-  for (const part of expression.split(/[ ,]/)) {
-    const known = dialect.find(([pattern]) => pattern.test(part))
+  for (const field of expression.split(/[ ,]/)) {
+    const known = dialect.find(([pattern]) => pattern.test(field))
     if (known !== undefined) return yield* refusal(shown, known[1])
   }
   const zone = DateTime.isTimeZone(timeZone) ? Option.some(timeZone) : DateTime.zoneFromString(timeZone)

@@ -13,7 +13,7 @@ export interface Item {
 }
 
 const outside = -1
-const inRow = -2
+const inChain = -2
 
 export class IndexedHeap<I extends Item> {
   private readonly items: Array<I> = []
@@ -33,7 +33,7 @@ export class IndexedHeap<I extends Item> {
     if (newest !== undefined && newest.key === key) {
       newest.behind = item
       item.before = newest
-      item.position = inRow
+      item.position = inChain
       return
     }
     item.position = this.items.length

@@ -206,7 +206,7 @@ export const make = Effect.fnUntraced(function*(
   }, fibers)
 
   /** It is not renewed from here on. Returns the request, unless the lease stays in this process. */
-  const part = (lease: HeldLease, now: Instant): releaseSender.Request | undefined => {
+  const releaseRequestOf = (lease: HeldLease, now: Instant): releaseSender.Request | undefined => {
     report(lease, now)
     if (lease.isOpen()) drop(lease, now)
     lease.state = "released"
@@ -219,7 +219,7 @@ export const make = Effect.fnUntraced(function*(
     Effect.suspend(() => {
       // By the layer that was closed
       if (lease.state === "released") return Effect.void
-      const request = part(lease, deadlines.now())
+      const request = releaseRequestOf(lease, deadlines.now())
       return request === undefined ? Effect.void : releases.later(request)
     })
 
@@ -229,7 +229,7 @@ export const make = Effect.fnUntraced(function*(
       check(lease, now)
       if (lease.isOpen()) {
         // Before the command is sent: a renewal in progress can no longer report a loss
-        const request = part(lease, now)
+        const request = releaseRequestOf(lease, now)
         if (request === undefined) return Effect.void
         return releases.now(request, Math.min(releaseMillis, lease.left(now)))
       }

@@ -48,7 +48,7 @@ const parse = (args: ReadonlyArray<string>, mayStore: boolean): Query => {
 }
 
 /** The value that a pattern names for an element; `hash_*->field` is a field of a hash. */
-const lookUp = ({ db }: Context, pattern: string, element: string): string | undefined => {
+const valueOf = ({ db }: Context, pattern: string, element: string): string | undefined => {
   if (pattern === "#") return element
   const star = pattern.indexOf("*")
   if (star < 0) return undefined
@@ -106,7 +106,7 @@ const ordered = (context: Context, key: string, query: Query): ReadonlyArray<str
   }
   const weights = new Map(elements.map((element) => [
     element,
-    query.by === undefined || isUnsorted ? element : lookUp(context, query.by, element)
+    query.by === undefined || isUnsorted ? element : valueOf(context, query.by, element)
   ]))
   const order = query.alpha || isUnsorted ? byText(weights) : byNumber(weights)
   elements.sort(query.descending ? (a, b) => order(b, a) : order)
@@ -134,7 +134,7 @@ const sort = (mayStore: boolean): Handler => (context, args): Value => {
   const found = page(ordered(context, args[1]!, query), query)
   const values = query.get.length === 0
     ? found
-    : found.flatMap((element) => query.get.map((pattern) => lookUp(context, pattern, element) ?? null))
+    : found.flatMap((element) => query.get.map((pattern) => valueOf(context, pattern, element) ?? null))
   return query.store === undefined ? values : store(context, query.store, values.map((value) => value ?? ""))
 }
 

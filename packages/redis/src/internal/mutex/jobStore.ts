@@ -86,7 +86,7 @@ const toRecords = ([now, entries]: typeof scripts.readJobs.reply.Type): Exit.Exi
 const keysOf = (mutex: MutexName) => ({ owner: keys.owner(mutex), jobs: keys.jobs(mutex) })
 
 export const make = (redis: Redis["Service"]): JobStore => {
-  const read = call(redis, "look at jobs", scripts.readJobs)
+  const read = call(redis, "read jobs", scripts.readJobs)
   const claim = call(redis, "claim a run", scripts.claimRun)
   const end = call(redis, "end a run", scripts.endRun)
   const steer = call(redis, "steer jobs", scripts.steerJobs)

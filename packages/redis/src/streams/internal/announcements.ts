@@ -37,7 +37,7 @@ export const make = (context: ServiceContext): Part => {
   const { announced, failures, group, input, parse, redis } = context
 
   const announce = context.run("announce", scripts.announceStreams)
-  const contents = context.run("look at pending entries", scripts.readPending)
+  const contents = context.run("read pending entries", scripts.readPending)
   const findAnnounced = context.run("find", scripts.findAnnouncement)
   const isUnfinished = context.run("find", scripts.readEntryState)
 
@@ -78,7 +78,7 @@ export const make = (context: ServiceContext): Part => {
     const entries = contents.filter((content) => content._tag === "Announced")
     if (entries.length === 0) return new Map<EntryId, string | undefined>()
     const values = yield* context.send(
-      "look at pending entries",
+      "read pending entries",
       readValues,
       "MGET",
       ...entries.map(({ entry, stream }) => keys.entryLease(stream, entry))
@@ -117,7 +117,7 @@ export const make = (context: ServiceContext): Part => {
     pending: Effect.fnUntraced(function*({ after, consumer, count, known = () => undefined, minIdle }) {
       const limit = Math.max(1, count)
       const entries = yield* context.withGroup(context.send(
-        "look at pending entries",
+        "read pending entries",
         readPendingEntries,
         "XPENDING",
         input,

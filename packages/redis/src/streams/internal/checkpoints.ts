@@ -32,7 +32,7 @@ const mostId = "18446744073709551615-18446744073709551615"
 
 export const make = (context: ServiceContext): Part => {
   const commitAll = context.run("commit", scripts.commitCheckpoints)
-  const readEnd = context.run("look for the end", scripts.readEnd)
+  const readEnd = context.run("read the end", scripts.readEnd)
   const seek = context.run("seek", scripts.seekCheckpoint)
   const keep = context.run("keep checkpoints", scripts.keepCheckpoints)
 

@@ -12,9 +12,9 @@ export const separated = <Fields extends Record<string, Schema.Codec<unknown, st
   return text(
     target,
     (input) => {
-      const parts = input.split(separator)
-      const rest = parts.splice(names.length - 1).join(separator)
-      return Object.fromEntries([...parts, rest].map((part, i) => [names[i]!, part]))
+      const fields = input.split(separator)
+      const rest = fields.splice(names.length - 1).join(separator)
+      return Object.fromEntries([...fields, rest].map((field, i) => [names[i]!, field]))
     },
     (value) => names.map((name) => value[name]).join(separator)
   )

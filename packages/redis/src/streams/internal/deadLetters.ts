@@ -52,7 +52,7 @@ export const make = (
 
   const list = (key: string, after: EntryId | undefined, count: number) =>
     context.send(
-      "look at dead letters",
+      "list dead letters",
       readEntries,
       "XRANGE",
       key,
@@ -102,7 +102,7 @@ export const make = (
       })
     }),
     deadMessages: Effect.fnUntraced(function*(stream, after, count) {
-      yield* context.admit("look at dead messages", stream)
+      yield* context.admit("list dead messages", stream)
       const entries = yield* list(keys.deadMessages(stream), after, count)
       return entries.map((entry) => {
         const { before, fields, id, reason } = toLetter(entry)

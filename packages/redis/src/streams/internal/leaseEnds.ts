@@ -49,7 +49,7 @@ export const make = (context: ServiceContext, expire: (key: string) => void): Pa
   const handOver = forOwned("hand over", scripts.handOverLeases)
   const adopt = forOwned("adopt", scripts.adoptHandOvers)
   const deadLetterMalformed = context.run("dead-letter", scripts.deadLetterMalformed)
-  const listHandOvers = context.run("look for what was handed over", scripts.listHandOvers)
+  const listHandOvers = context.run("list hand-overs", scripts.listHandOvers)
 
   return {
     done: (ownership) => done(leaseOf(ownership)),

@@ -1,5 +1,5 @@
 /**
- * A handler that writes into Postgres, on a real Redis: each message changes the database once, whoever wakes up late.
+ * A handler that writes into Postgres, on a real Redis: each message changes the database once, even if an owner wakes up late.
  */
 import { StreamClient } from "@effect-simba/core/streams"
 import { RedisStreams } from "@effect-simba/redis/streams"

@@ -492,7 +492,7 @@ describe("building the layer", () => {
       }
     }))
 
-  it.live("numbers are numbers, whatever is passed to ioredis against its type", () =>
+  it.live("numbers are numbers, even if an option of ioredis says otherwise", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const untyped: object = { stringNumbers: true }

@@ -133,7 +133,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests of one turn on
       // The last release has no acquire behind it
       assert.isAtMost((yield* stats.calls).get("evalsha")!, 201)
       assert.isUndefined((yield* stats.calls).get("subscribe"))
-      yield* until("given back", Effect.map(server.send("EXISTS", keysOf(m).owner), (n) => n === 0))
+      yield* until("released", Effect.map(server.send("EXISTS", keysOf(m).owner), (n) => n === 0))
       assert.deepStrictEqual(yield* channelsOpen(server, `simba:{${m}}*`), [])
     }))
 })

@@ -70,7 +70,7 @@ describe("IoRedis.layerClient", () => {
     }), 30_000)
 
   it.live(
-    "a command that failed is never sent later, whatever the client does with its own commands",
+    "a command that failed is never sent later, even if the client resends its own commands",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer.start()

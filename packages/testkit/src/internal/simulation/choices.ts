@@ -69,9 +69,9 @@ export const format = (schedule: ReadonlyArray<Deviation>): string =>
   schedule.map(({ choice, point }) => `${point} ${choice}`).join(", ")
 
 export const parse = (text: string): ReadonlyArray<Deviation> =>
-  text.split(",").map((part) => part.trim()).filter((part) => part !== "").map((part) => {
-    const space = part.indexOf(" ")
-    return { point: Number(part.slice(0, space)), choice: part.slice(space + 1) }
+  text.split(",").map((piece) => piece.trim()).filter((piece) => piece !== "").map((piece) => {
+    const space = piece.indexOf(" ")
+    return { point: Number(piece.slice(0, space)), choice: piece.slice(space + 1) }
   })
 
 /** A schedule does not fit its run: the program or its options have changed. */

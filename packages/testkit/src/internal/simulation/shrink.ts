@@ -34,9 +34,9 @@ export const shrink = (
       progress = attempt({ ...current(), enabled: current().enabled!.filter((other) => other !== name) }) || progress
     }
     while (current().clients > 1 && attempt({ ...current(), clients: current().clients - 1 })) progress = true
-    for (const part of [0.25, 0.5, 0.75]) {
+    for (const piece of [0.25, 0.5, 0.75]) {
       const { duration } = current()
-      progress = (duration > 500 && attempt({ ...current(), duration: Math.ceil(duration * part) })) || progress
+      progress = (duration > 500 && attempt({ ...current(), duration: Math.ceil(duration * piece) })) || progress
     }
   }
   return best
