@@ -4,7 +4,7 @@
 //   node scripts/units.mjs            all problems, and their count
 //   node scripts/units.mjs packages/core
 //
-// - A constant that is a number, and whose name or comment speaks of time.
+// - A constant that is a number, and whose name or comment speaks of time, or that is computed from others of this kind.
 // - A private declaration whose comment says that it is in milliseconds. An instant, on a clock that its comment names,
 //   needs no unit in its name: all are in milliseconds.
 //   The simulator has milliseconds only.
@@ -16,7 +16,7 @@ const wordsOf = (name) => name.split(/[_$]|(?<=[a-z\d])(?=[A-Z])/).map((word) =>
 
 const unit = /(?:Millis|Micros|Nanos|Seconds|Minutes|Hours|Days)$|^(?:millis|micros|nanos|seconds|minutes|hours)$/
 const timeWords =
-  /^(?:delay|pause|period|timeout|interval|age|patience|lateness|retention|grace|wait|ttl|expiry|epoch)s?$/
+  /^(?:delay|pause|period|timeout|interval|age|patience|lateness|retention|grace|wait|ttl|expiry|epoch|second|minute|hour|day|week)s?$/
 const timeName = { test: (name) => wordsOf(name).some((word) => timeWords.test(word)) }
 const timeComment =
   /\bin (?:monotonic )?(?:milli|micro|nano)?(?:seconds|minutes|hours|days)\b|(?:\/\*\*|\/\/|[.:]) (?:milli|micro|nano)?seconds\b/i
@@ -25,6 +25,8 @@ const instantComment =
 
 const number = String.raw`-?[\d_.]+(?:e\d+)?(?:\s*[*+/-]\s*[\d_.]+|\s*\*\*\s*\d+)*`
 const constant = new RegExp(String.raw`^\s*(?:export )?const (\w+)(?:: number)? = (${number})(?:,|;)?$`)
+/** Computed from such numbers alone. */
+const derived = /^(?:export )?const (\w+) = (?:[\d_.*+\s-]*\b\w+(?:Millis|Micros|Seconds)\b)+[\d_.*+\s-]*$/
 const declared =
   /^\s*(?:(?:export|private|protected|readonly|static|const|let) )*(\w+)\??(?:: number(?: \| undefined)?(?: = .*)?| = [^(]*)$/
 
@@ -55,6 +57,12 @@ for (const path of files) {
     if (bare !== undefined && !unit.test(bare) && (timeName.test(bare) || timeComment.test(comment))) {
       problems.push(`${name}:${at + 1}: ${bare} is a number of time without its unit`)
       return
+    }
+    const [, product] = derived.exec(line) ?? []
+    if (product !== undefined && !unit.test(product)) {
+      problems.push(
+        `${name}:${at + 1}: ${product} is computed from numbers of time, and its name does not say its unit`
+      )
     }
     const [, field] = declared.exec(line) ?? []
     if (field === undefined || unit.test(field) || !/^packages\/(?!testkit)[^/]+\/src\/.*internal\//.test(name)) return

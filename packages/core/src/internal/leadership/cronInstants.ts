@@ -9,12 +9,12 @@ import * as Cron from "effect/Cron"
 import * as DateTime from "effect/DateTime"
 import * as Option from "effect/Option"
 
-const second = 1000
-const hour = 60 * 60 * second
-const week = 7 * 24 * hour
+const secondMillis = 1000
+const hourMillis = 60 * 60 * secondMillis
+const weekMillis = 7 * 24 * hourMillis
 
 /** No time zone has ever moved its clocks by more than a day. */
-const longestChange = 25 * hour
+const longestChangeMillis = 25 * hourMillis
 
 /** The first instant after the argument. Both in milliseconds. */
 export type Next = (after: number) => number
@@ -41,7 +41,7 @@ export const make = (cron: Cron.Cron, zone: DateTime.TimeZone, isEveryHour: bool
 
   const nextChange = (from: number, offset: number, until: number) => {
     for (let low = from; low < until;) {
-      const high = Math.min(until, low + week)
+      const high = Math.min(until, low + weekMillis)
       if (offsetAt(high) !== offset) return changeBetween(low, high)
       low = high
     }
@@ -50,15 +50,15 @@ export const make = (cron: Cron.Cron, zone: DateTime.TimeZone, isEveryHour: bool
 
   /** The offsets at which the local clock shows scheduled times, and until when. */
   const regimeAt = (instant: number, offset: number): readonly [offsets: ReadonlyArray<number>, until: number] => {
-    const before = offsetAt(instant - longestChange)
+    const before = offsetAt(instant - longestChangeMillis)
     if (before === offset) return [[offset], Infinity]
-    const end = changeBetween(instant - longestChange, instant) + Math.abs(offset - before)
+    const end = changeBetween(instant - longestChangeMillis, instant) + Math.abs(offset - before)
     if (instant >= end) return [[offset], Infinity]
     return [isEveryHour ? [offset] : offset > before ? [before, offset] : [], end]
   }
 
   const next: Next = (after) => {
-    let from = (Math.floor(after / second) + 1) * second
+    let from = (Math.floor(after / secondMillis) + 1) * secondMillis
     while (true) {
       const offset = offsetAt(from)
       const [offsets, until] = regimeAt(from, offset)
@@ -66,7 +66,7 @@ export const make = (cron: Cron.Cron, zone: DateTime.TimeZone, isEveryHour: bool
       const candidate = Math.min(until, ...candidates)
       const change = nextChange(from, offset, candidate)
       if (candidate < until && candidate < change) return candidate
-      from = Math.ceil(Math.min(until, change) / second) * second
+      from = Math.ceil(Math.min(until, change) / secondMillis) * secondMillis
     }
   }
   return next
@@ -75,7 +75,7 @@ export const make = (cron: Cron.Cron, zone: DateTime.TimeZone, isEveryHour: bool
 /** The last instant after `from` and not after `until`. */
 export const last = (next: Next, from: number, until: number): number | undefined => {
   let found = Infinity
-  for (let span = 60 * second; found > until; span *= 4) {
+  for (let span = 60 * secondMillis; found > until; span *= 4) {
     const start = Math.max(from, until - span)
     found = next(start)
     if (start === from && found > until) return undefined

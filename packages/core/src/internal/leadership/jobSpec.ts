@@ -18,7 +18,7 @@ export interface JobSpec {
   readonly attempts: number
 }
 
-const day = 24 * 60 * 60 * 1000
+const dayMillis = 24 * 60 * 60 * 1000
 
 export const make = Effect.fnUntraced(function*(job: Job): Effect.fn.Return<JobSpec, InvalidConfig> {
   const { attempts = 1, name, onError = "continue" } = job
@@ -53,5 +53,5 @@ export const make = Effect.fnUntraced(function*(job: Job): Effect.fn.Return<JobS
 export const keepOf = ({ catchUp, instants }: JobSpec, now: number): Duration.Duration => {
   const first = instants.next(now)
   const period = instants.next(first) - first
-  return Duration.millis(Math.max(30 * day, catchUp + 4 * period))
+  return Duration.millis(Math.max(30 * dayMillis, catchUp + 4 * period))
 }
