@@ -29,7 +29,7 @@ const streams = (rule, file, from, to, tests, scopes) => ({
 const storeTests = ["streamStore", "streamForeignWrites"]
 
 const grant = `${core}/mutex/grantMessage.ts`
-const grantTests = unit("mutex", "grantByMessage", "fleetQueueEntry")
+const grantTests = unit("mutex", "grantByMessage", "fleetPlace")
 
 export const rules = [
   mutex(
@@ -77,7 +77,7 @@ export const rules = [
     `${core}/mutex/placePlan.ts`,
     "if (place.heard === undefined || (place.heard._tag === \"YourTurn\" && wakeUp._tag === \"YourTurn\")) place.heard = wakeUp",
     "place.heard = wakeUp",
-    unit("mutex", "placePlan", "fleetQueueEntry"),
+    unit("mutex", "placePlan", "fleetPlace"),
     "nothing to see: order and age hold for this grant, too"
   ),
   mutex(

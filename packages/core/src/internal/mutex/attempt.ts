@@ -1,5 +1,5 @@
 /**
- * One acquiring request: sent, judged, and repeated through outages. `acquire` and `fleetQueueEntry` send it, and
+ * One acquiring request: sent, judged, and repeated through outages. `acquire` and `fleetPlace` send it, and
  * decide what its result means.
  */
 import type * as Duration from "effect/Duration"

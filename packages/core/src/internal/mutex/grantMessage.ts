@@ -1,6 +1,6 @@
 /**
  * Decides whether a waiter may start on the message of its grant without a request, because the grant is recent
- * enough. `fleetQueueEntry` asks; `placePlan` has made sure that the reply is the last one, and that there was no gap
+ * enough. `fleetPlace` asks; `placePlan` has made sure that the reply is the last one, and that there was no gap
  * since.
  */
 import type { LeaseId } from "../../MutexName.ts"

@@ -1,5 +1,5 @@
 /**
- * The fibers of one layer that want the same mutex share one entry in the fleet's queue; they wait in line behind it.
+ * The fibers of one layer that want the same mutex share one place in the fleet's queue; they wait in line behind it.
  * `acquire` adds them, `heldLeases` reports the ends of leases, and `linePlan` decides what follows.
  */
 import type * as Cause from "effect/Cause"
@@ -13,7 +13,7 @@ import type { LeaseId, MutexName } from "../../MutexName.ts"
 import type { BackendError, StoreError } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
 import { type AttemptContext, closed, type Refused } from "./attempt.ts"
-import { FleetQueueEntry, type QueueContext } from "./fleetQueueEntry.ts"
+import { FleetPlace, type QueueContext } from "./fleetPlace.ts"
 import { HeldLease, type Parting } from "./heldLease.ts"
 import type { HeldLeases } from "./heldLeases.ts"
 import type { LatestNames } from "./latestNames.ts"
@@ -45,7 +45,7 @@ export class LocalQueue implements QueueContext {
   /** When the backend granted it to this process. Monotonic milliseconds. */
   private turnBegan = 0
   /** The place of the waiters in the queue of the fleet. */
-  private entry: FleetQueueEntry | undefined
+  private place: FleetPlace | undefined
   private readonly silence = silencePlan.make()
   /** Rings at `silence.giveUpAt`. */
   private stopTimer: (() => void) | undefined
@@ -159,7 +159,7 @@ export class LocalQueue implements QueueContext {
     this.held = undefined
     const command = linePlan.ended(this.line, "Released")
     this.carryOut(command)
-    return command === "requeue" && waiter !== undefined ? this.place().requeue(waiter, now) : {}
+    return command === "requeue" && waiter !== undefined ? this.ownPlace().requeue(waiter, now) : {}
   }
 
   /** Serves the next in line without the backend, in the same turn. The work of the last holder has ended. */
@@ -179,10 +179,10 @@ export class LocalQueue implements QueueContext {
     return true
   }
 
-  won(entry: FleetQueueEntry, lease: HeldLease, isHandOff: boolean): void {
-    this.end(entry)
+  won(place: FleetPlace, lease: HeldLease, isHandOff: boolean): void {
+    this.end(place)
     this.reached()
-    if (entry.place.wasFree) this.layer.contended.delete(this.mutex)
+    if (place.state.wasFree) this.layer.contended.delete(this.mutex)
     if (isHandOff) this.context.recorder.update(MutexMetrics.mutex.handOffs, 1, this.mutex)
     const waiter = this.waiters.first
     if (waiter === undefined) throw new Error("a place was granted the mutex for nobody")
@@ -238,7 +238,7 @@ export class LocalQueue implements QueueContext {
 
   /** Returns the fibers that may still contend. */
   close(): ReadonlyArray<Fiber.Fiber<unknown, unknown>> {
-    const fibers = [...this.entry?.fibers ?? []]
+    const fibers = [...this.place?.fibers ?? []]
     while (this.waiters.first !== undefined) this.conclude(this.waiters.first, Exit.fail(closed()))
     if (this.held !== undefined) this.lost(this.held)
     return fibers
@@ -284,8 +284,8 @@ export class LocalQueue implements QueueContext {
   /** Carries out every command except `requeue`, which is part of a release. */
   private carryOut(command: linePlan.Command): void {
     if (command === "listen") this.begin()
-    else if (command === "contend") (this.entry ?? this.begin()).contend()
-    else if (command === "abandon") this.abandonPlace(this.place())
+    else if (command === "contend") (this.place ?? this.begin()).contend()
+    else if (command === "abandon") this.abandonPlace(this.ownPlace())
     const { layer: { queues, selfWaits }, line: { phase } } = this
     if (phase === "awaited") (this.selfWait ??= new SelfWaitWarning(this, selfWaits)).watch()
     else if (phase === "idle" && queues.get(this.mutex) === this) {
@@ -294,31 +294,31 @@ export class LocalQueue implements QueueContext {
     }
   }
 
-  private place(): FleetQueueEntry {
-    if (this.entry === undefined) throw new Error(`a line that is ${this.line.phase} lacks its place`)
-    return this.entry
+  private ownPlace(): FleetPlace {
+    if (this.place === undefined) throw new Error(`a line that is ${this.line.phase} lacks its place`)
+    return this.place
   }
 
-  private begin(): FleetQueueEntry {
-    return this.entry = new FleetQueueEntry(this, this.layer.nextId())
+  private begin(): FleetPlace {
+    return this.place = new FleetPlace(this, this.layer.nextId())
   }
 
-  private end(entry: FleetQueueEntry): void {
-    this.entry = undefined
-    entry.end()
+  private end(place: FleetPlace): void {
+    this.place = undefined
+    place.end()
   }
 
   /** H7: anything that the backend may know about it is undone in the background. */
-  private abandonPlace(entry: FleetQueueEntry): void {
-    const { id, isKnown } = entry
-    this.end(entry)
+  private abandonPlace(place: FleetPlace): void {
+    const { id, isKnown } = place
+    this.end(place)
     if (isKnown) this.context.fork(this.layer.leases.undo({ mutex: this.mutex, id }))
   }
 
-  /** The first waiter fails with the entry, and the others continue. */
-  crashed(entry: FleetQueueEntry, cause: Cause.Cause<StoreError>): void {
-    if (entry.isOver) return
-    this.abandonPlace(entry)
+  /** The first waiter fails with the place, and the others continue. */
+  crashed(place: FleetPlace, cause: Cause.Cause<StoreError>): void {
+    if (place.isOver) return
+    this.abandonPlace(place)
     const waiter = this.waiters.first
     if (waiter !== undefined) this.take(waiter)
     this.carryOut(linePlan.crashed(this.line, waiter))

@@ -1,5 +1,5 @@
 /**
- * What the place of a layer in the fleet's queue does next: a decision on plain data. `FleetQueueEntry` executes it.
+ * What the place of a layer in the fleet's queue does next: a decision on plain data. `FleetPlace` executes it.
  *
  * A place listens from the beginning (H4), has at most one request under way, and sleeps only until its next poll.
  * Messages that arrive during a request wait for its end. A grant by message is judged by the last reply, so after a

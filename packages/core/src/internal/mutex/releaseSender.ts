@@ -99,7 +99,7 @@ export const make = Effect.fnUntraced(function*(
     if (Exit.isSuccess(exit)) return Effect.void
     return closed || instant(clock).monotonic >= until || !mayPass(exit.cause)
       ? report(exit.cause, held)
-      // Without `requeue`: after the first attempt, the entry sends a request of its own
+      // Without `requeue`: after the first attempt, the place sends a request of its own
       : retry({ ...request, requeue: undefined }, until, held)
   }
 

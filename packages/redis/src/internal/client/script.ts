@@ -1,6 +1,9 @@
 /** A script with the types of its head, and the one way to run it on a server that may have forgotten it. */
 import type { BackendError, StoreError } from "@effect-simba/core/SimbaError"
+import * as Cause from "effect/Cause"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import type * as Schema from "effect/Schema"
 import { type CommandSink, type Failure, sendOver } from "./commandSink.ts"
 import { reader } from "./decode.ts"
@@ -73,17 +76,29 @@ export const send = (
   return () => cancel?.()
 }
 
-/** The scripts that were loaded through a service, by their text. */
-const loaded = new WeakMap<Redis.Redis["Service"], Map<string, Loaded>>()
+/** The scripts of a service by their text: loaded, or being loaded. */
+const loaded = new WeakMap<Redis.Redis["Service"], Map<string, Loaded | Deferred.Deferred<void, Redis.RedisError>>>()
 
-/** Loads a script with its first use. */
+/** Loads a script with its first use. Concurrent first uses share the request and its failure, not its interruption. */
 const loadOnce = (redis: Redis.Redis["Service"], lua: string): Effect.Effect<Loaded, Redis.RedisError> =>
   Effect.suspend(() => {
-    const scripts = loaded.get(redis) ?? new Map<string, Loaded>()
+    const scripts = loaded.get(redis) ?? new Map<string, Loaded | Deferred.Deferred<void, Redis.RedisError>>()
     loaded.set(redis, scripts)
     const known = scripts.get(lua)
-    if (known !== undefined) return Effect.succeed(known)
-    return Effect.tap(loadText(redis, lua), (script) => Effect.sync(() => scripts.set(lua, script)))
+    if (known !== undefined) {
+      return "sha" in known
+        ? Effect.succeed(known)
+        : Effect.flatMap(Deferred.await(known), () => loadOnce(redis, lua))
+    }
+    const loading = Deferred.makeUnsafe<void, Redis.RedisError>()
+    scripts.set(lua, loading)
+    return Effect.onExit(loadText(redis, lua), (exit) =>
+      Effect.sync(() => {
+        if (Exit.isSuccess(exit)) scripts.set(lua, exit.value)
+        else scripts.delete(lua)
+        const isInterrupted = Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
+        Deferred.doneUnsafe(loading, isInterrupted ? Exit.void : Exit.asVoid(exit))
+      }))
   })
 
 /** Through `Redis`, for callers without a sink. Interruption abandons the request. */

@@ -7,7 +7,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Cause, Duration, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import type { AttemptContext } from "../../src/internal/mutex/attempt.ts"
-import { FleetQueueEntry, type QueueContext } from "../../src/internal/mutex/fleetQueueEntry.ts"
+import { FleetPlace, type QueueContext } from "../../src/internal/mutex/fleetPlace.ts"
 import type { LocalWaiter } from "../../src/internal/mutex/localWaiter.ts"
 import { Backend, GrantingLive, outage, refusal, turn } from "../support/grantingStore.ts"
 import { start } from "../support/setup.ts"
@@ -65,7 +65,7 @@ const entryOf = Effect.fnUntraced(function*(queue: Partial<QueueContext>, after 
     ...queue,
     first: () => ++asked > after && queue.first !== undefined ? queue.first() : { attempt } as LocalWaiter
   }
-  const entry = new FleetQueueEntry(context, "1-aaaaaaaaaaaa:us" as LeaseId)
+  const entry = new FleetPlace(context, "1-aaaaaaaaaaaa:us" as LeaseId)
   return {
     entry,
     open: () => open,

@@ -1,5 +1,5 @@
 /**
- * One entry of a layer in the fleet's queue, under an id of its own: from the subscription to the grant. `localQueue`
+ * The place of a layer in the fleet's queue, under an id of its own: from the subscription to the grant. `localQueue`
  * makes one when fibers wait, and `placePlan` decides what it does.
  */
 import * as Cause from "effect/Cause"
@@ -19,32 +19,32 @@ import type { LocalWaiter } from "./localWaiter.ts"
 import * as placePlan from "./placePlan.ts"
 import { pollDelay } from "./pollDelay.ts"
 
-/** The queue that the entry stands for. */
+/** The line that the place stands for. */
 export interface QueueContext {
   readonly mutex: MutexName
   readonly context: AttemptContext
   /** A different fiber may become the first waiter while a request is under way. */
   readonly first: () => LocalWaiter | undefined
   readonly refused: (refused: Refused) => void
-  /** The entry has ended with a lease for the first waiter. */
-  readonly won: (entry: FleetQueueEntry, lease: HeldLease, isHandOff: boolean) => void
+  /** The place has ended with a lease for the first waiter. */
+  readonly won: (place: FleetPlace, lease: HeldLease, isHandOff: boolean) => void
   /** A request was sent, in monotonic milliseconds. `refused`, `won`, `reached` or `outage` follows. */
   readonly asked: (now: number) => void
   readonly reached: () => void
   readonly outage: (error: BackendError) => void
   /** The backend refused the first waiter permanently. */
   readonly failed: (error: StoreError) => void
-  /** Work of the entry failed or crashed, unless the entry is over. */
-  readonly crashed: (entry: FleetQueueEntry, cause: Cause.Cause<StoreError>) => void
+  /** Work of the place failed or crashed, unless the place is over. */
+  readonly crashed: (place: FleetPlace, cause: Cause.Cause<StoreError>) => void
 }
 
 /**
  * Carries out the decisions of `placePlan`. It uses plain callbacks, and a fiber only for a request, because each turn
- * of a contended mutex starts one entry.
+ * of a contended mutex starts one place.
  */
-export class FleetQueueEntry {
+export class FleetPlace {
   readonly id: LeaseId
-  readonly place = placePlan.make()
+  readonly state = placePlan.make()
   /** What is under way. */
   readonly fibers = new Set<Fiber.Fiber<unknown, unknown>>()
   private readonly queue: QueueContext
@@ -60,21 +60,21 @@ export class FleetQueueEntry {
   }
 
   get isOver(): boolean {
-    return this.place.phase === "over"
+    return this.state.phase === "over"
   }
 
   /** Whether the backend may have received anything about it. */
   get isKnown(): boolean {
-    return this.place.phase !== "prepared"
+    return this.state.phase !== "prepared"
   }
 
   /** Nobody of this layer holds the mutex: sends a request, unless a request or a release is under way. */
   contend(): void {
-    if (this.place.phase === "prepared") this.happens({ _tag: "Contend" })
+    if (this.state.phase === "prepared") this.happens({ _tag: "Contend" })
   }
 
   private happens(event: Exclude<placePlan.Event, { readonly _tag: "Granted" }>): void {
-    switch (placePlan.next(this.place, event)) {
+    switch (placePlan.next(this.state, event)) {
       case "nothing":
         return
       case "ask":
@@ -90,7 +90,7 @@ export class FleetQueueEntry {
         this.unset?.()
         return this.judge()
       case "sleep":
-        return this.happens({ _tag: "AskBy", at: this.latest(placePlan.lastRefusal(this.place)) })
+        return this.happens({ _tag: "AskBy", at: this.latest(placePlan.lastRefusal(this.state)) })
       case "setTimer":
         return this.setTimer()
       case "win":
@@ -100,7 +100,7 @@ export class FleetQueueEntry {
 
   /** `waiter`: the first when the request was made. `isHandOff`: by a release, or a message about it. */
   private granted(waiter: LocalWaiter, lease: HeldLease, isHandOff: boolean): void {
-    const command = placePlan.next(this.place, { _tag: "Granted", isStillFirst: waiter === this.queue.first() })
+    const command = placePlan.next(this.state, { _tag: "Granted", isStillFirst: waiter === this.queue.first() })
     if (command === "win") this.queue.won(this, lease, isHandOff)
     else if (command === "ask") this.ask(isHandOff)
   }
@@ -113,7 +113,7 @@ export class FleetQueueEntry {
       fibers.delete(fiber)
       if (Exit.isFailure(exit)) queue.crashed(this, exit.cause)
     })
-    // It may have ended the entry
+    // It may have ended the place
     if (this.isOver) fiber.interruptUnsafe()
   }
 
@@ -189,7 +189,7 @@ export class FleetQueueEntry {
     const { queue } = this
     const request = this.persist((waiter) => {
       const { mutex, settings } = waiter.attempt
-      const asked = { mode: "wait", ticket: this.place.ticket } as const
+      const asked = { mode: "wait", ticket: this.state.ticket } as const
       return Effect.map(
         send(queue.context, { mutex, settings, id: this.id }, asked),
         (result) => ({ waiter, result })
@@ -222,7 +222,7 @@ export class FleetQueueEntry {
   }
 
   /** The caller notifies other waiters too: a defect of this one must not reach it. */
-  private happensOutside(event: Parameters<FleetQueueEntry["happens"]>[0]): void {
+  private happensOutside(event: Parameters<FleetPlace["happens"]>[0]): void {
     try {
       this.happens(event)
     } catch (error) {
@@ -234,14 +234,14 @@ export class FleetQueueEntry {
     const { timers } = this.queue.context
     this.unset?.()
     // A closed queue of timers rings at once
-    this.unset = timers.pollAt(this.place.askAt, () => timers.isClosed() || this.happensOutside({ _tag: "Rang" }))
+    this.unset = timers.pollAt(this.state.askAt, () => timers.isClosed() || this.happensOutside({ _tag: "Rang" }))
   }
 
   private judge(): void {
-    const { id, place, queue } = this
+    const { id, queue, state } = this
     const first = queue.first()
-    const lease = place.grant && first &&
-      leaseOfGrant(place.grant, placePlan.lastRefusal(place), first, { id, now: queue.context.now() })
+    const lease = state.grant && first &&
+      leaseOfGrant(state.grant, placePlan.lastRefusal(state), first, { id, now: queue.context.now() })
     if (first === undefined || lease === undefined) this.happens({ _tag: "Doubted" })
     else this.granted(first, lease, true)
   }
