@@ -240,6 +240,6 @@ export const rules = [
     "if entryIsMine and streamIsMine then",
     "if entryOwner or streamOwner then",
     storeTests,
-    ["late"]
+    ["severed"]
   )
 ]

@@ -437,7 +437,10 @@ export const shrink = <E>(options: Options<E>, result: Result): Effect.Effect<Re
  *
  * `vary` lists how a schedule may deviate from the one in which nothing goes wrong. By default: a request, a reply or a
  * published message is 1 ms late; a request or a reply is lost; a connection breaks; a process is killed; work under
- * `Client.interruptible` is interrupted; a runnable fiber continues 1 ms later than others. `where` selects the places.
+ * `Client.interruptible` is interrupted; a runnable fiber continues 1 ms later than others.
+ *
+ * On request a process is cut off, paused or suspended, its clocks run at another rate, the server's clock is set, or a
+ * replica takes over without the last write. `where` selects the places at which processes may deviate.
  *
  * Keep it small: with `n` single deviations there are about `n * n / 2` schedules with two. `Client.ready` leaves out the
  * start of the processes.

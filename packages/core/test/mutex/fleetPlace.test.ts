@@ -4,12 +4,12 @@ import * as Mutex from "@effect-simba/core/Mutex"
 import { type LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import { MutexStore, type WakeUp } from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, Duration, Effect, Exit, Fiber, Layer, Scope } from "effect"
+import { Cause, Clock, Duration, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import type { AttemptContext } from "../../src/internal/mutex/attempt.ts"
 import { FleetPlace, type QueueContext } from "../../src/internal/mutex/fleetPlace.ts"
 import type { LocalWaiter } from "../../src/internal/mutex/localWaiter.ts"
-import { Backend, GrantingLive, outage, refusal, turn } from "../support/grantingStore.ts"
+import { Backend, GrantingLive, outage, refusal, suspending, turn } from "../support/grantingStore.ts"
 import { start } from "../support/setup.ts"
 
 const settle = Effect.repeat(TestClock.adjust(0), { times: 5 })
@@ -86,6 +86,33 @@ describe("a waiter that sleeps", () => {
       yield* TestClock.adjust(1)
       assert.strictEqual(yield* waits, 2)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
+
+  /** The reply comes after five seconds, the last 3.5 of which are more than a confirm period. */
+  const pollsEarlier = (sleep: () => void) =>
+    Effect.gen(function*() {
+      const { reply } = yield* Backend
+      yield* start(Mutex.acquire("m"))
+      yield* settle
+      sleep()
+      yield* TestClock.adjust("5 seconds")
+      yield* reply(Exit.succeed(refusal(undefined)))
+      yield* settle
+      yield* TestClock.adjust(16_000 - 3500)
+      assert.strictEqual(yield* waits, 1)
+      yield* TestClock.adjust(1)
+      assert.strictEqual(yield* waits, 2)
+    }).pipe(Effect.scoped, Effect.provide(GrantingLive))
+
+  it.effect("polls earlier after a reply that came late: the lease has run on meanwhile", () => pollsEarlier(() => {}))
+
+  it.effect("polls earlier after a reply that came during a suspension", () =>
+    Effect.gen(function*() {
+      const { clock, state } = yield* suspending
+      const sleeping = pollsEarlier(() => {
+        state.millis = 5000
+      })
+      yield* Effect.provideService(sleeping, Clock.Clock, clock)
+    }))
 
   it.effect("polls one millisecond after the time of a hint, and only once", () =>
     Effect.gen(function*() {

@@ -96,12 +96,13 @@ export const silenceCosts = (
           }
         }
         if (event._tag !== "Owner") return
-        const { at, from, resource, since, to } = event
+        const { at, command, from, resource, since, to } = event
         if (from !== undefined && silent.get(resource) === from && at - since > most) {
           view.violated(`${from} said nothing, and kept ${resource} for ${Math.round(at - since)} ms`)
         }
         silent.delete(resource)
-        if (to !== undefined && at - (queuedAt.get(to) ?? at) > confirm) silent.set(resource, to)
+        if (to === undefined || command?.args.includes(to) === true) return
+        if (at - (queuedAt.get(to) ?? at) > confirm) silent.set(resource, to)
       }
     }
   }

@@ -6,7 +6,7 @@
  *     pnpm explore --scope two --schedule "4 c1 request lost, 9 c2 killed"
  *
  * Results are kept in a folder, so that an interrupted exploration continues where it stopped, as long as the code is
- * the same. `--fresh` starts over.
+ * the same. `--fresh` starts over. `--write` writes the counts into docs/how-it-is-tested.md.
  */
 import { Simulation } from "@effect-simba/testkit"
 import { Effect } from "effect"
@@ -28,6 +28,7 @@ const { values } = parseArgs({
     workers: { type: "string", default: String(availableParallelism()) },
     json: { type: "boolean", default: false },
     fresh: { type: "boolean", default: false },
+    write: { type: "boolean", default: false },
     out: { type: "string", default: join(tmpdir(), "effect-simba-explore") }
   }
 })
@@ -87,6 +88,20 @@ const load = (path: string): Map<string, Found> => {
 const startedAt = performance.now()
 const code = version()
 const total = { schedules: 0, states: 0, violations: 0 }
+const rows: Array<string> = []
+
+const inThousands = (count: number) => count.toLocaleString("en-US")
+
+const writeTable = () => {
+  const path = fileURLToPath(new URL("../../../../docs/how-it-is-tested.md", import.meta.url))
+  const text = readFileSync(path, "utf8")
+  const [begin, end] = ["<!-- explored: pnpm explore --write -->", "<!-- end of explored -->"]
+  const [from, to] = [text.indexOf(begin) + begin.length, text.indexOf(end)]
+  const head = ["| program | schedules | skipped | histories | violations |", "| --- | --- | --- | --- | --- |"]
+  const { schedules, states, violations } = total
+  const foot = `| all | ${inThousands(schedules)} | | ${inThousands(states)} | ${violations} |`
+  writeFileSync(path, `${text.slice(0, from)}\n\n${[...head, ...rows, foot].join("\n")}\n\n${text.slice(to)}`)
+}
 
 const explore = async (name: string, workers: ReadonlyArray<Worker>) => {
   const { plan, what } = scopes[name]!
@@ -96,11 +111,10 @@ const explore = async (name: string, workers: ReadonlyArray<Worker>) => {
   const done = load(path)
   const { branches } = root
   const left = deviations === 0 ? [] : branches.filter((within) => !done.has(within))
-  const count = left.length
   /** Deviations come in order, so fewer may follow a later one. */
   const sizes = new Map(branches.map((within, i) => [within, (branches.length - i) ** (deviations - 1)]))
   const size = left.reduce((sum, within) => sum + sizes.get(within)!, 0)
-  let [finished, passed] = [0, 0]
+  let passed = 0
   let saidAt = begunAt
   await Promise.all(workers.map((worker) =>
     new Promise<void>((resolve) => {
@@ -109,14 +123,13 @@ const explore = async (name: string, workers: ReadonlyArray<Worker>) => {
         if (within === undefined) return resolve()
         worker.once("message", (found: Found) => {
           done.set(within, found)
-          finished++
           passed += sizes.get(within)!
+          writeFileSync(path, JSON.stringify([...done]))
           const now = performance.now()
           if (now - saidAt > 5000) {
             saidAt = now
-            writeFileSync(path, JSON.stringify([...done]))
             const minutes = (now - begunAt) / passed * (size - passed) / 60_000
-            say(`  ${finished} of ${count} parts, about ${minutes.toFixed(1)} minutes left`)
+            say(`  ${done.size} of ${branches.length} parts, about ${minutes.toFixed(1)} minutes left`)
           }
           next()
         })
@@ -125,7 +138,6 @@ const explore = async (name: string, workers: ReadonlyArray<Worker>) => {
       next()
     })
   ))
-  if (deviations > 0) writeFileSync(path, JSON.stringify([...done]))
   const parts = [root, ...(deviations === 0 ? [] : branches.map((within) => done.get(within)!))]
   const sum = (of: "schedules" | "skipped" | "states" | "violations") => parts.reduce((all, part) => all + part[of], 0)
   const [schedules, states, violations] = [sum("schedules"), sum("states"), sum("violations")]
@@ -137,6 +149,9 @@ const explore = async (name: string, workers: ReadonlyArray<Worker>) => {
   say(
     `${name} (${what}): ${schedules} schedules, ${skipped} skipped, ${states} histories, ` +
       `${violations} violations, ${seconds} s`
+  )
+  rows.push(
+    `| \`${name}\`: ${what} | ${[schedules, skipped, states, violations].map(inThousands).join(" | ")} |`
   )
   const failures = [...done.values()].flatMap(({ first }) => first === undefined ? [] : [first])
   if (root.first !== undefined) failures.push(["", root.first.violations[0]!.message])
@@ -158,6 +173,7 @@ else {
   await Promise.all(workers.map((worker) => worker.terminate()))
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(1)
   say(`${total.schedules} schedules, ${total.states} histories, ${total.violations} violations, ${seconds} s`)
+  if (values.write) writeTable()
   if (values.json) console.log(JSON.stringify(total))
   process.exitCode = total.violations === 0 ? 0 : 1
 }

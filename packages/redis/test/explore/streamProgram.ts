@@ -129,22 +129,19 @@ export const writeOne = (client: Client, stream: string, field = "n") =>
     return insist(Effect.ignore(send("XADD", stream, "1-0", field, "1")))
   })
 
-/** Processes it. */
+/** Processes it, unless an earlier handler has. */
 export const processOne = (lease: StreamLease.StreamLease, client: Client, isLast: boolean) =>
-  Effect.suspend(() => {
+  Effect.flatMap(lease.checkpoint, ({ _tag }) => {
+    if (_tag === "Some") return Effect.void
     client.note("processed", { resource: lease.stream, id: `${lease.stream}#${lease.token}`, message: "1-0" })
     return lease.commit("1-0" as EntryId, { isLast })
   })
 
-/** Under its first announcement. The next handler waits until the data stream is deleted, or has more messages. */
-export const processOrAwait = (lease: StreamLease.StreamLease, client: Client, settings: Settings, isLast: boolean) =>
-  Effect.flatMap(
-    lease.checkpoint,
-    ({ _tag }) =>
-      _tag === "None"
-        ? noted(lease, client, Effect.andThen(Effect.sleep("300 millis"), processOne(lease, client, isLast)))
-        : handler(client, settings)(lease)
-  )
+/** Under its first announcement. The handler of the next waits until the data stream is deleted, or has more messages. */
+export const processOrAwait = (lease: StreamLease.StreamLease, client: Client, settings: Settings) =>
+  "again" in lease.info
+    ? handler(client, settings)(lease)
+    : noted(lease, client, processOne(lease, client, false))
 
 const consume = (client: Client, settings: Settings, stays: Effect.Effect<void>, handle: Handle | undefined) => {
   const { capacity } = settings

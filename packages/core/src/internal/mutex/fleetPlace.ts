@@ -205,11 +205,20 @@ export class FleetPlace {
     )
   }
 
-  /** When it polls if it is not notified, in monotonic milliseconds. */
+  /**
+   * When it polls if it is not notified, in monotonic milliseconds. While this process was paused or suspended, the lease
+   * that the reply names ran on.
+   */
   private latest(refused: Refused): number {
     const { confirmTimeout: confirm, inbox: { bound }, lease, now, random } = this.queue.context
+    const { monotonic, wall } = now()
+    const age = Math.max(monotonic - refused.sent.monotonic, wall - refused.sent.wall)
     const delay = pollDelay(refused, { confirm, lease, random: random() })
-    return now().monotonic + (bound === undefined ? delay : Math.min(delay, Duration.toMillis(bound)))
+    return monotonic + Math.max(
+      0,
+      Math.min(delay, bound === undefined ? Infinity : Duration.toMillis(bound)) -
+        Math.max(0, age - Duration.toMillis(confirm))
+    )
   }
 
   private hear(wakeUp: WakeUp): void {
