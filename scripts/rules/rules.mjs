@@ -46,7 +46,7 @@ export const rules = [
     "  if (after < 0) return undefined\n",
     "",
     grantTests,
-    "nothing to see: without the rule such a lease counts from an earlier instant, and ends sooner"
+    "no schedule shows it: without the rule the lease counts from an earlier instant, so it ends sooner"
   ),
   mutex(
     "H5: the age of a grant counts from the request before it",
@@ -78,7 +78,7 @@ export const rules = [
     "if (place.heard === undefined || (place.heard._tag === \"YourTurn\" && wakeUp._tag === \"YourTurn\")) place.heard = wakeUp",
     "place.heard = wakeUp",
     unit("mutex", "placePlan", "fleetPlace"),
-    "nothing to see: order and age hold for this grant, too"
+    "no schedule shows it: the rules of order and age apply to this grant, too"
   ),
   mutex(
     "H5: a grant of a confirm period is confirmed before its work",
@@ -150,7 +150,7 @@ export const rules = [
     "this.nextRenewal = Math.ceil(this.renewed.monotonic + Math.min(this.options.renewAfter, paceMillis))",
     "",
     [...unit("lease", "leaseRenewer"), ...unit("mutex", "mutexSchedule", "heldLease")],
-    "not a matter of order: how often a lease is renewed"
+    "not a matter of schedules: how often a lease is renewed"
   ),
   mutex(
     "L6: leases that are due share a request",
@@ -158,7 +158,7 @@ export const rules = [
     "batchSize: 500",
     "batchSize: 1",
     [...unit("lease", "leaseRenewer"), ...unit("mutex", "heldLease", "withLock")],
-    "not a matter of order: how many requests are sent"
+    "not a matter of schedules: how many requests are sent"
   ),
   streams(
     "an ended data stream is marked",
