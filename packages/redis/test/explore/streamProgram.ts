@@ -139,7 +139,7 @@ export const processOne = (lease: StreamLease.StreamLease, client: Client, isLas
 
 /** Under its first announcement. The handler of the next waits until the data stream is deleted, or has more messages. */
 export const processOrAwait = (lease: StreamLease.StreamLease, client: Client, settings: Settings) =>
-  "again" in lease.info
+  "repeated" in lease.info
     ? handler(client, settings)(lease)
     : noted(lease, client, processOne(lease, client, false))
 

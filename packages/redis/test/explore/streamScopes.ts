@@ -32,7 +32,7 @@ const repeatAnnouncement = (client: Client, stream: string) =>
         `${service}-input`,
         "*",
         "lbs-input",
-        JSON.stringify({ DataStreamName: stream, Info: { again: true } })
+        JSON.stringify({ DataStreamName: stream, Info: { repeated: true } })
       )
     ),
     Effect.sync(() => client.note("announced", { resource: stream }))
