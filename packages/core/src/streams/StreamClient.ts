@@ -325,8 +325,8 @@ export const Service = <Self>() =>
  * - Its handler fails: see `RunOptions`. `StreamLease.yield` is not a failure, and leaves it to other consumers.
  * - It is lost: its handler is interrupted, no later than the local deadline.
  * - It is revoked for a consumer with more room: `StreamLease.revoked` completes. After the grace period its handler is
- * interrupted, unless it is processing a message that it read through the lease. The other consumer gets the data
- * stream when the handler and its finalizers have ended.
+ *   interrupted, unless it is processing a message that it read through the lease. The other consumer gets the data
+ *   stream when the handler and its finalizers have ended.
  *
  * Interrupting `run` revokes all data streams in the same way, and returns when all handlers have ended. It waits
  * through outages of the backend. It fails if the backend refuses permanently (permissions, a key of the wrong type).

@@ -124,15 +124,15 @@ export interface ReadOptions<in A, out R = never> {
  * **Details**
  *
  * - `Deleted`: messages were deleted before they were read. They came after `after` and before `until`; some messages
- * in between may have been read. The count includes those that a former owner passed and did not notice before its end.
- * `missed` is their number, by the counters of Redis 7.0. It is `None` after a checkpoint without an offset, that is,
- * after a commit by id alone. Before Redis 7.0 only a data stream that was trimmed to nothing shows a gap, without a
- * number.
+ *   in between may have been read. The count includes those that a former owner passed and did not notice before its
+ *   end. `missed` is their number, by the counters of Redis 7.0. It is `None` after a checkpoint without an offset, that is,
+ *   after a commit by id alone. Before Redis 7.0 only a data stream that was trimmed to nothing shows a gap, without a
+ *   number.
  * - `Rewritten`: the data stream was deleted and written again with ids smaller than the checkpoint. The checkpoint was
- * moved back to the beginning, and all messages are read.
+ *   moved back to the beginning, and all messages are read.
  * - `LostEnd`: a new primary lacks the newest messages, after `after` up to `until`. Reading continues after the last
- * message that is left, or after the checkpoint if the reader does not know that message. `missed` is how many of the
- * lost messages had been read, if known. A producer can write them again.
+ *   message that is left, or after the checkpoint if the reader does not know that message. `missed` is how many of the
+ *   lost messages had been read, if known. A producer can write them again.
  *
  * @see {@link process}
  * @category models
@@ -214,7 +214,7 @@ type Fields<I> = object & { readonly [Field in keyof I]: string | undefined }
  *
  * const noted = <A, R>(work: Effect.Effect<A, StreamMessages.MessagesError, R>) =>
  *   Effect.tapError(work, (error) =>
- *     error._tag === "StreamYielded" ? Effect.log(`${error.stream} goes on elsewhere`) : Effect.logWarning(error.message))
+ *     error._tag === "StreamYielded" ? Effect.log(`${error.stream} continues elsewhere`) : Effect.logWarning(error.message))
  * ```
  *
  * @category errors
@@ -324,10 +324,10 @@ export const messages: {
  *
  * - After a revocation it stops between two messages, commits, and ends with `lease.yield`.
  * - A message whose handler fails is retried, as `attempts` and `backoff` say, while the next ones wait. Then it goes
- * to the dead letters with the cause as its reason, and the next one follows.
+ *   to the dead letters with the cause as its reason, and the next one follows.
  * - An error of this library (`LeaseLost`, `StreamYielded`, `StaleToken`, `BackendError`, `ProtocolError`,
- * `AcquireTimeout`) is not a failure of the message. It ends `process` after a commit of the messages before. The next
- * run of the handler begins with the same message.
+ *   `AcquireTimeout`) is not a failure of the message. It ends `process` after a commit of the messages before. The
+ *   next run of the handler begins with the same message.
  * - It waits through an outage of the backend while the lease lasts.
  *
  * **Gotchas**

@@ -281,7 +281,7 @@ export interface Service {
   ) => Effect.Effect<Option.Option<Extent & { readonly counted: number | undefined }>, StoreError>
   /**
    * If both leases are the caller's: makes `to` the owner for `confirm`, with an epoch of its session and a new token,
-   * and publishes `Given`.
+   * and publishes `HandedOver`.
    */
   readonly handOver: (
     ownership: Ownership,
@@ -488,7 +488,7 @@ export interface TakeRequest extends Omit<Ownership, "token"> {
  * **Details**
  *
  * - `Taken`: both leases and the entry are the caller's, for the whole lease. `failures` counts consecutive handler
- * failures and expired leases, including the lease that just expired.
+ *   failures and expired leases, including the lease that just expired.
  * - `Occupied`: another consumer has a lease on the entry or on the data stream. Nothing was changed.
  * - `NotIdle`: the entry is pending elsewhere and younger than `minIdle`, or was asked for under an older epoch than
  *   one of this session that was released. Nothing was changed.
@@ -534,7 +534,7 @@ export interface RenewRequest extends Ownership {
  *
  * - `Renewed`: both leases last for the whole duration from now, and the entry's idle time is zero.
  * - `Lost`: the caller is no longer the owner, or the entry is gone. A renewal never creates it again. Any lease that
- * is left expires: the former owner works under it until it learns of the loss.
+ *   is left expires: the former owner works under it until it learns of the loss.
  *
  * @see {@link Service}
  * @category models
@@ -550,7 +550,8 @@ export type RenewResult =
  * **Details**
  *
  * - `Released`: the entry may be taken now.
- * - `Given`: the data stream was handed to `consumer` with these leases, which it must renew within the confirm period.
+ * - `HandedOver`: the data stream was handed to `consumer` with these leases, which it must renew within the confirm
+ *   period.
  * - `Gap`: signals may have been missed.
  *
  * @see {@link Service}

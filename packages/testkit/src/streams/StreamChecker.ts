@@ -53,7 +53,7 @@ import * as progress from "./internal/checkers/progress.ts"
  *
  * - `paused`: a hash with a field for each paused data stream, and an empty one where the service is paused.
  * - `isDraft`: whether a message belongs to a data stream that was deleted and written again. Drafts have larger ids
- * than the messages that follow, and no notes.
+ *   than the messages that follow, and no notes.
  * - `keyOf`: the key of a message, by its id, if several are processed at once.
  * - `sought`: the data stream whose checkpoint this command of an operator has moved. `trimmed`: the data stream from
  *   which this command removes processed messages.
@@ -75,7 +75,7 @@ const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUn
  * - `checkpoints grow over what was processed`: the checkpoint of a data stream, or the `kept` message in its place,
  *   never moves back, and skips no message that is neither processed nor a dead letter, unless the server lost data.
  * - `messages come in order`: a handler receives the messages of its data stream one by one, starting after the
- * checkpoint.
+ *   checkpoint.
  * - `nothing is forgotten`: every announced data stream is finished once faults are over. Its announcement disappears
  *   only when it was processed to its end, when it is in the dead letters, or through a Go consumer. Malformed
  *   announcements disappear, too.

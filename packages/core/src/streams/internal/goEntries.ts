@@ -5,7 +5,7 @@
  * finishes an entry in three calls, of which the first unlocks it. So an entry without a lease may be taken if
  *
  * - a sweep found it leased by the consumer to which it was delivered, or a Go consumer would take it by its idle time,
- * and
+ *   and
  * - it is still pending and without a lease `secondCheck` later.
  *
  * An expired lease needs no second check: it expired because nobody unlocked it.

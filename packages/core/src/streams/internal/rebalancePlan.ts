@@ -12,7 +12,7 @@
  *
  * - all members derive the same pairs of givers and receivers from one view, and each acts only for itself;
  * - a stream that was handed over stays registered as the giver's until the receiver must have registered it. It is
- * counted twice rather than not at all, and shares are estimated too large rather than too small;
+ *   counted twice rather than not at all, and shares are estimated too large rather than too small;
  * - the giver, who knows about the hand-over, counts the stream for the receiver at once;
  * - a stream that was handed over stays for a while, unless the membership changes: see `isMovable`;
  * - a large surplus moves a quarter at a time, so that the last streams move one by one.
@@ -23,10 +23,10 @@ import type { Member } from "../StreamStore.ts"
 
 /**
  * - `settle`: the rest after a change of membership, and how long nobody may have been above a ceiling before a member
- * that is not above its own gives.
+ *   that is not above its own gives.
  * - `rest`: rest after a hand-over.
  * - `transit`: how long a stream that was handed over is registered as the giver's: until the receiver has adopted and
- * registered it, or it is an orphan.
+ *   registered it, or it is an orphan.
  * - `stay`: how long a stream that was handed over is not handed on.
  * - `batch`: the maximum number of data streams of one decision.
  */

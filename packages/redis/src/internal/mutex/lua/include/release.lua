@@ -2,9 +2,9 @@
 ---
 --- - The caller owns it: the first live waiter is granted the mutex, otherwise it is free.
 --- - Otherwise the caller leaves the queue. A free mutex is handed over, because the waiters that were notified may be
---- unresponsive. If the mutex is owned and the caller was the first, the new first waiter is notified when to poll.
+---   unresponsive. If the mutex is owned and the caller was the first, the new first waiter is notified when to poll.
 --- - A next id queues behind all waiters, and is granted the mutex if nobody is ahead of it. If the request is
---- repeated, it keeps its place or its grant.
+---   repeated, it keeps its place or its grant.
 ---
 --- Returns the ownership afterwards; with a next id { ownership, its ticket, its token } if it was granted, otherwise {
 --- ownership, its ticket, how many are ahead, time in microseconds, last token }.
