@@ -32,7 +32,7 @@ const script =
 
 const concurrency = 100
 
-/** Calls per second with so many under way. */
+/** Calls per second with this many under way. */
 const rate = async (call: (at: number) => Promise<unknown>): Promise<number> => {
   let calls = 0
   const started = performance.now()
@@ -93,7 +93,7 @@ const program = ["dist/bin/fakeRedis.js", "src/bin/fakeRedis.ts"]
   .map((path) => new URL(`../packages/fake-redis/${path}`, import.meta.url).pathname)
   .find(existsSync)!
 
-/** Starts a server; resolves once a line of its output says that it is ready, with how long that took. */
+/** Starts a server; resolves once a line of its output reports that it is ready, with how long that took. */
 const start = (command: string, args: ReadonlyArray<string>, ready: RegExp) =>
   new Promise<{ readonly child: ChildProcess; readonly millis: number }>((resolve, reject) => {
     const started = performance.now()
@@ -146,7 +146,7 @@ const mocked = async () => {
   return rates
 }
 
-/** How long `createFakeRedis` takes in a process that runs already, the Lua VM loaded for the first time and again. */
+/** How long `createFakeRedis` takes in a running process, with the Lua VM loaded for the first time and later. */
 const listening = async (): Promise<readonly [first: number, second: number]> => {
   const once = async () => {
     const started = performance.now()

@@ -28,19 +28,19 @@ export interface LatenessRow {
   readonly title: string
   /** Milliseconds of the turns of the event loop in which the deadlines passed: the median. */
   readonly turn: number
-  /** Of the last body after its deadline, in milliseconds: the median, the least and the most. */
+  /** How late the last body was, in milliseconds: median, minimum and maximum. */
   readonly millis: number
   readonly spread: readonly [number, number]
-  /** Beginnings of turns between the deadline and the end of the last body: the most. */
+  /** Turns that began between the deadline and the end of the last body: maximum. */
   readonly turns: number
-  /** What was left of a lateness beyond the turn under way, in milliseconds: the most. Bound: 50. */
+  /** The part of a lateness beyond the current turn, in milliseconds: maximum. Bound: 50. */
   readonly beyond: number
 }
 
 /** Computing in a turn of all bodies together, in milliseconds. */
 const computing = 300
 
-/** Leases end seconds after the last renewal can have succeeded. */
+/** Leases end seconds after the last renewal could have succeeded. */
 const periods = { ttl: "2 seconds", transition: "14 seconds", commandTimeout: "1 second" } as const
 const lease = "16 seconds"
 
@@ -82,7 +82,7 @@ const crowd = (count: number) => {
       deadlines[index] = now() + left
     })
   )
-  /** Beginnings of turns: a fiber has one task in each. */
+  /** Turns that began: a fiber has one task in each. */
   const turns: Array<number> = []
   const watch = endless(Effect.andThen(Effect.sync(() => turns.push(now())), Effect.yieldNow))
   const measured = () => {

@@ -1,5 +1,5 @@
 /**
- * effect-simba, the peers and the raw limit side by side. `README.md` says what is measured.
+ * effect-simba, the peers and the raw limit side by side. `README.md` explains what is measured.
  *
  *     pnpm bench --compare <commit> <commit> [--quick] [--only id,id] [--repetitions n]
  *     pnpm bench --profile id,id
@@ -30,15 +30,15 @@ const { positionals, values: options } = parseArgs({
   options: {
     /** Two commits in turn, the first against the second, instead of effect-simba against raw and the peers. */
     compare: { type: "boolean", default: false },
-    /** Measures the parts of the time of these rows, instead of the rows; `all` stands for all of them. */
+    /** Measures the parts of the time of these rows, instead of the rows; `all` selects all of them. */
     profile: { type: "string" },
-    /** The rows that have a bound, each beside it, in less than four minutes; `--save` keeps them for the page. */
+    /** The rows that have a bound, in less than four minutes; `--save` keeps them for the page. */
     bounds: { type: "boolean", default: false },
-    /** Three minutes at most, no peers but one; compared with the committed run. */
+    /** At most three minutes, with only one peer; compared with the committed run. */
     quick: { type: "boolean", default: false },
     /** Ends with one line of JSON, and prints nothing else to the standard output. */
     json: { type: "boolean", default: false },
-    /** The ids of the rows that are wanted; also `size`, `growth` and `latency`. */
+    /** The ids of the wanted rows; also `size`, `growth` and `latency`. */
     only: { type: "string" },
     /** How often each workload is repeated; five times, or three in a quick run, by default. */
     repetitions: { type: "string" },
@@ -75,7 +75,7 @@ const isWanted = (id: string) => wanted === undefined || wanted.includes(id)
 
 const commits = options.compare ? positionals : undefined
 if (commits !== undefined && commits.length !== 2) {
-  process.stderr.write("--compare wants two commits\n")
+  process.stderr.write("--compare needs two commits\n")
   process.exit(2)
 }
 
@@ -126,7 +126,7 @@ const program = Effect.fnUntraced(function*(): Effect.fn.Return<Results, unknown
     ...(isWhole ? { profiles: yield* profiles(bench, "all") } : {}),
     ...(options.bounds ? { profiles: yield* profiles(bench, Bounds.profileIds.join(",")) } : {})
   }
-  // What comes after must not take along what has been measured
+  // Later rows must not include earlier measurements
   if (hasCharts) yield* Effect.promise(() => write("latest.json", textOf(tables)))
   const all: Results = {
     ...tables,

@@ -1,6 +1,6 @@
 /**
- * Writes the tables and charts of the last full run into `docs/performance.md`, between its markers; of the quick run
- * that is compared with, where there is no full one. The quick run has a table of its own, too, as have the streams.
+ * Writes the tables and charts of the last full run, or else of the last quick run, into `docs/performance.md`, between
+ * its markers. The quick run has its own table, too, as have the streams.
  *
  *     pnpm bench:page
  */
@@ -16,7 +16,7 @@ import { charts as rowCharts, works } from "./lib/suite.ts"
 import { markdownOf, markdownOfProfile } from "./lib/table.ts"
 import type { StreamRow } from "./streams/rows.ts"
 
-/** The results name the contestants, of which the page calls this library by its name. */
+/** The results name the contestants; the page uses the name of this library. */
 const named = (text: string): string => text.replace(/\bours\b/g, "effect-simba")
 
 const page = new URL("../docs/performance.md", import.meta.url)
@@ -52,7 +52,7 @@ const rows = results.rows.filter(({ id }) => !isForCharts.has(id))
 
 const tables = () => [summary(rows), ...rows.map((row) => `### ${row.title}\n\n${markdownOf(row)}`)].join("\n\n")
 
-/** Each figure of effect-simba beside raw's: they say which part of the time is whose. */
+/** Each figure of effect-simba beside that of raw: they show who spends which part of the time. */
 const profiles = () =>
   results.profiles?.map((profile) => `${markdownOfProfile(profile)}\n\nTaken ${profile.at.slice(0, 10)}.`).join(
     "\n\n"
@@ -195,7 +195,7 @@ const summary = (rows: ReadonlyArray<Row>) => {
   ].join("\n")
 }
 
-/** What effect-simba takes longer than raw for each operation, in microseconds, where a row says how long one takes. */
+/** How much longer effect-simba takes than raw for each operation, in microseconds, if a row times one. */
 const addedMicros = ({ id, ours, raw, unit }: Row): number | undefined =>
   unit === "ms" && id.startsWith("handoff-")
     ? 1000 * (ours - raw)
@@ -208,7 +208,7 @@ const addedCpu = ({ columns }: Row): number | undefined => {
   return values?.["ours"] === undefined || values["raw"] === undefined ? undefined : values["ours"] - values["raw"]
 }
 
-/** A fast machine makes raw faster, and leaves to effect-simba what it adds. */
+/** A fast machine makes raw faster, but not what effect-simba adds. */
 const added = () => {
   const lines = results.rows.filter((row) => row.against === undefined && !isForCharts.has(row.id)).flatMap((row) => {
     const [micros, cpu] = [addedMicros(row), addedCpu(row)]
@@ -218,7 +218,7 @@ const added = () => {
   return ["|  | time, us | node CPU, us |", "| --- | ---: | ---: |", ...lines].join("\n")
 }
 
-/** The quick run that later ones compare with: it is made with each change of the hot path, a full one seldom. */
+/** The quick run that later ones compare with: it is made with each change of the hot path, a full run rarely. */
 const quick = async () => {
   const text = await read("quick.json").catch(() => undefined)
   if (text === undefined) return "None since the full run: `pnpm bench --quick --save`."
@@ -226,7 +226,7 @@ const quick = async () => {
   return `Run of ${at.slice(0, 10)} on ${machine.cores} cores of ${machine.cpu}.\n\n${summary(rows)}`
 }
 
-/** The last run of those rows that have a bound. */
+/** The last run of the rows that have a bound. */
 const bounds = async () => {
   const text = await read("bounds.json").catch(() => undefined)
   if (text === undefined) return "Not run yet: `pnpm bench --bounds --save`."

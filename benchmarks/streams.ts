@@ -30,7 +30,7 @@ const wanted = options.only?.split(",")
 
 const program = Effect.gen(function*() {
   const { quick } = options
-  // What is left behind by one would be noise to the next
+  // What one leaves behind would be noise for the next
   const alone = <A, E>(work: (server: Server) => Effect.Effect<A, E>) =>
     Effect.scoped(Effect.flatMap(RedisServer.start(), work))
   const takeovers = (kind: Parameters<typeof takeover>[1]) => alone((server) => takeover(server, kind, quick ? 3 : 15))

@@ -1,6 +1,6 @@
 /**
- * A fleet that owns 10,000 data streams for long, while its processes are killed, closed and started again: every message
- * is processed, no lease is lost but by a kill, and the memory of Redis and of the process that stays is flat.
+ * A fleet that owns 10,000 data streams for a long time, while its processes are killed, closed and restarted. Every
+ * message is processed, leases are lost only by kills, and the memory of Redis and of the process that stays is flat.
  *
  *     pnpm soak:streams [--minutes 60] [--streams 10000] [--seconds 30] [--save]
  *
@@ -19,7 +19,7 @@ const { values: options } = parseArgs({
   options: {
     minutes: { type: "string", default: "60" },
     streams: { type: "string", default: "10000" },
-    /** Between two ends of a process. */
+    /** Between two kills or closings. */
     seconds: { type: "string", default: "30" },
     save: { type: "boolean", default: false }
   }
@@ -28,9 +28,9 @@ const { values: options } = parseArgs({
 const minutes = Number(options.minutes)
 const count = Number(options.streams)
 const perSecond = 200
-/** Of each data stream: more than come while its owner is replaced, and soon reached, so that Redis is full early. */
+/** Per data stream: more than arrive while its owner is replaced, and soon reached, so that Redis is full early. */
 const kept = 10
-/** Messages that a killed process may have processed since it was asked for the last time. */
+/** Messages that a killed process may have processed since its last report. */
 const unknownPerKill = 20
 const warmUp = 0.25
 const tolerated = 0.05
@@ -41,7 +41,7 @@ interface Sample {
   readonly redisMegabytes: number
 }
 
-/** How much a figure grows from the end of the warm-up to the end, by the line through its samples, as a share. */
+/** How much a figure grows from the end of the warm-up to the end, by a line through its samples, as a share. */
 const growth = (samples: ReadonlyArray<Sample>, figure: (sample: Sample) => number) => {
   const warm = samples.filter(({ minute }) => minute >= warmUp * minutes)
   const mean = (of: (sample: Sample) => number) => warm.reduce((sum, sample) => sum + of(sample), 0) / warm.length
@@ -59,7 +59,7 @@ const program = Effect.gen(function*() {
   yield* Effect.addFinalizer(() => Effect.sync(() => client.disconnect()))
   const service = freshService("soak")
   const open = start(
-    // Two hold all while the third is away
+    // Two own all while the third is away
     setup(server, service, "count", { capacity: Math.ceil(count / 2), leaseDuration: 5000, heartbeatInterval: 1500 })
   )
   yield* announce(server, service, count)

@@ -1,8 +1,8 @@
-// The scripts of the root that npm runs, and the check of the packed packages, on a machine that has Node (20 or newer) and
-// npm, and nothing else.
+// The scripts of the root that npm runs, and the check of the packed packages, on a machine with only Node (20 or
+// newer) and npm.
 //
-// Installs the pinned pnpm into .bootstrap/, then all dependencies (among them the Node that the tools run on), then
-// does what was asked for. What is there already is left as it is, so a second run starts at once.
+// Installs the pinned pnpm into .bootstrap/, then all dependencies (including the Node that the tools run on), then
+// runs the requested task. Finished steps are skipped, so a second run starts at once.
 import { spawn, spawnSync } from "node:child_process"
 import { createHash } from "node:crypto"
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
@@ -123,13 +123,13 @@ const ensureServers = () => {
   const wanted = missingServers()
   if (wanted.length === 0) return
   if (!canInstall()) stop(`not found: ${wanted.join(", ")}.\n\n${serverAdvice}`)
-  say(`installing Debian's ${wanted.join(", ")}: the tests start servers of their own (no system service is started)`)
+  say(`installing Debian's ${wanted.join(", ")}: the tests start their own servers (no system service is started)`)
   if (!installed(...wanted) || missingServers().length > 0) {
     stop(`apt-get could not install them; see above.\n\n${serverAdvice}`)
   }
 }
 
-/** Without one, a test opens the site in no browser, and says so. */
+/** Without a browser, a test skips opening the site, and reports it. */
 const ensureBrowser = () => {
   if (output("chromium", ["--version"]) !== undefined || !canInstall()) return
   say("installing Debian's chromium: a test opens the site in it")
@@ -154,7 +154,7 @@ const forward = (signal) => {
   if (signal !== "SIGINT" || !process.stdin.isTTY) child?.kill(signal)
 }
 
-/** Runs the task in the foreground; a signal goes on to it, and how it ended is how this ends. */
+/** Runs the task in the foreground; signals are passed on, and its exit code is returned. */
 const hand = (script) => {
   child = spawn("pnpm", ["run", script, ...rest], { cwd: root, env, stdio: "inherit", shell: windows })
   child.on("error", (error) => stop(`pnpm could not be started: ${error.message}`))
@@ -167,7 +167,7 @@ if (!Object.hasOwn(tasks, task ?? "")) {
   stop(`usage: node scripts/bootstrap.mjs ${Object.keys(tasks).join("|")} [arguments]`)
 }
 checkNode()
-// From the start on, so that a signal during an installation does not end this half-way.
+// From the start, so that a signal during an installation does not end it half-way.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, forward)
 ensurePnpm()
 ensureDependencies()

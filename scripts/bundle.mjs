@@ -1,10 +1,10 @@
-// Writes the JavaScript that is published, packages/*/dist/**/*.js. The declarations beside it are the compiler's.
+// Writes the published JavaScript, packages/*/dist/**/*.js. The declarations beside it come from the compiler.
 //
 //   node scripts/bundle.mjs            # into packages
 //   node scripts/bundle.mjs folder     # into folder/core/dist and so on
 //
-// Most of what an import costs is to resolve and to read files. So modules are bundled; each public one keeps a file of
-// its name, and code that several share is in few files of dist/internal.
+// Most of the cost of an import is resolving and reading files. So modules are bundled; each public module keeps a file
+// of its name, and shared code is in a few files of dist/internal.
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { basename, join, relative, resolve } from "node:path"
 import { rolldown } from "rolldown"
@@ -12,8 +12,8 @@ import { annotatePure } from "./lib/annotate-pure.mjs"
 import { barrelFolders, filesBelow, packageFolders, publicModules, root } from "./lib/workspace.mjs"
 
 /**
- * Files of dist/internal for each package: modules that match, with all they import. The first to want a module has it;
- * what nobody wants is placed by who imports it.
+ * Files of dist/internal for each package: modules that match, with everything they import. The first file that matches
+ * a module has it; other modules are placed by their importers.
  */
 const files = {
   core: { mutex: /src[\\/]Mutex\.ts$/, streams: /streams[\\/]StreamClient\.ts$/ },
@@ -23,7 +23,7 @@ const files = {
     mutex: /internal[\\/]mutex[\\/]store\.ts$/,
     streams: /streams[\\/]internal[\\/]store\.ts$/,
     options: /ioredis[\\/](?:options|wallClock|connectionsDown)\.ts$/,
-    // Not in the file of a driver: all that this exports stays in a bundle
+    // Not in the file of a driver: everything that it exports stays in a bundle
     connections: /ioredis[\\/](?:commands|commandTimeouts|connection|failover|outageLog|subscriptions)\.ts$/
   },
   "fake-redis": {},
@@ -40,7 +40,7 @@ const barrels = {
       : undefined
 }
 
-/** Packages that nobody does without. */
+/** Packages that every program needs. */
 const everywhere = new Set(["effect", "@effect-simba/core"])
 
 /** Modules imported by their own path that are of no use without an optional peer. */
@@ -51,7 +51,7 @@ const indexes = (folder) =>
 
 const packageOf = (specifier) => /^(?:@[^/]+\/)?[^/]+/.exec(specifier)[0]
 
-/** All that is reached from `start`, itself included. */
+/** Everything that `start` reaches, including itself. */
 const reached = (start, importsOf, known = new Set()) => {
   if (known.has(start)) return known
   known.add(start)
@@ -135,7 +135,7 @@ const bundle = async (folder, dist) => {
   })
   await build.close()
 
-  // Sharing a file must not make a module need a package that it does without, such as an optional one.
+  // Sharing a file must not make a module need a package that it works without, such as an optional one.
   const chunks = new Map(output.filter(({ type }) => type === "chunk").map((chunk) => [chunk.fileName, chunk.imports]))
   const optional = Object.keys(
     JSON.parse(readFileSync(join(folder, "package.json"), "utf8")).peerDependenciesMeta ?? {}

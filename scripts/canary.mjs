@@ -39,7 +39,7 @@ const installed = (name) => JSON.parse(readFileSync(join(consumer, "node_modules
 if (allWell()) {
   const { peerDependencies } = installed("@effect-simba/core")
   console.log(
-    `\nAll holds with effect ${installed("effect").version}. The packages admit ${peerDependencies.effect}, ` +
+    `\nEverything passes with effect ${installed("effect").version}. The packages admit ${peerDependencies.effect}, ` +
       `and the workspace pins ${pinned.effect}.`
   )
 }

@@ -1,5 +1,5 @@
-// The TypeScript in the documentation has to compile: each ```ts block of README.md, docs/ and packages/*/README.md, and
-// each one in a comment of packages/*/src. A block is a module of its own; one that leans on another is a mistake.
+// The TypeScript in the documentation must compile: each ```ts block of README.md, docs/ and packages/*/README.md, and
+// each one in a comment of packages/*/src. A block is a separate module; one that needs another is a mistake.
 // Each exported name is described, and what a program calls or reads has an example (see lib/documented.mjs). docs/README.md names each module.
 // A name in prose, such as `Mutex.withLock`, exists.
 //
@@ -68,14 +68,14 @@ console.log(
 
 const documentedModules = (folder) => publicModules(folder).filter((module) => !unstable.has(module))
 const { called, names, problems } = undocumented(packageFolders, documentedModules)
-/** What an import of a package itself brings into view. */
+/** The packages that an import makes visible. */
 const onIndex = (folder) => documentedModules(folder).filter((module) => !outsideBarrels.has(basename(module)))
 const indexed = undocumented(
   packageFolders.filter((folder) => /^(?:core|redis|testkit)$/.test(basename(folder))),
   onIndex
 )
 problems.push(...unknownNames(pages))
-// A page that installs our packages says why that cannot work yet, as long as it cannot
+// A page that installs the packages says why that does not work yet, until it does
 const isUnpublished = /^## Not on npm yet$/m.test(readFileSync(join(root, "docs/requirements.md"), "utf8"))
 for (const path of pages) {
   const text = readFileSync(path, "utf8")
@@ -87,7 +87,7 @@ for (const path of pages) {
   if (!isUnpublished && text.includes("#not-on-npm-yet")) {
     problems.push(`${shown(path)} says that the packages are not on npm`)
   }
-  // `fake-redis` is a command of another package: without `--no`, npx downloads what anybody has published under the name
+  // `fake-redis` is a command of another package: without `--no`, npx downloads any package published under the name
   for (const [call] of text.matchAll(/\bnpx (?!--no )fake-redis\b.*/g)) {
     if (!path.endsWith("requirements.md")) problems.push(`${shown(path)}: ${call}: npx --no`)
   }
@@ -100,7 +100,7 @@ for (const folder of packageFolders) {
   }
 }
 
-/** Each name is one more to learn: a new one takes the place of an old one, or raises this number on purpose. */
+/** Each name is one more to learn: a new one replaces an old one, or raises this number on purpose. */
 const mostNames = 220
 const { members, names: stable } = undocumented(
   packageFolders,

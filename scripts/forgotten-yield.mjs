@@ -1,5 +1,5 @@
-// Only the patched compiler sees an Effect that is neither yielded nor used. So the patch is tested, too: a forgotten
-// `yield*` has to be an error.
+// Only the patched compiler detects an Effect that is neither yielded nor used. So this tests the patch, too: a
+// forgotten `yield*` must be an error.
 import { spawnSync } from "node:child_process"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"

@@ -1,5 +1,4 @@
-// Writes the guides and examples that are published, packages/core/docs: those for users, in a package that all of them
-// have.
+// Writes the published guides and examples, packages/core/docs: those for users, in the package that all of them have.
 //
 //   node scripts/guides.mjs
 import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"

@@ -1,4 +1,5 @@
-// Each log line and metric of core and redis is described in docs/monitoring.md, and what is described there is still written.
+// Each log line and metric of core and redis is described in docs/monitoring.md, and everything described there is
+// still written.
 //
 //   node scripts/log-lines.mjs
 import { readFileSync } from "node:fs"

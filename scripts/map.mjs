@@ -1,5 +1,5 @@
-// Compares the map in CONTRIBUTING.md ("Where things are") with the tree: each name in it is a folder or a file, and each
-// folder of the sources and of the tests has its place in it.
+// Compares the map in CONTRIBUTING.md ("Where things are") with the tree: each name in it is a folder or a file, and
+// each folder of the sources and tests is in it.
 //
 //   node scripts/map.mjs
 import { existsSync, readdirSync, readFileSync } from "node:fs"

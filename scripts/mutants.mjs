@@ -1,12 +1,12 @@
-// Changes the code that decides in one place at a time, and asks whether a test notices:
+// Changes the deciding code in one place at a time, and checks whether a test notices:
 //
 //   pnpm mutants                              all areas, what changed since the last run
 //   pnpm mutants --area lua-mutex --file handOver.lua
-//   pnpm mutants --sample 50 --seed 7         so many of each area
+//   pnpm mutants --sample 50 --seed 7         this many of each area
 //   pnpm mutants --tests batchScript          in the tests of these files only
 //   pnpm mutants --longest 5000               in tests that compute for longer than a second, too
-//   pnpm mutants --budget 60000               in tests that compute for so many milliseconds together, for each mutant
-//   pnpm mutants --minutes 4                  ends after so long; the next run goes on there
+//   pnpm mutants --budget 60000               in tests that compute for this many milliseconds in total, per mutant
+//   pnpm mutants --minutes 4                  stops after this time; the next run continues
 //   pnpm mutants --fresh                      forgets what earlier runs found
 //   pnpm mutants --write                      writes the scores into docs/how-it-is-tested.md
 //
@@ -119,7 +119,7 @@ const investigate = async (area) => {
       versionOf(test) === version && (millis < 60_000 || Number(values.longest) < 60_000)
     )
     : []
-  /** The files whose tests have been seen, with their versions. */
+  /** The files whose tests are known, with their versions. */
   const loaded = saved.sources === sources ? { ...saved.loaded } : {}
   const useful = new Set(
     covered.flatMap(({ millis, places, test }) =>
@@ -176,7 +176,7 @@ const investigate = async (area) => {
     save()
   }
   const watch = setInterval(collect, 2000)
-  /** What a worker began last is decided when the worker ends before it: the mutant ended the worker. */
+  /** The last mutant that a worker started counts as killed if the worker ended first: the mutant ended it. */
   const conclude = (worker) => {
     const lines = readLines(found)
     const last = new Map()

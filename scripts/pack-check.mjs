@@ -1,5 +1,5 @@
-// Packs the packages as they would be published and uses them as a stranger would: in an empty folder elsewhere, where
-// they were installed with npm. Needs a finished `pnpm build` and a redis-server on the PATH.
+// Packs the packages as they would be published and uses them as a stranger would: in an empty folder elsewhere,
+// installed with npm. Needs a finished `pnpm build` and a redis-server on the PATH.
 //
 //   node scripts/pack-check.mjs                   what `npm test` runs
 //   node scripts/pack-check.mjs --long            more seeds and compilers, all runtimes, and what the pages say
@@ -62,7 +62,7 @@ const usePackages = () =>
           "runtime/plain.mjs",
           "runtime/ioredis.mjs"
         ]
-        // On a server of their own: they break all connections
+        // On a separate server: they break all connections
         await withRedis((redisUrl) => mustHold(systemNode, consumer, programs, redisUrl))
         await withRedis((redisUrl) => mustHold(systemNode, consumer, ["runtime/commandLine.mjs"], redisUrl))
       })

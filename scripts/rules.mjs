@@ -1,11 +1,11 @@
-// Breaks each rule of the protocol in a copy of the packages, and asks what notices: the explorer, 300 seeds, or the tests
-// of the module.
+// Breaks each rule of the protocol in a copy of the packages, and checks what notices: the explorer, 300 seeds, or the
+// tests of the module.
 //
-//   pnpm rules                        all, what was not run yet
+//   pnpm rules                        all that were not run yet
 //   pnpm rules --rule "margin"        those whose name contains it
 //   pnpm rules --deviations 1         the explorer with fewer deviations (default: 2)
 //   pnpm rules --seeds 100            fewer seeds (default: 300)
-//   pnpm rules --minutes 4            begins nothing new after so long
+//   pnpm rules --minutes 4            starts nothing new after this time
 //   pnpm rules --only explorer        one of tests, explorer and seeds
 //   pnpm rules --repeat                also what was run before
 //   pnpm rules --write                writes the table into docs/how-it-is-tested.md
@@ -70,7 +70,7 @@ const run = (args) =>
     })
   })
 
-/** Puts `to` in the place of `from`, which must stand in the file once. */
+/** Replaces `from` by `to`, which must occur in the file once. */
 const replaced = (text, from, to, file) => {
   if (text.split(from).length !== 2) throw new Error(`"${from}" does not stand in ${file} once`)
   return text.replace(from, () => to)

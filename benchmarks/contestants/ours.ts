@@ -18,7 +18,7 @@ import {
 
 type Service = Mutex.Mutex["Service"]
 
-/** The lease that was asked for, as ttl and transition in about their usual proportion. */
+/** The requested lease, as ttl and transition in about their usual proportion. */
 const periods = ({ leaseMillis, localTurn }: Connect) => {
   const transition = Math.max(Math.round(leaseMillis * 0.375), Math.min(600, leaseMillis - 100))
   return {
@@ -113,7 +113,7 @@ const contend = Effect.fnUntraced(function*(
   }
 })
 
-/** A scope for each lease, as each would have that is held by work of its own. */
+/** A scope for each lease, as if each were held by work of its own. */
 const hold = Effect.fnUntraced(function*(names: ReadonlyArray<string>) {
   const kept: Array<readonly [Scope.Closeable, unknown]> = []
   yield* Effect.addFinalizer(() =>

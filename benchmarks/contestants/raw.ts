@@ -1,4 +1,4 @@
-/** ioredis alone, doing the least that the protocol needs: what nobody can be much faster than. */
+/** ioredis alone, with the minimum that the protocol needs: hardly anything can be much faster. */
 import { Redis } from "ioredis"
 import { createHash } from "node:crypto"
 import { type Connect, namesFor, type PairsRequest } from "../lib/contestant.ts"
@@ -18,7 +18,7 @@ const sha = {
   several: shaOf(scripts.several)
 }
 
-/** All that is asked for in one tick, as one script call. */
+/** All requests of one tick, in one script call. */
 const coalescing = (client: Redis) => {
   let asked: Array<{ readonly key: string; readonly args: ReadonlyArray<string>; readonly done: () => void }> = []
   const flush = () => {
@@ -88,7 +88,7 @@ const open = async ({ leaseMillis, protocol, url }: Connect): Promise<Locks> => 
   const unused: Array<string> = []
   let count = 0
 
-  /** Ids that keep their channel: a waiter subscribes once, however often it comes. */
+  /** Ids that keep their channel: a waiter subscribes once, however often it queues. */
   const subscribed = async () => {
     const free = unused.pop()
     if (free !== undefined) return free
@@ -108,7 +108,7 @@ const open = async ({ leaseMillis, protocol, url }: Connect): Promise<Locks> => 
       turns.set(id, () => settle(true))
       const left = Number(await client.evalsha(sha.enter, 2, name, `${name}:queue`, id, leaseMillis))
       if (left < 0) break
-      // The key is gone one millisecond after its remaining time has reached zero
+      // The key disappears one millisecond after its remaining time has reached zero
       const timer = setTimeout(() => settle(false), left + 1)
       isGranted = (await reply) && protocol === "direct"
       clearTimeout(timer)

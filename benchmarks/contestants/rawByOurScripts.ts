@@ -1,4 +1,6 @@
-/** ioredis alone with the scripts and the messages of effect-simba: what a hand-off by our protocol costs without Effect. */
+/**
+ * ioredis alone with the scripts and messages of effect-simba: the cost of a hand-off by this protocol without Effect.
+ */
 import { Redis } from "ioredis"
 import { createHash } from "node:crypto"
 import { acquireAndRelease, keys } from "../../packages/redis/test/support/mutexProtocol.ts"
@@ -14,13 +16,13 @@ export const open = async ({ leaseMillis, url }: Connect): Promise<Locks> => {
   await Promise.all([client.connect(), subscriber.connect()])
   await client.script("LOAD", acquireAndRelease)
 
-  /** By id, what a grant calls with its token. */
+  /** By id, the callback of a grant with its token. */
   const waiting = new Map<string, (token: string, period: number) => void>()
   subscriber.on("message", (_channel: string, message: string) => {
     const [id, kind, , token, , period] = message.split("@@") as [string, ...Array<string>]
     if (kind === "released") waiting.get(id)?.(token!, Number(period))
   })
-  /** Layers that keep their channel, as effect-simba do. */
+  /** Layers that keep their channel, like those of effect-simba. */
   const unused: Array<string> = []
   let [layers, ids] = [0, 0]
 

@@ -1,4 +1,4 @@
-/** The least that a lock, a queue with direct hand-over, and renewal can be. */
+/** The minimum of a lock, a queue with direct hand-over, and renewal. */
 
 /** KEYS key. ARGV id, lease ms. */
 export const take = "return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])"
@@ -8,7 +8,7 @@ export const drop = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.
 
 /**
  * KEYS key, queue. ARGV id, lease ms. -1 if granted; otherwise queued, and the milliseconds until it should poll:
- * the first when the key has come to its end, each further one 10 ms later.
+ * the first when the key expires, each further one 10 ms later.
  */
 export const enter = `
 if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
@@ -22,7 +22,7 @@ redis.call('ZADD', KEYS[2], 'NX', redis.call('TIME')[1], ARGV[1])
 return redis.call('PTTL', KEYS[1]) + 10 * redis.call('ZRANK', KEYS[2], ARGV[1])
 `
 
-/** KEYS key, queue. ARGV id, lease ms. Gives the lock to the next in the queue, and notifies it. */
+/** KEYS key, queue. ARGV id, lease ms. Hands the lock to the next in the queue, and notifies it. */
 export const handOver = `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then
   return 0
@@ -37,7 +37,7 @@ end
 return 1
 `
 
-/** KEYS keys. ARGV lease ms, then the id of each. Returns those that were lost. */
+/** KEYS keys. ARGV lease ms, then the id of each. Returns the lost ones. */
 export const renew = `
 local lost = {}
 for i, key in ipairs(KEYS) do

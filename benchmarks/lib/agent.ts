@@ -1,4 +1,4 @@
-/** The side of the suite: starts the processes of contestants, asks them, and ends them. */
+/** The suite's side of a contestant: starts its process, sends requests, and ends it. */
 import { Deferred, Effect, Schema, type Scope } from "effect"
 import { spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
@@ -18,16 +18,16 @@ export interface Agent {
     <K extends WithoutRequest>(call: K): Effect.Effect<Calls[K][1], AgentError>
     <K extends Call>(call: K, request: Calls[K][0]): Effect.Effect<Calls[K][1], AgentError>
   }
-  /** Connects, unless it is connected in this very way. */
+  /** Connects, unless it is connected in the same way. */
   readonly connect: (request: Connect) => Effect.Effect<void, AgentError>
   readonly disconnect: Effect.Effect<void, AgentError>
-  /** Who is notified when one of its contenders has been granted a mutex. */
+  /** The agents to notify when one of its contenders is granted a mutex. */
   readonly introduce: (others: ReadonlyArray<Agent>) => void
   readonly hear: () => void
   readonly kill: Effect.Effect<void>
 }
 
-/** A commit brings its own Effect, and so its own program for the process. */
+/** A commit has its own Effect, and so its own program for the process. */
 const fileIn = (root: string | undefined) =>
   fileURLToPath(
     root === undefined
@@ -44,7 +44,7 @@ export const start = Effect.fnUntraced(function*(
   const child = yield* Effect.acquireRelease(
     Effect.sync(() =>
       spawn(process.execPath, ["--expose-gc", "--no-warnings", fileIn(root), module.href], {
-        // Not what pnpm or a debugger put there for this process
+        // Not the settings that pnpm or a debugger made for this process
         env: { ...process.env, NODE_OPTIONS: "" },
         stdio: ["ignore", 2, 2, "ipc"]
       })

@@ -1,5 +1,7 @@
-/** The process of one contestant: does what it is asked over the channel to the suite. Each has a process of its own, so
- * that neither heap nor optimised code nor the versions of libraries are shared. */
+/**
+ * The process of one contestant: executes requests from the suite. Each has a separate process, so that they share
+ * neither heap nor optimized code nor versions of libraries.
+ */
 import { Cause, Effect, Exit, Scope } from "effect"
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import {
@@ -36,7 +38,7 @@ const meter = ({ stalls }: MeterRequest) => {
   }
 }
 
-/** With what lies beneath: an effect around a promise says no more than that it failed. */
+/** With the cause: an effect around a promise only says that it failed. */
 const reasonOf = (cause: Cause.Cause<unknown>): string => {
   const error = Cause.squash(cause)
   const beneath = error instanceof Error && error.cause !== undefined ? `: ${String(error.cause)}` : ""

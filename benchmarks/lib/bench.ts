@@ -1,4 +1,4 @@
-/** What every workload works with: a server, the processes of the contestants, and rounds in which they take turns. */
+/** What every workload uses: a server, the processes of the contestants, and rounds in which they take turns. */
 import { Cause, Effect, Exit, Scope } from "effect"
 import { Redis } from "ioredis"
 import { RedisServer, type Server } from "../../packages/redis/test/support/redisServer.ts"
@@ -8,18 +8,18 @@ import { type Agent, type AgentError, start } from "./agent.ts"
 import type { Connect } from "./contestant.ts"
 import type { Row } from "./row.ts"
 
-/** Somebody who takes part in a comparison. */
+/** A participant of a comparison. */
 export interface Entrant {
   readonly name: string
   readonly role: "ours" | "raw" | "variant" | "peer"
-  /** Whose process does it. */
+  /** The contestant whose process runs it. */
   readonly contestant: string
   readonly setting: Connect["setting"]
-  /** A way of doing it besides the usual. */
+  /** A variant of the usual way. */
   readonly variant: string
   readonly localTurn?: number | undefined
   readonly protocol: Connect["protocol"]
-  /** The repository of another commit, where that is measured. */
+  /** The repository of another commit, if that is measured. */
   readonly root?: string
 }
 
@@ -42,7 +42,7 @@ export const variantOf = (of: Entrant, name: string, rest: Partial<Entrant>): En
   ...rest
 })
 
-/** How often and how long: a quick run shows where one stands, a full run is what is published. */
+/** How often and how long: a quick run gives an impression, a full run is published. */
 export interface Pace {
   readonly isQuick: boolean
   readonly repetitions: number
@@ -50,8 +50,8 @@ export interface Pace {
 }
 
 /**
- * For work that comes to hundreds of samples within a moment: many short turns, so that what else the machine does is the
- * same for all.
+ * For work with hundreds of samples within a moment: many short turns, so that other load on the machine affects all
+ * equally.
  */
 export const brief = ({ repetitions }: Pace) => ({ millis: 200, repetitions: 4 * repetitions, repetitionsOfPeers: 6 })
 
@@ -66,14 +66,14 @@ export interface Bench {
   readonly pace: Pace
   readonly server: Server
   readonly admin: Redis
-  /** Everybody, in the order of the tables: effect-simba, raw, then the peers, each at its defaults and at its fastest. */
+  /** All, in the order of the tables: effect-simba, raw, then the peers, each at its defaults and at its fastest. */
   readonly everybody: ReadonlyArray<Entrant>
   /** effect-simba, raw, and the three peers that were fastest in the last full run, each at its better setting. */
   readonly closest: ReadonlyArray<Entrant>
   /** Peers that could not be installed, with the reason. */
   readonly missing: ReadonlyArray<Outcome<never>>
   readonly note: (line: string) => Effect.Effect<void>
-  /** The process of an entrant, connected to the server or to what stands before it; further ones by number. */
+  /** The process of an entrant, connected to the server or to the proxy before it; further processes by number. */
   readonly agent: (entrant: Entrant, connect?: Partial<Connect>, number?: number) => Effect.Effect<Agent, AgentError>
   /** Before what they are connected to ends. */
   readonly disconnectAll: Effect.Effect<void>
@@ -102,7 +102,7 @@ const moduleOf = ({ contestant, root }: Entrant): URL =>
 
 const note = (line: string) => Effect.sync(() => void process.stderr.write(`${line}\n`))
 
-/** `drop` ends the processes of an entrant that failed: who knows what they are still about. */
+/** `drop` ends the processes of an entrant that failed, because they may still be busy. */
 const takingTurns = (drop: (entrant: Entrant) => Effect.Effect<void>): Bench["rounds"] =>
   Effect.fnUntraced(function*(
     entrants,
@@ -155,7 +155,7 @@ const comparedEntrants = (compared: Compared): Array<Entrant> => [
   { ...ours, name: compared.against.commit, role: "raw", root: compared.against.root }
 ]
 
-/** A server with a connection to ask it, both gone with the scope. */
+/** A server with a connection to query it, both gone with the scope. */
 export const startServer = Effect.gen(function*() {
   const server = yield* Effect.orDie(RedisServer.start({ args: ["--maxclients", "15000"] }))
   const admin = yield* Effect.acquireRelease(
@@ -182,7 +182,7 @@ const closestOf = (everybody: ReadonlyArray<Entrant>, earlier: ReadonlyArray<Row
   return [...everybody.filter(({ role }) => role !== "peer"), ...fastest.slice(0, 3)]
 }
 
-/** The closest, as they come. */
+/** The closest, in order of the table. */
 export const atDefaults = ({ closest, everybody }: Pick<Bench, "closest" | "everybody">): ReadonlyArray<Entrant> =>
   everybody.filter((one) =>
     one.setting === "default" && closest.some(({ contestant }) => contestant === one.contestant)

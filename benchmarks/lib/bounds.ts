@@ -1,4 +1,4 @@
-/** What the mutex is held to beside raw, and what a run came to. */
+/** The bounds of the mutex compared with raw, and the results of a run. */
 import type { Profile } from "../work/profile.ts"
 import type { Results } from "./results.ts"
 import type { Row } from "./row.ts"
@@ -8,7 +8,7 @@ interface Figure {
   readonly title: string
   readonly unit: string
   readonly value: number
-  /** The largest value that is allowed, or the smallest. */
+  /** The largest allowed value, or the smallest. */
   readonly most?: number
   readonly least?: number
 }
@@ -18,7 +18,7 @@ const columnOf = (row: Row, title: string, name: string) =>
 
 const cpuRatio = (row: Row) => columnOf(row, "node CPU, us each", "ours") / columnOf(row, "node CPU, us each", "raw")
 
-/** Of the best of the peers. */
+/** Of the best peer. */
 const toPeers = (row: Row) => {
   const values = row.others.flatMap(({ role, value }) => role === "peer" && value !== undefined ? [value] : [])
   return values.length === 0 ? Number.NaN : row.ours / Math.max(...values)

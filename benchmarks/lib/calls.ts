@@ -1,12 +1,14 @@
-/** What the suite asks of the processes that run the contestants. */
+/** The requests of the suite to the processes that run the contestants. */
 import type { Connect, Contended, ContendRequest, Pairs, PairsRequest, Stance } from "./contestant.ts"
 import type { Profiled } from "./profiler.ts"
 
-/** What a process spent between two instants. */
+/** What a process used between two instants. */
 export interface Spent {
   readonly millis: number
   readonly cpuMillis: number
-  /** The longest time that the event loop did not turn, beyond the millisecond between two looks. 0 if not asked for. */
+  /**
+   * The longest time without a turn of the event loop, beyond the millisecond between two checks. 0 if not requested.
+   */
   readonly stallMillis: number
 }
 
@@ -41,7 +43,7 @@ export interface StandRequest extends HoldRequest {
 }
 
 export interface MeterRequest {
-  /** To look each millisecond takes more CPU time than most of what is measured. */
+  /** Checking each millisecond takes more CPU time than most of what is measured. */
   readonly stalls: boolean
 }
 
@@ -53,7 +55,7 @@ export interface Asked {
   readonly request: unknown
 }
 
-/** The id of a message that returns nothing: one of its contenders has been granted a mutex. */
+/** The id of a message without a result: one of its contenders was granted a mutex. */
 export const grantedId = -1
 
 export type Replied =

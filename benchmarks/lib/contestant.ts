@@ -1,20 +1,23 @@
-/** What every contestant can be asked to do: effect-simba, the raw limit, and the peers alike. */
+/** The operations of every contestant: effect-simba, the raw limit, and the peers alike. */
 import type { Effect, Scope } from "effect"
 
-/** What a session is opened with. */
+/** The options of a session. */
 export interface Connect {
   readonly url: string
   /** effect-simba only: the server is a node of a Cluster. */
   readonly isCluster: boolean
-  /** How long a lock lives without renewal, in the contestant's own terms: `ttl + transition` of effect-simba. */
+  /** How long a lock lives without renewal, in the contestant's own periods: `ttl + transition` of effect-simba. */
   readonly leaseMillis: number
-  /** Peers only: as they come, or at their fastest sensible setting. */
+  /** Peers only: with defaults, or at their fastest sensible setting. */
   readonly setting: "default" | "fast"
-  /** effect-simba only, in milliseconds: how long a turn serves fiber after fiber of a process; the default where there is none. */
+  /**
+   * effect-simba only, in milliseconds: how long a turn serves fiber after fiber of a process; undefined for the
+   * default.
+   */
   readonly localTurn?: number | undefined
   /**
-   * Raw only. `direct`: a waiter believes the message of its grant. `confirmed`: it asks the server, and believes the
-   * reply. `ours`: raw sends the scripts of effect-simba, and believes its messages.
+   * Raw only. `direct`: a waiter trusts the message of its grant. `confirmed`: it asks the server, and trusts the
+   * reply. `ours`: raw sends the scripts of effect-simba, and trusts its messages.
    */
   readonly protocol: "direct" | "confirmed" | "ours"
 }
@@ -24,44 +27,46 @@ export interface PairsRequest {
   readonly millis: number
   /** A way of doing it besides the usual one, such as `withLock`. */
   readonly variant: string
-  /** Whether all compete for one mutex; otherwise each has names of its own. */
+  /** Whether all compete for one mutex; otherwise each has its own names. */
   readonly oneName: boolean
 }
 
 export interface Pairs {
   readonly pairs: number
-  /** Attempts that ended with an error, and were made again. */
+  /** Attempts that failed with an error, and were repeated. */
   readonly failures: number
 }
 
 export interface ContendRequest {
   readonly name: string
   readonly contenders: number
-  /** How many places in the queue of the fleet they have between them: in effect-simba, one for each `Mutex` layer. */
+  /** How many places in the queue of the fleet they share: in effect-simba, one for each `Mutex` layer. */
   readonly places: number
   /** How many mutexes they want, the same number of contenders for each. */
   readonly mutexes: number
   readonly holdMillis: number
-  /** Whether others have to be notified of each grant, since they contend in another process. */
+  /** Whether others must be notified of each grant, because they contend in another process. */
   readonly announces: boolean
 }
 
-/** Contender, and two instants in microseconds of the machine's monotonic clock: granted, and about to be released. */
+/**
+ * The contender, and two instants in microseconds of the machine's monotonic clock: granted, and about to be released.
+ */
 export type Holding = readonly [contender: number, grantedAt: number, releasedAt: number]
 
 export interface Contended {
   readonly holdings: ReadonlyArray<Holding>
-  /** Attempts that ended with an error, and were made again. */
+  /** Attempts that failed with an error, and were repeated. */
   readonly failures: number
 }
 
 /** Contenders that want a mutex repeatedly, until the scope closes. */
 export interface Contending {
-  /** To be called when somebody in another process has been granted it. */
+  /** To be called when a contender in another process was granted it. */
   readonly grantedElsewhere: () => void
   /** When one of them was first granted it, in microseconds of the machine's monotonic clock. */
   readonly first: Effect.Effect<number>
-  /** What happened since it was last asked. */
+  /** What happened since the last request. */
   readonly taken: Effect.Effect<Contended>
 }
 
@@ -85,8 +90,8 @@ export interface Contestant {
 }
 
 /**
- * A contender that has released asks again only when somebody else has been granted the mutex. Otherwise it would be quicker than
- * most who wait, and there would be no hand-off to measure.
+ * A contender that has released asks again only when another has been granted the mutex. Otherwise it would be quicker
+ * than most waiters, and there would be no hand-off to measure.
  */
 export class Turns {
   private waiting: Array<() => void> = []
@@ -98,7 +103,7 @@ export class Turns {
     for (const resume of waiting) resume()
   }
 
-  /** Settles with the next grant, or after a while. Ask before letting go. */
+  /** Settles with the next grant, or after a while. Call it before the release. */
   next(): Promise<void> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, this.longestMillis)
@@ -113,7 +118,7 @@ export class Turns {
 /** Microseconds of the clock that all processes of one machine share. */
 export const micros = (): number => Number(process.hrtime.bigint()) / 1000
 
-/** A few names of its own for each of `inFlight`, made beforehand so that making them is not measured. */
+/** A few names for each of `inFlight`, made beforehand so that making them is not measured. */
 export const namesFor = (inFlight: number, oneName: boolean): ReadonlyArray<ReadonlyArray<string>> =>
   Array.from(
     { length: inFlight },

@@ -1,4 +1,4 @@
-/** Files that are written by the suite are committed, so they look as the formatter wants them. */
+/** Files that the suite writes are committed, so they are formatted as the formatter wants. */
 import { execFile } from "node:child_process"
 import { fileURLToPath } from "node:url"
 

@@ -2,13 +2,13 @@
 import type { Contended, Holding } from "./contestant.ts"
 
 export interface HandOffs {
-  /** From the instant before the release is sent to the instant that the next one has it. */
+  /** From the instant before the release is sent to the instant at which the next contender has it. */
   readonly millis: ReadonlyArray<number>
-  /** How often the same contender had it twice running, so that nothing was handed over. */
+  /** How often the same contender had it twice in succession, so that nothing was handed over. */
   readonly kept: number
-  /** How often one had it before the one before had let go. */
+  /** How often a contender had it before the previous one had released it. */
   readonly overlaps: number
-  /** How many have had it and let go. */
+  /** How many contenders have had and released it. */
   readonly held: number
   readonly failures: number
 }

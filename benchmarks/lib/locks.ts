@@ -1,4 +1,4 @@
-/** A contestant from anything that hands out locks by promises. */
+/** A contestant from anything that hands out locks as promises. */
 import { Effect, Exit, Scope } from "effect"
 import {
   type Connect,
@@ -19,9 +19,9 @@ export type Release = () => Promise<unknown>
 export interface Locks {
   /** Waits until it has the lock. */
   readonly acquire: (name: string) => Promise<Release>
-  /** Like `acquire`, where holding on needs something else, such as renewal. */
+  /** Like `acquire`, if holding it needs something else, such as renewal. */
   readonly hold?: (name: string) => Promise<Release>
-  /** Where the shortest way to acquire and release is another one. */
+  /** If the shortest way to acquire and release is a different one. */
   readonly pairs?: (request: PairsRequest) => Promise<Pairs>
   readonly close: () => Promise<unknown> | void
 }
@@ -39,7 +39,7 @@ const pairs = (locks: Locks) => async ({ inFlight, millis, oneName }: PairsReque
         await release()
         pairs++
       } catch (error) {
-        // Giving up on a mutex that others hold is what some peers do; a free one they must get
+        // Some peers give up on a mutex that others hold; a free one they must get
         if (!oneName) throw error
         failures++
       }
@@ -90,7 +90,8 @@ const contend = (locks: Locks, request: ContendRequest, onGrant: () => void) => 
       failures = 0
       return taken
     }),
-    // Contenders that still wait would take the others' turn in the next round; peers that cannot be stopped wait in vain
+    // Contenders that still wait would take the others' turn in the next round; peers that cannot be stopped wait in
+    // vain
     stop: Effect.promise(() => {
       isOver = true
       turns.granted()

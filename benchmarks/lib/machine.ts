@@ -1,4 +1,4 @@
-/** Where and on what a run was made. */
+/** The machine and versions of a run. */
 import type { Redis } from "ioredis"
 import { readFile } from "node:fs/promises"
 import { cpus, release, totalmem, type as systemName } from "node:os"

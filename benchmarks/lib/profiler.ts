@@ -1,19 +1,19 @@
-/** Where the CPU time of this process goes: samples of the V8 profiler by part, and what writing to sockets takes. */
+/** Where the CPU time of this process goes: samples of the V8 profiler by part, and the time of writing to sockets. */
 import { Session } from "node:inspector/promises"
 import { Socket } from "node:net"
 
-/** What was found between a start and a stop. */
+/** The result between a start and a stop. */
 export interface Profiled {
   readonly writes: number
   readonly writeMicros: number
-  /** Microseconds by part. What Node does outside of JavaScript, such as reading from sockets, is in none of them. */
+  /** Microseconds by part. Work of Node outside of JavaScript, such as reading from sockets, is in none of them. */
   readonly parts: Readonly<Record<string, number>>
 }
 
 /** Coarse, since each sample stops the thread for a moment. */
 const intervalMicros = 400
 
-/** The first that matches; what matches none belongs to Node. */
+/** The first that matches; samples that match none belong to Node. */
 const partsByPath: ReadonlyArray<readonly [part: string, path: RegExp]> = [
   ["ioredis", /\/node_modules\/(?:ioredis|redis-parser|denque|cluster-key-slot|standard-as-callback|@ioredis)\//],
   ["Effect", /\/node_modules\/effect\//],
@@ -39,7 +39,7 @@ const partOf = ({ callFrame: { functionName, url } }: Node, parent: string): str
   return partsByPath.find(([, path]) => path.test(url))?.[0] ?? "benchmark"
 }
 
-/** Each sample counts alike: a busy machine makes some of them late. */
+/** Each sample counts the same: a busy machine makes some of them late. */
 const grouped = (nodes: ReadonlyArray<Node>, samples: ReadonlyArray<number>, micros: number) => {
   const byId = new Map(nodes.map((node) => [node.id, node]))
   const partById = new Map<number, string>()
@@ -59,7 +59,7 @@ const grouped = (nodes: ReadonlyArray<Node>, samples: ReadonlyArray<number>, mic
 
 type Write = (...args: ReadonlyArray<unknown>) => void
 
-/** Times what each write gives to the system, which is the first thing that it does. */
+/** Times how long each write takes to pass its data to the system, which it does first. */
 const countWrites = () => {
   const counted = { writes: 0, micros: 0 }
   const prototype = Socket.prototype as unknown as Record<"_write" | "_writev", Write>
@@ -81,7 +81,7 @@ const countWrites = () => {
   }
 }
 
-/** Starts, and returns how to end. */
+/** Starts, and returns a function that ends it. */
 export const start = async (): Promise<() => Promise<Profiled>> => {
   const session = new Session()
   session.connect()

@@ -8,7 +8,7 @@ export type { Traffic } from "./proxyProcess.ts"
 
 export interface Proxy {
   readonly url: string
-  /** What was sent since the last time; from now on with a log, where one is wanted. */
+  /** What was sent since the last call; from now on with a log, if requested. */
   readonly take: (options?: { readonly log?: boolean }) => Effect.Effect<Traffic>
 }
 

@@ -1,22 +1,24 @@
-/** A TCP proxy before Redis, in a process of its own: counts the commands that clients send, and holds back what passes
- * in each direction for half of a latency. */
+/**
+ * A TCP proxy before Redis, in a separate process: counts the commands that clients send, and delays data in each
+ * direction by half of a latency.
+ */
 import { connect, createServer, type Socket } from "node:net"
 import { micros } from "./contestant.ts"
 import { RespCounter } from "./respCounter.ts"
 
 export interface ProxyOptions {
   readonly port: number
-  /** What is added to a round trip. */
+  /** The latency added to a round trip. */
   readonly latencyMillis: number
 }
 
-/** What clients have sent since it was last asked. */
+/** What clients have sent since the last request. */
 export interface Traffic {
   readonly commands: number
   /** Of all connections, in both directions. */
   readonly bytes: number
   readonly byName: Record<string, number>
-  /** Each command with an instant in microseconds of the machine's monotonic clock, while these are wanted. */
+  /** Each command with an instant in microseconds of the machine's monotonic clock, while a log is requested. */
   readonly log: ReadonlyArray<readonly [at: number, text: string]>
 }
 
@@ -41,7 +43,7 @@ const count = (parts: ReadonlyArray<Buffer>) => {
 
 /**
  * Passes chunks on when they are due. Timers are no finer than a millisecond, so the last two before that are spent
- * reading the clock.
+ * polling the clock.
  */
 class Line {
   private readonly held: Array<{ readonly due: number; readonly chunk: Buffer }> = []

@@ -22,7 +22,7 @@ export class RespCounter {
     this.rest = data.subarray(at)
   }
 
-  /** Where the command that begins at `start` ends, or nothing while it is incomplete. */
+  /** Where the command that begins at `start` ends; undefined while it is incomplete. */
   private command(data: Buffer, start: number): number | undefined {
     const line = data.indexOf(newline, start)
     if (line < 0) return undefined

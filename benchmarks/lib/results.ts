@@ -1,4 +1,4 @@
-/** What a run comes to, as it is kept in `results/`. */
+/** The results of a run, as kept in `results/`. */
 import type { Profile } from "../work/profile.ts"
 import type { Sizes } from "../work/size.ts"
 import type { Chart } from "./chart.ts"
@@ -10,7 +10,7 @@ export interface Results extends Circumstances {
   readonly sizes?: Sizes
   readonly profiles?: ReadonlyArray<Profile>
   readonly charts?: ReadonlyArray<Chart>
-  /** When they were drawn, where that was in an earlier run. */
+  /** When they were drawn, if by an earlier run. */
   readonly chartsAt?: string
 }
 

@@ -8,7 +8,7 @@ export interface Other {
   readonly value: number | undefined
   readonly ratio: number | undefined
   readonly spread: readonly [number, number] | undefined
-  /** Where the middle half of the repetitions lies. */
+  /** The middle half of the repetitions. */
   readonly quartiles?: readonly [number, number] | undefined
   readonly failure?: string
 }
@@ -31,12 +31,12 @@ export interface Row {
   readonly spread: { readonly ours: readonly [number, number]; readonly raw: readonly [number, number] }
   readonly quartiles?: { readonly ours: readonly [number, number]; readonly raw: readonly [number, number] }
   readonly columns?: ReadonlyArray<Column>
-  /** Who stands in the place of raw, where somebody else does. */
+  /** The entrant in the place of raw, if it is another. */
   readonly against?: string
   readonly repetitions: number
   readonly others: ReadonlyArray<Other>
   readonly details: Readonly<Record<string, unknown>>
-  /** Share of the machine's CPU time that its host used for others meanwhile. */
+  /** Share of the machine's CPU time that its host used for other machines meanwhile. */
   readonly stolen?: number
 }
 
@@ -52,7 +52,7 @@ const quartilesOf = (values: ReadonlyArray<number>) => {
   return [rounded(lower), rounded(upper)] as const
 }
 
-/** What can be said: nothing, as long as the middle halves of both overlap. */
+/** The verdict: none, as long as the middle halves of both overlap. */
 export const verdict = (
   better: Row["better"],
   ours: readonly [number, number] | undefined,
@@ -64,7 +64,7 @@ export const verdict = (
   return isAbove === (better === "more") ? "ahead" : "behind"
 }
 
-/** The median of those repetitions that came to a figure. */
+/** The median of those repetitions that produced a figure. */
 export const overMeasured = (values: ReadonlyArray<number>): number =>
   median(values.filter((value) => !Number.isNaN(value)))
 
@@ -84,8 +84,9 @@ const spreadOf = (values: ReadonlyArray<number>) => {
 }
 
 /**
- * A row from what each entrant's repetitions came to. `over` makes one value of them; the median by default. A ratio of
- * medians is the median of ratios within the same repetition, which a slower minute of the machine does not change.
+ * A row from the results of each entrant's repetitions. `over` reduces them to one value; the median by default. A
+ * ratio of medians is the median of ratios within the same repetition, which a slower minute of the machine does not
+ * change.
  */
 export const make = <A>(
   bench: Bench,

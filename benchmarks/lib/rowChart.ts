@@ -19,7 +19,7 @@ const figures = (row: Row, column: string | undefined): ReadonlyArray<readonly [
   ]
 }
 
-/** effect-simba, raw and the peers that are in all of the rows; nothing if a row is missing. */
+/** effect-simba, raw and the peers that are in all of the rows; undefined if a row is missing. */
 export const drawn = ({ column, points, ...head }: RowChart, rows: ReadonlyArray<Row>): Chart | undefined => {
   const series = new Map<string, Array<readonly [number, number]>>()
   for (const [x, id] of points) {

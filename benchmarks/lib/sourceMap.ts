@@ -8,7 +8,10 @@ export interface Piece {
 
 const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
-/** The numbers of one segment, in the base 64 of source maps: five bits each, the least first, and the sign in the first. */
+/**
+ * The numbers of one segment, in the base 64 of source maps: five bits each, least significant first, with the sign in
+ * the first.
+ */
 const numbersOf = (segment: string): ReadonlyArray<number> => {
   const numbers: Array<number> = []
   let shift = 0

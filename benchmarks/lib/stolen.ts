@@ -1,4 +1,4 @@
-/** CPU time that a virtual machine wanted and its host used for others: what was measured meanwhile is too slow. */
+/** CPU time that a virtual machine wanted but its host used for others: measurements during it are too slow. */
 import { Effect } from "effect"
 import { readFile } from "node:fs/promises"
 
@@ -29,6 +29,6 @@ export const withStolen = <A, E, R>(
     return [result, (after.stolen - before.stolen) / (after.all - before.all)] as const
   })
 
-/** Less than one part in a hundred is nothing to speak of. */
+/** Less than one percent is not worth mentioning. */
 export const inWords = (stolen: number | undefined): string | undefined =>
   stolen === undefined || stolen < 0.01 ? undefined : `${(100 * stolen).toFixed(0)} % of the CPU time was stolen`

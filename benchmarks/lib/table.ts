@@ -15,7 +15,7 @@ const ratio = (value: number | undefined): string =>
 
 const range = ([least, most]: readonly [number, number]) => `${number(least)} to ${number(most)}`
 
-/** Columns as wide as what is in them. */
+/** Columns as wide as their content. */
 export const aligned = (lines: ReadonlyArray<ReadonlyArray<string>>): string => {
   const widths = lines[0]!.map((_, column) => Math.max(...lines.map((line) => line[column]!.length)))
   return lines
@@ -27,7 +27,7 @@ export const aligned = (lines: ReadonlyArray<ReadonlyArray<string>>): string => 
 /** A run from before the quartiles has the smallest and the largest. */
 const intervalOf = (row: Row) => row.quartiles === undefined ? "spread" : "middle half"
 
-/** What one entrant came to. `verdict` compares effect-simba with it. */
+/** The result of one entrant. `verdict` compares effect-simba with it. */
 const cellsOf = (row: Row, name: string, value: Omit<Other, "role" | "name">): ReadonlyArray<string> => [
   name,
   value.value === undefined ? `failed: ${value.failure?.split("\n")[0]?.slice(0, 60) ?? ""}` : number(value.value),
@@ -73,7 +73,7 @@ export const readable = (rows: ReadonlyArray<Row>): string =>
 
 const cell = (text: string) => text.replaceAll("|", "\\|")
 
-/** One Markdown table for a row, with everybody in it. */
+/** One Markdown table for a row, with all entrants. */
 export const markdownOf = (row: Row): string => {
   const head = headOf(row, `${row.unit}, ${row.better} is better`)
   const [ours, ...others] = bodyOf(row)
@@ -96,7 +96,10 @@ export const markdownOfProfile = ({ each, figures, title }: Profile): string =>
     ...figures.map(([name, ours, raw]) => `| ${name} | ${number(ours)} | ${number(raw)} |`)
   ].join("\n")
 
-/** The rows beside those of an earlier run, by their ratios: figures drift with the machine, ratios hold better. */
+/**
+ * The rows compared with those of an earlier run, by their ratios: figures drift with the machine, ratios are more
+ * stable.
+ */
 export const compared = (rows: ReadonlyArray<Row>, earlier: ReadonlyArray<Row>): string => {
   const lines = rows.map((row) => {
     const before = earlier.find(({ id }) => id === row.id)

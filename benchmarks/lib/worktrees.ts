@@ -1,4 +1,4 @@
-/** Commits as folders of their own, with dependencies: for a comparison of two. */
+/** Commits as separate folders with dependencies, to compare two of them. */
 import { Effect } from "effect"
 import { execFile } from "node:child_process"
 import { mkdtemp, rm } from "node:fs/promises"

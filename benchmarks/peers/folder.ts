@@ -7,14 +7,14 @@ const root = fileURLToPath(new URL("../.peers/", import.meta.url))
 
 export const folderOf = (name: string): string => join(root, name)
 
-/** Stands in the folder of each peer, since imports are resolved from where they are written. */
+/** Placed in the folder of each peer, because imports are resolved from the file that contains them. */
 export const loader = `export const load = (specifier) => import(specifier)\n`
 
 interface Loader {
   readonly load: (specifier: string) => Promise<unknown>
 }
 
-/** Imports a module as the peer's folder sees it. What it exports is for the caller to say: peers are not type checked. */
+/** Imports a module as the peer's folder resolves it. The caller states its exports: peers are not type checked. */
 export const load = async <A>(peer: string, specifier: string): Promise<A> => {
   const { load } = await import(pathToFileURL(join(folderOf(peer), "load.mjs")).href) as Loader
   return await load(specifier) as A
@@ -33,7 +33,7 @@ export const connect = async (peer: string, url: string): Promise<Client> => {
   return client
 }
 
-/** Holds on by way of a function that holds a lock while a body runs. */
+/** Holds on through a function that holds a lock while a body runs. */
 export const holding = (use: (body: () => Promise<void>) => Promise<unknown>): Promise<Release> =>
   new Promise((resolve, reject) => {
     let finish = () => {}

@@ -22,7 +22,7 @@ export const fromRedlock = (name: string, loadRedlock: () => Promise<MakeRedlock
     const Redlock = await loadRedlock()
     const client = await connect(name, url)
     const redlock = new Redlock([client], setting === "fast" ? { retryDelay: 1, retryJitter: 1, retryCount: -1 } : {})
-    // It reports every refused attempt here, and an event "error" that nobody hears would end the process
+    // It reports every refused attempt here, and an "error" event without a listener would end the process
     redlock.on("error", () => {})
     return {
       acquire: async (key) => {

@@ -1,8 +1,8 @@
-/** The peers and their versions. Each is installed in a folder of its own, with the client that it wants. */
+/** The peers and their versions. Each is installed in a separate folder, with the client that it needs. */
 export interface Peer {
   readonly name: string
   readonly dependencies: Readonly<Record<string, string>>
-  /** What "fast" sets, in the words of the tables; defaults are what the library does without options. */
+  /** What "fast" sets, as shown in the tables; defaults are what the library does without options. */
   readonly fast: string
 }
 

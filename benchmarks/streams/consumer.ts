@@ -1,4 +1,4 @@
-/** A consumer of data streams as a process of its own, which reports what happens and replies to questions. */
+/** A consumer of data streams as a separate process, which reports what happens and replies to questions. */
 import { StreamClient, StreamLease, StreamMessages, StreamMetrics } from "@effect-simba/core/streams"
 import { IoRedis } from "@effect-simba/redis"
 import { RedisStreams } from "@effect-simba/redis/streams"
@@ -8,7 +8,7 @@ export interface Setup {
   readonly url: string
   readonly options: StreamClient.Options
   /**
-   * `messages`: reads its data streams, and says of each message when it had it. `count`: only counts the messages.
+   * `messages`: reads its data streams, and reports when it received each message. `count`: only counts the messages.
    * `none`: only owns them.
    */
   readonly work: "messages" | "count" | "none"
@@ -24,14 +24,14 @@ export interface Tally {
   readonly messages: number
   /** Handlers since it began. */
   readonly began: number
-  /** When it had the last one. */
+  /** When it received the last one. */
   readonly at: number
   /** From the instant that the producer wrote into the message. */
   readonly latencies: ReadonlyArray<number>
   readonly longestStallMillis: number
   /** Since it began. */
   readonly leasesLost: number
-  /** That the leases of its handlers came with, or that its handlers had. */
+  /** Of the leases with which its handlers started, or which they had. */
   readonly failures: number
 }
 
@@ -118,7 +118,7 @@ const main = (setup: Setup) =>
 
 if (process.env["SIMBA_BENCH_STREAMS"] !== undefined) {
   const setup = JSON.parse(process.env["SIMBA_BENCH_STREAMS"]) as Setup
-  // Looking for stalls takes CPU time, which other rows measure
+  // Checking for stalls takes CPU time, which other rows measure
   if (setup.work === "count") watchStalls()
   const running = Effect.runFork(
     main(setup).pipe(Effect.tapCause((cause) =>

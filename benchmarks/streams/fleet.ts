@@ -12,11 +12,11 @@ const file = fileURLToPath(new URL("./consumer.ts", import.meta.url))
 
 export interface Consumer {
   readonly said: ReadonlyArray<Said>
-  /** Waits until it has said something of which this is true, and returns it. */
+  /** Waits until it has reported something that satisfies this, and returns it. */
   readonly until: (what: string, is: (said: Said) => boolean) => Effect.Effect<Said>
   readonly usage: Effect.Effect<Usage>
   readonly tally: Effect.Effect<Tally>
-  /** Closes it in order. Returns how long that took, in milliseconds. */
+  /** Closes it normally. Returns how long that took, in milliseconds. */
   readonly close: Effect.Effect<number>
   /** Returns the instant before it. */
   readonly kill: Effect.Effect<number>
@@ -89,7 +89,7 @@ export const start = (setup: Setup): Effect.Effect<Consumer, never, Scope.Scope>
     }
   )
 
-/** Announces so many data streams of a service. */
+/** Announces this many data streams of a service. */
 export const announce = (server: Server, service: string, count: number) =>
   StreamClient.announceAll(Array.from({ length: count }, (_, index) => ({ stream: `${service} ${index}` }))).pipe(
     Effect.provide(

@@ -1,4 +1,4 @@
-/** What is measured of stream ownership. */
+/** The measurements of stream ownership. */
 import { Effect } from "effect"
 import type { Server } from "../../packages/redis/test/support/redisServer.ts"
 import { median, rounded, spread } from "../lib/statistics.ts"
@@ -13,7 +13,7 @@ export interface StreamRow {
   readonly value: number
   readonly spread: readonly [number, number]
   readonly samples: number
-  /** What it has to stay below, by configuration or by promise. */
+  /** The limit that a configuration or a promise sets. */
   readonly bound?: number | undefined
   readonly seconds?: number | undefined
   /** Leases lost, and failures counted. */
@@ -83,8 +83,8 @@ const fill = (server: Server, count: number) =>
   )
 
 /**
- * From SIGKILL to the first message that the successor has. Among many keys with an expiry Redis comes across one that
- * has expired late, so that a sweep may be there before the event.
+ * From SIGKILL to the successor's first message. Among many keys with an expiry Redis finds an expired one late, so a
+ * sweep may come before the event.
  */
 export const takeover = (server: Server, kind: "events" | "sweep" | "events-10000", repetitions: number) =>
   Effect.gen(function*() {
@@ -128,7 +128,7 @@ const calls = (server: Server) =>
     (info) => Number(/^cmdstat_evalsha:calls=(\d+)/m.exec(String(info))?.[1] ?? 0)
   )
 
-/** What it costs a process to own so many data streams whose handlers wait. */
+/** The cost to a process of owning this many data streams whose handlers wait. */
 export const owning = (server: Server, count: number, heartbeats: number, repetitions: number) =>
   Effect.map(
     times(

@@ -1,4 +1,4 @@
-/** What many data streams in one process cost: to close them, a message in each at once, and few messages in some. */
+/** The cost of many data streams in one process: closing them, a message in each at once, and few messages in some. */
 import { Effect } from "effect"
 import { Redis } from "ioredis"
 import type { Server } from "../../packages/redis/test/support/redisServer.ts"
@@ -11,7 +11,7 @@ const heartbeat = 1500
 
 const options = (count: number) => ({ capacity: count, leaseDuration: 5000, heartbeatInterval: heartbeat }) as const
 
-/** A process that owns so many data streams, whose handlers wait for messages. */
+/** A process that owns this many data streams, whose handlers wait for messages. */
 const owner = Effect.fnUntraced(function*(server: Server, service: string, count: number) {
   const consumer = yield* start(setup(server, service, "count", options(count)))
   yield* announce(server, service, count)
@@ -95,7 +95,7 @@ export const burst = (server: Server, count: number) =>
     const before = now()
     for (let i = 0; i < count; i++) void client.xadd(`${service} ${i}`, "*", "n", String(now()))
     const { at, longestStallMillis, lost } = yield* received(consumer, count)
-    // A lease that the burst cost is lost within its duration
+    // A lease that the burst costs is lost within its duration
     yield* Effect.sleep("5 seconds")
     const after = yield* consumer.tally
     const seconds = (at - before) / 1000
@@ -124,7 +124,10 @@ const redisCpuMillis = (server: Server) =>
 
 const perSecond = 20
 
-/** Twenty messages a second, each in another data stream. What such a time costs without messages, before and after, does not count. */
+/**
+ * Twenty messages a second, each in a different data stream. The cost of the same time without messages, before and
+ * after, is subtracted.
+ */
 export const trickle = (server: Server, count: number, heartbeats: number) =>
   Effect.scoped(Effect.gen(function*() {
     const service = freshService("trickle")
@@ -162,7 +165,7 @@ export const trickle = (server: Server, count: number, heartbeats: number) =>
     ]
   }))
 
-/** Two consumers own so many, and a third one joins: from then until it has its share. */
+/** Two consumers own this many, and a third one joins: from then until it has its share. */
 export const join = (server: Server, count: number) =>
   Effect.scoped(Effect.gen(function*() {
     const service = freshService("join")

@@ -1,4 +1,4 @@
-/** Commands and bytes for each hand-off, between all clients and the server; to queue again is a part of it. */
+/** Commands and bytes for each hand-off, between all clients and the server, including queueing again. */
 import { Effect } from "effect"
 import { atDefaults, type Bench, type Entrant } from "../lib/bench.ts"
 import * as Proxy from "../lib/proxy.ts"
@@ -16,8 +16,8 @@ interface Counted {
 const windows = 5
 
 /**
- * A contender of effect-simba that comes while a grant is not confirmed polls once more, up to twice the confirm period of 1.5 s later.
- * Where hundreds come at once, that is part of their coming and not of the hand-offs.
+ * A contender of effect-simba that arrives while a grant is not confirmed polls once more, up to twice the confirm
+ * period of 1.5 s later. If hundreds arrive at once, that is part of their arrival, not of the hand-offs.
  */
 const calmMillis = (contenders: number) => contenders > 100 ? 3000 : 0
 
@@ -27,7 +27,7 @@ const scriptCalls = (info: string) =>
 const each = (of: (counted: Counted) => number) => (counted: Counted) =>
   counted.handOffs === 0 ? Number.NaN : of(counted) / counted.handOffs
 
-/** Those whose waiters connect one by one would keep the machine busy if there were a thousand of them. */
+/** Contestants whose waiters connect one by one would keep the machine busy with a thousand of them. */
 const entrantsFor = (bench: Bench, contenders: number) =>
   contenders === 100
     ? [

@@ -4,7 +4,7 @@ import { atDefaults, type Bench, type Entrant } from "../lib/bench.ts"
 import * as Row from "../lib/row.ts"
 import { freshName } from "./handoff.ts"
 
-/** Peers that poll, or open a connection for each waiter, would need more of the machine than there is. */
+/** Peers that poll, or open a connection for each waiter, would need more than the machine has. */
 const countFor = (entrant: Entrant) => entrant.role === "peer" ? 200 : 10_000
 
 const connected = (bench: Bench) =>
@@ -13,7 +13,7 @@ const connected = (bench: Bench) =>
     (list) => String(list).trim().split("\n").length
   )
 
-/** effect-simba has a queue for each mutex, and raw a channel for each waiter, so that it can be seen that all of them wait. */
+/** effect-simba has a queue for each mutex, and raw a channel for each waiter, which shows that all of them wait. */
 const waiting = (bench: Bench, entrant: Entrant): Effect.Effect<ReadonlyArray<unknown>> =>
   Effect.promise(() => entrant.role === "ours" ? bench.admin.keys("simba:*:contender") : bench.admin.pubsub("CHANNELS"))
 

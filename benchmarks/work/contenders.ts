@@ -1,4 +1,4 @@
-/** What contenders cost while others lead, beside plain waiters for as many mutexes. */
+/** The cost of contenders while others lead, compared with plain waiters for as many mutexes. */
 import { Effect } from "effect"
 import { type Bench, type Entrant, ours, type Outcome, startServer } from "../lib/bench.ts"
 import * as Row from "../lib/row.ts"
@@ -7,14 +7,14 @@ import { freshName } from "./handoff.ts"
 
 const count = 1000
 const leaseMillis = 16_000
-/** Until everybody has looked once after its first wait. */
+/** Until each has polled once after its first wait. */
 const warmUpMillis = leaseMillis
 /** One round of the owner's renewals. */
 const windowMillis = 10_000
 
 const plain: Entrant = { ...ours, name: "plain waiters", role: "raw" }
 
-/** Milliseconds of CPU, and calls of scripts, in each second. The owner renews meanwhile, in both cases alike. */
+/** Milliseconds of CPU, and calls of scripts, per second. The owner renews meanwhile, in both cases. */
 const measure = (bench: Bench) =>
   Effect.fnUntraced(function*(entrant: Entrant) {
     const { admin, server: { url } } = yield* startServer
@@ -48,7 +48,7 @@ const measure = (bench: Bench) =>
     )
   }, Effect.scoped)
 
-/** Both at the same time, each on a server of its own; the repetitions are windows of one long wait. */
+/** Both at the same time, each on a separate server; the repetitions are windows of one long wait. */
 export const contenders = Effect.fnUntraced(function*(bench: Bench) {
   const entrants = [ours, plain]
   const samples = yield* Effect.forEach(entrants, measure(bench), { concurrency: 2 })

@@ -1,4 +1,4 @@
-/** From a release to the next holder, with so many who want one mutex all the time. */
+/** From a release to the next holder, with a constant number of contenders for one mutex. */
 import { Effect, type Scope } from "effect"
 import { RedisServer } from "../../packages/redis/test/support/redisServer.ts"
 import type { Agent, AgentError } from "../lib/agent.ts"
@@ -30,7 +30,7 @@ export interface Contention {
   readonly calmMillis?: number
 }
 
-/** What happened within a time, and the CPU time of the processes meanwhile. */
+/** What happened within a period, and the CPU time of the processes meanwhile. */
 export interface Contended extends HandOffs {
   readonly seconds: number
   readonly cpuMicros: number
@@ -71,7 +71,10 @@ export const contention = Effect.fnUntraced(function*(
     })
 })
 
-/** From so many on, coming and going takes longer than the measurement: the repetitions are windows of one queue. */
+/**
+ * From this number on, starting and stopping takes longer than the measurement: the repetitions are windows of one
+ * queue.
+ */
 export const crowd = 1000
 
 /** In a process that ends with the scope, since peers that poll cannot be stopped. */
@@ -121,7 +124,10 @@ const row = (bench: Bench, id: string, title: string, outcomes: ReadonlyArray<Ou
 /** The cost of the round trip by which a waiter verifies its message. */
 const confirming = variantOf(raw, "raw, confirmed by a reply", { protocol: "confirmed" })
 
-/** Its distance to raw is the cost of our protocol, and the distance of effect-simba to it the cost of the library and Effect. */
+/**
+ * Its distance to raw is the cost of the protocol, and the distance of effect-simba to it the cost of the library and
+ * Effect.
+ */
 const byOurScripts = variantOf(raw, "raw, by our scripts and messages", { protocol: "ours" })
 
 /** Each turn serves one owner. */
@@ -133,7 +139,7 @@ export interface Setup {
   /** In each process. */
   readonly contenders: number
   readonly processes?: number
-  /** One layer for each process, as an application has it; else each contender has a layer of its own. */
+  /** One layer for each process, as an application has it; otherwise each contender has a separate layer. */
   readonly isShared?: true
   /** Added to each round trip by a proxy. */
   readonly linkMillis?: number
@@ -144,7 +150,7 @@ const watched = Effect.fnUntraced(function*(bench: Bench, setup: Setup, holdMill
   const { contenders, isShared = false, linkMillis = 0, processes = 1 } = setup
   const connect = linkMillis === 0 ? {} : { url: (yield* Proxy.start(bench.server.port, linkMillis)).url }
   if (linkMillis > 0) yield* Effect.addFinalizer(() => Effect.ignore(bench.disconnectAll))
-  // Over a link each has its turn several times, too
+  // Over a link, too, each has its turn several times
   const millis = bench.pace.millis + 20 * linkMillis
   const entrants = [...bench[setup.entrants], ...(isShared ? [inStrictOrder] : [confirming, byOurScripts])]
   if (contenders >= crowd) {
@@ -173,7 +179,7 @@ export const handoff = (setup: Setup) =>
     return row(bench, setup.id, setup.title, yield* watched(bench, setup, holdMillis))
   })
 
-/** Always somebody in the queue, and no work: what the hand-off itself lets through. */
+/** The queue is never empty, and there is no work: the throughput of the hand-off itself. */
 export const throughput = (setup: Setup) =>
   Effect.fnUntraced(function*(bench: Bench) {
     const outcomes = yield* watched(bench, setup, 0)
@@ -182,7 +188,7 @@ export const throughput = (setup: Setup) =>
     return Row.make(bench, head, outcomes, rate, details(outcomes), median, [cpu(outcomes)])
   })
 
-/** What shared turns are for: work of a millisecond, and a server a millisecond away. Beside strict order. */
+/** The purpose of shared turns: work of a millisecond, and a server a millisecond away. Compared with strict order. */
 export const sharedTurns = Effect.fnUntraced(function*(bench: Bench) {
   const { url } = yield* Proxy.start(bench.server.port, 1)
   yield* Effect.addFinalizer(() => Effect.ignore(bench.disconnectAll))
@@ -202,7 +208,10 @@ export const sharedTurns = Effect.fnUntraced(function*(bench: Bench) {
   return Row.make(bench, head, outcomes, ({ held, seconds }) => held / seconds, details(outcomes))
 })
 
-/** What a Cluster adds: effect-simba there against effect-simba on one server. The names are spread over the primaries. */
+/**
+ * The cost of a Cluster: effect-simba there against effect-simba on one server. The names are spread over the
+ * primaries.
+ */
 export const handoffOnCluster = Effect.fnUntraced(function*(bench: Bench) {
   const { nodes } = yield* RedisServer.cluster()
   yield* Effect.addFinalizer(() => Effect.ignore(bench.disconnectAll))

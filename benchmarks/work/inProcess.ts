@@ -1,4 +1,6 @@
-/** Many fibers of one process that want one mutex, beside Redis handing it from one to the next for each of them. */
+/**
+ * Many fibers of one process that want one mutex, compared with Redis handing it from one to the next for each of them.
+ */
 import { Effect } from "effect"
 import { type Bench, brief, type Entrant, ours, raw, variantOf } from "../lib/bench.ts"
 import * as Row from "../lib/row.ts"
@@ -6,7 +8,7 @@ import { cpu } from "./uncontended.ts"
 
 const fibers = 64
 
-/** One mutex for all, except for what shows how fast Redis is where nobody waits. */
+/** One mutex for all, except to show how fast Redis is without waiters. */
 export const inProcessPairs = Effect.fnUntraced(function*(
   bench: Bench,
   entrant: Entrant,
@@ -19,7 +21,7 @@ export const inProcessPairs = Effect.fnUntraced(function*(
   return yield* agent.ask("pairs", asked)
 })
 
-/** effect-simba as it comes: the fibers of a turn hand the lease on. */
+/** effect-simba with defaults: the fibers of a turn hand the lease on. */
 export const handingOver: Entrant = ours
 
 /** Every lease from Redis: released, granted to the next in the queue, and published. */

@@ -1,4 +1,4 @@
-/** The packages as they are published, in an application of their own. */
+/** The published packages in a separate application. */
 import { execFile } from "node:child_process"
 import { mkdir, readFile, rm, symlink, writeFile } from "node:fs/promises"
 import { dirname, join } from "node:path"
@@ -21,7 +21,7 @@ interface Manifest {
   readonly publishConfig: { readonly exports: unknown }
 }
 
-/** Built as for publishing, apart from the working tree's own outputs, and found as an installed package is. */
+/** Built as for publishing, separate from the output of the working tree, and resolved like an installed package. */
 export const pack = async () => {
   const target = join(folder, "node_modules/@effect-simba")
   await rm(target, { recursive: true, force: true })

@@ -15,7 +15,7 @@ interface Work {
   readonly each: string
   readonly processes?: number
   readonly entrant: Entrant
-  /** Works for so many milliseconds, and returns how often. */
+  /** Works for this many milliseconds, and returns how often. */
   readonly run: (
     agents: ReadonlyArray<Agent>,
     variant: string

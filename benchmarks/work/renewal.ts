@@ -1,4 +1,4 @@
-/** What it costs a process to keep many leases alive. */
+/** The cost to a process of keeping many leases alive. */
 import { Effect, type Scope } from "effect"
 import type { Redis } from "ioredis"
 import type { AgentError } from "../lib/agent.ts"
@@ -11,7 +11,7 @@ const leaseMillis = 1600
 const count = 10_000
 
 interface Plan {
-  /** So long that code which runs once a second is compiled; a process that renews lives longer than that. */
+  /** Long enough to compile code that runs once a second; a process that renews lives longer than that. */
   readonly warmUpMillis: number
   readonly windows: number
   readonly windowMillis: number
@@ -38,8 +38,8 @@ const renewals = (admin: Redis) =>
   )
 
 /**
- * Node's CPU time for renewing each lease once, from all that were renewed within a window, and the longest stall within
- * another one. The repetitions are windows of one long holding.
+ * Node's CPU time for renewing each lease once, from all that were renewed within a window, and the longest stall
+ * within another one. The repetitions are windows of one long holding.
  */
 const renew = Effect.fnUntraced(function*(
   bench: Bench,
@@ -55,7 +55,7 @@ const renew = Effect.fnUntraced(function*(
   })
   yield* agent.ask("hold", { prefix: freshName("renewal"), count })
   yield* Effect.sleep(warmUpMillis)
-  // What taking so many left behind is no matter of keeping them
+  // What acquiring so many has left behind is not part of keeping them
   yield* agent.ask("collectGarbage")
   const { stallMillis } = yield* spend(2 * windowMillis, true)
   return yield* Effect.forEach(
@@ -69,7 +69,7 @@ const renew = Effect.fnUntraced(function*(
   )
 })
 
-/** Both at the same time, each on a server of its own: what else the machine does happens to both. */
+/** Both at the same time, each on a separate server, so that other load on the machine affects both */
 const sideBySide = Effect.fnUntraced(function*(bench: Bench) {
   const samples = yield* Effect.forEach([ours, raw], (entrant, index) =>
     Effect.gen(function*() {

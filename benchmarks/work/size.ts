@@ -1,4 +1,4 @@
-/** What the mutex adds to an application: time to import it, and bytes in a bundle. */
+/** What the mutex adds to an application: import time and bytes in a bundle. */
 import { Effect, Schema } from "effect"
 import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
@@ -31,9 +31,9 @@ export interface Sizes {
   readonly importSpread: readonly [number, number]
   /** The same for the barrels of both packages. */
   readonly barrelsMillis: number
-  /** What a program that only locks has in its bundle. */
+  /** The bundle of a program that only locks. */
   readonly mutexOnly: Bundle
-  /** Whose bytes these are. */
+  /** Which part these bytes belong to. */
   readonly parts?: ReadonlyArray<Part>
   /** The same program with effect, and with effect and ioredis. */
   readonly withEffect?: Bundle
@@ -44,7 +44,10 @@ export interface Sizes {
   /** The indexes of both packages, with and without those of streams. */
   readonly everything: Bundle
   readonly withoutStreams: Bundle
-  /** What the indexes leave out: the door for programs without Effect, and the fence for SQL, each with all it needs. */
+  /**
+   * What the indexes leave out: the API for programs without Effect, and the fence for SQL, each with everything that
+   * it needs.
+   */
   readonly promise: Bundle
   readonly sqlFence: Bundle
 }
@@ -55,7 +58,7 @@ const whatAnAppHas = `await import("effect"); await import("effect/persistence/R
 const modules = ["@effect-simba/core/Mutex", "@effect-simba/redis/RedisMutex"]
 const barrels = ["@effect-simba/core", "@effect-simba/redis"]
 
-/** In a process of its own each time; where it fails there is no time. */
+/** In a separate process each time; undefined if it fails. */
 const importTime = async (names: ReadonlyArray<string>) => {
   const file = join(folder, "import.mjs")
   const imports = names.map((name) => `await import("${name}");`).join(" ")
@@ -100,7 +103,7 @@ const bundle = async (contents: string, external = peers): Promise<Bundle> => {
   return { minified: code.length, gzip: gzipSync(code, { level: 9 }).length, brotli: brotliOf(code) }
 }
 
-/** By the sources of a bundle, in this order. What has no source is the text of the scripts. */
+/** By the sources of a bundle, in this order. Code without a source is the text of the scripts. */
 const partNames: ReadonlyArray<readonly [part: string, sources: RegExp]> = [
   ["Lua of the scripts", /^$|scripts\.generated/],
   ["the connection by ioredis", /redis\/src\/(?:IoRedis|internal\/client\/ioredis\/)/],

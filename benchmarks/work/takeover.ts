@@ -1,4 +1,6 @@
-/** How long after the end of a killed owner's key its successor has the mutex, and what the waiters send until then. */
+/**
+ * How long after a killed owner's key has expired its successor has the mutex, and what the waiters send until then.
+ */
 import { Effect } from "effect"
 import type { AgentError } from "../lib/agent.ts"
 import { atDefaults, type Bench, type Entrant } from "../lib/bench.ts"
@@ -32,7 +34,7 @@ const keyOf = (contestant: string, name: string): string => {
   }
 }
 
-/** Several mutexes at once make many samples of one wait; those who poll would be too busy with more than one. */
+/** Several mutexes at once make many samples of one wait; peers that poll would be too busy with more than one. */
 const mutexesFor = (entrant: Entrant) => entrant.role === "peer" ? 1 : 8
 
 const expiry = (bench: Bench, key: string) =>

@@ -1,4 +1,4 @@
-/** Acquire and release of free mutexes, so many in flight, each on names of its own. */
+/** Acquire and release of free mutexes, this many in flight, each with its own names. */
 import { Effect } from "effect"
 import { type Bench, brief, type Entrant, ours, type Outcome, raw, variantOf } from "../lib/bench.ts"
 import type { Spent } from "../lib/calls.ts"
@@ -47,7 +47,9 @@ export const uncontended = Effect.fnUntraced(function*(bench: Bench, inFlight: n
   )
 })
 
-/** effect-simba with a tracer that keeps what it is given, and metrics that are read each second; against effect-simba without. */
+/**
+ * effect-simba with a tracer that keeps its spans, and metrics that are read each second; against effect-simba without.
+ */
 export const traced = Effect.fnUntraced(function*(bench: Bench) {
   const { millis, repetitions } = brief(bench.pace)
   const entrants: ReadonlyArray<Entrant> = [

@@ -1,9 +1,9 @@
-// Marks for bundlers what they cannot see: that a call which only makes the value of a constant, or the parent of a class, can
-// go when nobody uses that. With several modules in a file, `sideEffects` of the package does not say it any more.
+// Marks what bundlers cannot see: that a call that only makes the value of a constant, or the parent of a class, can be
+// removed if unused. With several modules in a file, `sideEffects` of the package no longer says so.
 
 const mark = "/* @__PURE__ */ "
 
-/** Where the calls are that are made when the module is loaded, and not within a function. */
+/** Where the calls are that run when the module is loaded, and not within a function. */
 const callsIn = (node, found) => {
   if (Array.isArray(node)) { for (const item of node) callsIn(item, found) }
   else if (typeof node?.type === "string") {

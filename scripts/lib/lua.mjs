@@ -1,7 +1,7 @@
 // Lua scripts: one file each in a folder `lua`, put together from `lua/include`.
 //
 // A file opens with its header, lines of `---`. A line `--- @include path` stands for the body of that file, once in a
-// script: where it comes first.
+// script, at the first place.
 import { parse } from "luaparse"
 import { readFileSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
@@ -37,7 +37,7 @@ export const split = (text) => {
   }
 }
 
-/** The text of a script with all that it includes; `bodies` are used instead of those of the files that they name. */
+/** The text of a script with everything that it includes; `bodies` replace those of the files that they name. */
 export const assemble = (path, bodies = {}) => {
   const known = new Set()
   const expand = (path) => {

@@ -1,9 +1,9 @@
-// What is wrong with a Lua file.
+// The problems of a Lua file.
 //
 // - It parses, and uses no name but its own, those of Redis, and in an include those after `Needs` and `Sets`.
-// - Its head says what it does, what it takes and what it replies (`luaHead.mjs`).
-// - Each numbered slot is named once, by a local of that name. A slot that comes again is named somewhere. `forEach` is
-//   called with the numbers and the names of the head.
+// - Its head says what it does, what it takes and what it returns (`luaHead.mjs`).
+// - Each numbered slot is named once, by a local of that name. A repeated slot is named somewhere. `forEach` is called
+// with the numbers and the names of the head.
 import { parse } from "luaparse"
 import { readFileSync } from "node:fs"
 import { assemble, split } from "./lua.mjs"

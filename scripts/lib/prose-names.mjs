@@ -22,7 +22,7 @@ const sources = packageFolders.flatMap((folder) =>
 
 const isProse = (path, line) => path.endsWith(".md") || /^\s*(?:\*|\/\/|\/\*)/.test(line)
 
-/** What these pages and the comments of the sources name, and no module has. */
+/** Names in these pages and in the comments of the sources that no module has. */
 export const unknownNames = (pages) =>
   [...pages, ...sources].flatMap((path) =>
     readFileSync(path, "utf8").split("\n").flatMap((line, at) => {

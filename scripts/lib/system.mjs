@@ -1,9 +1,9 @@
-// Running npm, pnpm and Node as a person would from a terminal, although npm or pnpm started us.
+// Runs npm, pnpm and Node as from a terminal, although npm or pnpm started this process.
 import { existsSync, readdirSync } from "node:fs"
 import { delimiter, join } from "node:path"
 
-// Variables that npm and pnpm set for a script. The npm and pnpm started from here would take them for their
-// own settings. What people set themselves (a registry, a proxy, a certificate, a cache) is none of this, and stays.
+// Variables that npm and pnpm set for a script, which other npm and pnpm processes would take for their own settings.
+// Settings of users (a registry, a proxy, a certificate, a cache) are not among them, and stay.
 const ofTheRun = new RegExp(
   [
     "^npm_(?!config_)",

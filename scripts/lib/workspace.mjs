@@ -1,4 +1,4 @@
-// Where things are, for the scripts of this folder.
+// The layout of the repository, for the scripts of this folder.
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { basename, dirname, join, posix, relative, sep } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -13,7 +13,7 @@ export const packageFolders = ["core", "fake-redis", "testkit", "redis", "cli"].
 /** A path as people write it: relative to the root, with slashes. */
 export const shown = (path) => relative(root, path).split(sep).join("/")
 
-/** All files below a folder for which `keep(name)` holds, sorted; none when there is no such folder. */
+/** All files below a folder for which `keep(name)` holds, sorted; empty if there is no such folder. */
 export const filesBelow = (folder, keep) => {
   if (statSync(folder, { throwIfNoEntry: false }) === undefined) return []
   return readdirSync(folder, { withFileTypes: true })
@@ -52,7 +52,7 @@ export const outsideBarrels = new Set([
   "promise"
 ])
 
-/** Modules for those who write stores: they may change in any release, and do not count as names that a user meets. */
+/** Modules for authors of stores: they may change in any release, and do not count as names that users meet. */
 export const ports = new Set(["JobStore", "MutexConfig", "MutexStore", "RedisTopology", "StreamStore", "Subscriber"])
 
 /** Modules for the other packages of this repository: they re-export internals, and have no documentation of their own. */
@@ -71,7 +71,7 @@ export const publicModules = (packageFolder) =>
     modulesIn(folder).map((name) => relative(join(packageFolder, "src"), join(folder, name)).split(sep).join("/"))
   )
 
-/** The files that a file leads to by relative paths, itself included. */
+/** The files that a file reaches by relative paths, including itself. */
 export const filesFrom = (file, found = new Set()) => {
   if (found.has(file)) return found
   found.add(file)

@@ -7,7 +7,7 @@ import { typescriptMutants } from "./typescriptMutants.mjs"
 
 const memory = "packages/redis/test/memory"
 
-/** Tests of one script or module, before tests of many. Files that are not named stand in between. */
+/** Tests of one script or module come before tests of many. Files that are not named are in between. */
 const fast = [
   "mutexScripts",
   "jobScripts",

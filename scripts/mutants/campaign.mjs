@@ -22,7 +22,7 @@ const silence = () => {
   for (const name of ["log", "error", "warn", "info", "debug"]) console[name] = () => {}
 }
 
-/** Ends this process when a mutant computes beyond the limit and lets no timer run. */
+/** Ends this process if a mutant computes beyond the limit and lets no timer run. */
 const watchdog = () => {
   const shared = new SharedArrayBuffer(16)
   const thread = new Worker(new URL("./watchdog.mjs", import.meta.url), { workerData: { shared, path: foundPath } })
@@ -37,7 +37,7 @@ const watchdog = () => {
   }
 }
 
-/** Fails when the test computes for longer than the limit, or waits although nothing is under way any more. */
+/** Fails if the test computes for longer than the limit, or waits although nothing is under way. */
 const neverEnds = (limit) => {
   const end = cpuMillis() + limit
   let timer
@@ -72,7 +72,7 @@ const attempt = async ({ run }, limit) => {
   }
 }
 
-/** Which places each test reaches, and what it costs: known from a former run, or found by this worker or another. */
+/** Which places each test reaches, and its cost: known from an earlier run, or found by this worker or another. */
 const coverage = async () => {
   const known = () => new Map(readLines(coveragePath).map((line) => [line.test, line]))
   const before = known()
@@ -88,7 +88,7 @@ const coverage = async () => {
     const passed = await attempt(test, Math.max(2000, work.longest * 2))
     mutation.reached = undefined
     const millis = Math.round(cpuMillis() - startedAt)
-    // One that was ended since it takes too long counts as longer than the limit
+    // A test that was stopped because it takes too long counts as longer than the limit
     append(coveragePath, { test: test.name, millis, places: passed ? [...reached] : [] })
   }
   for (;;) {
@@ -144,7 +144,7 @@ export const campaign = async () => {
     rest()
     if (survived) return false
     if (await attempt(test, limitOf(test))) return true
-    // The original fails now, too: what the mutant left behind disturbs it, so that this proves nothing
+    // The original fails now, too: effects of the mutant disturb it, so this proves nothing
     append(foundPath, { how: "disturbed", id: mutant.id, test: test.name })
     process.kill(process.pid, "SIGKILL")
   }

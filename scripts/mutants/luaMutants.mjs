@@ -22,7 +22,7 @@ const operators = {
   or: ["and"]
 }
 
-/** All nodes below, each with the statement that it is in. */
+/** All nodes below, each with the statement that contains it. */
 const visit = (node, statement, see) => {
   if (Array.isArray(node)) return node.forEach((item) => visit(item, statement, see))
   if (node === null || typeof node !== "object") return

@@ -1,4 +1,4 @@
-// A Vitest runner that only collects the tests. The last file, campaign.test.mjs, runs them as often as mutants ask for.
+// A Vitest runner that only collects the tests. The last file, campaign.test.mjs, runs them as often as mutants need.
 import { TestRunner } from "vitest"
 import { campaign } from "./campaign.mjs"
 import { tests } from "./state.mjs"

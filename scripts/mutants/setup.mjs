@@ -1,4 +1,4 @@
-// Lets the Lua machine of the fake Redis run the active mutant in place of the script that it is asked for.
+// Makes the Lua machine of the fake Redis run the active mutant instead of the requested script.
 import { sharedLua } from "@effect-simba/fake-redis/Engine"
 import { mutation, work } from "./state.mjs"
 

@@ -1,4 +1,4 @@
-// What is under test in a process that runs mutants: shared by the campaign, the Lua machine and the mutated modules.
+// The state of a process that runs mutants: shared by the campaign, the Lua machine and the mutated modules.
 import { readFileSync } from "node:fs"
 
 /** What to run, as mutants.mjs wrote it. */
@@ -15,7 +15,7 @@ export const tests = globalThis.__mutantTests ??= []
 const state = globalThis.__mutation ??= {
   /** The mutant that runs; undefined for the original. */
   active: undefined,
-  /** The places that the original has reached; undefined if nobody counts them. */
+  /** The places that the original has reached; undefined if they are not counted. */
   reached: undefined,
   /** The CPU time after which the active mutant counts as one that never ends. */
   deadline: Infinity,

@@ -31,7 +31,7 @@ const isText = ({ left, right }) =>
 
 const wrappers = new Set(["TSAsExpression", "TSNonNullExpression", "TSSatisfiesExpression"])
 
-/** The texts that stand in for a node. */
+/** The replacements of a node. */
 const alternatives = (node, parent, key, code) => {
   const text = ({ end, start }) => code.slice(start, end)
   /** The operator stands between its operands, beside their parentheses. */
@@ -67,7 +67,9 @@ const alternatives = (node, parent, key, code) => {
   return found
 }
 
-/** The module with a switch at each mutant; `see` names the switch of a mutant, or nothing to leave it out. */
+/**
+ * The module with a switch at each mutant; `see` names the switch of a mutant, or returns undefined to leave it out.
+ */
 const render = (code, see) => {
   const children = (node) =>
     Object.entries(node).flatMap(([key, value]) =>
@@ -95,7 +97,7 @@ const render = (code, see) => {
       const switches = ids.map(([id, by]) => `__mutant === ${id} ? (__hit(), (${by})) : `).join("")
       text = `(__mutant < 0 && __reached(${ids[0][0]}), ${switches}(${text}))`
     }
-    // A line that begins with a parenthesis would go on with the line before it
+    // A line that begins with a parenthesis would continue the line before it
     return node.type === "ExpressionStatement" && text.startsWith("(") ? `void ${text}` : text
   }
   const program = parseAst(code, { lang: "ts" })

@@ -1,4 +1,4 @@
-// A thread that looks whether the tests beside it are stuck in a loop.
+// A thread that checks whether the tests beside it are stuck in a loop.
 import { appendFileSync } from "node:fs"
 import { workerData } from "node:worker_threads"
 

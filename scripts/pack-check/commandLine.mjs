@@ -12,6 +12,6 @@ export const runCommandLineAlone = async (packed, temporary, redisUrl) => {
     env: { ...system, REDIS_URL: redisUrl },
     shell: process.platform === "win32"
   })
-  // The exit code is 1 where it advises something
+  // The exit code is 1 if it gives advice
   if (!/"findings":\[/.test(text)) problem(`npx effect-simba doctor:\n${text}`)
 }

@@ -7,7 +7,7 @@ import { fromTarballs, install, pinned } from "./consumer.mjs"
 import { allWell, step } from "./report.mjs"
 import { inspect, pack } from "./tarballs.mjs"
 
-/** A folder that is gone with this process. */
+/** A folder that is removed with this process. */
 export const temporaryFolder = () => {
   const folder = mkdtempSync(join(tmpdir(), "effect-simba-pack-"))
   process.on("exit", () => rmSync(folder, { recursive: true, force: true }))
@@ -16,10 +16,10 @@ export const temporaryFolder = () => {
 
 const needed = ["effect", "ioredis", "@effect/vitest", "vitest", "@types/node", "typescript"]
 
-/** Beside what the workspace pins at its root. */
+/** Besides what the workspace pins at its root. */
 const examples = JSON.parse(readFileSync(join(root, "examples/package.json"), "utf8")).dependencies
 
-/** Packs and installs; `versions` are those of packages that the workspace pins otherwise, or not at all. */
+/** Packs and installs; `versions` are those of packages that the workspace pins differently, or not at all. */
 export const packedConsumer = async (temporary, versions = {}, overrides = {}) => {
   const packed = []
   await step("tarballs", async () => {

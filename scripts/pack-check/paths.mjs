@@ -5,8 +5,8 @@ export const simulator = "packages/redis/test/simulate/main.ts"
 export const plans = ["mutex", "mixed-fleet", "streams"]
 
 /**
- * What the plans import from sources, to read keys and calls: the names of the operations lie beside the scripts. All else
- * that they import is in their folder, or packed.
+ * What the plans import from sources, to read keys and calls: the names of the operations are beside the scripts.
+ * Everything else that they import is in their folder, or packed.
  */
 const inRedis = (...files) => files.map((file) => `packages/redis/src/${file}.ts`)
 export const simulatorHelpers = inRedis(

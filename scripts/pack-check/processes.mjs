@@ -7,7 +7,7 @@ for (const [signal, code] of [["SIGINT", 130], ["SIGTERM", 143], ["SIGHUP", 129]
   process.on(signal, () => process.exit(code))
 }
 
-/** Starts a process; `ended` resolves to how it ended and to all that it printed, and never rejects. */
+/** Starts a process; `ended` resolves to its exit and everything that it printed, and never rejects. */
 export const start = (command, args, options = {}) => {
   const child = spawn(command, args, { stdio: ["ignore", "pipe", "pipe"], ...options })
   running.add(child)

@@ -13,19 +13,19 @@ export const systemNode = { name: "Node", command: "node", args: [] }
 export const writePrograms = (folder) =>
   cpSync(join(root, "scripts/pack-check/consumer/runtime"), join(folder, "runtime"), { recursive: true })
 
-/** Whether a program ends well and says, in its last line, that all holds. */
+/** Whether a program ends with success and reports, in its last line, that everything holds. */
 export const holds = async (runtime, folder, program, redisUrl) => {
   const { failed, text } = await run(runtime.command, [...runtime.args, program], {
     cwd: folder,
     env: { ...system, REDIS_URL: redisUrl },
-    // A program takes seconds: one that hangs does not hold
+    // A program takes seconds: one that hangs fails
     timeout: 120_000,
     killSignal: "SIGKILL"
   })
   return { passed: !failed && /(?:^|\n)holds$/.test(text), text }
 }
 
-/** Runs programs that have to hold, side by side: they sleep most of the time. */
+/** Runs programs side by side: they sleep most of the time. */
 export const mustHold = (runtime, folder, programs, redisUrl) =>
   Promise.all(programs.map(async (program) => {
     const { passed, text } = await holds(runtime, folder, program, redisUrl)

@@ -1,5 +1,5 @@
-// Does what the README and the guide to testing say: their install lines, with tarballs for our packages, then the
-// programs of the one, on a server of the check's own, and the first test of the other.
+// Follows the README and the guide to testing: their install lines, with tarballs instead of the packages, then the
+// programs of the README, on a separate server, and the first test of the guide.
 import { mkdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs"
 import { delimiter, dirname, join } from "node:path"
 import { fencedBlocks } from "../lib/doc-blocks.mjs"
@@ -10,7 +10,7 @@ import { run } from "./processes.mjs"
 import { installLines, runReadme } from "./readme.mjs"
 import { problem } from "./report.mjs"
 
-/** What a page says: the arguments of its first install line, and its blocks of TypeScript. */
+/** The content of a page: the arguments of its first install line, and its blocks of TypeScript. */
 const read = (page) => {
   const blocks = fencedBlocks(readFileSync(join(root, page), "utf8"))
   const line = blocks.flatMap(({ code }) => code.split("\n")).find((line) => line.startsWith("npm install "))
@@ -23,7 +23,7 @@ const read = (page) => {
 /** npm's own script: it chooses versions by the Node that runs it. */
 const npm = async () => realpathSync((await run("which", ["npm"], { env: system })).text)
 
-/** An application of this Node, in a folder of its own. */
+/** An application on this Node, in a separate folder. */
 const application = (runtime, packed, temporary, redisUrl) => {
   const folder = join(temporary, `quick-start-${runtime.version}`)
   mkdirSync(folder)
@@ -39,7 +39,7 @@ const application = (runtime, packed, temporary, redisUrl) => {
     install: async (wanted) => {
       const names = wanted.map((name) => tarballs.get(name) ?? name)
       const { failed, text } = await node(await npm(), "install", "--no-audit", "--no-fund", ...names)
-      // Nor may npm warn that a package does not support this Node, or does not fit to another
+      // npm must not warn that a package does not support this Node, or does not fit another
       if (failed || /EBADENGINE|ERESOLVE/.test(text)) {
         problem(`npm install ${wanted.join(" ")} on Node ${runtime.version}:\n${text}`)
       }

@@ -1,4 +1,4 @@
-// Runs the programs of the README as a reader would: under the file names that they give, in a folder with the packages.
+// Runs the programs of the README as a reader would: under their file names, in a folder with the packages.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
@@ -45,7 +45,7 @@ const until = async (node, file, options, pattern, act = async () => undefined) 
   if (result === giveUp) problem(`${file} of the README does not end at Ctrl-C:\n${shown}`)
 }
 
-/** `canStrip`: this Node runs TypeScript as it is. The packages are installed in `installed`, at or above `folder`. */
+/** `canStrip`: this Node runs TypeScript directly. The packages are installed in `installed`, at or above `folder`. */
 export const runReadme = async ({ canStrip, env, folder, installed = folder, node, redisUrl }) => {
   mkdirSync(folder, { recursive: true })
   const known = programs()

@@ -1,4 +1,4 @@
-// Runs the recipes of the README of the in-memory Redis, each in the test runner that it is for.
+// Runs the recipes of the README of the in-memory Redis, each in its test runner.
 //
 //   node scripts/pack-check/recipes.mjs    packs that package, and runs them on its own. Needs `node scripts/bundle.mjs`
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
@@ -30,7 +30,7 @@ const files = ({ hooks, plain }) => ({
   "deno/counts.test.ts": plain
 })
 
-/** Each has to say that one test passed. */
+/** Each must report that one test passed. */
 const commands = (folder, { bun, deno, node }) => [
   ["Vitest", "vitest", process.execPath, [binOf(folder, "vitest"), "run"], /1 passed/],
   ["Jest", "jest", process.execPath, ["--experimental-vm-modules", binOf(folder, "jest")], /1 passed/],

@@ -1,4 +1,4 @@
-// A redis-server of the check's own, on a free port of the loopback interface.
+// A redis-server for the check, on a free port of the loopback interface.
 import { createConnection, createServer } from "node:net"
 import { setTimeout } from "node:timers/promises"
 import { start } from "./processes.mjs"
@@ -22,7 +22,7 @@ const replies = (port, pid) =>
     socket.on("close", () => resolve(text.includes(`process_id:${pid}\r\n`)))
   })
 
-/** Runs `work` with the URL of a fresh server, which is ended afterwards. */
+/** Runs `work` with the URL of a fresh server, which is stopped afterwards. */
 export const withRedis = async (work) => {
   const port = await freePort()
   const args = ["--port", `${port}`, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]

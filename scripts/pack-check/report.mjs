@@ -1,8 +1,8 @@
-// What the check finds: steps that pass or fail, and the problems of those that fail.
+// The results of the check: steps that pass or fail, and the problems of those that fail.
 import { AsyncLocalStorage } from "node:async_hooks"
 import { run } from "./processes.mjs"
 
-/** The problems of the present step: several steps run at once. */
+/** The problems of the current step: several steps run at once. */
 const own = new AsyncLocalStorage()
 let failedSteps = 0
 
@@ -13,14 +13,14 @@ export const problem = (text) => {
 /** Whether no step has failed so far. */
 export const allWell = () => failedSteps === 0
 
-/** Runs a command that has to succeed, and returns what it printed. */
+/** Runs a command that must succeed, and returns what it printed. */
 export const must = async (what, command, args, options) => {
   const { failed, text } = await run(command, args, options)
   if (failed) problem(`${what}:\n${text}`)
   return text
 }
 
-/** Runs one step, and says how it ended; `work` returns what there is to say about it. */
+/** Runs one step, and reports how it ended; `work` returns the text of the report. */
 export const step = async (title, work) => {
   const problems = []
   const startedAt = performance.now()

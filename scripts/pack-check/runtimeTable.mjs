@@ -1,4 +1,4 @@
-// The table of what holds on which runtime: made by running it, and kept in the documentation.
+// The table of supported runtimes: made by running everything, and kept in the documentation.
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { root } from "../lib/workspace.mjs"
@@ -28,7 +28,7 @@ const installProvider = async (folder, name, effect) => {
   return failed ? `no release for effect ${range}` : undefined
 }
 
-/** The least version that the `engines` of an installed package ask Node for, if that is more than there is. */
+/** The lowest version of Node that the `engines` of an installed package require, if that is more than there is. */
 const asksForMore = (folder, name, version) => {
   const { engines } = JSON.parse(readFileSync(join(folder, "node_modules", name, "package.json"), "utf8"))
   const asked = /^>=(\d+)\.(\d+)\.(\d+)$/.exec(engines?.node ?? "")?.slice(1).map(Number)
@@ -73,11 +73,11 @@ const markdown = (rows) => {
 const page = join(root, requirementsPage)
 const marked = /(<!-- runtimes -->\n+)([^]*?)(\n+<!-- \/runtimes -->)/
 
-/** What a table asserts: its cells, without versions and without padding. */
+/** What a table asserts: its cells, without versions and padding. */
 const outcomes = (table) =>
   table.replace(/(\b(?:Node|Bun|Deno) \d+)\.\d+\.\d+/g, "$1").replace(/ +/g, " ").replace(/-+/g, "-")
 
-/** Prints the table. Writes it into the page, or fails where the page says something else. */
+/** Prints the table. Writes it into the page, or fails if the page differs. */
 export const reportTable = (rows, write) => {
   const table = markdown(rows)
   console.log(`\n${table}\n`)
@@ -85,7 +85,7 @@ export const reportTable = (rows, write) => {
   if (write) writeFileSync(page, text.replace(marked, (_, before, __, after) => `${before}${table}${after}`))
   else if (outcomes(marked.exec(text)?.[2] ?? "") !== outcomes(table)) {
     problem(
-      `${requirementsPage} says something else: see the table above, and \`pnpm pack:check --long --write\``
+      `${requirementsPage} differs: see the table above, and \`pnpm pack:check --long --write\``
     )
   }
 }

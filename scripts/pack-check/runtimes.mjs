@@ -1,5 +1,5 @@
-// The runtimes that the packed packages are run on, installed from npm into a cache folder: for each, the binary that
-// its npm package carries for this machine.
+// The runtimes that the packed packages run on, installed from npm into a cache folder: for each, the binary that its
+// npm package contains for this machine.
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { root } from "../lib/workspace.mjs"

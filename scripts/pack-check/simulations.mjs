@@ -17,10 +17,10 @@ const copyPlans = (folder) => {
   }
 }
 
-/** Runs as many seeds of each plan. */
+/** Runs this many seeds of each plan. */
 export const simulate = async (folder, seeds) => {
   copyPlans(folder)
-  // To load the packages takes a worker as long as several seeds
+  // Loading the packages takes a worker as long as several seeds
   const workers = Math.min(availableParallelism(), Math.ceil(seeds / 10))
   for (const plan of plans) {
     const args = [simulator, "--plan", plan, "--seeds", `${seeds}`, "--workers", `${workers}`]

@@ -1,5 +1,5 @@
-// What bundles of the packed packages weigh, and what they leave out. The limits are what was measured, and one or two hundredths more:
-// they go down with the code, and up on purpose only. `pnpm bench:size` says whose bytes they are.
+// The sizes of bundles of the packed packages, and what they leave out. The limits are the measured sizes plus one or
+// two percent: they go down with the code, and up only on purpose. `pnpm bench:size` shows what the bytes belong to.
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { brotliCompressSync, constants } from "node:zlib"

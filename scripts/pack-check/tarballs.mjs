@@ -1,4 +1,4 @@
-// The tarballs as they would be published, and what they have to contain.
+// The tarballs as they would be published, and what they must contain.
 import { existsSync, readFileSync, rmSync } from "node:fs"
 import { join, posix } from "node:path"
 import { filesBelow, publicModules, root, shown } from "../lib/workspace.mjs"
@@ -44,7 +44,10 @@ export const pack = async (folder, destination) => {
 const allowed =
   /^package\/(?:package\.json|LICENSE|(?:README|AGENTS|CHANGELOG)\.md|docs\/[\w-]+\.md|docs\/examples\/(?:(?:shared|test)\/)?[\w.-]+\.ts|docs\/grafana\/[\w.-]+|src\/.+\.(?:ts|lua)|dist\/bin\/LICENSES|dist\/.+\.(?:js|d\.ts)(?:\.map)?)$/
 
-/** A relative link in a page leads to a file of the same tarball. The lines that say why the install line fails go with the first release. */
+/**
+ * A relative link in a page leads to a file of the same tarball. The lines about the install line that fails are
+ * removed with the first release.
+ */
 const checkLinks = ({ folder, name }, files) => {
   for (const page of files.filter((file) => file.endsWith(".md"))) {
     const text = readFileSync(join(folder, page.slice("package/".length)), "utf8")
@@ -55,7 +58,7 @@ const checkLinks = ({ folder, name }, files) => {
   }
 }
 
-/** Nothing is missing in the tarball, nothing is too much, and its package.json names what is in it. */
+/** Nothing is missing in the tarball, nothing is superfluous, and its package.json names its content. */
 export const inspect = async ({ folder, modules, name, tarball }) => {
   const files = (await must(`${name}: tar`, "tar", ["-tzf", tarball])).split(/\r?\n/).sort()
   const surplus = files.filter((file) => !allowed.test(file))
@@ -64,7 +67,7 @@ export const inspect = async ({ folder, modules, name, tarball }) => {
     expect(files.includes(`package/${page}`), `${name}: ${page} is missing in the package`)
   }
   checkLinks({ folder, name }, files)
-  // A package of programs alone publishes no sources
+  // A package of programs only publishes no sources
   const sources = modules.length === 0 ? [] : filesBelow(join(folder, "src"), (file) => file.endsWith(".ts"))
   for (const source of sources) {
     const stem = shown(source).slice(`${shown(folder)}/src/`.length, -".ts".length)
@@ -88,7 +91,7 @@ export const inspect = async ({ folder, modules, name, tarball }) => {
   expect(!/"\.\/src\//.test(manifest), `${name}: the exports of the package still name sources`)
 }
 
-/** What publint and "are the types wrong?" say about a tarball. */
+/** The reports of publint and "are the types wrong?" about a tarball. */
 export const lint = async ({ modules, name, tarball }) => {
   const bin = (tool) => join(root, "node_modules/.bin", tool)
   await must(`${name}: publint`, bin("publint"), [tarball, "--strict"])

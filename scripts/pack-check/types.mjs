@@ -46,7 +46,7 @@ const compile = async (folder, compiler, { files, name, refused, skipLibCheck = 
   if (!asExpected) problem(`${compiler}, ${name}: compiling against the packages:\n${text}`)
 }
 
-/** Compiles all with each of these compilers. What is to be run is in `out` then. */
+/** Compiles everything with each of these compilers. The programs to run are in `out` then. */
 export const checkTypes = async (folder, packed, compilers) => {
   for (const file of ["program.ts", "commonjs.cts", "dynamic.cts"]) {
     cpSync(join(root, "scripts/pack-check/consumer", file), join(folder, file))
@@ -61,8 +61,8 @@ export const checkTypes = async (folder, packed, compilers) => {
 }
 
 /**
- * What this library adds to the check of a program that only locks: what was counted, and a twentieth more. `pnpm bench:types`
- * says what that costs in seconds.
+ * What this library adds to the check of a program that only locks: the measured counts plus five percent. `pnpm
+ * bench:types` shows the cost in seconds.
  */
 const most = { files: 45, lines: 5150, types: 1720, instantiations: 3750 }
 
@@ -76,14 +76,17 @@ export const checkTypeCounts = async (folder) => {
   const [locks, without] = [await count("locks"), await count("without")]
   const said = Object.keys(most).map((name) => {
     const added = locks[name] - without[name]
-    // Not a number where the compiler counts no more
+    // Not a number if the compiler no longer counts
     if (!(added <= most[name])) problem(`locks add ${added} ${name} to a check, and at most ${most[name]} are allowed`)
     return `${added} ${name}`
   })
   return `${said.join(", ")}`
 }
 
-/** A mistake in the options of an operation is one error, on its own line, which names what is wrong, in its message or where it stands. */
+/**
+ * A mistake in the options of an operation is one error, on its own line, which names what is wrong, in its message or
+ * at its position.
+ */
 export const checkWrongOptions = async (folder) => {
   const file = "wrong-options.ts"
   cpSync(join(root, "scripts/pack-check/consumer", file), join(folder, file))
@@ -99,7 +102,7 @@ export const checkWrongOptions = async (folder) => {
   const errors = text.split(/^(?=\S+\.ts\(\d+,\d+\): )/m).filter((error) => error.includes(": error TS"))
   for (const { at, named } of mistakes) {
     const found = errors.filter((error) => error.startsWith(`${file}(${at},`))
-    // Or it stands where the error points, and the message has the types only
+    // Or it is where the error points, and the message has only the types
     const line = readFileSync(join(folder, file), "utf8").split("\n")[at - 1]
     const pointsAt = found.some((error) => line.slice(Number(/,(\d+)\)/.exec(error)[1]) - 1).startsWith(named))
     if (found.length !== 1 || !(pointsAt || found[0].includes(named))) {

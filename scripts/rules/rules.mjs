@@ -1,6 +1,6 @@
-// The rules of the protocol, and how each is broken: one text of one file by another. `plan` has the seeds, `scopes` are the
-// programs of the explorer that begin where the rule acts, and `tests` are those of the module. A `reason` says why no
-// schedule can show the rule broken.
+// The rules of the protocol, and how each is broken: by replacing one text of one file. `plan` has the seeds, `scopes`
+// are the programs of the explorer that start where the rule acts, and `tests` are those of the module. A `reason` says
+// why no schedule can show the rule broken.
 const core = "packages/core/src/internal"
 const mutexLua = "packages/redis/src/internal/mutex/lua/include"
 const streamLua = "packages/redis/src/streams/internal/lua"

@@ -1,4 +1,4 @@
-/** What has to hold on each runtime, with any store. */
+/** What must hold on each runtime, with any store. */
 import { Mutex } from "@effect-simba/core"
 import { StreamClient, StreamMessages } from "@effect-simba/core/streams"
 import { Context, Deferred, Duration, Effect, Fiber, Layer, Schema } from "effect"
@@ -6,7 +6,7 @@ import { Redis } from "effect/persistence/Redis"
 
 const check = (holds, what) => holds ? Effect.void : Effect.die(new Error(`it does not hold that ${what}`))
 
-/** A process with contenders of its own. */
+/** A process with its own contenders. */
 const processOn = (store, processName, options) =>
   Effect.map(
     Layer.build(Layer.fresh(Mutex.layer({ processName, ...options }).pipe(Layer.provide(store)))),
@@ -47,7 +47,7 @@ export const outage = (storeOf) =>
         const waiter = yield* Effect.forkScoped(Effect.timed(b.withLock("o")(Effect.void)))
         yield* Effect.sleep("300 millis")
         yield* Effect.ignore(redis.send("CLIENT", "KILL", "TYPE", "pubsub"))
-        // This cuts the connection off that asks for it, too
+        // This also cuts off the connection that requests it
         yield* Effect.ignore(redis.send("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "no"))
         yield* Effect.sleep("3 seconds")
         yield* check(yield* lease.isHeld, "a lease is renewed after an outage")
@@ -60,7 +60,7 @@ export const outage = (storeOf) =>
 
 const Order = Schema.Struct({ amount: Schema.FiniteFromString })
 
-/** A consumer owns a data stream and is given its message. */
+/** A consumer owns a data stream and receives its message. */
 export const streams = (storeOf) =>
   Effect.scoped(Effect.gen(function*() {
     const handled = yield* Deferred.make()
@@ -72,5 +72,5 @@ export const streams = (storeOf) =>
     yield* Effect.forkScoped(Effect.provide(StreamClient.run(consume), client))
     yield* Effect.provide(StreamClient.announce("orders:eu"), client)
     const amount = yield* Effect.timeout(Deferred.await(handled), "10 seconds")
-    yield* check(amount === 42, "the handler is given the message")
+    yield* check(amount === 42, "the handler receives the message")
   }))
