@@ -41,7 +41,7 @@ describe("blocked commands", () => {
     assert.isUndefined(engine.nextWake())
   })
 
-  it("does not serve what a transaction or a script has taken back", () => {
+  it("does not serve what a transaction or a script has removed again", () => {
     const { peer } = makeFixture()
     const [a, b] = [peer(), peer()]
     a.run("BLPOP", "l", "0")
@@ -54,7 +54,7 @@ describe("blocked commands", () => {
     assert.deepStrictEqual(a.replies, [])
   })
 
-  it("tells group readers that the group or the stream has gone", () => {
+  it("notifies group readers that the group or the stream is gone", () => {
     const { peer } = makeFixture()
     const [a, b] = [peer(), peer()]
     const read = ["XREADGROUP", "GROUP", "g", "c", "BLOCK", "0", "STREAMS", "x", ">"]
@@ -74,7 +74,7 @@ describe("blocked commands", () => {
     ])
   })
 
-  it("keeps what a session sends while it is blocked for later", () => {
+  it("keeps commands that a session sends while it is blocked", () => {
     const { peer } = makeFixture()
     const [a, b] = [peer(), peer()]
     a.run("BLPOP", "l", "0")

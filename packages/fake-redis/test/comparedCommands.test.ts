@@ -2,7 +2,7 @@ import { assert, it } from "@effect/vitest"
 import { readFileSync } from "node:fs"
 import { commands } from "../src/internal/commandTable.ts"
 
-/** Where commands that are compared with a redis-server stand. */
+/** Where commands are compared with a redis-server. */
 const sources = [
   "templates.ts",
   "generator.ts",
@@ -13,10 +13,10 @@ const sources = [
   "../foreign/bytes.test.ts"
 ].map((name) => readFileSync(new URL(`./differential/${name}`, import.meta.url), "utf8"))
 
-/** What a command replies is a matter of luck, or of the time at which the server began. */
+/** The replies of these commands depend on chance, or on the start time of the server. */
 const incomparable = ["lastsave", "randomkey"]
 
-it("every command is compared with a redis-server, or it is said why not", () => {
+it("every command is compared with a redis-server, or excluded with a reason", () => {
   const words = new Set(sources.join("\n").replaceAll(/[<|>]/g, " ").match(/[A-Z][A-Z_]+/g))
   const missing = Array.from(commands.keys()).filter((name) => !words.has(name.toUpperCase()))
   assert.deepStrictEqual(missing.sort(), incomparable)

@@ -16,7 +16,7 @@ describe("expiry", () => {
     assert.isNull(a.run("GET", "k"))
   })
 
-  it("announces an expiry late, or upon access", () => {
+  it("announces an expiry late, or on access", () => {
     const { advance, engine, peer } = makeFixture({ expiryDelayMillis: [50, 50] })
     const [a, b] = [peer(), peer()]
     a.run("CONFIG", "SET", "notify-keyspace-events", "Ex")
@@ -47,7 +47,7 @@ describe("expiry", () => {
     assert.isUndefined(engine.nextWake())
   })
 
-  it("follows the last deadline of a key that is set and deleted again and again, and forgets the others", () => {
+  it("follows the last deadline of a key that is set and deleted repeatedly, and forgets the others", () => {
     const { advance, engine, peer } = makeFixture()
     const a = peer()
     a.run("SET", "first", "v", "PX", "4000")
@@ -135,7 +135,7 @@ describe("control", () => {
     assert.strictEqual(a.run("GET", "k"), "2")
   })
 
-  it("answers with error states", () => {
+  it("replies with error states", () => {
     const { engine, peer } = makeFixture()
     const a = peer()
     engine.setErrorState("READONLY")
@@ -157,7 +157,7 @@ describe("control", () => {
     engine.restart({ keepData: false })
     assert.strictEqual(engine.subscriptions(), 0)
     assert.strictEqual(closed, 1)
-    b.execute(["PING"], () => assert.fail("a dead session answers nothing"))
+    b.execute(["PING"], () => assert.fail("a dead session sends no reply"))
   })
 
   it("refuses commands in a subscribed session", () => {

@@ -4,9 +4,9 @@ import { connect, type Socket } from "node:net"
 export interface RawSocket {
   readonly socket: Socket
   readonly write: (text: string) => void
-  /** What has arrived, one character for each byte, once it fulfils the condition or the server has ended. */
+  /** The bytes received so far, one character for each byte, once they fulfil the condition or the server has ended. */
   readonly until: (condition: (text: string) => boolean) => Promise<string>
-  /** All that arrives before the server ends the connection. */
+  /** Everything that arrives before the server ends the connection. */
   readonly rest: () => Promise<string>
 }
 

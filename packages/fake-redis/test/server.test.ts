@@ -32,7 +32,7 @@ describe("createFakeRedis", () => {
   )
 
   it(
-    "writes the replies to a pipeline at once, scripts among them",
+    "writes the replies to a pipeline at once, including those of scripts",
     served(async ({ port }) => {
       const client = await openRaw({ port })
       const writes = vi.spyOn(Socket.prototype, "write")
@@ -202,7 +202,7 @@ describe("time", () => {
   )
 
   it(
-    "expires by itself",
+    "expires keys on its own",
     served(async ({ url }) => {
       const redis = new Redis(url)
       const waiting = redis.blpop("list", 0.02)
@@ -279,7 +279,7 @@ describe("fake-redis", () => {
     return { child, ended, line, errors: () => errors }
   }
 
-  it("prints its address first, serves, and ends in order at a signal", async () => {
+  it("prints its address first, serves, and ends gracefully at a signal", async () => {
     const { child, ended, errors, line } = start("--seed", "7")
     const url = new URL(await line)
     assert.strictEqual(url.protocol, "redis:")
@@ -292,14 +292,14 @@ describe("fake-redis", () => {
     assert.strictEqual(errors(), "")
   })
 
-  it("says what is wrong with its arguments", async () => {
+  it("reports what is wrong with its arguments", async () => {
     const { ended, errors } = start("--port", "many")
     assert.strictEqual(await ended, 1)
     assert.include(errors(), "--port: \"many\" is not a port")
     assert.include(errors(), "--host H")
   })
 
-  it("says why it cannot listen", async () => {
+  it("reports why it cannot listen", async () => {
     await served(async ({ port }) => {
       const { ended, errors } = start("--port", String(port))
       assert.strictEqual(await ended, 1)

@@ -1,6 +1,6 @@
 /**
- * What administrators and clients ask of a server, the same steps on the fake and on a redis-server: users and their
- * permissions, descriptions of commands, monitors, statistics.
+ * Administration, with the same steps on the fake and on a redis-server: users and their permissions, descriptions of
+ * commands, monitors, statistics.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { readFileSync } from "node:fs"
@@ -74,7 +74,7 @@ describe("users", () => {
     `
   )
   alike(
-    "rules are refused with their reason, and leave the user as it was",
+    "rules are refused with their reason, and leave the user unchanged",
     `
     ACL SETUSER carol on +foo
     ACL SETUSER carol foo
@@ -136,7 +136,7 @@ describe("users", () => {
     (reply) => String(reply).replace(/"id",[0-9]+/, "")
   )
   alike(
-    "refusals are in the log, those that are alike once",
+    "refusals are in the log, similar ones once",
     `
     ACL LOG RESET
     ACL SETUSER dave on nopass ~a &a +get +publish
@@ -166,7 +166,7 @@ describe("COMMAND", () => {
     const [names] = await theirs.send([["COMMAND", "LIST"]])
     for (const name of (names as ReadonlyArray<string>).toSorted()) {
       const [command = "", subcommand] = name.toUpperCase().split("|")
-      // Without arguments: what is there refuses the call in other words, or has no effect
+      // Without arguments: an existing command refuses the call with another message, or has no effect
       if (["SUBSCRIBE", "MONITOR", "QUIT", "RESET"].includes(command)) continue
       const [reply] = await own.send([subcommand === undefined ? [command] : [command, subcommand]])
       if (!/^-ERR unknown (?:sub)?command/.test(String(toPlain(reply!)))) continue
@@ -197,7 +197,7 @@ describe("COMMAND", () => {
     own.close()
   })
   alike(
-    "finds the keys of a call, and what becomes of them",
+    "finds the keys of a call, and what is done with them",
     `
     COMMAND GETKEYSANDFLAGS SET a b
     COMMAND GETKEYSANDFLAGS SET a b GET
@@ -226,7 +226,7 @@ describe("COMMAND", () => {
   )
 })
 
-describe("what has run", () => {
+describe("the commands that have run", () => {
   alike(
     "statistics by command and by error",
     `

@@ -12,7 +12,7 @@ const words = (line: string): ReadonlyArray<string> =>
     word.startsWith("\"") ? word.slice(1, -1).replaceAll("\\n", "\n") : word
   )
 
-/** `alice: GET x` is sent by a connection of that name, and another line by the first. */
+/** `alice: GET x` is sent by the connection of that name, and other lines by the first connection. */
 const run = async (
   connect: () => Promise<Connection>,
   lines: ReadonlyArray<string>
@@ -40,7 +40,7 @@ export const bothServers = () => {
   afterAll(() => Promise.all([real.stop(), fake.close()]))
 
   return {
-    /** Where the two listen. */
+    /** The addresses of the two. */
     where: () => ({ fake: { port: fake.port }, real: { path: real.path } }),
     alike: (title: string, text: string, normalize = (reply: unknown): unknown => reply) =>
       it(title, async () => {

@@ -1,13 +1,16 @@
 /**
- * Any command of the table with any arguments: keys where its specification has keys, and words of its family elsewhere.
- * Most of it is refused, by both servers for the same reason.
+ * Any command of the table with any arguments: keys where its specification has keys, and words of its family
+ * elsewhere. Most of them are refused, by both servers for the same reason.
  */
 import { specOf } from "../../src/internal/commandSpec.ts"
 import { commands } from "../../src/internal/commandTable.ts"
 import { choices } from "./choices.ts"
 import type { Draw } from "./draw.ts"
 
-/** What is not drawn here, and why. The templates have most of it, with arguments for which both servers must agree. */
+/**
+ * Commands that are not drawn here, and why. The templates have most of them, with arguments for which both servers
+ * must agree.
+ */
 const elsewhere: Readonly<Record<string, string>> = {
   "blpop brpop blmove brpoplpush blmpop bzpopmin bzpopmax bzmpop wait": "waits, perhaps for good",
   "subscribe psubscribe ssubscribe unsubscribe punsubscribe sunsubscribe monitor auth hello quit reset client":

@@ -1,7 +1,7 @@
 /**
  * The vocabulary of the generator. Few keys, members and consumers, so that commands meet.
  */
-/** What a placeholder draws from, by its name. */
+/** The choices of a placeholder, by its name. */
 export const choices: Readonly<Record<string, ReadonlyArray<string>>> = {
   s: ["s1", "s2", "s3"],
   h: ["h1", "h2"],

@@ -1,5 +1,5 @@
 /**
- * What a redis-server says of its commands, as the lines of `src/internal/commandSpecs.generated.ts`.
+ * The commands of a redis-server, as the lines of `src/internal/commandSpecs.generated.ts`.
  *
  *     node packages/fake-redis/test/differential/commandSpecs.ts     writes that file
  */

@@ -7,7 +7,7 @@ import { ReplyError } from "../../src/internal/session.ts"
 import type { Result } from "./resp.ts"
 import { Refusal } from "./resp.ts"
 
-/** A number that depends on the instant at which the command arrived. */
+/** A number that depends on when the command arrived. */
 class Time {
   readonly value: number
   readonly unit: "s" | "ms"
@@ -48,7 +48,7 @@ const UNORDERED: ReadonlySet<string> = new Set([
 
 const TIMES: Readonly<Record<string, "s" | "ms">> = { TTL: "s", EXPIRETIME: "s", PTTL: "ms", PEXPIRETIME: "ms" }
 
-/** What XADD makes of `*`. */
+/** The ids that XADD makes for `*`. */
 const AUTOMATIC_ID = /^[0-9]{13}-0$/
 
 const sorted = (items: ReadonlyArray<Normal>): ReadonlyArray<Normal> =>
@@ -66,7 +66,7 @@ const pendingRows = (result: Normal): Normal =>
     ? result.map((row) => isList(row) ? row.map((item, at) => at === row.length - 2 ? timed(item) : item) : row)
     : result
 
-/** Names and values in turn, as XINFO gives them. */
+/** Names and values in turn, as in XINFO. */
 const fields = (result: Normal): Normal => {
   if (!isList(result)) return result
   if (isList(result[0] ?? null)) return result.map(fields)

@@ -1,5 +1,5 @@
 /**
- * Corners that random commands seldom reach, the same on the fake and on a redis-server.
+ * Corner cases that random commands rarely reach, on the fake and on a redis-server.
  */
 import { createFakeRedis } from "@effect-simba/fake-redis"
 import { assert, it } from "@effect/vitest"
@@ -69,7 +69,7 @@ alike(
   RESTORE x 0 garbage ABSTTL
   OBJECT FOO k
   `,
-  // Seconds of a clock that ticks at another time in each
+  // Seconds of clocks that tick at different times
   (reply) => String(reply).replace(/(IDLETIME k -> )[0-9]+$/, "$1n")
 )
 alike(
@@ -208,7 +208,7 @@ const whilePaused = async (at: number | string) => {
     await admin.send([["CLIENT", "PAUSE", "100000", "WRITE"]])
   }
   await admin.send([["CLIENT", "UNPAUSE"]])
-  // Another pause makes the first stricter, and not shorter
+  // Another pause makes the first stricter, but not shorter
   const start = performance.now()
   await admin.send([["CLIENT", "PAUSE", "300", "WRITE"], ["CLIENT", "PAUSE", "1", "ALL"]])
   await ask("PING", "GET k")
@@ -225,7 +225,7 @@ it("a pause of clients", async () => {
   assert.lengthOf(own.filter((reply) => reply === false), 5, "what may write has waited")
 })
 
-it("an idle time goes on while commands only ask about the key", async () => {
+it("an idle time continues while commands only ask about the key", async () => {
   await using server = await createFakeRedis()
   const connection = await open(server.port)
   await connection.send([["SET", "k", "v"]])
@@ -241,7 +241,7 @@ it("an idle time goes on while commands only ask about the key", async () => {
   connection.close()
 })
 
-/** The replies to `other` while a script of `script` runs, and what that ends with. */
+/** The replies to `other` while a script of `script` runs, and how the script ends. */
 const whileRunning = async (
   where: { readonly port: number } | { readonly path: string },
   script: ReadonlyArray<string>,
@@ -281,7 +281,7 @@ for (
       [["SCRIPT", "KILL"], ["FUNCTION", "STATS"], ["FUNCTION", "KILL"]]
     ],
     [
-      "a script that has written is not killed, and ends by itself",
+      "a script that has written is not killed, and ends on its own",
       [
         "EVAL",
         "redis.call('set', KEYS[1], ARGV[1]) for i = 1, 3e7 do end return {KEYS[1], redis.call('get', KEYS[1])}",

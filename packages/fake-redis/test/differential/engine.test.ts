@@ -1,5 +1,5 @@
 /**
- * The engine against a redis-server of its own, a few thousand commands with fixed seeds. A difference is looked into
+ * The engine against a separate redis-server, a few thousand commands with fixed seeds. A difference is investigated
  * with `pnpm differential --seed S`, and once it is fixed it becomes a row of `examples.ts`.
  */
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
@@ -42,7 +42,7 @@ describe("the engine and redis-server", () => {
     })
   }
 
-  it("answer alike over a socket", async () => {
+  it("reply alike over a socket", async () => {
     const connection = await open(server!.path)
     const { comparisons, differences } = await overSocket(connection, server!.path, 6, 2000)
     connection.close()
@@ -50,7 +50,7 @@ describe("the engine and redis-server", () => {
     assert.deepStrictEqual(differences.map((difference) => runner.describe(difference)), [])
   })
 
-  it("redis-server answers as the examples have it", async () => {
+  it("redis-server replies as in the examples", async () => {
     const connection = await open(server!.path)
     for (const [name, commands, expected] of Object.values(examples).flat()) {
       await connection.send([initialSettings, ["FLUSHALL"], ["SELECT", "0"], ["UNWATCH"]])

@@ -36,7 +36,7 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
       [["SET", "z", "1"], ["ZRANGEBYSCORE", "z", "abc", "1"]],
       "-ERR min or max is not a float"
     ],
-    ["LIMIT skips before it looks at the far bound", [
+    ["LIMIT skips before it checks the far bound", [
       ["ZADD", "z", "1", "b", "2", "a", "3", "c"],
       ["ZRANGEBYLEX", "z", "[b", "[c", "LIMIT", "1", "1"]
     ], ["a"]]

@@ -1,5 +1,5 @@
 /**
- * An engine with a clock in hand, for tests of the engine itself.
+ * An engine whose clock the test controls, for tests of the engine itself.
  */
 import { Engine } from "../../src/internal/engine.ts"
 import type { EngineOptions } from "../../src/internal/engineOptions.ts"

@@ -46,11 +46,11 @@ export const generate = (draw: Draw): ReadonlyArray<ReadonlyArray<string>> => {
     const [before, after] = pick(draw, blocking)
     const first = fill(before, draw)
     const second = fill(after, draw)
-    // The reader is sure to find something, or a wrong type: never anything to wait for.
+    // The reader is certain to find something, or a wrong type: it never waits.
     if (/^B[LR]POP$/.test(second[0]!)) second[1] = first[1]!
     return [["DISCARD"], ["SELECT", "0"], ["DEL", first[1]!], first, second]
   }
-  // Which commands are a change to those who watch.
+  // Whether commands count as a change for watchers.
   if (roll < 0.19) {
     return [["DISCARD"], ["WATCH", ...KEYS], ...withEncoding(fill(pick(draw, weighted), draw)), ["MULTI"], ["EXEC"]]
   }
@@ -72,6 +72,6 @@ export const generate = (draw: Draw): ReadonlyArray<ReadonlyArray<string>> => {
   return withEncoding(args)
 }
 
-/** Before a scan, what decides whether there are pages. */
+/** Determines, before a scan, whether there are pages. */
 const withEncoding = (args: ReadonlyArray<string>): ReadonlyArray<ReadonlyArray<string>> =>
   /^[HSZ]SCAN$/.test(args[0]!) && args.length > 1 ? [["OBJECT", "ENCODING", args[1]!], args] : [args]

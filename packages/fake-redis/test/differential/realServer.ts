@@ -1,5 +1,5 @@
 /**
- * A redis-server of our own, on a socket in a temporary folder: nobody else can take it for theirs, nor it for another.
+ * A separate redis-server, on a socket in a temporary folder, so that it cannot be confused with another.
  */
 import { spawn } from "node:child_process"
 import { mkdtemp, rm } from "node:fs/promises"

@@ -1,5 +1,5 @@
 /**
- * A RESP2 client as small as can be: pipelines of commands, and their replies in order.
+ * A minimal RESP2 client: pipelines of commands, and their replies in order.
  */
 import { connect } from "node:net"
 

@@ -67,7 +67,9 @@ const withoutTimes = (args: Args, real: Result): Result => {
   )
 }
 
-/** What is compared with the real server. Commands that the real one has dated come with the time, in micros. */
+/**
+ * The commands that are compared with the real server. Commands that the real one has dated carry the time, in micros.
+ */
 export interface Fake {
   readonly send: (
     commands: ReadonlyArray<readonly [args: Args, micros: number | undefined]>
@@ -99,8 +101,8 @@ export const socketFake = (connection: Connection): Fake => ({
 })
 
 /**
- * `tolerance`: by how many ms times may differ, beside the pauses of the real server. `trackers`: clients of both servers
- * that are sent invalidations.
+ * `tolerance`: by how many ms times may differ, besides the pauses of the real server. `trackers`: clients of both
+ * servers that receive invalidations.
  */
 export const run = async (
   connection: Connection,
@@ -118,7 +120,7 @@ export const run = async (
   let comparisons = 0
   let step = 0
   let encoding: Normal = null
-  /** The longest pause of the server within a batch, in ms: times may differ by as much. */
+  /** The longest pause of the server within a batch, in ms: times may differ by that much. */
   let slack = 0
 
   const both = async (commands: ReadonlyArray<Args>): Promise<ReadonlyArray<readonly [Result, Result]>> => {
@@ -184,7 +186,7 @@ export const run = async (
     }
     const commands: Array<Args> = []
     while (commands.length < BATCH) commands.push(...generate(draw))
-    // No transaction is left open, so that what follows is run at once.
+    // No transaction is left open, so that later commands run at once.
     commands.push(["DISCARD"], ["UNWATCH"])
     const results = await both(commands)
     commands.forEach((args, index) => {

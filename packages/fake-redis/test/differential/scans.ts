@@ -1,4 +1,4 @@
-/** Iterations from the first page to the last: where pages end is known to differ, what they find is not. */
+/** Iterations from the first page to the last: page boundaries are known to differ, but not what they find. */
 import { isList } from "./comparison.ts"
 import type { Draw } from "./draw.ts"
 import type { Result } from "./resp.ts"
@@ -32,7 +32,7 @@ export const scansOf = (
   })
 ]
 
-/** Everything that is found, once, in order; or the refusal. */
+/** Everything that was found, once, in order; or the refusal. */
 export const walk = async (
   send: (commands: ReadonlyArray<Args>) => Promise<ReadonlyArray<Result>>,
   args: Args

@@ -2,8 +2,8 @@
  * Templates of commands for the generator; the placeholders in them draw from `choices`.
  */
 /**
- * `{name}` draws from the choices, `<a|b|>` takes one of the alternatives; a word that becomes empty by that goes. `|3` at the end
- * makes a template three times as likely.
+ * `{name}` draws from the choices, `<a|b|>` takes one of the alternatives; a word that becomes empty is removed. `|3`
+ * at the end makes a template three times as likely.
  */
 export const templates: ReadonlyArray<string> = `
 SET {s} {v}|3

@@ -1,4 +1,4 @@
-/** A client of each server that tracks keys: what it is sent while others write must be the same. */
+/** A client of each server that tracks keys: both must receive the same messages while others write. */
 import { openRaw } from "../rawSocket.ts"
 import type { Draw } from "./draw.ts"
 import type { Result } from "./resp.ts"
@@ -6,9 +6,9 @@ import type { Result } from "./resp.ts"
 export interface Trackers {
   /** How the comparison is shown. */
   readonly command: ReadonlyArray<string>
-  /** Tracks other keys in another way. The replies to that. */
+  /** Starts to track other keys in another mode. Returns the replies. */
   readonly begin: (draw: Draw) => Promise<readonly [Result, Result]>
-  /** What both were sent since, by these commands. */
+  /** What both received since, caused by these commands. */
   readonly end: (commands: ReadonlyArray<ReadonlyArray<string>>) => Promise<readonly [Result, Result]>
   readonly close: () => void
 }
@@ -53,7 +53,7 @@ const reads = [
 
 const pick = <A>(draw: Draw, items: ReadonlyArray<A>): A => items[Math.floor(draw() * items.length)]!
 
-/** The keys of all messages, once each: a server broadcasts once for each turn of its loop, wherever one ends. */
+/** The keys of all messages, once each: a server broadcasts once for each turn of its loop, wherever a turn ends. */
 const keysOf = (text: string): ReadonlyArray<string> =>
   [...new Set([...text.matchAll(/\$[0-9]+\r\n([a-z]+[0-9]?)\r\n/g)].map(([, key]) => key!))].sort()
 
@@ -87,7 +87,7 @@ export const openTrackers = async (real: Where, fake: Where): Promise<Trackers> 
     },
     end: async (commands) => {
       const [theirs, own] = await ask([])
-      // What changed in the turn of a flush is not sent
+      // Changes in the turn of a flush are not sent
       if (isBroadcast && commands.some(([name]) => name === "FLUSHDB")) return [null, null]
       return isBroadcast ? [keysOf(String(theirs)), keysOf(String(own))] : [theirs, own]
     },

@@ -1,5 +1,5 @@
 /**
- * Who is sent which invalidation, and when: the same steps on the fake and on a redis-server, byte for byte.
+ * Which client receives which invalidation, and when: the same steps on the fake and on a redis-server, byte for byte.
  */
 import { createFakeRedis } from "@effect-simba/fake-redis"
 import { afterAll, assert, beforeAll, it } from "@effect/vitest"
@@ -18,7 +18,9 @@ afterAll(() => Promise.all([real.stop(), fake.close()]))
 
 type Where = { readonly port: number } | { readonly path: string }
 
-/** `b: GET x ; GET y` is one packet of connection b. All have received what a step causes before the next is sent. */
+/**
+ * `b: GET x ; GET y` is one packet of connection b. All have received the effects of a step before the next is sent.
+ */
 const outputs = async (where: Where, steps: ReadonlyArray<string>): Promise<Record<string, string>> => {
   const connections = new Map<string, RawSocket>()
   const names = new Set(steps.map((step) => step[0]!))
@@ -36,13 +38,13 @@ const outputs = async (where: Where, steps: ReadonlyArray<string>): Promise<Reco
     )
     const actor = connections.get(step[0]!)!
     const isSilent = /BLMOVE|QUIT/.test(step)
-    // In the same packet: what is sent at the end of a turn comes after it on both servers
+    // In the same packet: messages at the end of a turn come after it on both servers
     actor.write([...commands, ...isSilent ? [] : [`ECHO turn-${at}`]].map((command) => `${command}\r\n`).join(""))
     if (!isSilent) {
       const text = await actor.until((text) => text.includes(`turn-${at}\r\n`))
       if (step.includes("CLIENT ID")) ids.set(step[0]!, /:([0-9]+)\r\n\$[0-9]+\r\nturn/.exec(text)![1]!)
     }
-    // A client that blocks, or that has gone, replies to nothing
+    // A blocked client, or one that is gone, replies to nothing
     const listening = [...connections].filter(([name]) => !step.includes("BLMOVE") || name !== step[0])
       .filter(([, { socket }]) => !socket.destroyed && !socket.readableEnded)
     if (step.includes("QUIT")) {
@@ -50,7 +52,7 @@ const outputs = async (where: Where, steps: ReadonlyArray<string>): Promise<Reco
       connections.delete(step[0]!)
       continue
     }
-    // The one that has acted first: what it causes is then on its way to the others
+    // The one that acted first: its effects are then on their way to the others
     listening.sort(([a], [b]) => Number(b === step[0]) - Number(a === step[0]))
     for (const [name, connection] of listening) {
       if (blocked(steps, at, name)) continue
@@ -167,7 +169,7 @@ alike(
 )
 alike("an expiry and a flush", "a: CLIENT TRACKING ON", "a: GET k", "b: SET k 1 PX 1", "b: FLUSHALL", "b: FLUSHDB")
 alike(
-  "what was read before tracking was off, and changed meanwhile",
+  "keys that were read before tracking was off, and changed meanwhile",
   "a: CLIENT TRACKING ON",
   "a: MGET k l",
   "a: CLIENT TRACKING OFF",
@@ -185,4 +187,4 @@ alike(
   "b: SWAPDB 0 1",
   "b: SET k 2"
 )
-alike("broadcasting says which prefixes it has", "a: CLIENT TRACKING ON BCAST", "a: CLIENT TRACKINGINFO")
+alike("broadcasting reports its prefixes", "a: CLIENT TRACKING ON BCAST", "a: CLIENT TRACKINGINFO")

@@ -1,8 +1,11 @@
-/** What both servers write, byte for byte, in RESP2 and RESP3: types, nils, pushes, confirmations. */
+/** The bytes that both servers write, in RESP2 and RESP3: types, nils, pushes, confirmations. */
 import { openRaw } from "../rawSocket.ts"
 import { alike } from "./servers.ts"
 
-/** Inline commands of one connection, in order. Only what is ordered and alike on all servers; each line leaves its channels, for RESP2. */
+/**
+ * Inline commands of one connection, in order. Only replies that are ordered and equal on all servers; each line leaves
+ * its channels, for RESP2.
+ */
 const both: ReadonlyArray<string> = [
   "HSET h a 1 ; HGETALL h ; HRANDFIELD h 1 WITHVALUES ; HGET h no ; HMGET h a no ; CONFIG GET maxmemory",
   "SADD s a ; SMEMBERS s ; SINTER s s ; SPOP s 1 ; SPOP s ; SMEMBERS s",
@@ -40,7 +43,7 @@ for (const protocol of [2, 3]) {
     for (const commands of both) {
       const client = await openRaw(where)
       client.write(`FLUSHALL\r\nHELLO ${protocol}\r\n${commands.split(" ; ").join("\r\n")}\r\n`)
-      // Not an end of file: Redis lets go of a blocked client that has sent one
+      // Not an end of file: Redis drops a blocked client that has sent one
       client.write("ECHO the-end\r\n")
       results[commands] = withoutIds(await client.until((text) => text.endsWith("the-end\r\n")))
       client.socket.destroy()

@@ -5,7 +5,7 @@ import { alike, eventually, refusal, socketOf } from "./servers.ts"
 
 const binary = Buffer.from(Array.from({ length: 256 }, (_, at) => at))
 
-describe("ioredis as it is", () => {
+describe("ioredis with its defaults", () => {
   for (const protocol of [2, 3] as const) {
     const names = [
       "info",
@@ -91,7 +91,7 @@ describe("ioredis as it is", () => {
   }
 })
 
-describe("node-redis as it is", () => {
+describe("node-redis with its defaults", () => {
   for (const RESP of [2, 3] as const) {
     alike(`RESP${RESP}`, [
       "text",

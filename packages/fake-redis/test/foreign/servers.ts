@@ -1,15 +1,15 @@
 /**
- * The same steps of a foreign client on the fake, over a socket, and on a redis-server: each must end alike.
+ * The same steps of a foreign client on the fake, over a socket, and on a redis-server: both must end alike.
  */
 import { createFakeRedis } from "@effect-simba/fake-redis"
 import { assert, it } from "@effect/vitest"
 import type { RedisClientOptions } from "redis"
 import { startServer } from "../differential/realServer.ts"
 
-/** As ioredis takes it for a connection, and node-redis for its socket. */
+/** In the form that ioredis takes for a connection, and node-redis for its socket. */
 export type Where = { path: string } | { host: string; port: number }
 
-/** node-redis has a type of its own for each kind of address. */
+/** node-redis has a separate type for each kind of address. */
 export const socketOf = (
   where: Where
 ): NonNullable<RedisClientOptions["socket"]> => ("path" in where ? { ...where, tls: false } : where)
@@ -50,7 +50,7 @@ export const refusal = (promise: Promise<unknown>): Promise<string> =>
     (error: unknown) => error instanceof Error ? error.message : String(error)
   )
 
-/** Waits for something that another process, or another connection, does. */
+/** Waits for an effect of another process or connection. */
 export const eventually = async (condition: () => boolean | Promise<boolean>): Promise<void> => {
   for (let attempt = 0; attempt < 400; attempt++) {
     if (await condition()) return

@@ -1,6 +1,6 @@
 /**
- * Bad input for the server: garbage, huge lengths, half frames, mutated commands, connections that break off. After each
- * batch another client must still be served.
+ * Bad input for the server: garbage, huge lengths, half frames, mutated commands, broken connections. After each batch
+ * another client must still be served.
  */
 import { createFakeRedis } from "@effect-simba/fake-redis"
 import { makeDraw } from "../differential/draw.ts"
@@ -77,7 +77,7 @@ const input = (draw: Draw): string => {
   return commands(draw).join("")
 }
 
-/** Sends the input in pieces, and leaves early or late. Returns what came back, and whether the server left first. */
+/** Sends the input in pieces, and leaves early or late. Returns the output, and whether the server left first. */
 const attack = async (draw: Draw, port: number): Promise<readonly [text: string, closed: boolean]> => {
   const client = await openRaw({ port })
   client.socket.on("error", () => undefined)

@@ -1,4 +1,4 @@
-/** `node main.ts --cases 100000 --seed 1`: sends bad input to a server of its own. */
+/** `node main.ts --cases 100000 --seed 1`: sends bad input to a separate server. */
 import { parseArgs } from "node:util"
 import { fuzz } from "./fuzz.ts"
 

@@ -31,7 +31,7 @@ const following = () => {
   }
 }
 
-/** A process that works loses no lease by a pause shorter than `least`: it has confirmed its grant before its work. */
+/** A working process loses no lease by a pause shorter than `least`: it has confirmed its grant before its work. */
 export const keptThroughPauses = (least: number): Checker.Checker => ({
   name: "short pauses end no lease",
   start: (view) => {
@@ -49,7 +49,7 @@ export const keptThroughPauses = (least: number): Checker.Checker => ({
   }
 })
 
-/** Work that begins has `least` left to its deadline: what has less asks for its lease first. */
+/** Work starts with at least `least` left to its deadline: with less it requests its lease again first. */
 export const beginsWith = (least: number): Checker.Checker => ({
   name: "work begins with time left",
   start: (view) => ({
@@ -61,7 +61,7 @@ export const beginsWith = (least: number): Checker.Checker => ({
   })
 })
 
-/** One lost request, or one lost reply, ends no lease: its renewal is tried again. */
+/** One lost request, or one lost reply, ends no lease: the renewal is retried. */
 export const keptThroughOneLoss: Checker.Checker = {
   name: "one lost command ends no lease",
   start: (view) => {
@@ -77,7 +77,9 @@ export const keptThroughOneLoss: Checker.Checker = {
   }
 }
 
-/** A waiter that waited longer than `confirm` and says nothing after its grant keeps the mutex for `most`. */
+/**
+ * A waiter that waited longer than `confirm` and does not respond after its grant keeps the mutex for at most `most`.
+ */
 export const silenceCosts = (
   { confirm, most }: { readonly confirm: number; readonly most: number }
 ): Checker.Checker => ({
@@ -98,7 +100,7 @@ export const silenceCosts = (
         if (event._tag !== "Owner") return
         const { at, command, from, resource, since, to } = event
         if (from !== undefined && silent.get(resource) === from && at - since > most) {
-          view.violated(`${from} said nothing, and kept ${resource} for ${Math.round(at - since)} ms`)
+          view.violated(`${from} did not respond, and kept ${resource} for ${Math.round(at - since)} ms`)
         }
         silent.delete(resource)
         if (to === undefined || command?.args.includes(to) === true) return

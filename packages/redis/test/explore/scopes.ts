@@ -48,7 +48,9 @@ const plan = (
 
 const hold = (mutex: string, millis: number) => Mutex.withLock(mutex)(Effect.sleep(Duration.millis(millis)))
 
-/** Notes how much is left of its lease, then a step every `every` milliseconds, and last that it still has its lease. */
+/**
+ * Notes how much is left of its lease, then a step every `every` milliseconds, and finally that it still has its lease.
+ */
 const watched = (client: Client, millis: number, every: number) => ({ ensure, id, mutex, timeLeft }: Lease.Lease) =>
   Effect.gen(function*() {
     const fields = { resource: mutex, id }

@@ -1,6 +1,6 @@
 /**
- * What the programs of data streams are made of: two consumers, and a producer beside the first. They begin when one data
- * stream was processed, and are over when all is.
+ * The parts of programs of data streams: two consumers, and a producer beside the first. They begin when one data
+ * stream was processed, and end when all are.
  */
 import { StreamClient, type StreamLease } from "@effect-simba/core/streams"
 import type { EntryId } from "@effect-simba/core/streams/StreamName"
@@ -79,13 +79,13 @@ export const until = (stream: string, id: string) =>
     Effect.repeat({ until: (checkpoint) => checkpoint.startsWith(`${id}@`), schedule: Schedule.spaced("200 millis") })
   )
 
-/** A data stream that is processed before the exploration begins, so that all scripts of its way are loaded. */
+/** A data stream that is processed before the exploration, so that all scripts that it needs are loaded. */
 const warmUp = (client: Client) =>
   client.generation > 1
     ? Effect.void
     : Effect.andThen(writeAll(client, "s0", 1, 1), Effect.andThen(announce(client, "s0"), until("s0", "1-0")))
 
-/** What is announced once more after its end, by a producer that was killed, is over when its data stream is deleted. */
+/** A data stream that a killed producer announced again after its end is over when it is deleted. */
 const remove = ({ phase }: Client, streams: ReadonlyArray<string>, last: string) =>
   Effect.gen(function*() {
     yield* Effect.repeat(Effect.sleep("500 millis"), { until: () => phase() === "liveness" })
@@ -174,11 +174,11 @@ type Work = (client: Client) => Effect.Effect<void, never, StreamClient.StreamCl
 interface Part {
   readonly streams: ReadonlyArray<readonly [name: string, ailment: Ailment]>
   readonly settings?: Partial<Settings>
-  /** What the producer does before the exploration begins, after the warm-up. */
+  /** What the producer does before the exploration, after the warm-up. */
   readonly before: Work
   /** What it does then. */
   readonly produce: Work
-  /** When the second consumer comes, and how long it stays in the exploration. Milliseconds. */
+  /** When the second consumer arrives, and how long it stays in the exploration. Milliseconds. */
   readonly second: readonly [comes: number, stays: number]
   /** The last message of each data stream. */
   readonly last: string

@@ -23,7 +23,7 @@ import {
   writeOne
 } from "./streamProgram.ts"
 
-/** As from a program that knows no table of announcements, or after that table was lost. */
+/** Like a program that knows no table of announcements, or after that table was lost. */
 const repeatAnnouncement = (client: Client, stream: string) =>
   Effect.andThen(
     insist(
@@ -38,7 +38,7 @@ const repeatAnnouncement = (client: Client, stream: string) =>
     Effect.sync(() => client.note("announced", { resource: stream }))
   )
 
-/** Ends each data stream in another way: done, failed and dead, with a dead message, yielded. */
+/** Ends each data stream in a different way: done, failed and dead, with a dead message, yielded. */
 const endLate = (lease: StreamLease.StreamLease, client: Client) =>
   Effect.gen(function*() {
     const { entry, stream } = lease
@@ -192,7 +192,7 @@ export const streamScopes: Readonly<Record<string, Scope>> = {
     plan: plan({
       streams: [["s1", "none"], ["s2", "none"]],
       settings: { go: 1, capacity: 1 },
-      // It has room for one, so the other comes to the Go consumer
+      // It has room for one, so the other goes to the Go consumer
       before: (client) =>
         Effect.gen(function*() {
           for (const stream of ["s2", "s1"]) yield* writeOne(client, stream)

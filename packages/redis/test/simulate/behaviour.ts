@@ -1,4 +1,6 @@
-/** What the processes of a simulated fleet do with mutexes: they wait, work, contend and write, in every way there is. */
+/**
+ * What the processes of a simulated fleet do with mutexes: they wait, work, contend and write, in every possible way.
+ */
 import { type Lease, Mutex } from "@effect-simba/core"
 import type { MutexName } from "@effect-simba/core/MutexName"
 import { Subscriber } from "@effect-simba/core/Subscriber"
@@ -17,14 +19,15 @@ export const confirm = 500
  * - `workers`, `contenders`: how many fibers acquire and release, and how many contend for a long time.
  * - `holds`: the longest usual work, in milliseconds.
  * - `forces`: how many acts are forced releases instead, between 0 and 1; some come right after a grant.
- * - `writes`: whether work writes to resources that check tokens, one in the same Redis and one outside; `careless` ones
- *   do not check.
+ * - `writes`: whether work writes to resources that check tokens, one in the same Redis and one outside; `careless`
+ * ones do not check.
  * - `localTurn`: for how long a turn serves fiber after fiber of one process, in milliseconds.
- * - `countsSubscribers`: whether the dead can be skipped; on a Cluster they cannot.
- * - `coalescing`: whether what is asked for in one turn goes out in one call.
- * - `crowd`: how many mutexes besides, each of which every process wants for long work that uses its processor.
- * - `computes`: the longest computation of a step of work, in milliseconds; it takes time where processors do.
- * - `throws`: whether the tracer and the logger throw now and then.
+ * - `countsSubscribers`: whether dead waiters can be skipped; on a Cluster they cannot.
+ * - `coalescing`: whether the requests of one turn are sent in one call.
+ * - `crowd`: how many further mutexes there are, each of which every process wants for long work that uses its
+ * processor.
+ * - `computes`: the longest computation of a step of work, in milliseconds; it takes time if processors do.
+ * - `throws`: whether the tracer and the logger throw occasionally.
  */
 export interface Settings {
   readonly resources: ReadonlyArray<string>
@@ -46,7 +49,7 @@ export interface Settings {
 /** Where work writes its token in Redis. */
 export const fencedKey = (resource: string) => `fenced:{${resource}}`
 
-/** A contender that could not acquire rests before it tries again: twice as long each time. */
+/** A contender that could not acquire rests before it retries: twice as long each time. */
 const contenderRecovery = 1000 + 10_000 * 1.2
 
 const make = (client: Simulation.Client, number: string, settings: Settings) => {
@@ -69,7 +72,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
 
   const granted = (lease: Lease.Lease) => note("granted", { resource: lease.mutex, id: lease.id, token: lease.token })
 
-  /** Mostly short, at times longer than several renewals. */
+  /** Usually short, sometimes longer than several renewals. */
   const steps = <E, R>(each: () => Effect.Effect<void, E, R>, low: number, high: number) =>
     Effect.gen(function*() {
       const end = random() < 0.1 ? between(ttl, 4 * ttl) : between(5, settings.holds)
@@ -82,7 +85,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
       }
     })
 
-  /** A resource outside of Redis that remembers the largest token, and takes no smaller one. */
+  /** A resource outside of Redis that remembers the largest token, and refuses smaller ones. */
   const writeOutside = (lease: Lease.Lease) =>
     Effect.suspend(() => {
       const fields = {
@@ -153,7 +156,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
       if (random() < 0.2) yield* lease.protect(protectedWork(lease))
     })
 
-  /** At the announcement of a grant: its holder may not have confirmed it yet. */
+  /** When a grant is announced: its holder may not have confirmed it yet. */
   const forceNextGrant = (resource: string) =>
     Effect.gen(function*() {
       const notices = yield* (yield* Subscriber).subscribe(mutexChannel(resource as MutexName))
@@ -167,7 +170,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
     const how = random()
     if (how < 0.4) return yield* Effect.asVoid(Mutex.forceRelease(resource))
     if (how < 0.7) return yield* forceNextGrant(resource)
-    // Behind a request of this process: its message may overtake the reply
+    // After a request of this process: its message may overtake the reply
     const force = Effect.delay(Mutex.forceRelease(resource), between(0, 1))
     return yield* Effect.all([Effect.suspend(() => use(resource)), force], { concurrency: "unbounded", discard: true })
   })
@@ -221,7 +224,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
     Effect.forever
   )
 
-  /** Takes part for a while: leads, works, fails, steps down, stops and starts; then another begins in its place. */
+  /** Takes part for a while: leads, works, fails, steps down, stops and starts; then another takes its place. */
   const contend = Effect.gen(function*() {
     const resource = anyResource()
     const contention = yield* Mutex.contend(resource)
@@ -241,7 +244,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
         if (random() < 0.5) return yield* Effect.fail("the work failed" as const)
         yield* Effect.andThen(waiting, contention.stepDown)
       }), { onError: "fail" })
-    // A failure leaves the leadership alone: it goes on leading, or lets another do so
+    // A failure does not affect the leadership: it continues to lead, or lets another do so
     const leading = Effect.catch(lead, () =>
       Effect.suspend(() => {
         const how = random()
@@ -265,7 +268,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
       const step = Effect.andThen(client.compute([0, 2]), Effect.yieldNow)
       const round = Effect.andThen(Effect.repeat(step, { times: 2 }), Effect.sync(() => note("step", fields)))
       const rounds = Effect.timed(Effect.repeat(round, { times: 10 })).pipe(
-        // Once faults are over computing takes no time
+        // Once faults are over, computing takes no time
         Effect.flatMap(([took]) => Effect.sleep(Duration.toMillis(took) > 0 ? "20 millis" : "1 second")),
         Effect.repeat({ times: Math.floor(between(5, 200)) })
       )
@@ -290,7 +293,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
 
 export const crowdOf = ({ crowd }: Settings) => Array.from({ length: crowd }, (_, index) => `crowd-${index + 1}`)
 
-/** All that one process does. */
+/** Everything that one process does. */
 export const busy = (client: Simulation.Client, settings: Settings) => {
   const workers = Array.from(
     { length: settings.workers },

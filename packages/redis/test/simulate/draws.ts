@@ -1,4 +1,4 @@
-/** What a plan draws for a seed, each by a name, so that one more does not shift the others. */
+/** What a plan draws for a seed, each by a name, so that an additional draw does not shift the others. */
 
 /** A number in [0, 1) for each name, the same for the same seed. */
 export const draws = (seed: number | string) => (name: string) => {

@@ -4,8 +4,8 @@ import type { Checker } from "@effect-simba/testkit"
 const beliefs = new Set(["ensured", "begin", "step"])
 
 /**
- * Nobody believes in a lease for longer than `within` after it was taken by force, and after its grant was known. A fault
- * that touches the process, or has done so within `recovery` before, may have cost the message. Milliseconds.
+ * No client relies on a lease for longer than `within` after it was taken by force, and after its grant was known. A
+ * fault that affects the process, or did so within `recovery` before, may have lost the message. Milliseconds.
  */
 export const forcedReleasesAreHeard = (
   { recovery, within }: { readonly within: number; readonly recovery: number }
@@ -31,7 +31,7 @@ export const forcedReleasesAreHeard = (
         if (touched + recovery >= forced) return
         const late = event.at - Math.max(forced, grantedAt.get(id) ?? forced)
         if (late <= within + view.lateness(event.client)) return
-        view.violated(`${id} believes in its lease ${Math.round(late)} ms after it was taken by force`)
+        view.violated(`${id} relies on its lease ${Math.round(late)} ms after it was taken by force`)
       }
     }
   }

@@ -1,4 +1,6 @@
-/** The checker of jobs: what begins, under which token, and that each instant is given out or named as missed. */
+/**
+ * The checker of jobs: which runs start, under which token, and that each instant is handed out or reported as missed.
+ */
 import type { Checker } from "@effect-simba/testkit"
 
 /** `period`: of the instants, which are its multiples. Milliseconds. */
@@ -8,12 +10,12 @@ export interface JobRules {
   readonly attempts: number
 }
 
-/** The server forgot what it had given out, or its clock left the leases that it had granted. */
+/** The server lost what it had handed out, or its clock left the leases that it had granted. */
 const excuseFor = 10_000
 
 const causes: ReadonlyArray<string> = ["noLeader", "running", "paused", "outage"]
 
-/** Arguments of `claimRun`, behind the command, the script and the keys. */
+/** Arguments of `claimRun`, after the command, the script and the keys. */
 export const claimOf = (args: ReadonlyArray<string>) => {
   if (args.length !== 15 || !args[4]!.endsWith(":jobs")) return undefined
   const [id, token, job, claim, mode, at, missed, cause] = args.slice(5)
@@ -36,7 +38,7 @@ const endOf = (args: ReadonlyArray<string>) => {
   return { job: job!, claim: claim!, outcome: outcome! }
 }
 
-/** The reply of `claimRun`, from what it wrote: where replies are not seen. */
+/** The reply of `claimRun`, from what it wrote, if replies are not visible. */
 export const replyTo = (
   args: ReadonlyArray<string>,
   effects: ReadonlyArray<ReadonlyArray<string>>
@@ -48,10 +50,11 @@ export const replyTo = (
 }
 
 /**
- * - A run begins at most as often as its job allows for each instant, and each attempt begins once.
- * - No run begins under an older token than one that has begun, and none before the former of its leadership has ended.
- * - Each instant between two that are decided is named as missed, with its cause.
- * - What was given out and never began is noted as such, unless its leader is lost.
+ * - A run starts at most as often as its job allows for each instant, and each attempt starts once.
+ * - No run starts under a smaller token than one that has started, nor before the previous run of its leadership has
+ * ended.
+ * - Each instant between two decided ones is reported as missed, with its cause.
+ * - A run that was handed out and never started is recorded as such, unless its leader is lost.
  * - After the last fault each job runs again within `recovery`, in milliseconds.
  */
 export const jobsKeepTheirWord = (
@@ -69,7 +72,7 @@ export const jobsKeepTheirWord = (
     const decided = new Map<string, { readonly at: number; readonly when: number }>()
     const claims = new Set<string>()
     const unbegun = new Map<string, { readonly claim: string; readonly at: number }>()
-    /** What seems never to have begun: the end of a short run may be seen before its beginning. */
+    /** Runs that seem never to have started: the end of a short run may be seen before its start. */
     const uncertain = new Map<string, string>()
     const running = new Map<string, string>()
     const waiting = new Set<string>()
@@ -81,22 +84,22 @@ export const jobsKeepTheirWord = (
       const before = begun.get(run)
       if (before !== undefined && !isExcused(before - excuseFor)) view.violated(`${run} begins twice`)
       begun.set(run, at)
-      if (attempt > rules.get(job)!.attempts) view.violated(`${run} begins too often`)
+      if (attempt > rules.get(job)!.attempts) view.violated(`${run} starts too often`)
       const last = newest.get(job)
       if (last !== undefined && token < last.token) {
         const excused = isExcused(last.at - excuseFor) || view.clockStepAt(client) >= last.at - excuseFor
-        if (!excused) view.violated(`${run} begins under token ${token}, after a run under ${last.token}`)
+        if (!excused) view.violated(`${run} starts under token ${token}, after a run under ${last.token}`)
       } else newest.set(job, { token, at })
       const leader = `${client} ${job} ${token}`
       if (running.get(leader) !== undefined) {
-        view.violated(`${run} begins before the run of ${running.get(leader)} ends`)
+        view.violated(`${run} starts before the run of ${running.get(leader)} ends`)
       }
       running.set(leader, String(instant))
       if (unbegun.get(job)?.at === instant) unbegun.delete(job)
       uncertain.delete(`${job} of ${instant}`)
     }
     const decide = ({ at, cause, claim, job, missed, mode }: NonNullable<ReturnType<typeof claimOf>>, when: number) => {
-      // Asked again
+      // A repeated request
       if (claims.has(claim)) return
       claims.add(claim)
       const rule = rules.get(job)
@@ -138,7 +141,7 @@ export const jobsKeepTheirWord = (
       isConverged: () => waiting.size === 0,
       onConverged: () => {
         for (const job of waiting) view.violated(`${job} does not run again within ${recovery} ms after the last fault`)
-        for (const [run, outcome] of uncertain) view.violated(`${run} never began, and is noted as ${outcome}`)
+        for (const [run, outcome] of uncertain) view.violated(`${run} never started, and is recorded as ${outcome}`)
         const known = view.hash(key)
         for (const { job } of jobs) if (!known.has(`at:${job}`)) view.violated(`the fleet does not know ${job}`)
       }

@@ -2,12 +2,12 @@
 import { tokenStride } from "@effect-simba/core/MutexStore"
 import type { Checker } from "@effect-simba/testkit"
 
-/** The clock of a process may be slower by so much. */
+/** The clock of a process may be slower by this much. */
 const rate = 0.02
 
 /**
  * A lease goes to another fiber of its process only while its turn is younger than `localTurn`, in milliseconds. A turn
- * begins at the latest when its first holder notes it, and no earlier than its process asked.
+ * starts at the latest when its first holder notes it, and no earlier than its process's request.
  */
 export const turnsEnd = ({ localTurn }: { readonly localTurn: number }): Checker.Checker => ({
   name: "turns end",
@@ -19,7 +19,7 @@ export const turnsEnd = ({ localTurn }: { readonly localTurn: number }): Checker
         const id = String(event.fields["id"])
         const token = Number(event.fields["token"])
         const turn = turns.get(id)
-        // An id that the server granted again has a turn of its own
+        // An id that the server granted again has a separate turn
         if (turn === undefined || token >= turn.token + tokenStride) {
           return void turns.set(id, { token, since: event.at, last: token })
         }
@@ -27,7 +27,7 @@ export const turnsEnd = ({ localTurn }: { readonly localTurn: number }): Checker
         turn.last = token
         const age = event.at - turn.since
         if (localTurn === 0) {
-          view.violated(`${id} went to another fiber with token ${token}, though each turn has one holder`)
+          view.violated(`${id} went to another fiber with token ${token}, although each turn has one holder`)
         }
         if (
           age > localTurn / (1 - rate) + view.lateness(event.client) + 1 && view.resumedAt(event.client) < turn.since

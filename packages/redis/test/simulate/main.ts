@@ -4,7 +4,7 @@
  *     pnpm simulate --plan mutex --seeds 1000 --from 1
  *     pnpm simulate --plan mutex --seed 17 --verbose
  *
- * A seed that fails is made as short as can be found, and its history goes to a text and an SVG file.
+ * A failing seed is shrunk as far as possible, and its history is written to a text and an SVG file.
  */
 import { Simulation } from "@effect-simba/testkit"
 import { Effect } from "effect"

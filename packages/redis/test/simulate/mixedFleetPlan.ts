@@ -1,7 +1,7 @@
 /**
  * effect-simba and Simba contenders on the same mutexes, under every fault. What cannot hold beside contenders
- * that know neither tokens nor turns is left out: first come, first served, and tokens of theirs. What does hold is that
- * no grant is wasted without a reason, and that effect-simba is served in turn, as far as the others let it.
+ * that know neither tokens nor turns is left out: first come, first served, and their tokens. What does hold is that no
+ * grant is wasted without a reason, and that effect-simba is served in turn, as far as the others let it.
  */
 import { Checker, type Simulation } from "@effect-simba/testkit"
 import * as SimbaContender from "@effect-simba/testkit/SimbaContender"
@@ -12,7 +12,7 @@ import { loadOf, lock, mutexPlan, type Overrides, program, recovery } from "./mu
 
 export const isOwn = (id: string) => /^\d+-[0-9a-z]{12}:/.test(id)
 
-/** The release of a Simba contender names the owner key alone, and its id; its acquire and its guard a time, too. */
+/** The release of a Simba contender names only the owner key and its id; its acquire and its guard also a time. */
 const simbaScript = (args: ReadonlyArray<string>, length: number) => {
   const resource = args[2] === "1" && args.length === length
     ? lock.resources.find((resource) => lock.ownerKey(resource) === args[3])
@@ -27,7 +27,7 @@ export const mixedLock: Simulation.LockModel = {
     ...(reply instanceof Error ? [] : simbaScript(args, 5)),
     ...[lock.released?.(args, reply) ?? []].flat()
   ],
-  // Simba contenders give the queue no expiry
+  // Simba contenders do not set an expiry on the queue
   keep: (key, expires) => key.endsWith(":contender") || (lock.keep?.(key, expires) ?? false)
 }
 
@@ -52,7 +52,7 @@ interface Simba {
   readonly comeAndGo: boolean
 }
 
-/** Busy ones: they come back at once. */
+/** Busy ones return at once. */
 const simba = (client: Simulation.Client, resources: ReadonlyArray<string>, { comeAndGo, holds }: Simba) => {
   const [shortest, longest] = holds
   const upTo = (millis: number) => Duration.millis(client.random() * millis)
@@ -88,22 +88,22 @@ const simba = (client: Simulation.Client, resources: ReadonlyArray<string>, { co
  */
 const pollBound = 2000 + confirm + 700
 
-/** Where nobody could say that a Simba contender came, a waiter sleeps as long as the lease that it saw before. */
+/** If nobody could announce a Simba contender, a waiter sleeps as long as the last lease that it knew. */
 const sleepBound = 4000 + transition + pollBound + confirm
 
 const simbaClients = 2
 
 /**
- * Each Simba contender may be in the queue before effect-simba, with a ticket of whole seconds, and a second time, because a
- * place survives an acquisition. And it may come in whenever one of them has freed the mutex and the waiter that it notified
- * is still on its way: where the network is quick that is rare.
+ * Each Simba contender may be in the queue before effect-simba, with a ticket of whole seconds, and a second time,
+ * because a place survives an acquisition. It may also barge in whenever one of them has freed the mutex and the
+ * notified waiter is still on its way, which is rare on a quick network.
  */
 const barges = 2 * simbaClients + 8
 
 /** The slowest message, the request that follows it, and the delays of the network itself. */
 const notice = Duration.millis(200 + 30 + 5)
 
-/** The longest turn of a process, its last work, and as long as it may take until somebody sees that it is over. */
+/** The longest turn of a process, its last work, and the longest time until somebody notices that it is over. */
 const turnOf = ({ localTurn }: Settings) => Duration.millis(localTurn + 4 * ttl + sleepBound)
 
 export const mixedFleetPlan = (

@@ -1,7 +1,7 @@
 /**
- * The standard plan of the mutex: a few processes, each with a few fibers, use a few mutexes in every way there is,
- * under every fault there is. The plain plan does without what came later: contenders that stay, writes
- * under a fence, and servers that cannot know whether anybody listens.
+ * The standard plan of the mutex: a few processes, each with a few fibers, use a few mutexes in every possible way,
+ * under every fault. The plain plan omits later additions: contenders that stay, writes under a fence, and servers that
+ * cannot know whether anybody listens.
  */
 import { Mutex } from "@effect-simba/core"
 import type * as MutexStore from "@effect-simba/core/MutexStore"
@@ -20,7 +20,7 @@ import { turnsEnd } from "./localTurns.ts"
 
 const resources = ["a", "b", "c"]
 
-/** How mutexes look on the server. */
+/** How the server stores mutexes. */
 const lockOf = (resources: ReadonlyArray<string>) => ({
   ...lockModel.make(resources),
   fencedKey,
@@ -33,10 +33,10 @@ export const lock = lockOf(resources)
 /** As on a Cluster, where a count of subscribers is that of one node. */
 const uncounted = Layer.effect(Subscriber, Effect.map(Subscriber, (real) => ({ ...real, countable: false })))
 
-/** As over ioredis: what is asked for in one turn goes out in one call. */
+/** As with ioredis: the requests of one turn are sent in one call. */
 const coalescingLayer = Layer.effect(CommandSink, Effect.flatMap(Redis, coalescing))
 
-/** A tracer and a logger that throw now and then. Nothing but their spans and lines may be lost. */
+/** A tracer and a logger that throw occasionally. Only their spans and lines may be lost. */
 const throwing = ({ random }: Simulation.Client) => {
   const maybe = (what: string) => {
     if (random() < 0.2) throw new Error(`${what} throws`)
@@ -87,7 +87,7 @@ export const program = (
   )
 }
 
-/** The longest lease is one of those with a ttl of its own. */
+/** The longest lease is one of those with their own ttl. */
 const bounds = Effect.runSync(lockModel.bounds({ ttl: 4000, transition, confirmTimeout: confirm }))
 
 /** No reply for this long is an outage. */
@@ -120,7 +120,7 @@ export const loadOf = (seed: number | string) => {
   }
 }
 
-/** Processors that take no time. */
+/** Processors without delays. */
 export const { processor: _processor, ...withoutProcessors } = Simulation.allFaults
 
 const allFaults = Simulation.allFaults as Simulation.Faults & Required<Pick<Simulation.Faults, "processor" | "suspend">>
@@ -174,8 +174,8 @@ export const plainPlan = (seed: number | string, overrides?: Overrides) => {
 }
 
 /**
- * Processes that write to resources which check no tokens, in a fleet that pauses: here the checkers find what they are
- * for, and how a failure is shown can be seen.
+ * Processes that write to resources that check no tokens, in a fleet that pauses: here the checkers must find
+ * violations, and the output of a failure can be inspected.
  */
 export const carelessPlan = (seed: number | string, overrides?: Overrides) => {
   const { settings } = loadOf(seed)
@@ -203,7 +203,7 @@ export const carelessPlan = (seed: number | string, overrides?: Overrides) => {
   })
 }
 
-/** Processes that hold many mutexes each, and compute under them: what ends a lease queues behind their work. */
+/** Processes that hold many mutexes each, and compute under them: the end of a lease queues behind their work. */
 export const crowdPlan = (seed: number | string, overrides?: Overrides) => {
   const draw = draws(`crowd/${seed}`)
   const { settings } = loadOf(seed)

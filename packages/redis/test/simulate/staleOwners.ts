@@ -1,4 +1,4 @@
-/** A checker of the scripts for owners of data streams: each acts for the owner of this moment, and refuses all others. */
+/** A checker of the scripts for owners of data streams: each acts for the current owner, and refuses all others. */
 import type { Checker, Simulation } from "@effect-simba/testkit"
 import * as StreamKeys from "../../src/streams/internal/keys.ts"
 
@@ -14,7 +14,7 @@ const tokenOf = (leaseValue: string) => leaseValue.slice(leaseValue.lastIndexOf(
 const isAct = (reply: unknown) =>
   reply !== "NotOwner" && reply !== "AlreadyDone" && !(Array.isArray(reply) && reply[0] === "error")
 
-/** The owners for whom a command has acted, by its own words. */
+/** The owners for whom a command has acted, by its arguments. */
 const actsOf = (service: Parameters<typeof StreamKeys.input>[0], streams: ReadonlyArray<string>) => {
   const [input, failures, handOvers] = [StreamKeys.input, StreamKeys.failures, StreamKeys.handOvers].map((key) =>
     key(service)
@@ -72,7 +72,7 @@ export const staleOwnersAreRefused = (
     return {
       onEvent: (event: Simulation.Event) => {
         if (event._tag !== "Command") return
-        // The owners of before: they change after the command
+        // The owners before the command: they change after it
         for (const { stream, token } of acts(event.command.args, event.command.reply)) {
           const owner = view.owner(stream)?.id
           if (owner === `${stream}#${token}`) continue

@@ -1,11 +1,11 @@
-/** A handler of a simulated fleet, with what is wrong with it, and the systems outside to which it writes. */
+/** A handler of a simulated fleet, with its ailment, and the external systems to which it writes. */
 import { type StreamLease, StreamMessages } from "@effect-simba/core/streams"
 import type { EntryId } from "@effect-simba/core/streams/StreamName"
 import type { Simulation } from "@effect-simba/testkit"
 import { Cause, Duration, Effect, Exit, Option, Schedule } from "effect"
 import { decodeOrder, isDraft, keyOf, Order, type Settings, tools, usesOf } from "./streamSettings.ts"
 
-/** A system outside that keeps the last processed message of each data stream, and refuses smaller tokens. */
+/** An external system that keeps the last processed message of each data stream, and refuses smaller tokens. */
 export const offsets = (client: Simulation.Client) => {
   const delay = () => tools(client).between(0.1, 10)
   const tokenOf = (state: Map<string, unknown>, stream: string) => Number(state.get(`${stream} token`) ?? 0)
@@ -34,7 +34,7 @@ export const offsets = (client: Simulation.Client) => {
   }
 }
 
-/** From now on handlers of what is curable do their work. */
+/** From now on handlers with a curable ailment do their work. */
 export const cure = (client: Simulation.Client) => client.outside(0.1, ({ state }) => void state.set("cured", true))
 
 export const handler = (client: Simulation.Client, settings: Settings) => {
@@ -53,7 +53,7 @@ export const handler = (client: Simulation.Client, settings: Settings) => {
       })
     })
 
-  /** As `StreamMessages.process` does, with the offset elsewhere. */
+  /** As `StreamMessages.process` does, but with the offset elsewhere. */
   const processByOwnOffset = <E, R>(
     lease: StreamLease.StreamLease,
     handle: (message: { readonly id: EntryId; readonly value: typeof Order.Type }) => Effect.Effect<void, E, R>
@@ -72,7 +72,7 @@ export const handler = (client: Simulation.Client, settings: Settings) => {
           const value = Option.getOrUndefined(decodeOrder(Object.fromEntries(fields)))
           if (value !== undefined) yield* handle({ id, value })
           else note("processed", { resource: stream, id: `${stream}#${token}`, message: id })
-          // A server that lost the last token may give a smaller one: a later owner has a larger one
+          // A server that lost the last token may issue a smaller one: a later owner has a larger one
           if (!(yield* write(stream, token, id))) return yield* lease.yield
           yield* lease.progress
           after = id

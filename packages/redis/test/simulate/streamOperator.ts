@@ -1,4 +1,4 @@
-/** Operators of a simulated fleet: they move checkpoints, pause and resume, and remove what is processed. */
+/** Operators of a simulated fleet: they move checkpoints, pause and resume, and remove processed messages. */
 import { StreamClient } from "@effect-simba/core/streams"
 import type { Simulation } from "@effect-simba/testkit"
 import { Effect } from "effect"
@@ -34,7 +34,7 @@ export const operate = (client: Simulation.Client, settings: Settings) => {
 
   const works = [uses.seeks ? [seek] : [], uses.pauses ? [interrupt] : [], uses.trims ? [trim] : []].flat()
 
-  /** Of other operators too, who may be dead. */
+  /** Pauses of other operators too, who may be dead. */
   const resumeAll = insist(Effect.gen(function*() {
     const { paused } = yield* StreamClient.inspect
     if (paused.service) yield* StreamClient.resume()

@@ -1,6 +1,6 @@
 /**
  * The plan of stream ownership: a few consumers share a few data streams while producers announce and fill them, under
- * faults; in a part of the seeds beside Go consumers.
+ * faults; in some seeds beside Go consumers.
  */
 import * as RedisTopology from "@effect-simba/redis/RedisTopology"
 import { RedisStreams } from "@effect-simba/redis/streams"
@@ -34,8 +34,8 @@ const endings: ReadonlyArray<unknown> = ["Done", "AlreadyDone", "Released", "Dea
 const identify = (stream: string, value: string) => `${stream}#${value.slice(value.lastIndexOf("@@") + 2)}`
 
 /**
- * Scripts of held leases: KEYS LBS, failures, announced, dead letters, hand-overs, and four of each lease; ARGV group, signals,
- * and of each lease stream, entry, consumer, value, token, and what the script asks for besides.
+ * Scripts of owned leases: KEYS LBS, failures, announced, dead letters, hand-overs, and four of each lease; ARGV group,
+ * signals, and of each lease stream, entry, consumer, value, token, and further arguments of the script.
  */
 const releasedOf = (service: ServiceName): NonNullable<Simulation.LockModel["released"]> => (args, reply) => {
   const [command, , count] = args
@@ -133,30 +133,30 @@ export const program = (settings: Settings, on = RedisStreams.layerStore) => (cl
 /** Until a consumer polls after an outage: its longest pause between attempts, and the attempts themselves. */
 export const recovery = Duration.millis(6000 + 2000)
 
-/** As they are by default, and a fleet in a hurry, which has time to share evenly while there are faults. */
+/** The default periods, and a fleet in a hurry, which has time to share evenly during faults. */
 const paces: ReadonlyArray<Pace> = [
   { leaseDuration: 2000, heartbeatInterval: 1000, sweepInterval: 2000, confirmTimeout: 1500 },
   { leaseDuration: 1500, heartbeatInterval: 400, sweepInterval: 1000, confirmTimeout: 700 }
 ]
 
 /**
- * After the lease (of a Go consumer, it may be), a sweep by somebody who was to leave it to others first, and then the
- * next. A server whose clock is set back prolongs every lease by as much.
+ * After the lease (possibly of a Go consumer), a sweep by a member that must leave it to others first, and then the
+ * next sweep. A server whose clock is set back prolongs every lease by the same amount.
  */
 const orphan = ({ sweepInterval: sweep }: Pace) => Duration.millis(2000 + 2 * 1.2 * sweep + 2000 + 1500)
 
-/** What a Go consumer was given and has not locked is left to it for 40 seconds. */
+/** An entry that was delivered to a Go consumer and not locked is left to it for 40 seconds. */
 const goOrphan = (pace: Pace) => Duration.sum(orphan(pace), Duration.seconds(40))
 
-/** The time that a silent member is still one. */
+/** How long a silent member still counts. */
 const settle = ({ confirmTimeout: confirm, heartbeatInterval: heartbeat, leaseDuration: lease }: Pace) =>
   Duration.millis(Math.max(4 * heartbeat, lease) + confirm + 500)
 
-/** How long what was handed over is kept, by a clock that runs too fast by as much as the clocks of clients do. */
+/** How long a handed-over stream is kept, by a clock that runs fast by the tolerance of clients. */
 const stay = ({ confirmTimeout: confirm, heartbeatInterval: heartbeat }: Pace) =>
   Duration.millis(10 * (confirm + 4 * heartbeat) / (1 + Simulation.allFaults.clockRate!))
 
-/** Without what users of other systems do. */
+/** Without the uses of other systems. */
 export const plainLoadOf = (seed: number | string) => {
   const draw = draws(`streams/${seed}`)
   const pick = <A>(name: string, items: ReadonlyArray<A>) => items[Math.floor(draw(name) * items.length)]!
@@ -176,12 +176,12 @@ export const plainLoadOf = (seed: number | string) => {
     })
   )
   const capacity = isCrowd ? streams.size : pick("capacity", mild ? [8, 64] : [1, 3, 8, 8, 64])
-  // What is announced too often takes up room until it is deleted
+  // A superfluous announcement takes up room until it is deleted
   const hasRoom = capacity * consumers > streams.size
   const losses = !mild && !isCrowd && go === 0 && draw("losses") < 0.3
   const rounds = mild || isCrowd || go > 0 || !hasRoom ? 1 : pick("rounds", [1, 1, 2, 3])
   return {
-    // Go consumers know of no loss, and finish what nobody has read
+    // Go consumers do not notice losses, and finish streams that nobody has read
     losses,
     mild,
     hasOutages: !mild && draw("outages") < 0.15,
@@ -232,7 +232,7 @@ const usesIn = (seed: number | string, { losses, settings }: ReturnType<typeof p
     handling: after ? "one" : (["one", "several", "batches"] as const)[Math.floor(draw("handling") * 3)]!,
     attempts: has("attempts") ? 3 : Infinity,
     after,
-    // An announcement that came too often takes up room until the data stream is deleted
+    // A superfluous announcement takes up room until the data stream is deleted
     seeks,
     pauses: has("pauses"),
     // A seek forgets the end of a data stream, and a reader that starts before trimmed messages waits for others
@@ -316,7 +316,9 @@ export const planOf = (
 
 export const streamPlan = (seed: number | string, overrides?: Overrides) => planOf(seed, loadOf(seed), overrides)
 
-/** Consumers that own many data streams each, and compute for each message: what ends a lease queues behind their work. */
+/**
+ * Consumers that own many data streams each, and compute for each message: the end of a lease queues behind their work.
+ */
 export const streamCrowdPlan = (seed: number | string, overrides?: Overrides) => {
   const draw = draws(`stream crowd/${seed}`)
   const size = [40, 80, 150][Math.floor(draw("size") * 3)]!

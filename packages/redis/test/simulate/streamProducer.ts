@@ -26,7 +26,9 @@ end
 return 1
 `
 
-/** Its data streams, each from the first message to the last, again from the start in each process: the ids are fixed. */
+/**
+ * Its data streams, each from the first message to the last, from the start again in each process: the ids are fixed.
+ */
 export const produce = (client: Simulation.Client, settings: Settings) => {
   const { note } = client
   const { between, calm, chance, pause } = tools(client)
@@ -44,7 +46,7 @@ export const produce = (client: Simulation.Client, settings: Settings) => {
       : ["n", String(n)]
     return insist(Effect.catchIf(
       send("XADD", stream, `${n}-0`, ...fields),
-      // It is there already, or was overtaken by what survived a loss
+      // It is there already, or a surviving message has a larger id
       (error) => String(error.cause).includes("equal or smaller"),
       () => Effect.void
     ))
@@ -59,7 +61,7 @@ export const produce = (client: Simulation.Client, settings: Settings) => {
   const position = (stream: string) =>
     settings.ownOffsets || uses.after ? offsets(client).read(stream) : insist(send("GET", settings.checkpoint(stream)))
 
-  /** Removes what was read to its end: an announcement that came too often ends with it. */
+  /** Removes data streams that were read to the end: a superfluous announcement ends with its stream. */
   const remove = (stream: string) =>
     position(stream).pipe(
       Effect.repeat({
@@ -72,7 +74,7 @@ export const produce = (client: Simulation.Client, settings: Settings) => {
   const announceRaw = (text: string) =>
     Effect.ignore(send("XADD", `${settings.service ?? service}-input`, "*", "lbs-input", text))
 
-  /** Messages with larger ids, and the end of them: both do nothing once they are over, however late they come. */
+  /** Messages with larger ids, and their end: both do nothing once they are over, however late they arrive. */
   const drafts = (stream: string) =>
     Effect.gen(function*() {
       for (let n = 1; n <= 4; n++) {
@@ -104,7 +106,7 @@ export const produce = (client: Simulation.Client, settings: Settings) => {
         if (uses.drafts) yield* drafts(stream)
         for (let n = 1; n <= messages; n++) {
           yield* append(stream, (round - 1) * messages + n)
-          // An announcement with nothing written since the last one is the same again
+          // A repeated announcement without new messages has no effect
           if (early && round > 1 && n === 1) yield* announce(stream)
           yield* pause(0, settings.rest)
           if (chance(settings.duplicates / messages)) yield* announce(stream)
@@ -122,9 +124,9 @@ export const produce = (client: Simulation.Client, settings: Settings) => {
         yield* append(stream, n)
         if (n % messages === 0) yield* announce(stream)
       }
-      // Who has moved the checkpoint may be dead
+      // The operator who moved the checkpoint may be dead
       if (uses.seeks) yield* announce(stream)
-      // What was written again is read from its beginning: the checkpoint of before is no sign of its end
+      // A rewritten stream is read from its beginning: the old checkpoint is no sign of its end
       if (settings.repeats) yield* Effect.sleep("5 seconds")
       yield* remove(stream)
     })

@@ -1,4 +1,4 @@
-/** What the processes of a simulated fleet of data streams do, and the tools that they share. */
+/** What the processes of a simulated fleet of data streams do, and their shared tools. */
 import type { Simulation } from "@effect-simba/testkit"
 import { Duration, Effect, Schedule, Schema } from "effect"
 
@@ -6,7 +6,7 @@ export const service = "orders"
 
 export const maxFailures = 6
 
-/** Times of our consumers, in milliseconds. */
+/** Periods of the consumers of effect-simba, in milliseconds. */
 export interface Pace {
   readonly leaseDuration: number
   readonly heartbeatInterval: number
@@ -14,7 +14,7 @@ export interface Pace {
   readonly confirmTimeout: number
 }
 
-/** What is wrong with the handler of a data stream: nothing, or one of these. What is curable fails until `cure`. */
+/** The ailment of the handler of a data stream: none, or one of these. A curable one fails until `cure`. */
 export type Ailment = "none" | "fails" | "hangs" | "slow" | "poison" | "curable"
 
 /**
@@ -23,7 +23,7 @@ export type Ailment = "none" | "fails" | "hangs" | "slow" | "poison" | "curable"
  * - `handling`: messages one by one, several at once in order by key, or in batches.
  * - `attempts`: how often a message is tried before it is a dead letter.
  * - `after`: whether the handler keeps its offsets elsewhere, and reads by the option `after`.
- * - `seeks`, `pauses`, `trims`: whether operators move checkpoints, pause and resume, and remove what is processed.
+ * - `seeks`, `pauses`, `trims`: whether operators move checkpoints, pause and resume, and remove processed messages.
  * - `deletes`: how many messages are deleted, read or not, between 0 and 1.
  * - `drafts`: whether each data stream has other messages first, with larger ids, is deleted, and written again.
  */
@@ -59,23 +59,24 @@ export const draftId = (n: number) => `${draftBase + n}-0`
 
 export const isDraft = (message: string) => Number.parseInt(message) > draftBase
 
-/** Where it is noted that a data stream has no drafts any more. */
+/** The key that records that a data stream has no drafts any more. */
 export const draftsOver = (stream: string) => `drafts-over:${stream}`
 
 /**
  * - `streams`: their ailments, by name. `messages`: how many each has in a round. `rounds`: how often each comes to its
  *   end and is announced again.
  * - `consumers`: how many of the clients, the last ones, run effect-simba; the others are Go consumers.
- * - `stays`: the longest session of a consumer, in milliseconds. `freshIds`: each session has an id of its own.
+ * - `stays`: the longest session of a consumer, in milliseconds. `freshIds`: each session has its own id.
  * - `late`: how long a consumer may be missing at first, in milliseconds.
  * - `rest`: the longest pause of a producer between two messages. `work`: the longest time for one message.
- * - `computes`: the longest computation for one message, in milliseconds; it takes time where processors do.
+ * - `computes`: the longest computation for one message, in milliseconds; it takes time if processors do.
  * - `service`: its name. Default: `orders`.
  * - `unrenewed`: how many claims of Go consumers are never renewed, between 0 and 1.
- * - `duplicates`: how often a producer announces again, between 0 and 1. `malformed`: whether there is rubbish too.
- * - `hasty`: whether the next round follows while the end of the last is in hand. `repeats`: whether all is written and
- *   announced again once faults are over, for it may be lost.
- * - `ownOffsets`: whether handlers commit nothing, and keep their offsets in a system outside, which checks tokens.
+ * - `duplicates`: how often a producer announces again, between 0 and 1. `malformed`: whether there are malformed
+ * entries.
+ * - `hasty`: whether the next round starts while the end of the last is being processed. `repeats`: whether everything
+ * is written and announced again once faults are over, because it may be lost.
+ * - `ownOffsets`: whether handlers commit nothing, and keep their offsets in an external system, which checks tokens.
  * - `goWork`: the longest time for one data stream of a Go consumer.
  */
 export interface Settings {
@@ -119,7 +120,7 @@ export const Order = Schema.Struct({ n: Schema.FiniteFromString, end: Schema.opt
 
 export const decodeOrder = Schema.decodeUnknownOption(Order)
 
-/** Soon again, so that poison is found out while it is watched. */
+/** Soon, so that poison is found while it is watched. */
 export const retry = Schedule.spaced("300 millis")
 
 export const tools = ({ phase, random }: Simulation.Client) => {
@@ -148,7 +149,7 @@ export const optionsOf = (client: Simulation.Client, settings: Settings, session
   progressTimeout: [...settings.streams.values()].includes("hangs") ? "3 seconds" as const : undefined
 })
 
-/** Tries until the backend agrees. */
+/** Retries until the backend agrees. */
 export const insisting = (client: Simulation.Client) => {
   const insist = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, never, R> =>
     Effect.catch(effect, () => Effect.andThen(tools(client).pause(100, 400), insist(effect)))

@@ -18,7 +18,7 @@ export interface Report {
   readonly violation: string | undefined
 }
 
-// Errors are values here, made by the thousand; the main thread replays what fails with their stacks
+// Errors are values here, created by the thousand; the main thread replays failures with their stacks
 Error.stackTraceLimit = 0
 
 const { first, last, plan, stride } = workerData as Task

@@ -1,4 +1,4 @@
-/** What a server wrote down: every command that changed something, in the order in which it was carried out. */
+/** The append-only file of a server: every command that changed something, in order of execution. */
 import { Effect } from "effect"
 import { readdir, readFile } from "node:fs/promises"
 import { join } from "node:path"
@@ -12,7 +12,7 @@ export const appendOnly = [
   "--aof-use-rdb-preamble no"
 ]
 
-/** Commands of one file; what stands at its end unfinished was never carried out. */
+/** Commands of one file; an unfinished one at the end was never executed. */
 const commandsOf = (bytes: Buffer): Array<ReadonlyArray<string>> => {
   const found: Array<ReadonlyArray<string>> = []
   let at = 0
@@ -26,7 +26,7 @@ const commandsOf = (bytes: Buffer): Array<ReadonlyArray<string>> => {
   for (;;) {
     const head = line()
     if (head === undefined) return found
-    // Times that newer servers note
+    // Timestamps that newer servers write
     if (head.startsWith("#")) continue
     if (!/^\*\d+$/.test(head)) throw new Error(`not an append-only file: ${head.slice(0, 40)}`)
     const parts: Array<string> = []
@@ -40,7 +40,7 @@ const commandsOf = (bytes: Buffer): Array<ReadonlyArray<string>> => {
   }
 }
 
-/** All commands since the server was new. */
+/** All commands since the server was created. */
 export const commandsWritten = Effect.fnUntraced(function*(server: Server) {
   const [, folder] = (yield* server.send("CONFIG", "GET", "dir")) as [string, string]
   return yield* Effect.promise(async () => {

@@ -1,6 +1,6 @@
 /**
- * A process whose work uses its processor without a pause, for `process/busyOutage.test.ts`. The test cuts its connection
- * meanwhile; afterwards the process takes one thing more, which nobody else may have.
+ * A process whose work keeps its processor busy, for `process/busyOutage.test.ts`. The test cuts its connection
+ * meanwhile; afterwards the process takes one more mutex or data stream, which nobody else may own.
  */
 import * as Mutex from "@effect-simba/core/Mutex"
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
@@ -12,8 +12,8 @@ import { Cause, Deferred, Effect, Exit, Fiber, Latch, Option } from "effect"
 export interface BusyConfig {
   readonly url: string
   /**
-   * What the work is done under: mutexes, mutexes whose own `isAlive` interrupts it, leaderships, or data streams, which the
-   * test has announced, also such as another process takes.
+   * What the work runs under: mutexes, mutexes whose own `isAlive` interrupts it, leaderships, or data streams that the
+   * test has announced, possibly while another process takes them.
    */
   readonly kind: "withLock" | "watchdog" | "leader" | "streams" | "shared"
   readonly count: number
@@ -28,7 +28,7 @@ export interface BusyConfig {
 }
 
 export type BusyReport =
-  /** All work goes on. */
+  /** All work continues. */
   | { readonly _tag: "Working" }
   /** How all work ended, by the tags of its errors, `Done` among them. */
   | { readonly _tag: "Ended"; readonly exits: Readonly<Record<string, number>> }
@@ -38,7 +38,7 @@ export type BusyReport =
   | { readonly _tag: "Fresh" }
   | { readonly _tag: "FreshEnded"; readonly exit: string }
 
-/** From the begin of a handler to its last step, in milliseconds that all processes of the machine share. */
+/** From the start of a handler to its last step, in milliseconds that all processes of the machine share. */
 export interface Span {
   readonly stream: string
   readonly from: number
@@ -47,7 +47,7 @@ export interface Span {
 
 export const machineTime = (): number => Number(process.hrtime.bigint()) / 1e6
 
-/** What the test sends. */
+/** The orders of the test. */
 export type BusyOrder = "finish" | "resume" | "release"
 
 export const service = "busy"
@@ -84,7 +84,7 @@ const countTags = (exits: ReadonlyArray<Exit.Exit<unknown, unknown>>) => {
 
 const names = ({ count }: BusyConfig) => Array.from({ length: count }, (_, i) => `busy-${i}`)
 
-/** Calls `begun` in each body; bodies burn once all have begun. */
+/** Calls `begun` in each body; bodies compute once all have started. */
 const starting = (count: number) => {
   const all = Deferred.makeUnsafe<void>()
   let begun = 0
@@ -121,7 +121,7 @@ const locked = (config: BusyConfig) =>
     yield* report({ _tag: "Ended", exits: countTags(exits) })
   })
 
-/** Those who work after the outage, in their turns: a lease may be lost again while so many contend. */
+/** Workers after the outage, in turns: a lease may be lost again while so many contend. */
 const worksOn = (working: Set<string>, count: number) =>
   Effect.gen(function*() {
     yield* orders.resume.await

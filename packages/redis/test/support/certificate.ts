@@ -1,4 +1,4 @@
-/** A certificate for localhost that nobody signed but itself, valid for a hundred years. */
+/** A self-signed certificate for localhost, valid for a hundred years. */
 export const certificate = `-----BEGIN CERTIFICATE-----
 MIIBnDCCAUGgAwIBAgIUT2dq2ZoWQ7iXJa/qvKTUuJ2Mc54wCgYIKoZIzj0EAwIw
 FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMjE2NTY1NloYDzIxMjYxMDI5

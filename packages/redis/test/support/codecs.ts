@@ -1,4 +1,4 @@
-/** What a codec of keys, messages and replies must do: one reading for a text, one text for a value. */
+/** The properties of a codec of keys, messages and replies: one reading for a text, one text for a value. */
 import { assert, it } from "@effect/vitest"
 import { Arbitrary, Equal, Result, Schema } from "effect"
 

@@ -3,7 +3,7 @@ import { Effect, Scheduler, type Scope } from "effect"
 import type { Redis } from "effect/persistence/Redis"
 import { type CommandSink, overRedis } from "../../src/internal/client/commandSink.ts"
 
-/** What is asked for in one turn goes out in one call. */
+/** The requests of one turn are sent in one call. */
 export const coalescing = (redis: Redis["Service"]): Effect.Effect<CommandSink["Service"], never, Scope.Scope> =>
   Effect.gen(function*() {
     const sink = yield* overRedis(redis)

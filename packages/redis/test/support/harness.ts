@@ -1,4 +1,4 @@
-/** What the tests of this package share: layers on a server of their own, Simba contenders, and looking until. */
+/** Shared by the tests of this package: layers on a separate server, Simba contenders, and polling. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import type { Ownership } from "@effect-simba/core/MutexState"
@@ -51,7 +51,7 @@ export const freshName = (label: string): MutexName => MutexName.make(`${label} 
 
 const random = Math.random().toString(36).slice(2, 8).padEnd(8, "0")
 
-/** Wire ids whose order is not the order of arrival, of a layer each; or of the layer of another. */
+/** Wire ids whose order is not the order of arrival, each with its own layer; or with the layer of another. */
 export const freshId = (sibling?: LeaseId): LeaseId => {
   const number = 1_000_000 - ++count
   const layer = sibling === undefined ? random + number.toString(36).padStart(4, "0") : inboxOf(sibling)
@@ -61,7 +61,7 @@ export const freshId = (sibling?: LeaseId): LeaseId => {
 /** The channel of the layer that an id belongs to. */
 export const inboxChannelOf = (id: LeaseId): string => RedisKeys.inboxChannel(inboxOf(id))
 
-/** A Simba contender's id: it lacks our counter and random part. */
+/** A Simba contender's id: it lacks the counter and the random part of effect-simba's. */
 export const simbaId = (): string => `${++count}:4711@stock-host`
 
 /** The keys of one mutex. */
@@ -72,7 +72,7 @@ export const keysOf = (mutex: MutexName) => ({
   reserved: RedisKeys.reserved(mutex)
 })
 
-/** A store with a connection of its own, until the scope closes. */
+/** A store with its own connection, until the scope closes. */
 export const openStore = (server: Server, options?: IoRedis.Options) =>
   Effect.map(
     Layer.build(Layer.fresh(RedisMutex.layerStore.pipe(
@@ -85,7 +85,7 @@ export interface MutexOptions extends Mutex.Options {
   readonly redis?: IoRedis.Options
 }
 
-/** A `Mutex` with connections of its own, as another process would have. */
+/** A `Mutex` with its own connections, as another process would have. */
 export const mutexLayer = (server: Server, options: MutexOptions = {}) =>
   Layer.fresh(
     RedisMutex.layerRedis(options).pipe(
@@ -109,7 +109,7 @@ export const refused = (result: AcquireResult) => {
   return result as Extract<AcquireResult, { readonly _tag: "Refused" }>
 }
 
-/** One of our contenders, driven by hand at the level of the store. */
+/** A contender of effect-simba, driven by the test at the level of the store. */
 export const contender = (
   store: MutexStore["Service"],
   mutex: MutexName,
@@ -166,7 +166,7 @@ export const requestOf = (label: string): AcquireRequest => ({
   confirm: Duration.seconds(60)
 })
 
-/** How each of them ends that begin in one turn. */
+/** The exits of effects that start in one turn. */
 export const exitsOf = <A, E, R>(effects: ReadonlyArray<Effect.Effect<A, E, R>>) =>
   Effect.forEach(effects, (effect) => Effect.exit(effect), { concurrency: "unbounded" })
 
@@ -190,7 +190,7 @@ export const messagesOn = Effect.fnUntraced(function*(server: Server, ...channel
   return messages
 })
 
-/** Calls of each command since `reset`, those from within scripts included. */
+/** Calls of each command since `reset`, including those from within scripts. */
 export const commandStats = (server: Server) => ({
   reset: server.send("CONFIG", "RESETSTAT"),
   calls: Effect.map(server.send("INFO", "commandstats"), (info) =>

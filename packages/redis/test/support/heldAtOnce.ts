@@ -1,4 +1,4 @@
-/** Requests about thousands of held leases at one moment: what becomes of each, and how many calls they take. */
+/** Requests for thousands of leases at one moment: their results, and the number of calls. */
 import { StreamName } from "@effect-simba/core/streams/StreamName"
 import { ConsumerName, Epoch, type Ownership, ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import * as RedisStreams from "@effect-simba/redis/streams/RedisStreams"
@@ -26,7 +26,7 @@ export const heldAtOnce = Effect.suspend(() => {
         }
       }))
   )
-  /** The replies for all, and the calls that they took. */
+  /** The replies for all, and the number of calls. */
   const ofAll = <A, B, E>(items: ReadonlyArray<A>, request: (item: A) => Effect.Effect<B, E>) =>
     Effect.suspend(() => {
       calls = 0

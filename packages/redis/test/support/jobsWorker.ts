@@ -10,13 +10,13 @@ export interface JobsConfig {
   readonly mutex: string
   /** Milliseconds. */
   readonly every: number
-  /** Gives the leadership up after so many runs in a row. */
+  /** Ends its leadership after this many consecutive runs. */
   readonly stepsDownAfter: number
 }
 
 export const jobs = ["rate", "cron"] as const
 
-/** Where a job counts its runs by instant, and where it says who had it. */
+/** Where a job counts its runs by instant, and records who ran it. */
 export const countKey = (mutex: string, job: string) => `runs of ${job} in ${mutex}`
 export const logKey = (mutex: string) => `log of ${mutex}`
 

@@ -1,4 +1,4 @@
-/** A message whose bytes are no UTF-8 becomes a dead letter and returns to its data stream as it was. */
+/** A message with invalid UTF-8 becomes a dead letter and returns to its data stream unchanged. */
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { ConsumerName, Epoch, ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
@@ -7,7 +7,7 @@ import { Duration, Effect } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { freshName } from "./harness.ts"
 
-/** What no text of a client can carry. */
+/** Bytes that no string of a client can carry. */
 const bytes = String.raw`'\255\0\254\128 simba'`
 
 const addBytes = `return redis.call('XADD', KEYS[1], '*', 'bytes', ${bytes}, ${bytes}, '', 'simba-id', 'own')`

@@ -1,6 +1,6 @@
 /**
- * What a mutex on Redis must live through, for a real server and for the fake one. The titles are with the tests that
- * run this: `server/single/mutex.test.ts` and `memory/mutex.test.ts`.
+ * What a mutex on Redis must survive, for a real server and for the fake one. The titles are in the tests that run
+ * this: `server/single/mutex.test.ts` and `memory/mutex.test.ts`.
  */
 import type * as Mutex from "@effect-simba/core/Mutex"
 import type { MutexName } from "@effect-simba/core/MutexName"
@@ -15,7 +15,7 @@ export interface OpenOptions extends Mutex.Options {
   readonly clientTimeout?: Duration.Input
 }
 
-/** Where a scenario takes place. */
+/** The environment of a scenario. */
 export interface Stage {
   /** A `Mutex` as another process would have it. */
   readonly open: (options?: OpenOptions) => Effect.Effect<Mutex.Mutex["Service"], unknown, Scope.Scope>
@@ -29,7 +29,7 @@ export interface Stage {
     readonly restart: Effect.Effect<void, unknown>
     /** Breaks the connection over which the client of that name listens. */
     readonly loseSubscription: (name: string) => Effect.Effect<void, unknown>
-    /** Breaks the connections over which commands travel. */
+    /** Breaks the connections for commands. */
     readonly loseConnections: Effect.Effect<void, unknown>
   }
 }
@@ -47,7 +47,7 @@ const noChannel = (server: Stage["server"]) =>
 const keysLeft = (server: Stage["server"], mutex: MutexName) =>
   Effect.map(server.send("KEYS", `simba:{${mutex}}*`), (keys) => keys as ReadonlyArray<string>)
 
-/** Work that waits for its interruption, and notes when it came. */
+/** Work that waits for its interruption, and notes when it arrived. */
 const interruptible = () => {
   let interruptedAt: number | undefined
   return {
@@ -286,7 +286,7 @@ export const hanging = scenario(function*({ open, server }) {
       Effect.gen(function*() {
         yield* Effect.sleep("1 second")
         yield* server.pause
-        // No renewal can succeed from here on, once the one that may be under way has been heard of
+        // No renewal can succeed from here on, once the reply to the current one has arrived
         yield* Effect.sleep("100 millis")
         yield* Deferred.succeed(deadline, (yield* Clock.currentTimeMillis) + Duration.toMillis(yield* lease.timeLeft))
         return yield* work.body

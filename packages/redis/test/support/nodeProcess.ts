@@ -5,13 +5,13 @@ import { fileURLToPath } from "node:url"
 
 export interface NodeProcess<Report> {
   readonly child: ChildProcess
-  /** What it sent so far. */
+  /** The messages that it has sent so far. */
   readonly reports: ReadonlyArray<Report>
   /** The end of what it printed. */
   readonly output: () => string
 }
 
-/** Compiling is most of what starting a process costs, so compiled code is kept. */
+/** Compiling is most of the cost of starting a process, so compiled code is kept. */
 const compileCache = fileURLToPath(new URL("../../../../node_modules/.cache/node-compile", import.meta.url))
 
 /** Runs a file of this folder, which reads `config` as JSON from the environment variable, until the scope closes. */

@@ -1,5 +1,5 @@
 /**
- * One command over one connection, without a client library: for what a test wants to say to a server from outside.
+ * One command over one connection, without a client library: for commands that a test sends from outside.
  */
 import { Effect, Schema } from "effect"
 import { connect } from "node:net"

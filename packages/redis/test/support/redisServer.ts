@@ -1,7 +1,7 @@
 /**
- * Real Redis servers that tests start for themselves: on loopback, in a temporary folder each, gone with the scope.
+ * Real Redis servers that tests start: on loopback, each in a temporary folder, gone with the scope.
  *
- * Everything here runs on real time, also where a test has a `TestClock`.
+ * Everything here runs on real time, even if a test has a `TestClock`.
  */
 import { Context, Deferred, Effect, Layer, type Scope } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
@@ -14,7 +14,7 @@ import { RedisServerError, type Reply, send } from "./redisProtocol.ts"
 export interface StartOptions {
   /** More arguments for redis-server, such as `["--maxmemory", "10mb"]`. */
   readonly args?: ReadonlyArray<string>
-  /** A port that is taken is an error then; without it, another one is tried. */
+  /** If set, a taken port is an error; otherwise another one is tried. */
   readonly port?: number
 }
 
@@ -23,16 +23,16 @@ export interface Server {
   readonly port: number
   /** For `REDIS_URL`. */
   readonly url: string
-  /** Of the present process: a restart gives another. */
+  /** The pid of the current process: a restart changes it. */
   readonly pid: number
-  /** One command over a connection of its own. */
+  /** Sends one command over a separate connection. */
   readonly send: (...args: ReadonlyArray<string>) => Effect.Effect<Reply, RedisServerError>
-  /** Ends the process and waits until it is gone. Another signal than `SIGKILL` and `SIGTERM` is only sent. */
+  /** Ends the process and waits until it is gone. A signal other than `SIGKILL` and `SIGTERM` is only sent. */
   readonly kill: (signal?: NodeJS.Signals) => Effect.Effect<void>
-  /** Stops the process where it stands: it keeps its connections open and replies to nothing. */
+  /** Suspends the process: it keeps its connections open and replies to nothing. */
   readonly pause: Effect.Effect<void>
   readonly resume: Effect.Effect<void>
-  /** Kills the process where it still runs, and starts another on the same port with the same arguments. */
+  /** Kills the process if it still runs, and starts another on the same port with the same arguments. */
   readonly restart: Effect.Effect<void, RedisServerError>
 }
 
@@ -54,7 +54,7 @@ export interface ClusterSetup {
 const fail = (message: string) => new RedisServerError({ message })
 const portTaken = (port: number) => fail(`port ${port} is taken`)
 
-const missing = "redis-server was not found on the PATH; the tests start servers of their own. "
+const missing = "redis-server was not found on the PATH; the tests start their own servers.  "
   + "Debian, Ubuntu: apt-get install redis-server. Fedora: dnf install redis. macOS: brew install redis."
 
 const realSleep = (millis: number): Effect.Effect<void> =>
@@ -66,7 +66,7 @@ const realSleep = (millis: number): Effect.Effect<void> =>
 const realTimeout = <A>(self: Effect.Effect<A>, millis: number): Effect.Effect<A | void> =>
   Effect.raceFirst(self, realSleep(millis))
 
-/** Looks until something holds; a failure to look means "not yet". */
+/** Polls until something holds; a failure to poll means "not yet". */
 const until = Effect.fnUntraced(function*(what: string, condition: Effect.Effect<boolean, RedisServerError>) {
   const deadline = performance.now() + 20_000
   while (!(yield* Effect.orElseSucceed(condition, () => false))) {
@@ -76,9 +76,9 @@ const until = Effect.fnUntraced(function*(what: string, condition: Effect.Effect
 })
 
 /**
- * A worker of a test run has ports of its own, and offers each as late as possible again: another server on the port of one
- * that is down for a while would reply in its place. All ports, and those of the cluster bus, which are 10000 higher, are
- * below the range that systems hand out to outgoing connections.
+ * A worker of a test run has separate ports, and reuses each as late as possible: another server on the port of one
+ * that is down for a while would reply in its place. All ports, and those of the cluster bus, which are 10000 higher,
+ * are below the range that systems use for outgoing connections.
  */
 const portsOfWorker = 2000
 const firstPort = 11_000 + portsOfWorker * (Number(process.env["VITEST_POOL_ID"] ?? 0) % 5)
@@ -104,7 +104,7 @@ const temporaryFolder = Effect.acquireRelease(
   (folder) => Effect.promise(() => rm(folder, { recursive: true, force: true, maxRetries: 3 }))
 )
 
-/** Children that still run; a test process that ends in the middle of a test takes them along. */
+/** Children that still run; a test process that ends in the middle of a test ends them too. */
 const children = new Set<ChildProcess>()
 process.on("exit", () => children.forEach((child) => child.kill("SIGKILL")))
 
@@ -151,8 +151,8 @@ const end = Effect.fnUntraced(function*({ child, ended }: Running, signal: "SIGT
 })
 
 /**
- * Whether it is this very process that replies, and not another one on a port that was thought to be free; and whether it
- * has read what it kept on disk, before which it refuses commands.
+ * Whether this process replies, and not another one on a port that was thought to be free; and whether it has loaded
+ * its data from disk, before which it refuses commands.
  */
 const replies = (port: number, child: ChildProcess): Effect.Effect<boolean, RedisServerError> =>
   send(port, "INFO").pipe(
@@ -193,7 +193,7 @@ const startOn = Effect.fnUntraced(function*(port: number, folder: string, args: 
   } satisfies Server as Server
 })
 
-/** Starts a process on the wished port, or on free ports until one was really free. */
+/** Starts a process on the requested port, or on free ports until one was really free. */
 const startSomewhere = Effect.fnUntraced(function*(
   wished: number | undefined,
   args: (port: number, folder: string) => Effect.Effect<ReadonlyArray<string>>

@@ -6,7 +6,7 @@ export interface Relay {
   readonly port: number
   /** The command that contains this arrives, but its reply does not: the connection is closed instead. Once. */
   cut: string | undefined
-  /** Where connections lead that are made from now on. */
+  /** The target of connections from now on. */
   target: number
   /** How long the first reply of a connection takes. Milliseconds. */
   greeting: number

@@ -4,7 +4,7 @@ import type { ClusterSetup, RedisServerError, Reply, Server } from "./redisServe
 
 const items = (reply: Reply): ReadonlyArray<Reply> => Array.isArray(reply) ? reply : []
 
-/** Which node has the slot, as the first one knows. */
+/** The node that has the slot, as the first node knows it. */
 export const ownerOfSlot = ({ nodes }: ClusterSetup, slot: number): Effect.Effect<Server, RedisServerError> =>
   Effect.map(nodes[0]!.send("CLUSTER", "SLOTS"), (ranges) => {
     const range = items(ranges).map(items).find(([first, last]) => Number(first) <= slot && slot <= Number(last))
@@ -43,6 +43,6 @@ export const moveSlot = Effect.fnUntraced(function*<E>(
   }
   yield* midway
   const others = setup.nodes.filter((node) => node !== from && node !== to)
-  // First who has the keys, so that there is no instant at which nobody is known to have them
+  // First the node that has the keys, so that the slot always has a known owner
   for (const node of [to, from, ...others]) yield* say(node, "NODE", target!)
 })

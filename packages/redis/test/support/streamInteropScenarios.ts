@@ -64,7 +64,7 @@ const owns = (own: Own, ...streams: ReadonlyArray<string>) =>
 const goOwns = (go: Go, ...streams: ReadonlyArray<string>) =>
   Effect.map(go.owned, (owned) => owned.toSorted().join() === streams.join())
 
-/** By now it waits for what comes: there is no sign of it on the server. */
+/** By now it waits for messages: the server shows no sign of it. */
 const joined = Effect.sleep("300 millis")
 
 const elapsed = <E, R>(effect: Effect.Effect<unknown, E, R>) =>
@@ -232,7 +232,7 @@ export const duplicates: Scenario = (stage) =>
 
 const go = "redis-consumer-go"
 
-/** A Go consumer was given these, by its read or a claim, and has not locked them yet. */
+/** These were delivered to a Go consumer, by its read or a claim, and it has not locked them yet. */
 const handedToGo = Effect.fnUntraced(function*(stage: Stage, ...streams: ReadonlyArray<string>) {
   yield* stage.send("XGROUP", "CREATE", input, group, "0", "MKSTREAM")
   const entries = yield* Effect.forEach(streams, (stream) => announceAsGo(stage, stream))
@@ -240,13 +240,13 @@ const handedToGo = Effect.fnUntraced(function*(stage: Stage, ...streams: Readonl
   return entries.map((entry, i) => ({ entry, lock: `${streams[i]}<MUTEX_KEY_SEP>${entry}` }))
 })
 
-/** A Go consumer has so many data streams, and dies at no time. */
+/** A Go consumer has this many data streams, and never dies. */
 export const lockedByGo = Effect.fnUntraced(function*(stage: Stage, count: number) {
   const delivered = yield* handedToGo(stage, ...Array.from({ length: count }, (_, i) => `s${i}`))
   for (const { lock } of delivered) yield* stage.send("SET", lock, go)
 })
 
-/** What a Go consumer was given and has not locked yet is left alone, until others of its kind would take it. */
+/** What was delivered to a Go consumer and not locked yet is left alone, until others of its kind would take it. */
 export const notLockedYet: Scenario = (stage) =>
   Effect.gen(function*() {
     const [slow, dead, brief] = yield* handedToGo(stage, "slow", "dead", "brief")
@@ -255,7 +255,7 @@ export const notLockedYet: Scenario = (stage) =>
     // No sweep sees this lock: it is over before the entry is old enough for one
     yield* stage.send("SET", brief!.lock, go, "NX", "PX", "1000")
     yield* Effect.sleep("3200 millis")
-    // A hint from before it was given to the Go consumer comes late
+    // A hint from before the delivery to the Go consumer comes late
     yield* stage.send("PUBLISH", `simba:streams:${input}`, `released@@${dead!.entry}@@dead`)
     assert.strictEqual(yield* stage.send("SET", slow!.lock, go, "NX", "PX", "2000"), "OK")
     // Now it dies: its lease was seen, and is over
@@ -313,7 +313,7 @@ export const longerLeases: Scenario = (stage) =>
 
 /**
  * A Go consumer that was restarted within its lease claims what it had, and never locks it: taken a lease after the event.
- * What it was given by a read stays its own for longer.
+ * What a read delivered to it stays its own for longer.
  */
 export const claimedAndNeverLocked: Scenario = (stage) =>
   Effect.gen(function*() {
@@ -333,7 +333,7 @@ export const claimedAndNeverLocked: Scenario = (stage) =>
     assert.deepStrictEqual(yield* ownedBy(own), ["a", "b"])
   })
 
-/** What a restarted Go consumer claimed, locked and is finishing is not begun again. */
+/** What a restarted Go consumer claimed, locked and is finishing is not started again. */
 export const claimedAndFinishing: Scenario = (stage) =>
   Effect.gen(function*() {
     yield* events(stage)
@@ -409,7 +409,7 @@ export const lateDone: Scenario = (stage) =>
     const own = yield* stage.own("ours")
     yield* own.run((stream) => Effect.onInterrupt(Effect.never, () => Effect.sync(() => interrupted.push(stream))))
     yield* until("effect-simba owns it", owns(own, "a"))
-    // What is left of its Done: its lock is another's by now, and that stops it nowhere
+    // What is left of its Done: its lock belongs to another by now, which does not stop it
     yield* stage.send("XACK", input, group, entry)
     yield* stage.send("XDEL", input, entry)
     yield* until("effect-simba has stopped", Effect.sync(() => interrupted.length === 1))

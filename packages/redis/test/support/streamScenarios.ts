@@ -1,4 +1,4 @@
-/** What consumers of data streams on Redis must live through, for a real server and for the fake one. */
+/** What consumers of data streams on Redis must survive, for a real server and for the fake one. */
 import type * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import type { StreamLease } from "@effect-simba/core/streams/StreamLease"
 import * as StreamMessages from "@effect-simba/core/streams/StreamMessages"
@@ -14,7 +14,7 @@ export interface Process {
   /** Forks into the scope of the process. */
   readonly start: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<Fiber.Fiber<A, E>>
   readonly close: Effect.Effect<void>
-  /** Its connections are gone, and with them all that it could say. */
+  /** Its connections are cut, so that it can send nothing. */
   readonly kill: Effect.Effect<void>
 }
 

@@ -1,4 +1,4 @@
-/** Each checker sees what it is there for, in a history made for it, and nothing in one that is right. */
+/** Each checker finds its violation in a history made for it, and nothing in a correct one. */
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { Checker, Simulation } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
@@ -29,7 +29,7 @@ const lock: Simulation.LockModel = {
 const take = (id: string, millis = 10_000) => send("SET", "owner", id, "PX", String(millis))
 const giveBack = (id: string) => send("DEL", "owner", id)
 
-/** What a checker says about a history of one client. */
+/** The violations that a checker finds in a history of one client. */
 const said = (
   checker: Checker.Checker,
   program: (client: Simulation.Client) => Program,
@@ -54,7 +54,7 @@ const finds = (
   model?: Partial<Simulation.LockModel>
 ) => Effect.map(said(checker, program, model), (text) => assert.match(text, what))
 
-/** The same, where the server's clock is stepped once in a while. */
+/** The same, but the server's clock is stepped once in a while. */
 const saidUnder = (by: number, program: (client: Simulation.Client) => Program) =>
   Effect.map(
     Simulation.run({
@@ -81,7 +81,7 @@ describe("workNeverOverlaps", () => {
   const second = { resource: "m", id: "b" }
 
   it.effect.each([["other work", second], ["work under the same lease", first]] as const)(
-    "finds work that begins beside %s",
+    "finds work that starts beside %s",
     ([, other]) =>
       finds(
         Checker.rules.workNeverOverlaps,
@@ -96,7 +96,7 @@ describe("workNeverOverlaps", () => {
       )
   )
 
-  it.effect("lets finalizers run on, and other resources be", () =>
+  it.effect("lets finalizers continue, and ignores other resources", () =>
     accepts(Checker.rules.workNeverOverlaps, ({ note }) =>
       Effect.gen(function*() {
         yield* take("a")
@@ -115,7 +115,7 @@ describe("ensureTellsTheTruth", () => {
   const forced = (args: ReadonlyArray<string>) =>
     args[0] === "DEL" && args.length === 2 ? { resource: "m", id: "a" } : undefined
 
-  it.effect("finds a lease that the server knows no more", () =>
+  it.effect("finds a lease that the server no longer knows", () =>
     finds(
       Checker.rules.ensureIsTruthful,
       /^a passed ensure while m belonged to nobody/,
@@ -140,7 +140,7 @@ describe("ensureTellsTheTruth", () => {
       })
     }))
 
-  it.effect("accepts what a step forward of the server's clock does, and nothing after a step back", () =>
+  it.effect("accepts the effects of a step forward of the server's clock, and nothing after a step back", () =>
     Effect.gen(function*() {
       const history = (client: Simulation.Client) =>
         take("a", 1000).pipe(Effect.andThen(Effect.sleep("50 seconds")), Effect.andThen(pass(client)))
@@ -160,14 +160,14 @@ describe("writesAreFenced", () => {
       })
     })
 
-  it.effect("finds a smaller token after a larger in Redis", () =>
+  it.effect("finds a smaller token after a larger one in Redis", () =>
     finds(
       Checker.rules.writesAreFenced,
       /m accepted a write with token 4 after one with 5/,
       () => Effect.andThen(send("SET", "fenced", "5"), send("SET", "fenced", "4"))
     ))
 
-  it.effect("finds a resource outside that takes all", () =>
+  it.effect("finds an external resource that accepts everything", () =>
     finds(
       Checker.rules.writesAreFenced,
       /the resource m accepted a write with token 4 after one with 5/,
@@ -195,7 +195,7 @@ describe("writesAreFenced", () => {
         yield* write(client, 6, () => true)
       })))
 
-  it.effect("what was sent happens, also when its sender is gone", () =>
+  it.effect("executes what was sent, even if its sender is gone", () =>
     finds(
       Checker.rules.writesAreFenced,
       /accepted a write with token 4 after one with 5/,
@@ -214,10 +214,10 @@ describe("writesAreFenced", () => {
 describe("noFlapping", () => {
   const checker = Checker.rules.noFlapping({ recovery: "1 second" })
 
-  it.effect("finds a grant that nobody had", () =>
+  it.effect("finds a grant that nobody used", () =>
     finds(checker, /m was granted to a, which never had it, 1 consecutive times/, () => take("a", 100)))
 
-  it.effect("finds them in a row, where some are allowed", () =>
+  it.effect("finds consecutive ones, if some are allowed", () =>
     Effect.gen(function*() {
       const twice = (client: Simulation.Client, between: string | undefined) =>
         Effect.forEach(["a", "b"], (id, index) =>
@@ -296,7 +296,7 @@ describe("servedInTurn", () => {
       yield* accepts(checker(), () => inTurn, listening)
     }))
 
-  it.effect("finds a waiter before a lock that nobody passes on", () =>
+  it.effect("finds a waiter before a lock that nobody hands on", () =>
     finds(
       checker(),
       /^a has waited for m for .* while others had 0 turns/,
@@ -315,7 +315,7 @@ describe("inOrderWithinLines", () => {
   const ask = (note: Simulation.Client["note"], wait: string, more = {}) =>
     note("waiting", { resource: "m", wait, ...more })
 
-  it.effect("finds who is served before an earlier one", () =>
+  it.effect("finds a contender that is served before an earlier one", () =>
     finds(Checker.rules.inOrderWithinLines, /^c1#1\/2 was served before c1#1\/1/, ({ note }) =>
       Effect.gen(function*() {
         ask(note, "1")
@@ -325,7 +325,7 @@ describe("inOrderWithinLines", () => {
         yield* send("PING")
       })))
 
-  it.effect("accepts who gives up, and other resources", () =>
+  it.effect("accepts contenders that give up, and other resources", () =>
     accepts(Checker.rules.inOrderWithinLines, ({ note }) =>
       Effect.gen(function*() {
         ask(note, "1")
@@ -348,7 +348,7 @@ describe("firstComeFirstServed", () => {
   })
   const listening = { channel: () => "all" }
 
-  it.effect("finds who is served before an earlier one, unless both stand in one line", () =>
+  it.effect("finds a contender that is served before an earlier one, unless both wait in one line", () =>
     Effect.gen(function*() {
       const overtaken = () => Effect.andThen(first, take("line:b"))
       yield* finds(

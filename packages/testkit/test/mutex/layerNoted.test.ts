@@ -1,4 +1,4 @@
-/** What a simulated process notes of its use of mutexes. */
+/** What a simulated process notes about its use of mutexes. */
 import { Mutex } from "@effect-simba/core"
 import { type Simulation, TestMutex } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"

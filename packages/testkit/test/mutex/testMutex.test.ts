@@ -1,4 +1,4 @@
-/** How a user tests a service of their own. */
+/** How users test their own services. */
 import type { SimbaError } from "@effect-simba/core"
 import { Mutex } from "@effect-simba/core"
 import type { LeaseLost } from "@effect-simba/core/SimbaError"

@@ -5,7 +5,7 @@ import { Context, Effect, Fiber, Layer, Queue, type Scope } from "effect"
 import * as Redis from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
 
-/** Lets every fiber go on until it waits for something. */
+/** Runs every fiber until it waits for something. */
 const settled = Effect.repeat(Effect.yieldNow, { times: 50 })
 
 const servicesOf = (options?: FakeRedis.ClientOptions) =>
@@ -27,7 +27,7 @@ const serverTest = (name: string, body: Effect.Effect<void, unknown, FakeRedis.F
 
 describe("time", () => {
   test(
-    "a key lives as long as it should, and goes with an event a little later",
+    "a key lives as long as it should, and its event follows a little later",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const server = yield* FakeRedis.FakeRedis
@@ -114,7 +114,7 @@ describe("clients", () => {
   )
 
   test(
-    "fail with what the server said",
+    "fail with the error of the server",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const error = yield* Effect.flip(redis.send("NOSUCHCOMMAND", "x"))
@@ -206,7 +206,7 @@ describe("subscriptions", () => {
   )
 
   test(
-    "have a gap when they were restored, and lose what came in between",
+    "have a gap when they are restored, and lose the messages in between",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const subscriber = yield* Subscriber
@@ -250,7 +250,7 @@ describe("subscriptions", () => {
 
 describe("server faults", () => {
   test(
-    "a restart keeps the data or not, and cuts everybody off for a moment",
+    "a restart keeps the data or not, and disconnects everybody for a moment",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const server = yield* FakeRedis.FakeRedis
@@ -320,7 +320,7 @@ describe("network faults", () => {
 
   const fork = <A, E>(effect: Effect.Effect<A, E>) => Effect.forkChild(effect, { startImmediately: true })
 
-  linked("a delayed command is run after half of the way", (link, redis, server) =>
+  linked("a delayed command runs after half of the delay", (link, redis, server) =>
     Effect.gen(function*() {
       yield* link.set({ requestDelay: [10, 10], replyDelay: [20, 20] })
       const get = yield* fork(redis.send("SET", "a", "1"))
@@ -351,7 +351,7 @@ describe("network faults", () => {
       })
   )
 
-  linked("what is clogged arrives in order when it is let go", (link, redis, server) =>
+  linked("withheld messages arrive in order when they are released", (link, redis, server) =>
     Effect.gen(function*() {
       yield* link.clog("requests")
       const all = yield* fork(Effect.all([redis.send("APPEND", "a", "1"), redis.send("APPEND", "a", "2")], {
@@ -415,7 +415,7 @@ describe("network faults", () => {
 
   const onTestClock = Effect.provide(TestClock.layer(), { local: true })
 
-  it.effect("the same seed brings the same faults", () =>
+  it.effect("the same seed produces the same faults", () =>
     Effect.gen(function*() {
       const run = (seed: number) =>
         Effect.gen(function*() {

@@ -1,4 +1,4 @@
-/** The face of the fake to the network: protocol, backpressure, faults, time. */
+/** The fake on the network: protocol, backpressure, faults, time. */
 import { FakeNetwork, FakeRedis } from "@effect-simba/testkit"
 import * as FakeRedisServer from "@effect-simba/testkit/FakeRedisServer"
 import { assert, describe, it } from "@effect/vitest"
@@ -112,7 +112,7 @@ describe("protocol", () => {
 })
 
 describe("load", () => {
-  it.live("serves a thousand connections, and lets go of them", () =>
+  it.live("serves a thousand connections, and closes them", () =>
     Effect.gen(function*() {
       const { raw } = yield* listen
       const server = yield* FakeRedis.FakeRedis
@@ -143,7 +143,7 @@ describe("load", () => {
       client.write("GET big\r\n".repeat(gets))
       const ran = Effect.map(server.trace, (trace) => trace.filter(({ args }) => args[0] === "GET").length)
       let before = -1
-      // What it has run stops growing while the client does not read
+      // The number of executed commands stops growing while the client does not read
       while (before !== (yield* ran)) {
         before = yield* ran
         yield* Effect.sleep("100 millis")
@@ -192,7 +192,7 @@ describe("time and faults", () => {
       assert.strictEqual(text, "+OK\r\n*-1\r\n:29\r\n$-1\r\n")
     }).pipe(withServer))
 
-  it.live("a lost reply was run, and breaks the connection", () =>
+  it.live("a command whose reply is lost was run, and its connection breaks", () =>
     Effect.gen(function*() {
       const { raw } = yield* listen
       const link = yield* FakeNetwork.link("socket")
@@ -221,7 +221,7 @@ describe("time and faults", () => {
       )
     }).pipe(withServer))
 
-  it.effect("a command that hangs was run, and its connection is silent for so long", () =>
+  it.effect("a command that hangs was run, and its connection is silent for that time", () =>
     Effect.gen(function*() {
       const { raw } = yield* listen
       const [client, other] = yield* Effect.all([raw, raw])

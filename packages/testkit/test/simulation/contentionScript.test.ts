@@ -89,7 +89,7 @@ describe("ContentionScript.run", () => {
       }).pipe(Effect.provide(MutexStore.layerMemory))
   )
 
-  it.effect("says who held what when, and who did not", () =>
+  it.effect("reports who held what when, and who did not", () =>
     Effect.gen(function*() {
       const script: ContentionScript.Script = [
         step(0, "a", 1000),
@@ -147,7 +147,7 @@ it.effect("failures are part of the history", () =>
 describe("predicates", () => {
   const first = holding("a", 1, [0, 0, 10], [0, 1])
 
-  it("hold where one follows the other, in the same millisecond too", () => {
+  it("hold if one follows the other, even in the same millisecond", () => {
     assert.deepStrictEqual(
       ContentionScript.problems(historyOf(first, holding("b", 2, [5, 10, 20], [2, 3]))),
       []
@@ -173,7 +173,7 @@ describe("predicates", () => {
     assert.isTrue(holds("inOrder", historyOf(first, late, holding("c", 3, [5, 20, 30], [4, 5]))))
   })
 
-  it("inOrder: a turn may go on past a waiter of another process, in the order of its own", () => {
+  it("inOrder: a turn may continue past a waiter of another process, in its own order", () => {
     const waiter = holding("b", 300, [1, 30, 40], [6, 7])
     const turn = [holding("a", 200, [0, 0, 10], [0, 1]), holding("a", 201, [6, 10, 20], [2, 3])]
     assert.isTrue(holds("inOrder", historyOf(...turn, holding("a", 202, [7, 20, 30], [4, 5]), waiter)))

@@ -1,4 +1,4 @@
-/** Exploration: what is run, in which order, and what it finds that no seed needs to be lucky for. */
+/** Exploration: which schedules run, in which order, and what it finds without a lucky seed. */
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { Checker, Simulation } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
@@ -34,14 +34,14 @@ const ping = Effect.ignore(Effect.flatMap(Redis, (redis) => redis.send("PING")))
 
 const twice = (client: Simulation.Client) => Effect.andThen(client.ready, Effect.andThen(ping, ping))
 
-/** The history of each schedule that is run. */
+/** The history of each schedule that runs. */
 const histories = Effect.fnUntraced(function*(plan: Simulation.Plan<never>, deviations: number) {
   const { branches, ...counts } = yield* Simulation.explore(plan, { deviations, all: true })
   return { ...counts, branches }
 })
 
 describe("An exploration", () => {
-  it.effect("ends when the plan says that it is over: what happens later has no deviations", () =>
+  it.effect("ends when the plan says that it is over: later events have no deviations", () =>
     Effect.gen(function*() {
       const often = (client: Simulation.Client) =>
         Effect.andThen(client.ready, Effect.forever(Effect.andThen(ping, Effect.sleep("100 millis"))))
@@ -53,14 +53,14 @@ describe("An exploration", () => {
       assert.isAbove(schedules, 1 + 2 * 15)
     }))
 
-  it.effect("a process that begins after the exploration waits for nobody", () =>
+  it.effect("a process that starts after the exploration waits for nobody", () =>
     Effect.gen(function*() {
       const long = (client: Simulation.Client) =>
         Effect.andThen(
           client.ready,
           Effect.andThen(ping, Effect.sync(() => client.note("ready in", { phase: client.phase() })))
         )
-      // The next process begins 50 to 150 ms after a kill
+      // The next process starts 50 to 150 ms after a kill
       const killed = plan(long, { kills: true })
       const { events } = yield* Simulation.replay({ ...killed, duration: "50 millis" }, "0 c1 killed")
       const phases = events.flatMap((event) => event._tag === "Note" ? [event.fields["phase"]] : [])
@@ -85,7 +85,7 @@ describe("An exploration", () => {
       assert.strictEqual((yield* histories(lost, 0)).schedules, 1)
     }))
 
-  it.effect("begins when all processes are ready, and has the kinds that it is asked for", () =>
+  it.effect("begins when all processes are ready, and has the requested kinds", () =>
     Effect.gen(function*() {
       const early = (client: Simulation.Client) => Effect.andThen(ping, client.ready)
       assert.deepStrictEqual((yield* histories(plan(early, { losses: true }), 1)).branches, [])
@@ -117,7 +117,7 @@ describe("An exploration", () => {
       ])
     }))
 
-  it.effect("deviates only where it is asked to", () =>
+  it.effect("deviates only where it is allowed to", () =>
     Effect.gen(function*() {
       const every = { delays: [1], losses: true, pauses: [1], kills: true, setAside: [1] }
       const within = (where: NonNullable<Simulation.Plan<never>["vary"]>["where"]) =>
@@ -182,7 +182,7 @@ describe("An exploration", () => {
       )
     }))
 
-  it.effect("kills once between two things that happen", () =>
+  it.effect("kills once between two events", () =>
     Effect.gen(function*() {
       const sleeps = Effect.forEach([1, 2, 3], () => Effect.sleep("1 millis"), { discard: true })
       const kills = (work: Effect.Effect<unknown, unknown, Redis>) =>
@@ -190,13 +190,13 @@ describe("An exploration", () => {
           histories(plan((client) => Effect.ignore(Effect.andThen(client.ready, work)), { kills: true }), 1),
           ({ branches }) => branches
         )
-      // The first timer; what follows is the same until something is sent
+      // The first timer; everything after it is the same until something is sent
       const slept = plan((client) => Effect.andThen(client.ready, sleeps), { kills: true })
       assert.strictEqual((yield* histories(slept, 1)).skipped, 2)
       assert.deepStrictEqual(yield* kills(sleeps), ["0 c1 killed"])
       // Before the request, and before its reply
       assert.strictEqual((yield* kills(Effect.andThen(sleeps, ping))).length, 2)
-      // The next process begins at the next tenth of a second
+      // The next process starts at the next tenth of a second
       assert.strictEqual((yield* kills(Effect.andThen(sleeps, Effect.andThen(Effect.sleep(100), sleeps)))).length, 2)
     }))
 
@@ -251,9 +251,9 @@ describe("An exploration", () => {
       assert.include(String(late), "no such point")
     }))
 
-  it.effect("finds a waiter that checks before it listens, in the shortest schedule, and again", () =>
+  it.effect("finds a waiter that checks before it listens, in the shortest schedule, and replays it", () =>
     Effect.gen(function*() {
-      // It checks whether there is work, and then listens for more: what comes in between wakes nobody
+      // It checks whether there is work, and then listens for more: work that arrives in between wakes nobody
       const consumer = (client: Simulation.Client) =>
         Effect.gen(function*() {
           const redis = yield* Redis

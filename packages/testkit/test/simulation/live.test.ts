@@ -107,7 +107,7 @@ describe("Simulation.begin", () => {
       assert.isAbove(count(live, "c1"), 5)
     }))
 
-  it.effect("a cut link passes nothing until it is healed, also twice over", () =>
+  it.effect("a cut link passes nothing until it is healed, even if cut twice", () =>
     Effect.gen(function*() {
       const live = yield* begin()
       live.cut("c1")
@@ -121,7 +121,7 @@ describe("Simulation.begin", () => {
       assert.isAbove(count(live, "c2"), 30)
     }))
 
-  it.effect("what is on its way is known from the moment it is sent", () =>
+  it.effect("messages in flight are known from the moment they are sent", () =>
     Effect.gen(function*() {
       const live = yield* begin({ clients: 1 })
       live.setLink("c1", { requestDelay: [50, 50] })
@@ -136,7 +136,7 @@ describe("Simulation.begin", () => {
       assert.isUndefined(live.parcels.filter(({ kind }) => kind === "request").at(-1)!.arrivedAt)
     }))
 
-  it.effect("more processes may come", () =>
+  it.effect("more processes may be added", () =>
     Effect.gen(function*() {
       const live = yield* begin()
       assert.strictEqual(live.add(), "c3")
@@ -183,7 +183,7 @@ describe("Simulation.begin", () => {
       assert.isAbove(count(live, "c1"), refusedFrom)
     }))
 
-  it.effect("subscribers hear of the end of their subscriptions", () =>
+  it.effect("subscribers are notified of the end of their subscriptions", () =>
     Effect.gen(function*() {
       const listening = (client: Simulation.Client) =>
         Effect.gen(function*() {

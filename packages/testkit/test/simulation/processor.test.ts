@@ -1,4 +1,4 @@
-/** Simulated processes with processors: what takes time, in which order things run, and what a spinning loop is. */
+/** Simulated processes with processors: what takes time, the order of execution, and busy loops. */
 import { Simulation } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
@@ -47,7 +47,7 @@ describe("A processor", () => {
       assert.deepStrictEqual(notes(result), ["c1 computed at 51", "c1 timer at 51"])
     }))
 
-  it.effect("is one for each process: others go on meanwhile", () =>
+  it.effect("is one for each process: others continue meanwhile", () =>
     Effect.gen(function*() {
       const result = yield* run(
         (client) =>
@@ -78,7 +78,7 @@ describe("A processor", () => {
       ])
     }))
 
-  it.effect("comes to timers before data, as Node does", () =>
+  it.effect("handles timers before data, as Node does", () =>
     Effect.gen(function*() {
       const result = yield* run((client) =>
         Effect.all([
@@ -120,7 +120,7 @@ describe("A processor", () => {
       assert.deepStrictEqual(notes(result), ["c1 done at 0"])
     }))
 
-  it.effect("lets others in at any operation in some processes: a check, and an act on what was checked", () =>
+  it.effect("lets others in at any operation in some processes: between a check and an action that depends on it", () =>
     Effect.gen(function*() {
       const entered = (yieldAfter: number) =>
         Effect.map(

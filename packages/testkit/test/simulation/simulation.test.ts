@@ -1,4 +1,4 @@
-/** A small lock, right and wrong: each checker must catch the mistake that it is there for. */
+/** A small lock, correct and broken: each checker must catch its mistake. */
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { Checker, Simulation } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
@@ -124,7 +124,7 @@ const delays: Simulation.Faults = {
 }
 
 describe("Simulation", () => {
-  it.effect("finds nothing wrong with a lock that is right", () =>
+  it.effect("finds nothing wrong with a correct lock", () =>
     Effect.gen(function*() {
       for (let seed = 1; seed <= 10; seed++) {
         const result = yield* Simulation.run({ ...options(seed), faults: delays })
@@ -145,7 +145,7 @@ describe("Simulation", () => {
       assert.isFalse(traces.has(Simulation.report(other, { format: "trace" })))
     }), { tags: ["long"] })
 
-  it.effect("leaving a fault out does not change the draws of the others", () =>
+  it.effect("omitting a fault does not change the draws of the others", () =>
     Effect.gen(function*() {
       const faultsOf = (enabled: ReadonlyArray<Simulation.Result["enabled"][number]>) =>
         Effect.map(

@@ -1,4 +1,4 @@
-/** Each checker of stream ownership sees what it is there for, in a history made for it, and nothing in one that is right. */
+/** Each checker of stream ownership finds its violation in a history made for it, and nothing in a correct one. */
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import { type Checker, Simulation } from "@effect-simba/testkit"
 import type { StreamChecker } from "@effect-simba/testkit/streams"
@@ -91,7 +91,7 @@ describe("checkpointsGrow", () => {
   const checker = progress.checkpointsGrow(model)
   const processed = ({ note }: Client, id: string) => note("processed", { resource: "s", id: "s#1", message: id })
 
-  it.effect("finds a checkpoint that passes over a message", () =>
+  it.effect("finds a checkpoint that skips a message", () =>
     finds(checker, /^s is committed up to 2-0, and 1-0 was not processed/, (client) =>
       Effect.gen(function*() {
         yield* message("1-0")
@@ -100,7 +100,7 @@ describe("checkpointsGrow", () => {
         yield* commit("2-0")
       })))
 
-  it.effect("finds a checkpoint that goes back", () =>
+  it.effect("finds a checkpoint that moves back", () =>
     finds(checker, /^the checkpoint of s went from 2-0 back to 1-0/, (client) =>
       Effect.gen(function*() {
         yield* message("1-0")
@@ -111,7 +111,7 @@ describe("checkpointsGrow", () => {
         yield* commit("1-0")
       })))
 
-  it.effect("finds an offset kept outside that passes over a message, or goes back", () =>
+  it.effect("finds an external offset that skips a message, or moves back", () =>
     Effect.gen(function*() {
       const kept = (...ids: ReadonlyArray<string>) => (client: Client) =>
         Effect.gen(function*() {
@@ -124,7 +124,7 @@ describe("checkpointsGrow", () => {
       yield* finds(checker, /the checkpoint of s went from 2-0 back to 1-0/, kept("2-0", "1-0"))
     }))
 
-  it.effect("accepts what was processed, or is a dead letter", () =>
+  it.effect("accepts messages that were processed, or are dead letters", () =>
     accepts(checker, (client) =>
       Effect.gen(function*() {
         yield* message("1-0")
@@ -147,13 +147,13 @@ describe("messagesInOrder", () => {
 
   it.effect("finds a message that is skipped", () => finds(checker, /^s#1 processed 3-0, and skipped 2-0/, run("3-0")))
 
-  it.effect("finds what was committed already", () => finds(checker, /^s#1 processed 1-0 again/, run("1-0")))
+  it.effect("finds messages that were committed already", () => finds(checker, /^s#1 processed 1-0 again/, run("1-0")))
 
-  it.effect("finds what comes twice", () => finds(checker, /^s#1 processed 2-0 again/, run("2-0", "2-0")))
+  it.effect("finds messages that come twice", () => finds(checker, /^s#1 processed 2-0 again/, run("2-0", "2-0")))
 
   it.effect("accepts all of them in order", () => accepts(checker, run("2-0", "3-0")))
 
-  it.effect("finds what an offset kept outside has passed", () =>
+  it.effect("finds what an external offset has passed", () =>
     finds(checker, /^s#1 processed 2-0 again/, (client) => {
       client.note("kept", { resource: "s", message: "2-0" })
       return run("2-0")(client)
@@ -171,7 +171,7 @@ describe("nothingIsForgotten", () => {
       yield* read("a")
     })
 
-  it.effect("finds an announcement that went before its data stream was at its end", () =>
+  it.effect("finds an announcement that disappeared before its data stream was at its end", () =>
     finds(checker, /^1-0 of s is gone, but was only committed up to 1-0/, (client) =>
       Effect.gen(function*() {
         yield* announced(client)
@@ -182,14 +182,14 @@ describe("nothingIsForgotten", () => {
   it.effect("finds an announcement that nobody finishes", () =>
     finds(checker, /^1-0 \(s\) is not finished,s was never finished/, announced))
 
-  it.effect("finds an announcement that never came to be", () =>
+  it.effect("finds an announcement that was lost", () =>
     finds(
       checker,
       /^s was never finished/,
       ({ note }) => Effect.sync(() => note("expects", { resource: "s", message: "2-0" }))
     ))
 
-  it.effect("finds rubbish that is thrown away", () =>
+  it.effect("finds malformed entries that are dropped", () =>
     finds(checker, /^1-0, which cannot be read, is gone/, () =>
       Effect.gen(function*() {
         yield* prepare
@@ -197,7 +197,7 @@ describe("nothingIsForgotten", () => {
         yield* remove("1-0")
       })))
 
-  describe("where the server forgets the end and that it was said to be the end", () => {
+  describe("if the server loses the end and the announcement of it", () => {
     const faults: Simulation.Faults = { failOver: { every: 20_000, lose: [3, 3] } }
     const present = Redis.use((redis) => redis.send("XLEN", "input")).pipe(
       Effect.orElseSucceed(() => 0),
@@ -218,7 +218,7 @@ describe("nothingIsForgotten", () => {
     it.effect("accepts it from the handler that was there, once more", () =>
       accepts(checker, twice(() => undefined), {}, faults))
 
-    it.effect("finds one that began afterwards, and takes its word for it", () =>
+    it.effect("finds one that started afterwards, and trusts it", () =>
       finds(
         checker,
         /^1-0 of s is gone, but was only committed up to its beginning/,
@@ -228,7 +228,7 @@ describe("nothingIsForgotten", () => {
       ))
   })
 
-  it.effect("accepts the end that is kept outside", () =>
+  it.effect("accepts an external end", () =>
     accepts(checker, (client) =>
       Effect.gen(function*() {
         yield* announced(client)
@@ -267,7 +267,7 @@ describe("noOrphans", () => {
         yield* announce("1-0")
       })))
 
-  it.effect("leaves alone what has an owner, what is finished, and who has no room, or has left", () =>
+  it.effect("ignores owned and finished streams, and consumers without room or that have left", () =>
     accepts(checker, (client) =>
       Effect.gen(function*() {
         yield* prepare
@@ -281,7 +281,7 @@ describe("noOrphans", () => {
         yield* announce("2-0")
       })))
 
-  it.effect("leaves alone who has no room", () =>
+  it.effect("ignores consumers without room", () =>
     accepts(
       ownership.noOrphans({ ...model, streams: ["s", "t"] }, { own: 5000, go: 5000 }, 1000),
       (client) =>
@@ -325,14 +325,14 @@ describe("noPingPong", () => {
       yield* finds(checker, what, moves(Effect.void, taken), also)
     }))
 
-  it.effect("finds one that is handed on later, where everything is as it was", () =>
+  it.effect("finds one that is handed on later, although nothing has changed", () =>
     Effect.gen(function*() {
       const what = /^s was handed over at 8\..*, and again when it was due, although nothing had changed$/
       yield* finds(checker, what, moves(stays), also)
       yield* finds(checker, what, moves(stays, taken), also)
     }))
 
-  it.effect("accepts it where somebody came, and later where a share is another", () =>
+  it.effect("accepts it if a member joined, and later if a share has changed", () =>
     Effect.gen(function*() {
       yield* accepts(checker, moves(join("b")), also)
       yield* accepts(checker, moves(Effect.andThen(taken, stays)), also)
@@ -350,10 +350,10 @@ describe("liveGoConsumersAreLeftAlone", () => {
       yield* send("SET", "entry:s:1-0", "b", "PX", "2000")
     })
 
-  it.effect("finds a lease that is taken before its time", () =>
+  it.effect("finds a lease that is taken too early", () =>
     finds(checker, /^c1 took entry:s:1-0 from stock-a, \d\.\d+ s before it expired/, stolen("1 second")))
 
-  it.effect("accepts one that ran out", () => accepts(checker, stolen("3 seconds")))
+  it.effect("accepts an expired one", () => accepts(checker, stolen("3 seconds")))
 
   it.effect("finds work under the lease of another", () =>
     finds(checker, /^s#1 works under entry:s:1-0, which belongs to stock-a/, ({ note }) =>
@@ -405,7 +405,7 @@ describe("goConsumersHaveTime", () => {
         yield* lockedBy("ours")
       })))
 
-  it.effect("accepts what a Go consumer claimed after a lease, and did not lock for another one", () =>
+  it.effect("accepts what a Go consumer claimed after a lease, and did not lock for the duration of another", () =>
     accepts(checker, () =>
       Effect.gen(function*() {
         yield* passed
@@ -446,7 +446,7 @@ describe("deadLettersAreEarned", () => {
         yield* poll
       })))
 
-  it.effect("finds failures that a commit left", () =>
+  it.effect("finds failures that survive a commit", () =>
     finds(checker, /^1-0 \(s\) has 1 failures after a commit of 2-0/, (client) =>
       Effect.gen(function*() {
         yield* announce("1-0")
@@ -456,7 +456,7 @@ describe("deadLettersAreEarned", () => {
         yield* send("EVAL", "return redis.call('SET', KEYS[1], ARGV[1])", "1", "checkpoint:s", "2-0", "1-0")
       })))
 
-  it.effect("finds a dead letter that came too soon", () =>
+  it.effect("finds a dead letter that came too early", () =>
     finds(checker, /^1-0 \(s\) is a dead letter after 1 failures/, (client) =>
       Effect.gen(function*() {
         yield* announce("1-0")
@@ -466,7 +466,7 @@ describe("deadLettersAreEarned", () => {
         yield* poll
       })))
 
-  it.effect("accepts failures of handlers, and leases that ran out", () =>
+  it.effect("accepts failures of handlers, and expired leases", () =>
     accepts(checker, (client) =>
       Effect.gen(function*() {
         yield* announce("1-0")
@@ -483,7 +483,7 @@ describe("deadLettersAreEarned", () => {
 describe("consumersAreReaped", () => {
   const checker = fleet.consumersAreReaped(model, 20_000)
 
-  it.effect("finds a consumer that nobody is called by", () =>
+  it.effect("finds a consumer whose name nobody has", () =>
     finds(checker, /^b is still a consumer/, ({ note }) =>
       Effect.gen(function*() {
         note("joined", { consumer: "a", capacity: 1 })

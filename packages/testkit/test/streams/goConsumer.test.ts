@@ -1,4 +1,4 @@
-/** The model of a Go consumer does what the original does, its mistakes included: interop is tested against them. */
+/** The model of a Go consumer behaves like the original, including its mistakes: interop is tested against them. */
 import { FakeRedis } from "@effect-simba/testkit"
 import * as GoConsumer from "@effect-simba/testkit/streams/GoConsumer"
 import { assert, describe, it } from "@effect/vitest"
@@ -11,10 +11,10 @@ const group = "svc-group"
 
 const admin = Effect.map(Layer.build(FakeRedis.layerClient({ name: "admin" })), Context.get(Redis))
 
-/** What takes no time is over, and ten milliseconds at most have passed. */
+/** Work without delays is over, and at most ten milliseconds have passed. */
 const settled = Effect.repeat(TestClock.adjust("1 millis"), { times: 9 })
 
-/** A consumer on a connection of its own. `kill` ends it without a word. */
+/** A consumer on a separate connection. `kill` ends it silently. */
 const consumer = Effect.fnUntraced(function*(
   id: string,
   work: (stream: string) => Effect.Effect<unknown, unknown> = () => Effect.never,
@@ -70,7 +70,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "is not given what was announced before the group was there, and takes all that comes at once",
+    "does not receive announcements from before the group existed, and takes all new ones at once",
     test((redis) =>
       Effect.gen(function*() {
         yield* announcing(redis)("early")
@@ -92,7 +92,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "takes over what another did not renew, when it hears of it",
+    "takes over what another did not renew, when it is notified of it",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -111,7 +111,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "leaves it where it is when it does not hear of it; one that starts 40 seconds later takes it",
+    "leaves it if it is not notified; one that starts 40 seconds later takes it",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -134,7 +134,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "claims at its start what another holds and renews, and that is where its recovery ends",
+    "claims at its start what another holds and renews, and its recovery ends there",
     test((redis) =>
       Effect.gen(function*() {
         yield* consumer("a")
@@ -205,7 +205,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "sets the events of the server as it needs them, and refuses where there are others, unless it is forced",
+    "sets the events of the server as it needs them, and refuses if there are others, unless it is forced",
     test((redis) =>
       Effect.gen(function*() {
         const flags = Effect.map(
@@ -263,7 +263,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "makes a lock again that has vanished, and gives way to one that is another's",
+    "makes a vanished lock again, and gives way to one of another consumer",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -283,7 +283,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "of one name there are two with one lock: the first try of the second deletes it, and the next try takes it",
+    "two of the same name share one lock: the first attempt of the second deletes it, and the next one takes it",
     test((redis) =>
       Effect.gen(function*() {
         const first = yield* consumer("a")
@@ -301,7 +301,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "acknowledges and deletes what it has not finished when it is asked to end",
+    "acknowledges and deletes unfinished streams when it is shut down",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -332,7 +332,7 @@ describe("a Go consumer", () => {
           yield* redis.send("XCLAIM", input, group, "simba-consumer-ours", "0", entry, ...aged, "JUSTID")
           yield* redis.send("PEXPIRE", key, "1")
         })
-        // Its reader ends at an entry that it cannot lock: from here on it hears only
+        // Its reader ends at an entry that it cannot lock: from here on it only receives notifications
         yield* redis.send("SET", "locked<MUTEX_KEY_SEP>99999999998000-0", "somebody")
         yield* redis.send("XADD", input, "99999999998000-0", "lbs-input", "{\"DataStreamName\":\"locked\"}")
         yield* TestClock.adjust("1 second")

@@ -1,4 +1,7 @@
-/** What operators and producers do to data streams: each checker sees what it is there for, and nothing in what is right. */
+/**
+ * Operations of operators and producers on data streams: each checker finds its violation, and nothing in a correct
+ * history.
+ */
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import { type Checker, Simulation } from "@effect-simba/testkit"
 import type { StreamChecker } from "@effect-simba/testkit/streams"
@@ -87,7 +90,7 @@ describe("Operators and drafts", () => {
   it.effect("accepts a checkpoint that an operator moves, back and forward", () =>
     accepts(grow, (client) => all(upTo(client, "2-0"), seek("1-0"), seek("3-0"))))
 
-  it.effect("finds what is not processed again after an operator has moved the checkpoint back", () =>
+  it.effect("finds messages that are not processed again after an operator has moved the checkpoint back", () =>
     finds(
       grow,
       /^s is committed up to 2-0, and 1-0 was not processed/,
@@ -128,7 +131,7 @@ describe("Several messages at once", () => {
   it.effect("finds a message that is skipped within a key", () =>
     finds(checker, /^s#1 processed 3-0, and skipped 1-0/, run("3-0")))
 
-  it.effect("finds what comes twice", () => finds(checker, /^s#1 processed 2-0 again/, run("2-0", "2-0")))
+  it.effect("finds messages that come twice", () => finds(checker, /^s#1 processed 2-0 again/, run("2-0", "2-0")))
 })
 
 describe("deadMessagesAreEarned", () => {
@@ -136,7 +139,7 @@ describe("deadMessagesAreEarned", () => {
   const die = (id: string, ...fields: ReadonlyArray<string>) => send("XADD", "dead:s", "*", "id", id, ...fields)
   const tried = (client: Client, id: string) => noted(client, "tried", { message: id })
 
-  it.effect("finds one that came too soon, another owner's attempts aside", () =>
+  it.effect("finds one that came too early, ignoring another owner's attempts", () =>
     finds(
       checker,
       /^1-0 of s is a dead letter after 1 attempts/,
@@ -150,7 +153,7 @@ describe("deadMessagesAreEarned", () => {
       (client) => all(tried(client, "1-0"), tried(client, "1-0"), die("1-0"), die("1-0"))
     ))
 
-  it.effect("accepts all attempts, and rubbish", () =>
+  it.effect("accepts all attempts, and malformed messages", () =>
     accepts(
       checker,
       (client) => all(tried(client, "1-0"), tried(client, "1-0"), die("1-0"), die("2-0", "rubbish", "1"))
@@ -232,20 +235,20 @@ describe("pausedRest", () => {
         noted(client, "begin", {})
       )
 
-  it.effect("finds work on what is paused, by name or with the service", () =>
+  it.effect("finds work on paused streams, by name or with the service", () =>
     Effect.gen(function*() {
       yield* finds(checker, /^s#1 started although s is paused/, begin(["s"], 1500))
       yield* finds(checker, /^s#1 started although s is paused/, begin([""], 1500))
     }))
 
-  it.effect("accepts what began at once, or after the end of the pause, and others", () =>
+  it.effect("accepts work that started at once, or after the end of the pause, and others", () =>
     Effect.gen(function*() {
       yield* accepts(checker, begin(["s"], 500))
       yield* accepts(checker, begin(["s"], 1500, send("HDEL", "paused", "s")))
       yield* accepts(checker, begin(["t"], 1500))
     }))
 
-  it.effect("expects nobody to take what is paused", () =>
+  it.effect("does not expect paused streams to be taken", () =>
     accepts(ownership.noOrphans(model, { own: 1000, go: 1000 }, 0), ({ note }) =>
       all(
         send("HSET", "paused", "s", "1"),
@@ -259,7 +262,7 @@ describe("pausedRest", () => {
 describe("onlyReadIsTrimmed", () => {
   const checker = operations.onlyReadIsTrimmed(model)
 
-  it.effect("finds what is trimmed beyond the checkpoint", () =>
+  it.effect("finds messages that are trimmed beyond the checkpoint", () =>
     Effect.gen(function*() {
       const trim = send("XTRIM", "s", "MINID", "3-0")
       yield* finds(checker, /^2-0 of s was trimmed, which is committed up to 1-0/, () =>
