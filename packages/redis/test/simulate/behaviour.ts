@@ -191,10 +191,12 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
         waited(lease)
         return bareWork(lease)
       }))
-    const waiting = <A, E, R>(effect: Effect.Effect<A, E, R>) => {
-      note("waiting", { resource, wait })
-      return Effect.ensuring(effect, Effect.sync(() => note("waited", { resource, wait })))
-    }
+    // An interruption between the first note and the wait would leave a wait without an end
+    const waiting = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+      Effect.uninterruptibleMask((restore) => {
+        note("waiting", { resource, wait })
+        return Effect.ensuring(restore(effect), Effect.sync(() => note("waited", { resource, wait })))
+      })
     const way = random()
     if (way < 0.35) return waiting(locked())
     if (way < 0.55) return waiting(acquired())
