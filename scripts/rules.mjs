@@ -42,7 +42,8 @@ const copyPackages = () => {
   mkdirSync(copy, { recursive: true })
   const filter = (path) => !/\/(dist|coverage)(\/|$)/.test(path.slice(root.length)) || path.includes("node_modules")
   cpSync(join(root, "packages"), join(copy, "packages"), { recursive: true, verbatimSymlinks: true, filter })
-  cpSync(join(root, "scripts"), join(copy, "scripts"), { recursive: true, verbatimSymlinks: true })
+  // Tests compare diagrams in the documentation with the code
+  for (const name of ["scripts", "docs"]) cpSync(join(root, name), join(copy, name), { recursive: true })
   for (const name of ["package.json", "vitest.config.ts", "tsconfig.base.json"]) {
     cpSync(join(root, name), join(copy, name))
   }
