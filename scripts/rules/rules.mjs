@@ -184,7 +184,7 @@ export const rules = [
     storeTests,
     ["hanging"]
   ),
-  streams("a lease that ran out counts as a failure", "takeLeases.lua", "    count = count + 1\n", "", storeTests, [
+  streams("a lease that expired counts as a failure", "takeLeases.lua", "    count = count + 1\n", "", storeTests, [
     "hanging"
   ]),
   streams(

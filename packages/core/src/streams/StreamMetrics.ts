@@ -13,7 +13,7 @@
  * const program = Effect.gen(function*() {
  *   const owned = yield* Metric.value(StreamMetrics.stream.owned)
  *   const expired = yield* Metric.value(StreamMetrics.stream.losses.Expired)
- *   yield* Effect.log(`${owned.value} data streams owned, ${expired.count} leases ran out`)
+ *   yield* Effect.log(`${owned.value} data streams owned, ${expired.count} leases expired`)
  * })
  * ```
  *
