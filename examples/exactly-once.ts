@@ -37,7 +37,7 @@ const book = (stream: string, { id, value }: StreamMessages.Message<typeof Depos
       ON CONFLICT (stream) DO UPDATE SET message = excluded.message`
   })
 
-/** `before` stands for what takes time between a message and its transaction. */
+/** `before` stands for anything that takes time between a message and its transaction. */
 export const handler = (before: (amount: number) => Effect.Effect<void> = () => Effect.void) =>
   Effect.gen(function*() {
     const lease = yield* StreamLease.StreamLease
@@ -72,7 +72,7 @@ const program = Effect.gen(function*() {
     yield* Effect.raceFirst(consumer, Deferred.await(done))
   })
   yield* consume
-  // All messages once more: the position in the database is what counts
+  // All messages once more: only the position in the database counts
   yield* StreamClient.seek(stream, "beginning", { force: true })
   yield* StreamClient.announce(stream)
   yield* consume

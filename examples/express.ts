@@ -38,5 +38,5 @@ const server = app.listen(Number(process.env["PORT"] ?? 3000), "127.0.0.1", () =
   console.log(`Listening on http://127.0.0.1:${typeof address === "object" ? address?.port : address}`)
 })
 
-// Requests first, then the locks: others have them at once
+// Requests end first, then the locks are released, so that others get them at once
 process.once("SIGTERM", () => server.close(() => void simba.close().then(() => process.exit())))

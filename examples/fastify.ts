@@ -13,7 +13,7 @@ import { redisUrlPromise } from "./shared/redisUrl.ts"
 
 const app = fastify()
 const simba = await createSimba({ url: await redisUrlPromise() })
-// Runs after the last request: others have the locks at once
+// Runs after the last request, so that others get the locks at once
 app.addHook("onClose", () => simba.close())
 
 const nightly = await simba.lead("nightly", { cron: "* * * * * *" }, async (lease) => {

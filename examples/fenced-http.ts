@@ -1,6 +1,6 @@
 /**
- * A web service as a resource that refuses a former owner: each request has the token of its lease in a header, and a
- * smaller one than the largest seen gets 412, as an `If-Match` that no longer holds does.
+ * A web service as a resource that refuses a former owner. Each request has the token of its lease in a header. A
+ * smaller token than the largest one seen gets 412, like an `If-Match` that no longer matches.
  *
  *     node examples/fenced-http.ts
  *     curl -i -X PUT http://localhost:3000/reports/2026-11 -H 'Fencing-Token: 7' -d 'first'
@@ -20,7 +20,7 @@ const Headers = Schema.Struct({
   "fencing-token": Schema.FiniteFromString.pipe(Schema.decodeTo(FencingToken.FencingToken))
 })
 
-/** Runs the work on a report in a transaction, unless a newer lease has been here. */
+/** Runs the work on a report in a transaction, unless a newer lease has already been used. */
 const fenced = <R>(
   work: (
     month: string
@@ -39,7 +39,7 @@ const fenced = <R>(
       Effect.succeed(HttpServerResponse.text("the header Fencing-Token is missing", { status: 428 })))
   )
 
-// Reads need the token too: no former owner writes between this read and the write that follows from it
+// Reads need the token too, so that no former owner writes between this read and the write that follows from it
 const get = HttpRouter.add(
   "GET",
   "/reports/:month",

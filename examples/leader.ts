@@ -26,7 +26,7 @@ const Cleaner = Effect.log("cleaning").pipe(
   Layer.effectDiscard
 )
 
-/** Once each night in the whole fleet, by the clock of Redis, also if the leader changes meanwhile. */
+/** Once each night in the whole fleet, by the clock of Redis, even if the leader changes meanwhile. */
 const Nightly = Leadership.layerJobs("nightly", [
   { name: "report", schedule: Leadership.cron("0 3 * * *"), catchUp: "1 hour", run: Effect.log("reporting") }
 ])
@@ -42,7 +42,10 @@ const Health = HttpRouter.add(
   })
 )
 
-/** Before a rolling update: this process waits behind all others, so that the leadership moves to a new one, once. */
+/**
+ * For a rolling update: this process moves behind all others in the queue, so that the leadership moves only once, to a
+ * new process.
+ */
 const Leave = HttpRouter.add("POST", "/leave", Effect.as(Leader.use(({ leave }) => leave), HttpServerResponse.empty()))
 
 const Live = Layer.mergeAll(Cleaner, Nightly, HttpRouter.serve(Layer.merge(Health, Leave))).pipe(

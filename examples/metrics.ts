@@ -1,5 +1,5 @@
 /**
- * Metrics for Prometheus at `/metrics`, and for OTLP where `OTEL_EXPORTER_OTLP_ENDPOINT` names a collector. The board in
+ * Metrics for Prometheus at `/metrics`, and for OTLP if `OTEL_EXPORTER_OTLP_ENDPOINT` names a collector. The board in
  * `docs/grafana/effect-simba.json` shows them.
  *
  *     node examples/metrics.ts
@@ -15,7 +15,7 @@ import { Otlp, PrometheusMetrics } from "effect/observability"
 import { HttpServerLive } from "./shared/httpServer.ts"
 import { RedisEnv } from "./shared/redisEnv.ts"
 
-/** Work that makes something to see. */
+/** Work that produces some metrics. */
 const Jobs = Leadership.layerJobs("metrics-example", [{
   name: "count",
   schedule: Leadership.every("1 second"),

@@ -14,7 +14,7 @@ export const closeTheBooks = Effect.gen(function*() {
   const lease = yield* Mutex.acquire("books")
   yield* Effect.log(`closing the books with token ${lease.token}`)
   yield* Effect.sleep("3 seconds")
-  // A lost lease interrupts nothing: ask before a step that needs the mutex
+  // A lost lease interrupts nothing: check it before a step that needs the mutex
   yield* lease.ensure
   yield* Effect.log("closed")
 }).pipe(Effect.scoped)

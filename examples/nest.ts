@@ -6,8 +6,8 @@
  *     REDIS_URL=redis://localhost:6379 PORT=3001 node examples/nest.ts
  *     curl -i -X POST http://localhost:3000/reports/2026-11
  *
- * Node runs TypeScript without a compiler, and has no decorators then: they are called here as the functions that they
- * are. In an application that is compiled, write `@Controller()`, `@Post(":month")` and so on.
+ * Node strips types and does not support decorators, so they are called as functions here. In a compiled application,
+ * write `@Controller()`, `@Post(":month")` and so on.
  */
 import "reflect-metadata"
 import { type Contender, createSimba, type Simba } from "@effect-simba/redis/promise"
@@ -43,7 +43,7 @@ class Reports implements OnApplicationBootstrap, OnApplicationShutdown {
     })
   }
 
-  /** After the last request: others have the locks at once. */
+  /** Runs after the last request, so that others get the locks at once. */
   onApplicationShutdown() {
     return this.simba.close()
   }

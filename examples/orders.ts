@@ -14,7 +14,7 @@ import { Context, Effect, Layer, Ref, Schema, Stdio } from "effect"
 
 const Order = Schema.Struct({ amount: Schema.FiniteFromString, last: Schema.optionalKey(Schema.Literal("yes")) })
 
-/** The sum of the orders, by data stream. An example may keep it in its process. */
+/** The sum of the orders, by data stream. An example may keep it in memory. */
 export class Sums extends Context.Service<Sums, Ref.Ref<Readonly<Record<string, number>>>>()("example/Sums") {
   static readonly layer = Layer.effect(Sums, Ref.make<Readonly<Record<string, number>>>({}))
 }

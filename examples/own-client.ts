@@ -1,5 +1,5 @@
 /**
- * Mutexes on the ioredis client that an application has: one connection for both. The client stays the application's.
+ * Mutexes on the ioredis client of an application: one connection for both. The application still owns the client.
  *
  *     node examples/own-client.ts
  *     REDIS_URL=redis://localhost:6379 node examples/own-client.ts
@@ -13,7 +13,7 @@ import { redisUrl } from "./shared/redisUrl.ts"
 
 const program = Effect.gen(function*() {
   const url = yield* redisUrl
-  // What the application has
+  // The client that the application already has
   const client = yield* Effect.acquireRelease(
     Effect.sync(() => new Redis(url)),
     (client) => Effect.promise(() => client.quit())

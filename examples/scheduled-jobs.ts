@@ -26,13 +26,13 @@ export class Shop extends Context.Service<Shop, {
 }
 
 export const Jobs = Leadership.layerJobs("shop-jobs", [
-  // Once in each half minute of the whole fleet, by the clock of Redis, even if the leader changes
+  // Once every half minute in the whole fleet, by the clock of Redis, even if the leader changes
   {
     name: "import prices",
     schedule: Leadership.every("30 seconds"),
     run: ({ lease }) => Shop.use((shop) => shop.did(`imported prices with token ${lease.token}`))
   },
-  // At each full minute, and up to 45 seconds late if the leader was lost then. Another node tries again what failed
+  // At each full minute, and up to 45 seconds late if the leader was lost then. Another node retries a failed run
   {
     name: "report",
     schedule: Leadership.cron("* * * * *", { timeZone: "Europe/Berlin" }),
@@ -46,7 +46,7 @@ export const Jobs = Leadership.layerJobs("shop-jobs", [
 
 class Cleaning extends Contender.Service<Cleaning>()("example/Cleaning") {}
 
-// Any Schedule of Effect, where one node leads: ten seconds after the end of the last run
+// With any Schedule of Effect, while a node leads: ten seconds after the end of the last run
 export const Cleaner = Shop.use((shop) => shop.did("expired carts")).pipe(
   Effect.repeat(Schedule.spaced("10 seconds")),
   Leadership.whileLeader(Cleaning),

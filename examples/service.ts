@@ -39,7 +39,7 @@ export class Reports extends Context.Service<Reports, {
   )
 }
 
-/** Redis for several processes, else memory for this process alone. */
+/** Redis for several processes, or memory for this process alone. */
 export const MutexLive = Layer.unwrap(Effect.map(
   Config.Literals(["redis", "memory"], "LOCKS").pipe(Config.withDefault("memory")),
   (locks) => locks === "redis" ? RedisMutex.layerFromEnv() : Mutex.layerMemory()

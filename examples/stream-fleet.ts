@@ -34,7 +34,7 @@ const program = Effect.gen(function*() {
   for (const amount of [40, 1, 1]) {
     yield* Effect.forEach(regions, (region) => order(region, amount))
     yield* Effect.sleep("500 millis")
-    // Gives its data streams back at the message that it has reached
+    // Yields its data streams after its current message
     if (amount === 40) yield* Fiber.interrupt(fleet[0]!)
   }
   yield* Effect.forEach(regions, (region) => order(region, 0, "last", "yes"))

@@ -1,5 +1,5 @@
 /**
- * Two ways to be faster than one message after the other: several customers at once, each in order, and batches of readings.
+ * Two ways to be faster than one message at a time: several customers at once, each in order, and batches of readings.
  *
  *     node examples/stream-messages.ts
  *     REDIS_URL=redis://localhost:6379 node examples/stream-messages.ts
@@ -18,7 +18,7 @@ const readings = `${service}:readings`
 const Order = Schema.Struct({ customer: Schema.String, amount: Schema.FiniteFromString })
 const Reading = Schema.Struct({ celsius: Schema.FiniteFromString })
 
-/** Bills up to 3 customers at once, and each of them in the order of their orders. A bad order is tried 5 times. */
+/** Bills up to 3 customers at once, and the orders of each customer in sequence. A bad order is tried 5 times. */
 const bill = StreamMessages.process(
   Order,
   ({ value }) => Effect.log(`${value.customer} pays ${value.amount}`).pipe(Effect.delay("50 millis")),

@@ -35,7 +35,7 @@ export const settle = Mutex.withLock("settlement", { timeout: "10 seconds" })((l
   Effect.gen(function*() {
     const balances = yield* Balances
     yield* Effect.sleep("2 seconds")
-    // Even after a pause of minutes: the table knows the token of the next owner
+    // Holds even after a pause of minutes: the table has the token of the next owner
     yield* balances.set("alice", 80, lease.token)
     return lease.token
   })

@@ -3,7 +3,7 @@ import { createRequire } from "node:module"
 import { fileURLToPath } from "node:url"
 import { defineConfig, type Plugin } from "vite"
 
-/** Drivers of real servers, which no part of the page calls. */
+/** Drivers of real servers, which the page never calls. */
 const absent = fileURLToPath(new URL("./src/absent.cjs", import.meta.url))
 
 /** The Lua VM looks for its wasm file beside the page. */

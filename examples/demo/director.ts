@@ -12,7 +12,10 @@ export class Stuck extends Schema.TaggedError<Stuck>()("Stuck", { workers: Schem
   }
 }
 
-/** Called when a term begins. While another worker is next, the one to interrupt keeps waiting for two terms. */
+/**
+ * Called when a term starts. The worker to interrupt must still wait when the signal arrives. If another worker is next
+ * in the queue, it waits for two more terms.
+ */
 const canInterrupt = (history: ReadonlyArray<Event>) => {
   const { state, term } = stateOf(history, plan.interruption.worker)
   return state === "waiting" && term! >= plan.interruption.term && waiting(history)[0] !== plan.interruption.worker
@@ -29,7 +32,7 @@ export const direct = Effect.fnUntraced(function*(
   let isInterrupted = false
 
   const crash = Effect.fnUntraced(function*(worker: string, token: number) {
-    // Before the kill: on a busy machine its end is noticed late, when the next worker leads already
+    // Taken before the kill: on a busy machine the director notices the end late, when the next worker already leads
     const at = yield* now
     yield* fleet.crash(worker)
     const asked = yield* now
@@ -49,7 +52,8 @@ export const direct = Effect.fnUntraced(function*(
       history.push(event)
       if (isEnding(event)) active.delete(event.worker)
       yield* onEvent(event, history)
-      // A worker that started late could find all others finished, and nobody to take over from it
+      // A worker that started late could find that all others have finished, and nobody would be left to take over from
+      // it
       if (event._tag !== "Note" && starting.delete(event.worker) && starting.size === 0) {
         yield* Effect.forkScoped(fleet.begin)
       }

@@ -10,12 +10,12 @@ const term = Schema.Int
 export const Event = Schema.TaggedUnion({
   Waiting: { worker, at, term },
   Leading: { worker, at, term, token },
-  /** Reported before the release: the last instant of the work that led. */
+  /** Reported before the release: when the work of the leader ended. */
   Leaving: { worker, at, term },
   Lost: { worker, at, reason: Schema.String },
   Finished: { worker, at },
   Interrupted: { worker, at },
-  /** Killed. Its lease ended at `leaseEnds` at the earliest, as the store says. */
+  /** Killed. The lease ended at `leaseEnds` or later, according to the store. */
   Crashed: { worker, at, leaseEnds: Schema.optionalKey(Schema.Finite) },
   Failed: { worker, at, problem: Schema.String },
   /** A worker logged something. */

@@ -25,7 +25,7 @@ const states: Record<Exclude<Event["_tag"], "Note">, State> = {
   Failed: "failed"
 }
 
-/** The spans of a worker, one after another. */
+/** The spans of a worker, in order. */
 export const spansOf = (history: ReadonlyArray<Event>, worker: string): ReadonlyArray<Span> => {
   const spans: Array<Span> = []
   for (const event of history) {
@@ -52,7 +52,7 @@ export const startOf = (history: ReadonlyArray<Event>): number => Math.min(...hi
 export const leader = (history: ReadonlyArray<Event>): string | undefined =>
   plan.workers.find((worker) => stateOf(history, worker).state === "leading")
 
-/** The workers that wait, the longest first. */
+/** The waiting workers, the longest wait first. */
 export const waiting = (history: ReadonlyArray<Event>): ReadonlyArray<string> =>
   plan.workers
     .map((worker) => stateOf(history, worker))

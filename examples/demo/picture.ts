@@ -1,4 +1,4 @@
-/** The whole run as an SVG: one row per worker, as the timeline in the terminal. */
+/** The whole run as an SVG, with one row per worker, like the timeline in the terminal. */
 import type { Event } from "./events.ts"
 import { type Span, spansOf, startOf, type State } from "./history.ts"
 import * as plan from "./plan.ts"

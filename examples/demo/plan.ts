@@ -30,5 +30,5 @@ export const termMillis = (worker: string, term: number): number => {
 /** How long a worker rests before it wants to lead again. */
 export const rest = "200 millis"
 
-/** The demo gives up when the workers have not finished by then. */
+/** The demo fails if the workers have not finished by then. */
 export const limit = "2 minutes"

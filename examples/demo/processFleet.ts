@@ -1,4 +1,4 @@
-/** Workers as processes of their own, on a real Redis. */
+/** Workers as separate processes, on a real Redis. */
 import { Mutex } from "@effect-simba/core"
 import { RedisMutex } from "@effect-simba/redis"
 import { Context, Effect, Layer, Queue } from "effect"

@@ -1,4 +1,4 @@
-/** What the history shows: the hand-offs, and whether everything was as it should be. */
+/** What the history shows: the hand-offs, and whether every claim holds. */
 import type { Event } from "./events.ts"
 import { type Span, spansOf } from "./history.ts"
 import * as plan from "./plan.ts"
@@ -14,7 +14,10 @@ const ending = <Tag extends "Crashed" | "Interrupted">(history: ReadonlyArray<Ev
 
 export const crashOf = (history: ReadonlyArray<Event>) => ending(history, "Crashed")
 
-/** Milliseconds from the end of a term to the beginning of the next, where somebody was waiting all the time. */
+/**
+ * Milliseconds from the end of a term to the start of the next, for hand-offs during which somebody was waiting all the
+ * time.
+ */
 export const handOffs = (history: ReadonlyArray<Event>): ReadonlyArray<number> => {
   const terms = termsOf(history)
   return terms.slice(1).flatMap((next, index) => {
@@ -27,7 +30,7 @@ export const handOffs = (history: ReadonlyArray<Event>): ReadonlyArray<number> =
 
 const millis = (value: number) => value < 10 ? `${value.toFixed(1)} ms` : `${value.toFixed(0)} ms`
 
-/** The lease ends at the instant in the history, or somewhat later. */
+/** The lease ends at the instant in the history, or slightly later. */
 const relative = (value: number) => value < 0 ? `at least ${millis(-value)} before` : `at most ${millis(value)} after`
 
 export const summary = (history: ReadonlyArray<Event>): ReadonlyArray<string> => {

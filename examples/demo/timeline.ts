@@ -1,4 +1,4 @@
-/** The whole run as text: one row per worker. */
+/** The whole run as text, with one row per worker. */
 import type { Event } from "./events.ts"
 import { spansOf, startOf, type State } from "./history.ts"
 import * as plan from "./plan.ts"
@@ -17,7 +17,7 @@ const marks: Record<State, string> = {
   failed: "?"
 }
 
-/** Where several things happened within one column, the rightmost of these is shown. */
+/** If several things happened within one column, the rightmost of these is shown. */
 const priority = [" ", "░", "·", "█", "●", "!", "✗", "?"]
 
 export const legend = "█ leads   · waits   ● has finished   ! interrupted   ✗ killed   ░ the lease it left behind"

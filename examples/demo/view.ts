@@ -1,4 +1,4 @@
-/** Who leads and who waits, while it happens: redrawn in a terminal, line by line elsewhere. */
+/** Who leads and who waits, as it happens: redrawn in a terminal, printed line by line elsewhere. */
 import { Effect, Schedule, Stdio } from "effect"
 import { now } from "../shared/clock.ts"
 import { print, write } from "../shared/terminal.ts"
@@ -92,7 +92,7 @@ const plain = (event: Event, history: ReadonlyArray<Event>) => {
   return print([`  ${seconds(event.at - startOf(history)).padStart(6)}  ${event.worker.padEnd(5)} ${what}${who}`])
 }
 
-/** What to do with each event. */
+/** How to handle each event. */
 export const make = Effect.gen(function*() {
   const stdio = yield* Stdio.Stdio
   const onEvent = (yield* stdio.stdoutIsTerminal) ? yield* live : plain

@@ -1,6 +1,6 @@
-// Runs the TypeScript of the documentation: each block loads; one that names its effect `program` runs it, on the in-memory
-// Redis and in virtual time; one that starts itself runs in a process of its own. What a block says that it shows, by
-// comments `// => result`, is compared with its log lines and its output. Blocks that are tests run in the pack check.
+// Runs the TypeScript of the documentation. Each block is loaded. A block that names its effect `program` runs on the
+// in-memory Redis in virtual time, and a block that runs itself gets its own process. The results in its comments, `//
+// => result`, are compared with its log lines and its output. Blocks that are tests run in the pack check.
 //
 //   node examples/documentation/main.mjs            all
 //   node examples/documentation/main.mjs Mutex.ts   those of paths with this text
@@ -19,7 +19,7 @@ const folder = join(root, "examples/node_modules/.cache/doc-programs")
 rmSync(folder, { recursive: true, force: true })
 mkdirSync(folder, { recursive: true })
 
-/** Blocks that need what is not here. */
+/** Blocks that need something that is not available here. */
 const unrunnable = ({ code }) =>
   /\bexample\.com\b|report\.js/.test(code) || (/^const program\b/m.test(code) && code.includes("SqlFence"))
 
@@ -27,10 +27,10 @@ const counts = { loaded: 0, "ran as programs": 0, "ran as processes": 0, "need a
 const problems = []
 const report = ({ line, path }, problem) => problems.push(`${path}:${line}: ${problem}`)
 
-/** Lines that programs show beside their results. */
+/** Lines that programs print in addition to their results. */
 const ofLibrary = /^Leadership (?:begins|ends)$|^Redis(?: at .*)?: /
 
-/** The results that a block shows, in order. */
+/** The results that a block promises, in order. */
 const shownIn = (code) => [...code.matchAll(/\/\/ => (.*)$/gm)].map(([, text]) => text)
 
 const compare = (block, output) => {
@@ -59,7 +59,7 @@ const write = (block, suffix = "") => {
   return path
 }
 
-/** A program that provides its own connection runs on real time. */
+/** A program that provides its own connection runs in real time. */
 const asStarter = (block) =>
   !isStarter(block) && block.code.includes(url) &&
     /^const program = .*\n?.*Effect\.provide|^const program = Effect\.provide/m.test(block.code)

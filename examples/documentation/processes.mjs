@@ -1,17 +1,17 @@
-// Runs the blocks that start themselves: servers, leaders, consumers, scripts. Each in a process of its own.
+// Runs the blocks that run themselves (servers, leaders, consumers, scripts), each in its own process.
 import { spawn } from "node:child_process"
 import { setTimeout } from "node:timers/promises"
 
 /** Programs that run until a signal. */
 const isEndless = ({ code }) => /\brunMain\(|\brunFork\(|\bcreateSimba\(/.test(code)
 
-/** Milliseconds for the first output of a program without end, and for the end of another. */
+/** Milliseconds until the first output of a program that does not end, and until the end of one that does. */
 const patience = { output: 8000, end: 60_000 }
 
 export const isStarter = ({ code }) =>
   /\brunMain\(|\bEffect\.run(?:Promise|Fork|Sync)\(|\bcreateSimba\(|^const \w+ = await createFakeRedis\(/m.test(code)
 
-/** Runs to its end, or is asked to end once it has logged something. */
+/** Runs until it ends, or sends SIGTERM once it has logged something. */
 const runOne = async (path, env, endless) => {
   const child = spawn(process.execPath, ["--no-warnings", path], { env, stdio: ["ignore", "pipe", "pipe"] })
   let output = ""
@@ -33,7 +33,7 @@ const isFine = ({ code, output, signal }) =>
   (code === 0 || code === 130 || code === 143 || signal === "SIGTERM") &&
   !/\b(?:ERROR|FATAL)\b|^\w*Error: /m.test(output)
 
-/** `write` gives a block a file, `compare` holds its output against what it shows. */
+/** `write` writes a block to a file, `compare` compares its output with the results that the block promises. */
 export const runAlone = async (blocks, env, write, compare, report) => {
   const waiting = [...blocks]
   const worker = async () => {

@@ -1,4 +1,4 @@
-/** A real Postgres for tests: on loopback, in a temporary folder, gone with the scope. */
+/** A real Postgres for tests: on loopback, in a temporary folder that is removed with the scope. */
 import { PgClient } from "@effect/sql-pg"
 import { Effect, Layer, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -9,7 +9,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { postgresProgram } from "../../scripts/lib/system.mjs"
 
-/** Postgres refuses to run as root: Debian's package brings a user for it. */
+/** Postgres refuses to run as root; Debian's package creates a user for it. */
 const user = () => {
   if (process.getuid?.() !== 0) return {}
   const id = (flag: string) => Number(spawnSync("id", [flag, "postgres"], { encoding: "utf8" }).stdout)
@@ -27,11 +27,11 @@ const freePort = Effect.callback<number>((resume) => {
   })
 })
 
-/** A test process that ends in the middle of a test takes its servers along. */
+/** A test process that ends in the middle of a test stops its servers. */
 const children = new Set<ChildProcess>()
 process.on("exit", () => children.forEach((child) => child.kill("SIGKILL")))
 
-/** A pool of connections, whose sessions begin with these settings. */
+/** A pool of connections whose sessions start with these settings. */
 export const client = (url: string, startupParameters: Readonly<Record<string, string>> = {}) =>
   PgClient.layer({ url: Redacted.make(url), startupParameters })
 
@@ -70,7 +70,7 @@ export const start = Effect.gen(function*() {
       })
   )
   const url = `postgres://simba@127.0.0.1:${port}/postgres`
-  // A pool connects when it is first asked
+  // A pool connects at the first query
   yield* SqlClient.SqlClient.use((sql) => sql`SELECT 1`).pipe(
     Effect.provide(client(url)),
     Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 400 })
@@ -78,5 +78,5 @@ export const start = Effect.gen(function*() {
   return url
 })
 
-/** A client of a server of its own. */
+/** A client with its own server. */
 export const layer = Layer.unwrap(Effect.map(start, (url) => client(url)))

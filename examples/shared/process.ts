@@ -1,4 +1,4 @@
-/** A member of a fleet as a process. It reports events on its standard output, a line of JSON each. */
+/** A member of a fleet as a process. It reports events on its standard output, one line of JSON each. */
 import { Effect, Fiber, Option, Schema, Stream } from "effect"
 import { ChildProcess } from "effect/process"
 import { fileURLToPath } from "node:url"
@@ -18,7 +18,7 @@ export const spawn = Effect.fnUntraced(function*<E, I, R = never>(options: {
   readonly redis: string
   readonly event: Schema.Codec<E, I>
   readonly onEvent: (event: E) => Effect.Effect<void, never, R>
-  /** Gets each line that is no event. */
+  /** Gets each line that is not an event. */
   readonly onText: (line: string) => Effect.Effect<void, never, R>
   /** Runs if the process fails, unless `end` was called. */
   readonly onFailure: (problem: string) => Effect.Effect<void, never, R>
@@ -42,7 +42,7 @@ export const spawn = Effect.fnUntraced(function*<E, I, R = never>(options: {
     const code = yield* child.exitCode
     return code === 0 ? undefined : `its exit code is ${code}`
   }).pipe(
-    // There is no exit code where a signal ended the process
+    // There is no exit code if a signal ended the process
     Effect.catch((error) => Effect.succeed(error.message)),
     Effect.flatMap((problem) => problem === undefined || isAskedToEnd ? Effect.void : options.onFailure(problem))
   )
@@ -62,7 +62,7 @@ export const spawn = Effect.fnUntraced(function*<E, I, R = never>(options: {
 /** Writes events for the process that spawned this one. */
 export const reporter = <E, I>(event: Schema.Codec<E, I>): (event: E) => void => {
   const encode = Schema.encodeSync(Schema.fromJsonString(event))
-  // Nobody reads after the parent's death, and this process still has to release what it holds
+  // Nobody reads the events after the parent's death, but this process must still release what it holds
   process.stdout.on("error", () => undefined)
   return (event) => void process.stdout.write(`${encode(event)}\n`)
 }

@@ -1,4 +1,4 @@
-/** `REDIS_URL`, also where the environment has none: then it names a Redis in the memory of this process. */
+/** `REDIS_URL`, set even if the environment has none: then it names a Redis in the memory of this process. */
 import { Config, ConfigProvider, Effect, Option } from "effect"
 import { embedded } from "./redisUrl.ts"
 

@@ -1,4 +1,4 @@
-/** The Redis of the demos: the server at `REDIS_URL`, or one of their own that ends with the scope. */
+/** The Redis of the demos: the server at `REDIS_URL`, or a server that ends with the scope. */
 import { Config, Deferred, Effect, FileSystem, Option, Schema, Stream } from "effect"
 import { ChildProcess } from "effect/process"
 import { createServer } from "node:net"
@@ -29,12 +29,12 @@ const freePort = Effect.callback<number, ServerDidNotStart>((resume) => {
   })
 })
 
-/** Returns the port once this very server accepts connections. */
+/** Returns the port once this server, and no other one, accepts connections. */
 const start = Effect.gen(function*() {
   const port = yield* freePort
   const directory = yield* Effect.flatMap(FileSystem.FileSystem, (files) => files.makeTempDirectoryScoped())
   const args = ["--port", String(port), "--bind", "127.0.0.1", "--dir", directory]
-  // What a server needs for leases and for data streams
+  // The commands that leases and data streams need
   args.push("--save", "", "--appendonly", "yes", "--notify-keyspace-events", "Ex")
   const server = yield* ChildProcess.make("redis-server", args, { stdin: "ignore", forceKillAfter: "3 seconds" })
   const ready = yield* Deferred.make<number, ServerDidNotStart>()
@@ -53,7 +53,7 @@ const start = Effect.gen(function*() {
   return yield* Deferred.await(ready)
 })
 
-/** The server at `REDIS_URL`, else a `redis-server` from the PATH, else one in memory. */
+/** The server at `REDIS_URL`, or a `redis-server` from the PATH, or one in memory. */
 export const find = Effect.gen(function*() {
   const url = yield* Config.option(Config.String("REDIS_URL"))
   if (Option.isSome(url)) return { url: url.value, name: "the Redis of REDIS_URL" }

@@ -1,4 +1,4 @@
-/** The Redis of the small examples: the server at `REDIS_URL`, else one in the memory of this process. */
+/** The Redis of the small examples: the server at `REDIS_URL`, or one in the memory of this process. */
 import { Config, Context, Effect, Layer, Option, Scope } from "effect"
 
 /** A Redis in the memory of this process, which clients reach over a socket. Ends with the scope. */

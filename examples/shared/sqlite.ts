@@ -4,7 +4,7 @@ import { Reactivity } from "effect/reactivity"
 import { SqlClient, type SqlConnection, SqlError, Statement } from "effect/sql"
 import { DatabaseSync, type SQLInputValue } from "node:sqlite"
 
-/** One connection to a file, or to a database in memory where `file` is `:memory:`. */
+/** One connection to a file, or to a database in memory if `file` is `:memory:`. */
 export const layer = (file: string): Layer.Layer<SqlClient.SqlClient, SqlError.SqlError> =>
   Layer.effect(
     SqlClient.SqlClient,

@@ -1,4 +1,4 @@
-/** Starts the processes, follows their events, and makes happen what the plan says. */
+/** Starts the processes, follows their events, and carries out the plan. */
 import { Effect, Stream, SubscriptionRef } from "effect"
 import { now } from "../shared/clock.ts"
 import { type Process, spawn } from "../shared/process.ts"
@@ -71,7 +71,7 @@ export const direct = Effect.fnUntraced(function*(redis: string) {
   const show = Effect.gen(function*() {
     yield* start("consumer", plan.consumers)
     yield* until((history) => all(history, "Joins").length === plan.consumers.length)
-    // The consumers learn of one another, so that each gets its share from the start
+    // The consumers discover each other first, so that each gets its share from the start
     yield* Effect.sleep("1 second")
     yield* start("producer", plan.producers)
     yield* until((history) => all(history, "Taken").length > 0)
@@ -87,7 +87,7 @@ export const direct = Effect.fnUntraced(function*(redis: string) {
   })
   const failure = until((history) => all(history, "Failed").length > 0)
   yield* Effect.timeoutOption(Effect.raceFirst(show, failure), plan.limit)
-  // All events have been read once all processes have ended
+  // Once all processes have ended, all events have been read
   yield* Effect.forEach(members.values(), ({ end }) => end("SIGTERM"), { concurrency: "unbounded", discard: true })
   return yield* SubscriptionRef.get(history)
 }, Effect.scoped)

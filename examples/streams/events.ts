@@ -8,15 +8,15 @@ const stream = Schema.String
 const token = Schema.Int
 
 export const Event = Schema.TaggedUnion({
-  /** A consumer is about to take part. */
+  /** A consumer is about to join. */
   Joins: { who, at },
   Announced: { who, at, stream },
-  /** A handler begins: its consumer owns the stream. */
+  /** A handler starts: its consumer owns the stream. */
   Taken: { who, at, stream, token },
   Processed: { who, at, stream, token, n: Schema.Int },
   /** The handler ended after the last message. */
   Done: { who, at, stream, token },
-  /** The handler ended between two messages, because it was asked to. */
+  /** The handler ended between two messages because its stream was revoked. */
   Yielded: { who, at, stream, token },
   /** The handler was interrupted, or failed. */
   Stopped: { who, at, stream, token },

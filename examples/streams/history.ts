@@ -44,7 +44,7 @@ export const tenures = (history: History): ReadonlyArray<Tenure> => {
 export const isDone = (history: History): boolean =>
   new Set(all(history, "Done").map(({ stream }) => stream)).size === plan.producers.length * plan.streams
 
-/** The tenures of a stream. Its tokens give their order. */
+/** The tenures of a stream, ordered by their tokens. */
 export const ownersOf = (history: History, stream: string): ReadonlyArray<Tenure> =>
   tenures(history).filter((tenure) => tenure.stream === stream).sort((a, b) => a.token - b.token)
 

@@ -16,7 +16,7 @@ import * as plan from "./plan.ts"
 
 const report = reporter(Event)
 
-/** A message has a number. The last one of a stream says that it is. */
+/** A message has a number. The last message of a stream is marked. */
 const Step = Schema.Struct({ n: Schema.FiniteFromString, last: Schema.optionalKey(Schema.Literal("yes")) })
 
 const write = Effect.fnUntraced(function*(stream: string) {
@@ -25,7 +25,7 @@ const write = Effect.fnUntraced(function*(stream: string) {
     yield* redis.send("XADD", stream, "*", "n", String(n), ...n === plan.messages ? ["last", "yes"] : [])
     yield* Effect.sleep(plan.pace)
   }
-  // Nobody needs the stream after the show
+  // Nobody needs the stream after the demo
   yield* redis.send("EXPIRE", stream, "600")
 })
 
@@ -44,7 +44,7 @@ const ending = (exit: Exit.Exit<void, StreamMessages.MessagesError>) => {
 const handler = (who: string) =>
   Effect.gen(function*() {
     const { ensure, stream, token } = yield* StreamLease.StreamLease
-    // Fails if this process stalled until its lease was over, and another consumer may own the stream
+    // Fails if this process stalled until its lease had expired, so that another consumer may own the stream
     const nowAsOwner = Effect.tap(now, () => ensure)
     report({ _tag: "Taken", who, at: yield* nowAsOwner, stream, token })
     const processStep = Effect.fnUntraced(function*(n: number) {

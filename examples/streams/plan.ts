@@ -14,14 +14,14 @@ export const work = "100 millis"
 /** Started once a stream has an owner. */
 export const joins = "dan"
 
-/** Killed in the middle of a stream: so many of its messages are processed by then, and at least as many are left. */
+/** Killed in the middle of a stream: this many of its messages are processed by then, and at least as many are left. */
 export const killed = "cleo"
 export const middle = 20
 
 /** Asked to end once the streams of the killed consumer have new owners. */
 export const leaves = "ben"
 
-/** Three consumers have room for all streams, and for one more. */
+/** Room for all streams on three consumers, plus one stream. */
 export const options = {
   capacity: 3,
   leaseDuration: "2 seconds",
@@ -33,5 +33,5 @@ export const options = {
 /** Longer than the default, because a busy machine replies late. */
 export const commandTimeout = "5 seconds"
 
-/** The demo judges what has happened by then. It takes a fraction of that. */
+/** The demo fails if it has not finished by then. It takes a fraction of that. */
 export const limit = "2 minutes"

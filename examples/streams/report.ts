@@ -1,4 +1,4 @@
-/** What the history shows: the owners of each stream, and whether everything was as it should be. */
+/** What the history shows: the owners of each stream, and whether every claim holds. */
 import { all, type History, isDone, ownersOf, startOf, takeovers } from "./history.ts"
 import * as plan from "./plan.ts"
 
@@ -27,7 +27,10 @@ export const summary = (history: History): ReadonlyArray<string> => {
   ]
 }
 
-/** Each message at least once, in order. A new owner repeats what its predecessor had not committed. */
+/**
+ * Each message was processed at least once and in order. A new owner repeats the messages that its predecessor had not
+ * committed.
+ */
 const isComplete = (inOrder: History, stream: string): boolean => {
   let last = 0
   for (const processed of all(inOrder, "Processed")) {
@@ -38,7 +41,7 @@ const isComplete = (inOrder: History, stream: string): boolean => {
   return last === plan.messages
 }
 
-/** Nobody takes or processes a stream after an owner with a larger token, and no two share a token. */
+/** Nobody acquires or processes a stream after an owner with a larger token, and no two owners share a token. */
 const tokensGrow = (inOrder: History, stream: string): boolean => {
   const uses = inOrder
     .filter((event) => event._tag === "Taken" || event._tag === "Processed")

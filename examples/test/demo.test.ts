@@ -30,7 +30,7 @@ const failing = (history: ReadonlyArray<Event>) =>
   report.checks(history).filter(([, holds]) => !holds).map(([claim]) => claim)
 
 describe("the demo", () => {
-  it.effect("keeps what it claims, in one process", () =>
+  it.effect("every claim holds, in one process", () =>
     Effect.gen(function*() {
       const history = yield* rehearsal()
       assert.deepStrictEqual(failing(history), [])
@@ -45,7 +45,7 @@ describe("the demo", () => {
       assert.strictEqual(readFileSync(page, "utf8"), drawn)
     }).pipe(Random.withSeed("the picture of the README")))
 
-  it.effect("lets nobody lead before all have started", () =>
+  it.effect("no worker leads before all have started", () =>
     Effect.gen(function*() {
       const history = yield* rehearsal(Effect.fnUntraced(function*(fleet) {
         const events = yield* Queue.unbounded<Event>()
@@ -61,7 +61,7 @@ describe("the demo", () => {
       assert.isAtLeast(report.termsOf(history)[0]!.from - startOf(history), 20_000)
     }))
 
-  it.effect("dates a crash from before the kill, and not from when its end was noticed", () =>
+  it.effect("a crash is dated from before the kill, and not from when its end was noticed", () =>
     Effect.gen(function*() {
       const history = yield* rehearsal((fleet) =>
         Effect.succeed({
@@ -70,11 +70,11 @@ describe("the demo", () => {
         })
       )
       assert.deepStrictEqual(failing(history), [])
-      // The lease that the store knows by then is the next leader's
+      // By then the store has the lease of the next leader
       assert.match(report.summary(history)[1]!, /^Crash: \w+ took over \d+ ms later$/)
     }))
 
-  it.effect("reports the end of work whose lease was lost", () =>
+  it.effect("the end of work whose lease was lost is reported", () =>
     Effect.gen(function*() {
       const store = Context.get(yield* Layer.build(MutexStore.layerMemory), MutexStore.MutexStore)
       const history: Array<Event> = []
@@ -82,7 +82,7 @@ describe("the demo", () => {
         history.find((event): event is Extract<Event, { readonly _tag: Tag }> =>
           event._tag === tag && event.term === plan.crash.term
         )
-      // From the term that lasts longer than a lease, the store does not reply until the lease is lost
+      // From the term that lasts longer than a lease on, the store does not reply until the lease is lost
       const lost = () => history.find(({ _tag }) => _tag === "Lost")
       const silent = memoryFleet.mortal(store, () => inTerm("Leading") !== undefined && lost() === undefined)
       const mutexes = Mutex.layer(plan.options).pipe(Layer.provide(Layer.succeed(MutexStore.MutexStore, silent)))

@@ -9,7 +9,7 @@ import * as withLockExample from "../with-lock.ts"
 
 const Mutexes = Mutex.layerMemory()
 
-/** Runs an example to its end, with the clock as fast as it will go. */
+/** Runs an example to its end in virtual time. */
 const inNoTime = <A, E, R>(example: Effect.Effect<A, E, R>) =>
   Effect.gen(function*() {
     const fiber = yield* Effect.forkChild(example)
@@ -45,7 +45,7 @@ describe("with-lock.ts", () => {
       assert.strictEqual(error._tag, "Superseded")
     }).pipe(Effect.provide([Mutexes, Balances.layer])))
 
-  it.effect("tries again when its lease was lost", () => {
+  it.effect("retries when its lease was lost", () => {
     let renewals = 0
     let grants = 0
     const flaky = Layer.effect(
@@ -91,7 +91,7 @@ describe("service.ts", () => {
       assert.strictEqual(error._tag, "ConfigError")
     }).pipe(Effect.provide(configured({ LOCKS: "postgres" }))))
 
-  it.effect("refuses mutexes on Redis when they are switched off", () =>
+  it.effect("refuses mutexes on Redis when they are disabled", () =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(Layer.build(MutexLive))
       assert.strictEqual(error._tag, "InvalidConfig")

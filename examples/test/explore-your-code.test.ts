@@ -1,6 +1,6 @@
 /**
- * How to know that code of your own has no mistake that needs at most two faults: every schedule of a small program is
- * run, with requests and replies lost, processes killed, and processes paused for longer than their lease.
+ * How to show that your own code has no bug that needs at most two faults: every schedule of a small program is run,
+ * with lost requests and replies, killed processes, and processes paused for longer than their lease.
  */
 import { Mutex } from "@effect-simba/core"
 import * as RedisSimulation from "@effect-simba/redis/RedisSimulation"
@@ -28,7 +28,7 @@ const fenced = (client: Simulation.Client) =>
     })
   )
 
-/** The mistake: it checks its lease, and then waits for the balance. */
+/** The bug: it checks its lease, and then waits for the balance. */
 const checked = (client: Simulation.Client) =>
   Effect.gen(function*() {
     const { ensure, token } = yield* Mutex.acquire("account:alice")
@@ -41,7 +41,7 @@ const checked = (client: Simulation.Client) =>
     })
   })
 
-/** What was deposited is in the account. */
+/** The balance of the account is the sum of the deposits. */
 const nothingIsLost: Checker.Checker = {
   name: "no deposit is lost",
   start: (view) => {
@@ -88,7 +88,7 @@ it.effect("a fenced table loses no deposit in any schedule with two faults", () 
 it.effect("a check before a wait is found with one fault", () =>
   Effect.gen(function*() {
     const { first } = yield* explore(checked)
-    // The report names the schedule, who held what, and what arrived when
+    // The report names the schedule, who held which lease, and what arrived when
     assert.include(first?.schedule, "paused", first && Simulation.report(first))
     assert.deepStrictEqual(first?.violations.map(({ checker }) => checker), [nothingIsLost.name])
   }))

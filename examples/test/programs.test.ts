@@ -1,4 +1,4 @@
-/** Each example as a process of its own, on the Redis in its memory and on a real one. */
+/** Each example as a separate process, on the Redis in its memory and on a real one. */
 import { NodeServices } from "@effect/platform-node"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
@@ -39,7 +39,7 @@ const runs = async (file: string, environment: Environment, expected: ReadonlyAr
   assert.notMatch(program.text(), /WARN|ERROR|Warning: (?!SQLite)/)
 }
 
-/** Sends requests until the response is right. */
+/** Sends requests until the response is as expected. */
 const until = async <A>(ask: () => Promise<A>, holds: (reply: A) => boolean, why: () => string): Promise<A> => {
   const end = performance.now() + 30_000
   for (;;) {
@@ -50,7 +50,7 @@ const until = async <A>(ask: () => Promise<A>, holds: (reply: A) => boolean, why
   }
 }
 
-/** Ends a program at a signal, once it has said what is expected. */
+/** Stops a program with a signal once it has printed the expected text. */
 const consumes = async (file: string, environment: Environment, expected: ReadonlyArray<RegExp>) => {
   const program = start(file, environment)
   await until(async () => program.text(), (text) => expected.every((each) => each.test(text)), program.text)
@@ -58,7 +58,7 @@ const consumes = async (file: string, environment: Environment, expected: Readon
   await program.ended
 }
 
-/** Starts a web server; `stop` ends it as an orchestrator does. */
+/** Starts a web server; `stop` stops it as an orchestrator does. */
 const serves = async (file: string, environment: Environment) => {
   const program = start(file, environment)
   const port = await until(

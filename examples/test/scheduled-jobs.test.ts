@@ -7,7 +7,7 @@ import { MutexLive } from "../service.ts"
 
 const Mutexes = MutexLive.pipe(Layer.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env: {} }))))
 
-it.effect("scheduled-jobs.ts runs its jobs on one node, and each as often as it should", () =>
+it.effect("scheduled-jobs.ts runs its jobs on one node, each as often as it should", () =>
   Effect.gen(function*() {
     const shop = yield* Shop
     const nodes = yield* Effect.forEach([1, 2], () =>
@@ -18,8 +18,8 @@ it.effect("scheduled-jobs.ts runs its jobs on one node, and each as often as it 
     const done = yield* shop.done
     const count = (what: string) =>
       done.filter((line) => line.startsWith(what)).length
-    // The other node's pause begins again; what is once per period does not
-    // A new cron job makes up for nothing: its one report is that of the first full minute
+    // The pause of the other node starts over; a job that runs once per period does not repeat
+    // A new cron job catches up with nothing, so its one report is that of the first full minute
     assert.deepStrictEqual([count("expired"), count("imported"), count("reported")], [10, 3, 1])
     yield* Effect.forEach(nodes, Fiber.interrupt)
     assert.strictEqual((yield* Mutex.owner("shop-jobs"))._tag, "Free")

@@ -1,6 +1,6 @@
 /**
- * How to test code of your own under faults: three processes of a service on a simulated Redis, with lost replies, cut
- * connections, pauses, wrong clocks and fail-overs. A seed decides all of it, and nothing waits for real time.
+ * How to test your own code under faults: three processes of a service on a simulated Redis, with lost replies, cut
+ * connections, pauses, wrong clocks and fail-overs. A seed determines all of it, and nothing waits for real time.
  */
 import * as RedisSimulation from "@effect-simba/redis/RedisSimulation"
 import { Simulation } from "@effect-simba/testkit"
@@ -8,13 +8,13 @@ import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Reports } from "../service.ts"
 
-/** What one process does all the time. A report takes five seconds, longer than its lease. */
+/** The work of one process, forever. A report takes five seconds, longer than its lease. */
 const asking = Effect.gen(function*() {
   const reports = yield* Reports
   return yield* Effect.forever(Effect.delay(Effect.ignore(reports.make("sales")), "300 millis"))
 })
 
-it.effect("a report is made once at a time, under any fault", () =>
+it.effect("a report is made by one process at a time, under any fault", () =>
   Effect.gen(function*() {
     for (const seed of [1, 2, 3, 4, 5, 6, 7, 8]) {
       const result = yield* RedisSimulation.run({
@@ -25,7 +25,7 @@ it.effect("a report is made once at a time, under any fault", () =>
         config: { ttl: "2 seconds", transition: "3 seconds" },
         faults: Simulation.allFaults
       })
-      // The report names the seed, the faults, and who held what
+      // The report names the seed, the faults, and who held which lease
       assert.deepStrictEqual(result.violations, [], Simulation.report(result))
       const made = result.events.filter((event) => event._tag === "Note" && event.kind === "begin")
       assert.isAbove(made.length, 0)

@@ -6,7 +6,7 @@ import { checks, summary } from "../streams/report.ts"
 
 type Ending = "Done" | "Yielded"
 
-/** One consumer's time with a stream: from a second on it processes the messages from the first to the last one. */
+/** One consumer's time with a stream: from this second on it processes the messages from the first to the last one. */
 type Part = readonly [who: string, from: number, first: number, last: number, ending?: Ending]
 
 /** A run on a busy machine. `cleo` is killed after it yielded `quinn-3`, while it owns `quinn-1` and `quinn-2`. */
@@ -103,7 +103,7 @@ describe("the demo of data streams", () => {
     assert.deepStrictEqual(failing(early), [claims.messages, claims.tokens])
   })
 
-  it("notices an owner that goes on beside the next one", () => {
+  it("notices an owner that continues beside the next one", () => {
     const history = historyOf({ ...recorded, "pia-3": [["ada", 12.0, 1, 9], ["ben", 12.6, 5, 60, "Done"]] })
     assert.deepStrictEqual(failing(history), [claims.tokens])
   })

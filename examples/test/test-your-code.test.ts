@@ -1,6 +1,6 @@
 /**
- * How to test code of your own that needs mutexes: first with mutexes in memory, then as several processes on an
- * in-memory Redis that runs the scripts of production. The clock is in your hands, and nothing waits for real time.
+ * How to test your own code that needs mutexes: first with mutexes in memory, then as several processes on an in-memory
+ * Redis that runs the production scripts. The test controls the clock, and nothing waits for real time.
  */
 import { Mutex } from "@effect-simba/core"
 import { RedisMutex } from "@effect-simba/redis"
@@ -10,11 +10,11 @@ import { Context, Effect, Fiber, Layer, Option } from "effect"
 import { TestClock } from "effect/testing"
 import { Reports } from "../service.ts"
 
-/** What is provided with `provideMerge` can be used by the test, too. */
+/** Services provided with `provideMerge` are also available to the test. */
 const Live = Reports.layer.pipe(Layer.provideMerge(Mutex.layerMemory()))
 
 describe("Reports", () => {
-  it.effect("makes a report once for two that ask at the same time", () =>
+  it.effect("makes a report once for two callers that ask at the same time", () =>
     Effect.gen(function*() {
       const reports = yield* Reports
       const first = yield* Effect.forkChild(reports.make("sales"))
@@ -54,7 +54,7 @@ describe("Reports", () => {
 })
 
 describe("Reports, in several processes on one Redis", () => {
-  /** The service as a process of that name has it. */
+  /** The service as the process with that name has it. */
   const reportsOf = (name: string) =>
     Reports.layer.pipe(
       Layer.provide(TestMutex.layerClient(RedisMutex.layerStore, { name })),
@@ -79,7 +79,7 @@ describe("Reports, in several processes on one Redis", () => {
     }).pipe(Effect.provide(FakeRedis.layer())))
 
   it.effect.prop(
-    "never makes the same report twice at a time, in any order of requests",
+    "never makes the same report twice at the same time, in any order of requests",
     [ContentionScript.arbitrary({ workers: ["a", "b"], mutexes: ["sales", "stock"] })],
     ([script]) =>
       Effect.gen(function*() {

@@ -1,6 +1,6 @@
 /**
- * How to test handlers of data streams: on an in-memory Redis that runs the scripts of production, first in one process,
- * then in several. The clock is in your hands, and nothing waits for real time.
+ * How to test handlers of data streams: on an in-memory Redis that runs the production scripts, first in one process,
+ * then in several. The test controls the clock, and nothing waits for real time.
  */
 import { StreamClient } from "@effect-simba/core/streams"
 import { RedisStreams } from "@effect-simba/redis/streams"
@@ -20,7 +20,7 @@ const sums = Effect.flatMap(Sums, Ref.get)
 describe("the handler of orders", () => {
   const Live = Layer.merge(Sums.layer, TestStreams.layerFakeRedis(RedisStreams.layerStore, { service: "orders" }))
 
-  it.effect("adds up what was ordered, until the last order", () =>
+  it.effect("adds up the orders, up to the last order", () =>
     Effect.gen(function*() {
       yield* StreamClient.announceAll([{ stream: "orders:eu", info: {} }, { stream: "orders:us", info: {} }])
       yield* Effect.forkChild(StreamClient.run(handler))
@@ -31,12 +31,12 @@ describe("the handler of orders", () => {
       yield* TestClock.adjust("5 seconds")
 
       assert.deepStrictEqual(yield* sums, { "orders:eu": 42, "orders:us": 1 })
-      // What is done is announced no more
+      // A finished data stream is no longer announced
       assert.strictEqual((yield* StreamClient.inspect).announced, 1)
       assert.deepStrictEqual((yield* StreamClient.owned).map(({ stream }) => stream), ["orders:us"])
     }).pipe(Effect.provide(Live)))
 
-  it.effect("puts aside what is no order, and goes on", () =>
+  it.effect("makes an invalid message a dead letter, and continues", () =>
     Effect.gen(function*() {
       yield* StreamClient.announce("orders:eu", {})
       yield* Effect.forkChild(StreamClient.run(handler))
@@ -63,7 +63,7 @@ describe("the handler of orders, in several processes on one Redis", () => {
     }
   })
 
-  it.effect("goes on elsewhere after the last order that was added up", () =>
+  it.effect("continues elsewhere after the last order that was added up", () =>
     Effect.gen(function*() {
       const a = yield* start("a")
       yield* a.here(StreamClient.announce("orders:eu", {}))
@@ -78,11 +78,11 @@ describe("the handler of orders, in several processes on one Redis", () => {
 
       assert.deepStrictEqual(yield* a.sums, { "orders:eu": 40 })
       assert.deepStrictEqual(yield* b.sums, { "orders:eu": 2 })
-      // So that it can leave: at the end of the test nobody moves the clock
+      // So that it can leave: at the end of the test nobody advances the clock
       yield* link.heal()
     }).pipe(Effect.provide(FakeRedis.layer())))
 
-  it.effect("goes on elsewhere at once when its process leaves in order", () =>
+  it.effect("continues elsewhere at once when its process leaves in order", () =>
     Effect.gen(function*() {
       const life = yield* Scope.make()
       const a = yield* Scope.provide(start("a"), life)

@@ -1,7 +1,7 @@
 // The browser of this machine.
 import { spawnSync } from "node:child_process"
 
-/** The path of a Chromium; none where there is none. */
+/** The path of a Chromium, if there is one. */
 export const executable = () =>
   ["chromium", "chromium-browser", "google-chrome"].flatMap((name) => {
     const { status, stdout } = spawnSync("which", [name], { encoding: "utf8" })

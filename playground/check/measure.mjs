@@ -1,4 +1,4 @@
-// How large the page is, how soon it can be used, and how evenly it draws.
+// How large the page is, how soon it is interactive, and how evenly it draws.
 import { readdirSync, readFileSync } from "node:fs"
 import { availableParallelism, loadavg } from "node:os"
 import { join } from "node:path"
@@ -22,7 +22,7 @@ const quantile = (values, part) => [...values].sort((a, b) => a - b)[Math.floor(
 /** Whether a processor is free. On a busy machine, elapsed time says little about the page. */
 const isIdle = () => loadavg()[0] < availableParallelism()
 
-/** The time until the first scenario plays: elapsed, and on the page's main thread. The best of three. */
+/** The time until the first scenario plays: elapsed time, and time on the page's main thread. The best of three. */
 const untilInteractive = async (browser, url) => {
   const best = { clock: Infinity, thread: Infinity }
   for (let i = 0; i < 3; i++) {
@@ -93,6 +93,6 @@ export const measure = async (browser, url) => {
   console.log(`interactive after ${clock.toFixed(0)} ms, of which the page computes ${thread.toFixed(0)}`)
   const { work } = await frames(browser, url)
   if (wait > 2000) throw new Error(`interactive only after ${wait.toFixed(0)} ms`)
-  // Other work of the machine delays frames; what the page itself does must fit into one
+  // Other work of the machine delays frames, so only the page's own work must fit into one
   if (work > 16.6) throw new Error(`a frame takes ${work.toFixed(1)} ms of work`)
 }

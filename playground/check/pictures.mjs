@@ -1,4 +1,4 @@
-// The pictures of docs/playground: each is what the page exports when its scenario is over.
+// The pictures of docs/playground: what the page exports when each scenario is over.
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"

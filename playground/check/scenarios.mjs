@@ -1,4 +1,4 @@
-// Plays every scenario in Chromium, and asserts what must come of it, on the page.
+// Plays every scenario in Chromium, and asserts its claims on the page.
 import { mkdirSync, rmSync } from "node:fs"
 import { createRequire } from "node:module"
 import { join } from "node:path"
@@ -23,7 +23,7 @@ const appearances = ["desktop", "phone"].flatMap((size) =>
   }))
 )
 
-/** A page that must stay silent: no error, no warning, no request to another place. */
+/** A page that must stay silent: no error, no warning, no request to another server. */
 const open = async (browser, url, appearance) => {
   const context = await browser.newContext({ ...appearance, reducedMotion: "reduce" })
   const page = await context.newPage()
@@ -62,7 +62,7 @@ const widthFits = async ({ page }) => {
   must(width <= most, `the page has to be scrolled sideways: ${width} px of ${most}`)
 }
 
-/** From beginning to end: what the scenario claims must hold. */
+/** From start to end: the claims of the scenario must hold. */
 const playScenario = async (shown, { duration, id }, picture) => {
   await shown.go(`scenario=${id}&seed=1`)
   await shown.page.waitForSelector(`article[data-scenario="${id}"]`)
@@ -116,7 +116,7 @@ const repeats = async (shown) => {
   await page.keyboard.press("Escape")
 }
 
-/** By keys alone. */
+/** With the keyboard only. */
 const keyboard = async (shown) => {
   const { page } = shown
   await shown.go("scenario=fair-hand-off&seed=2")
@@ -136,7 +136,7 @@ const keyboard = async (shown) => {
   must(await width() < before, "a key does not zoom")
 }
 
-/** The history of a seed that fails, as the simulator links it: most seeds of this plan do. */
+/** The history of a failing seed, as the simulator links it. Most seeds of this plan fail. */
 const failingSeed = async (shown, picture) => {
   const { page } = shown
   const seeds = [1, 2, 3, 4, 5, 6, 7, 8]

@@ -15,7 +15,7 @@ const types = {
 
 const isFile = (path) => statSync(path, { throwIfNoEntry: false })?.isFile() === true
 
-/** Port 0 is any that is free. */
+/** With port 0 the system chooses a free one. */
 export const serve = (port) =>
   new Promise((resolve, reject) => {
     const server = createServer((request, response) => {

@@ -7,12 +7,12 @@ export interface Address {
   readonly acts: ReadonlyArray<Act>
   /** A plan of the simulator. */
   readonly plan: string | undefined
-  /** How many processes there are at first, if not as many as the scenario or the plan has. */
+  /** The number of processes at first, if it differs from the scenario or the plan. */
   readonly clients: number | undefined
-  /** How the simulator made a failing history short. */
+  /** How the simulator shrank a failing history. */
   readonly duration: number | undefined
   readonly enabled: ReadonlyArray<string> | undefined
-  /** Without all that is around the picture, for a page that embeds it. */
+  /** Only the picture, for a page that embeds it. */
   readonly isEmbedded: boolean
 }
 

@@ -1,11 +1,11 @@
-/** The start of the page. */
+/** The entry point of the page. */
 import { render } from "preact"
 import { App, player } from "./ui/App.tsx"
 import { picture } from "./ui/ScenarioView.tsx"
 import { scenarios } from "./world/scenarios.ts"
 import "./style.css"
 
-// The simulation creates thousands of errors as values: stack traces would be most of their cost
+// The simulation creates thousands of errors as values, and stack traces would be most of their cost
 Error.stackTraceLimit = 0
 
 render(<App />, document.getElementById("app")!)

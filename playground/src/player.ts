@@ -1,4 +1,4 @@
-/** Plays a world in real time, faster or slower: what is shown, from when to when, and whether time passes. */
+/** Plays a world in real time, or slower or faster: what is shown, for which span of time, and whether time passes. */
 import * as address from "./address.ts"
 import type { Hit } from "./draw/shapes.ts"
 import type { History } from "./view/history.ts"
@@ -8,13 +8,13 @@ import { World } from "./world/world.ts"
 
 export const speeds = [0.1, 0.2, 0.5, 1, 2, 5, 10, 25, 50, 100] as const
 
-/** Milliseconds of a frame that may go into the simulation: drawing needs the rest. */
+/** Milliseconds of a frame that the simulation may use: drawing needs the rest. */
 const budget = 9
 
-/** Of virtual time in one step, so that a frame does not exceed its budget by much. */
+/** Virtual time of one step, short enough that a frame does not exceed its budget by much. */
 const slice = 40
 
-/** Where the present stands while the picture follows it. */
+/** Where the present is in the picture while the picture follows it. */
 const present = 0.86
 
 export class Player {
@@ -49,7 +49,7 @@ export class Player {
     return () => this.listeners.delete(listener)
   }
 
-  /** Something changed that is not drawn in each frame. */
+  /** Called when something changes that is not drawn in each frame. */
   changed(): void {
     for (const listener of this.listeners) listener()
   }
@@ -84,7 +84,7 @@ export class Player {
     this.run()
   }
 
-  /** Without a world of its own, such as for a seed of the simulator. */
+  /** Without its own world, such as for a seed of the simulator. */
   unload(): void {
     this.loads++
     this.world = undefined
@@ -106,7 +106,7 @@ export class Player {
     if (world !== undefined) void this.load(world.scenario, world.seed, [], true, world.clients)
   }
 
-  /** Lets a little virtual time pass. */
+  /** Advances virtual time by a little. */
   step(millis = 50): void {
     const { world } = this
     if (world === undefined || world.isOver) return
@@ -147,7 +147,7 @@ export class Player {
     if (!this.isFollowing || this.world === undefined) return
     const width = this.to - this.from
     const wanted = Math.max(0, this.world.now - width * present)
-    // A scenario that fits stays where it is
+    // A scenario that fits on the screen does not move
     if (this.world.scenario.duration <= this.to && this.from === 0) return
     this.from = wanted
     this.to = wanted + width
@@ -170,7 +170,7 @@ export class Player {
     this.changed()
   }
 
-  /** Back to the present. */
+  /** Returns to the present. */
   catchUp(): void {
     this.isFollowing = true
     const { world } = this
@@ -188,7 +188,7 @@ export class Player {
     this.follow()
   }
 
-  /** As far as the budget reaches. */
+  /** As far as the budget allows. */
   private play(passed: number): void {
     const { world } = this
     if (!this.isPlaying || world === undefined) return
@@ -199,7 +199,7 @@ export class Player {
       world.advance(Math.round(Math.min(this.target, world.now + slice)))
     }
     this.isLate = world.now < Math.round(this.target)
-    // Time lost is lost: to catch up would freeze the page
+    // Lost time is not caught up: that would freeze the page
     if (this.isLate) this.target = world.now
     this.follow()
     if (world.isOver) {

@@ -16,7 +16,7 @@ const linesOf = ({ live }: World) => live.events.map((event) => `${event._tag} $
 describe("Scenarios", () => {
   for (const { claims, duration, id } of scenarios) {
     if (duration === Infinity) continue
-    it(`${id}: what it claims holds for five seeds`, async () => {
+    it(`${id}: its claims hold for five seeds`, async () => {
       for (const seed of ["1", "2", "3", "a seed", "99"]) {
         const { history } = await played(id, seed, 700)
         assert.isAbove(claims.length, 0)
@@ -65,7 +65,7 @@ describe("Scenarios", () => {
     assert.strictEqual(repeated.parts().length, 6)
   })
 
-  it("begins with two to twelve processes", async () => {
+  it("starts with two to twelve processes", async () => {
     const free = scenarioOf("free")!
     for (const [wanted, count] of [[2, 2], [12, 12], [1, 2], [99, 12]] as const) {
       const world = await World.make(free, "1", [], wanted)
@@ -74,7 +74,7 @@ describe("Scenarios", () => {
     }
   })
 
-  it("shows the places of those who wait, the time left, and who is paused or gone", async () => {
+  it("shows the places of the waiting processes, the time left, and who is paused or gone", async () => {
     const world = await World.make(scenarioOf("free")!, "1")
     world.advance(400)
     for (const target of ["c1", "c2", "c3"]) {

@@ -1,4 +1,4 @@
-/** What the page makes of events: lanes, marks, lines of the log, shapes, addresses. */
+/** What the page derives from events: lanes, marks, lines of the log, shapes, addresses. */
 import { assert, describe, it } from "@effect/vitest"
 import * as address from "../src/address.ts"
 import { dark, light } from "../src/draw/shapes.ts"
@@ -29,7 +29,7 @@ const spansOf = (history: History, name: string) =>
   history.lane(name).spans.map(({ end, from, kind, to }) => [kind, from, to, end])
 
 describe("History", () => {
-  it("a wait ends in work, and work in a release", () => {
+  it("a wait ends in work, and work ends in a release", () => {
     const history = new History(lock)
     history.add(note(1, "c1", "waiting", { resource: "m", wait: 1 }))
     assert.strictEqual(history.lane("c1").activity, "waiting")
@@ -43,7 +43,7 @@ describe("History", () => {
     assert.strictEqual(history.ordinals.get(7), 1)
   })
 
-  it("a crash ends all that a process did, and the next generation starts idle", () => {
+  it("a crash ends everything that a process did, and the next generation starts idle", () => {
     const history = new History(lock)
     history.add(note(1, "c1", "granted", { resource: "m", id: "x", token: 7 }))
     history.add(note(1, "c1", "waiting", { resource: "other", wait: 2 }))
@@ -57,7 +57,7 @@ describe("History", () => {
     assert.deepStrictEqual(spansOf(history, "c1")[2], ["down", 5, 8, undefined])
   })
 
-  it("what overlaps in one process is stacked", () => {
+  it("overlapping spans of one process are stacked", () => {
     const history = new History(lock)
     history.add(note(1, "c1", "waiting", { resource: "m", wait: 1 }))
     history.add(note(2, "c1", "waiting", { resource: "m", wait: 2 }))
@@ -65,7 +65,7 @@ describe("History", () => {
     assert.strictEqual(history.lane("c1").rows, 2)
   })
 
-  it("a loss is one, though the work ended in order", () => {
+  it("a loss stays a loss, even if the work ended in order", () => {
     const history = new History(lock)
     history.add(note(1, "c1", "granted", { resource: "m", id: "x", token: 7 }))
     history.add(note(1, "c1", "begin", { resource: "m", id: "x" }))
@@ -193,7 +193,7 @@ describe("The log", () => {
 })
 
 describe("The address", () => {
-  it("repeats acts, and leaves out what is none", () => {
+  it("repeats acts, and skips malformed ones", () => {
     const done: ReadonlyArray<acts.Act> = [
       { at: 10, verb: "add" },
       { at: 12, verb: "skew", target: "c1", value: -500 },
@@ -214,7 +214,7 @@ describe("The address", () => {
     ])
   })
 
-  it("opens a seed as the simulator made it short", () => {
+  it("opens a seed with the history that the simulator shrank", () => {
     const read = address.read("#plan=careless&seed=28&clients=2&duration=9000&enabled=pause%2CrequestDelay")
     assert.deepInclude(read, {
       plan: "careless",

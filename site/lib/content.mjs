@@ -14,7 +14,7 @@ const pages = readdirSync(docs).filter((name) => name.endsWith(".md")).map((name
 const pageOf = (name) => name === "README" ? "guides" : name
 const examples = new Set()
 
-/** Where a link of a page of `folder` leads on the site; undefined where the site has no such page. */
+/** The page of the site for a link on a page of `folder`, or undefined if the site has no such page. */
 const targetOf = (link, folder) => {
   const [path, anchor = ""] = link.split(/(?=#)/)
   if (/^[a-z]+:/.test(path) || path === "") return link
@@ -37,7 +37,7 @@ const targetOf = (link, folder) => {
   return undefined
 }
 
-/** Where a picture of the playground stands, the site lets readers play. */
+/** On the site, readers can play what the pictures of the playground show. */
 const played = (text) =>
   text.replace(
     /!\[([^\]]*)\]\((?:docs\/)?playground\/([\w-]+)\.svg\)/g,
@@ -53,14 +53,14 @@ const withLinksOfSite = (text, folder = "docs") =>
     return target === undefined ? words : `${mark}[${words}](${target})`
   })
 
-/** The README as the first page: without its index of pages, which the sidebar has. */
+/** The README as the first page, without its index of pages, which the sidebar has. */
 const startPage = () =>
   readFileSync(join(root, "README.md"), "utf8").replace(/^# .*$/m, "# Get started").replace(
     /^## Documentation$[\s\S]*/m,
     ""
   )
 
-/** What only readers of the repository can use. */
+/** Sections for readers of the repository only. */
 const forReaders = (text) => text.replace(/^For contributors: .*$/m, "")
 
 const writeGuides = () => {

@@ -6,7 +6,7 @@ export const withoutMargin = (comment) => comment.replace(/^\/\*\*[ \n]?|\s*\*\/
 
 const textOf = (node, source) => node.getText(source)
 
-/** The type of a function as a type: its parameters, and what it returns. */
+/** The type of a function: its parameters and its result. */
 const typeOfFunction = (node, source) => {
   const generics = node.typeParameters === undefined
     ? ""
@@ -25,7 +25,7 @@ const typeOfFunction = (node, source) => {
 
 const isFunction = (node) => node !== undefined && (ts.isArrowFunction(node) || ts.isFunctionExpression(node))
 
-/** Source text in which each body of a function is left out. */
+/** Source text without the bodies of its functions. */
 const withoutBodies = (node, source) => {
   const bodies = []
   const visit = (child) => {

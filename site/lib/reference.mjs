@@ -30,7 +30,7 @@ const namesOf = (node) =>
 const identifiersIn = (text) =>
   new Set(text.replace(/\/\*[\s\S]*?\*\/|"[^"]*"/g, "").match(/(?<![\w.])[A-Z]\w*(?:\.[A-Z]\w*)?/g))
 
-/** What the names of a module mean: `Lease` to `core/Lease#lease`, of relative imports only. */
+/** What the names in a module refer to: `Lease` to `core/Lease#lease`. Only relative imports are resolved. */
 const importsOf = (source, path) => {
   const imports = new Map()
   for (const node of source.statements.filter(ts.isImportDeclaration)) {

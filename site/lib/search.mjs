@@ -1,4 +1,5 @@
-// The search of the site: what it indexes beside the text, and the check that the words of readers lead somewhere.
+// The search of the site: the index, including extra words, and the check that the words of readers find their
+// sections.
 import { readdirSync } from "node:fs"
 import { createRequire } from "node:module"
 import { join } from "node:path"
@@ -14,13 +15,13 @@ const searchOptions = {
   boost: { title: 4, text: 2, titles: 1, words: 16 }
 }
 
-/** A page without an anchor is its first section. */
+/** Text of a page before the first anchor belongs to its first section. */
 const wordsOf = ({ id, titles }) => [
   ...(searchWords[id] ?? []),
   ...(titles.length === 0 ? searchWords[id.split("#")[0]] ?? [] : [])
 ]
 
-/** For VitePress. The field `words` has what readers type for a section. */
+/** For VitePress. The field `words` has the extra search words of a section. */
 export const miniSearch = {
   options: {
     ...shared,
@@ -40,7 +41,7 @@ const loadIndex = async () => {
   return MiniSearch.loadJSON(json, { ...shared, searchOptions })
 }
 
-/** How many words were searched for, and those whose section is not among the first three results. */
+/** The number of words that were searched for, and those whose section is not among the first three results. */
 export const checkSearch = async () => {
   const index = await loadIndex()
   const words = Object.entries(searchWords).flatMap(([section, words]) => words.map((word) => ({ section, word })))

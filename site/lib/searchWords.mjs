@@ -1,4 +1,4 @@
-// The words that people type, by the section that they look for: the search ranks it first, even if it uses other words itself.
+// The words that people search for, by section: the search ranks the section first, even if its text uses other words.
 export const searchWords = {
   "/start": [
     "install",

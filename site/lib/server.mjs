@@ -16,7 +16,7 @@ const types = {
 
 const isFile = (path) => statSync(path, { throwIfNoEntry: false })?.isFile() === true
 
-/** The file for a path of a URL; a path that leaves the site has none. */
+/** The file for the path of a URL; undefined for a path that leaves the site. */
 const fileOf = (url) => {
   let path
   try {
@@ -27,7 +27,7 @@ const fileOf = (url) => {
   return [path, `${path}.html`, join(path, "index.html")].map((name) => join(dist, name)).find(isFile)
 }
 
-/** Port 0 is any that is free. */
+/** With port 0 the system chooses a free one. */
 export const serve = (port) =>
   new Promise((resolve, reject) => {
     const server = createServer((request, response) => {

@@ -1,4 +1,4 @@
-/** Where the lanes of a timeline are, and where an instant is. */
+/** Where the lanes of a timeline are, and the position of an instant. */
 import type { History } from "../view/history.ts"
 import type { Lane } from "../view/lane.ts"
 
@@ -7,7 +7,7 @@ export interface View {
   readonly from: number
   readonly to: number
   readonly width: number
-  /** Names that are not those of the processes. */
+  /** Names that differ from those of the processes. */
   readonly labels?: ReadonlyMap<string, string> | undefined
   readonly hasLedger: boolean
   readonly streams: number

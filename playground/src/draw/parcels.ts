@@ -4,7 +4,7 @@ import * as words from "../view/text.ts"
 import type { Layout, View } from "./layout.ts"
 import type { Shape } from "./shapes.ts"
 
-/** The first that was sent at `from` or later. They are in the order of sending. */
+/** The first that was sent at `from` or later. They are ordered by when they were sent. */
 const firstAfter = (parcels: History["parcels"], from: number): number => {
   let low = 0
   let high = parcels.length
@@ -16,10 +16,12 @@ const firstAfter = (parcels: History["parcels"], from: number): number => {
   return low
 }
 
-/** The longest that anything on its way is looked for before the view begins. */
+/** How long before the start of the view a parcel may have been sent to be drawn. */
 const longest = 2000
 
-/** Beyond so many for each pixel of width, requests and replies are a grey surface: messages remain. */
+/**
+ * With more than this many per pixel of width, requests and replies are drawn as a grey area. Messages stay visible.
+ */
 const crowd = 0.45
 
 export const parcels = (history: History, view: View, plan: Layout): ReadonlyArray<Shape> => {
@@ -44,7 +46,7 @@ export const parcels = (history: History, view: View, plan: Layout): ReadonlyArr
     const laneY = plan.laneY(lane) - (isMessage ? 4 : 0)
     const isUp = one.kind === "request"
     const [y1, y2] = isUp ? [laneY, serverY] : [serverY, laneY]
-    // What never arrives ends on the way
+    // A parcel that never arrives ends on the way
     const reach = one.arrivedAt === undefined ? y1 + (y2 - y1) * 0.35 : y2
     const x = Math.min(a, b)
     shapes.push({

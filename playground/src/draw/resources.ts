@@ -31,7 +31,7 @@ export const server = (history: History, view: View, plan: Layout): ReadonlyArra
       radius: 3,
       hit: box
     })
-    // Nobody works under it any more, and only its end frees the mutex
+    // Nobody works under it any more, and the mutex is free only when it expires
     const work = history.workUnder(tenure.id)
     const over = work?.to === undefined || work.end === "released" ? undefined : plan.x(work.to)
     if (over !== undefined && end - over > 2) {

@@ -1,6 +1,6 @@
-/** What a picture consists of, whether a canvas draws it or an SVG file: plain data. */
+/** What a picture consists of, as plain data: a canvas draws it, or it is written as an SVG file. */
 
-/** Colours by their meaning; a palette says which they are. */
+/** Colours by their meaning; a palette defines them. */
 export type Ink =
   | "paper"
   | "panel"
@@ -35,7 +35,7 @@ export type Shape =
     }
     | {
       readonly kind: "line"
-      /** x and y in turn. */
+      /** x and y alternate. */
       readonly points: ReadonlyArray<number>
       readonly ink: Ink
       readonly width?: number | undefined
@@ -76,7 +76,7 @@ export type Shape =
     }
   )
 
-/** What stands under the pointer. */
+/** What is shown for the pointer. */
 export interface Hit {
   readonly x: number
   readonly y: number

@@ -1,4 +1,4 @@
-/** The stage: processes around one Redis, and what passes between them now. */
+/** The stage: processes around one Redis, and what is on its way between them now. */
 import type { History } from "../view/history.ts"
 import type { Part } from "../world/world.ts"
 import type { Hit, Shape } from "./shapes.ts"
@@ -6,7 +6,7 @@ import type { Hit, Shape } from "./shapes.ts"
 export interface StageView {
   readonly width: number
   readonly height: number
-  /** Virtual milliseconds for which something that passes is shown at least. */
+  /** The minimum of virtual milliseconds for which a parcel is shown. */
   readonly linger: number
   /** The whole lease, in milliseconds. */
   readonly lease: number
@@ -161,7 +161,7 @@ const link = (part: Part, place: Place, centre: Place, r: number): ReadonlyArray
   ]
 }
 
-/** What was sent not long ago, as dots on their way. */
+/** What was sent shortly before, as dots on their way. */
 const passing = (
   history: History,
   view: StageView,

@@ -21,7 +21,7 @@ const useAddress = () => {
   return current
 }
 
-/** A page that embeds this one has colours of its own. */
+/** A page that embeds this one has its own colours. */
 const useThemeOfParent = (isEmbedded: boolean) =>
   useEffect(() => {
     if (!isEmbedded || parent === window) return

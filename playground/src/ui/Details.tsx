@@ -1,4 +1,4 @@
-/** What stands under the pointer, in words. */
+/** Describes what is under the pointer. */
 import type { Hit } from "../draw/shapes.ts"
 
 export const Details = ({ hit }: { readonly hit: Hit | undefined }) => (

@@ -8,7 +8,7 @@ import { lease } from "../world/mutexFleet.ts"
 import type { World } from "../world/world.ts"
 import { palette } from "./hooks.ts"
 
-/** How long a passing message stays visible at least, in real milliseconds. */
+/** The minimum of real milliseconds for which a passing message stays visible. */
 const visible = 420
 
 export const StageCanvas = ({ label, onReady, player }: {

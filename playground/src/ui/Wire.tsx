@@ -1,4 +1,4 @@
-/** The wire as a log: what went to the server and what came back, filtered. */
+/** The wire as a log: what was sent to the server and what came back, filtered. */
 import { useState } from "preact/hooks"
 import type { History } from "../view/history.ts"
 import { type Kind, lines } from "../view/wire.ts"

@@ -1,4 +1,4 @@
-/** Saves a text as a file of the reader. */
+/** Downloads a text as a file. */
 export const download = (name: string, text: string): void => {
   const url = URL.createObjectURL(new Blob([text], { type: "image/svg+xml" }))
   const link = document.createElement("a")

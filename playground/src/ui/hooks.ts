@@ -3,7 +3,7 @@ import { useEffect, useReducer, useState } from "preact/hooks"
 import { dark, light, type Palette } from "../draw/shapes.ts"
 import type { Player } from "../player.ts"
 
-/** Renders again when something changed. */
+/** Renders again on each change. */
 export const useChanges = (player: Player): void => {
   const [, rerender] = useReducer((count: number) => count + 1, 0)
   useEffect(() => player.subscribe(() => rerender(undefined)), [player])

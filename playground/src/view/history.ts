@@ -1,4 +1,4 @@
-/** What a fleet did, as a timeline shows it: read from the events of the simulation, and from nothing else. */
+/** The history of a fleet as a timeline shows it. It is derived from the events of the simulation alone. */
 import type { Simulation } from "@effect-simba/testkit"
 import { Lane, type Mark, type Span, type Tenure } from "./lane.ts"
 
@@ -10,7 +10,7 @@ export class History {
   readonly events: Array<Simulation.Event> = []
   readonly violations: Array<{ readonly at: number; readonly checker: string; readonly message: string }> = []
   parcels: ReadonlyArray<Simulation.Parcel> = []
-  /** The first, second, third token: they are long numbers, whose order is what matters. */
+  /** The first, second, third token: tokens are long numbers of which only the order matters. */
   readonly ordinals = new Map<number, number>()
   now = 0
   /** Whether anything was written to a resource outside. */
@@ -40,13 +40,13 @@ export class History {
     return lane
   }
 
-  /** Those that had an owner, of many. */
+  /** If there are several resources, only those that had an owner. */
   get resources(): ReadonlyArray<string> {
     const { resources } = this.lock
     return resources.length <= 1 ? resources : resources.filter((resource) => this.used.has(resource))
   }
 
-  /** Whose id that is. */
+  /** The owner of an id. */
   clientOf(id: string): string | undefined {
     return this.clients.get(id)
   }
@@ -64,7 +64,7 @@ export class History {
     this.queued = queue
   }
 
-  /** From 1, among the processes that wait. */
+  /** From 1, among the waiting processes. */
   placeOf(client: string): number | undefined {
     const index = this.queued.findIndex((id) => this.clients.get(id) === client)
     return index === -1 ? undefined : index + 1
@@ -137,7 +137,7 @@ export class History {
     }
   }
 
-  /** What a resource outside of Redis says of a write. */
+  /** How a resource outside of Redis reports a write. */
   private outside(at: number, kind: string, fields: Readonly<Record<string, string | number>>): void {
     const client = this.clients.get(String(fields["id"]))
     if (kind !== "written" || client === undefined) return
@@ -150,7 +150,7 @@ export class History {
     this.hasWrites = true
   }
 
-  /** The simulator ends what hinders processes. */
+  /** The simulator removes all faults. */
   private healed(at: number): void {
     for (const lane of this.lanes) for (const kind of ["paused", "cut", "slow"] as const) lane.end(kind, at)
   }
@@ -222,7 +222,7 @@ export class History {
     if (isOperation || this.holders.size === 0 || args.length < 5) return
     const released = this.lock.released?.(args, reply)
     if (Array.isArray(released) ? released.length > 0 : released !== undefined) return
-    // Neither an acquire nor a release, and it names the owner and its id: the lease is confirmed, or renewed
+    // It is neither an acquire nor a release, and it names the owner and its id: the lease is confirmed or renewed
     for (const { client: owner, from, id, resource } of this.holders.values()) {
       if (owner !== client || !args.includes(id) || !args.includes(this.lock.ownerKey(resource))) continue
       const isFirst = at - from < 1500 && !this.confirmed.has(id)
@@ -233,14 +233,14 @@ export class History {
 
   private owned({ at, command, resource, to, token }: Simulation.Event & { readonly _tag: "Owner" }): void {
     const before = this.holders.get(resource)
-    // A command that ends a lease renews nothing, also of an implementation whose releases are not known here
+    // A command that ends a lease renews nothing, even in an implementation whose releases are not known here
     const last = before?.client === undefined ? undefined : this.lane(before.client).marks
     if (command !== undefined && last?.at(-1)?.kind === "renewal" && last.at(-1)!.at === at) last.pop()
     if (before !== undefined) {
       before.to = at
       before.end = command === undefined ? "expired" : to === undefined ? "released" : "handed over"
       this.holders.delete(resource)
-      // A bare lease: nobody notes its end
+      // A bare lease: nothing records its end
       if (before.client !== undefined && !this.begun.has(before.id)) {
         const lane = this.lane(before.client)
         if (lane.end("leading", at, command === undefined ? "lost" : "released", before.id)) this.settle(lane)

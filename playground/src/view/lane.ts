@@ -8,7 +8,7 @@ export interface Span {
   readonly id: string
   readonly resource: string
   readonly token: number | undefined
-  /** Where spans overlap, they are stacked. */
+  /** Spans that overlap are stacked. */
   readonly row: number
   /** How it ended. */
   end: "released" | "lost" | "served" | "gave up" | "killed" | undefined
@@ -32,7 +32,7 @@ export interface Mark {
   readonly text: string
 }
 
-/** An owner, as the server has it. */
+/** An owner, according to the server. */
 export interface Tenure {
   readonly resource: string
   readonly id: string
@@ -43,7 +43,7 @@ export interface Tenure {
   end: "handed over" | "released" | "expired" | undefined
 }
 
-/** How many data streams a process owned from an instant on. */
+/** How many data streams a process owned from this instant on. */
 export interface Count {
   readonly at: number
   readonly count: number
@@ -90,7 +90,7 @@ export class Lane {
     return span
   }
 
-  /** Ends the open spans of a kind, or the one with that id. */
+  /** Ends the open spans of a kind, or only the one with that id. */
   end(kind: Span["kind"], at: number, end?: Span["end"], id?: string): boolean {
     let found = false
     for (const span of this.open) {

@@ -27,7 +27,7 @@ export class SeedRun {
     if (make === undefined) {
       throw new RangeError(`There is no plan "${plan}". The plans are ${Object.keys(plans).join(", ")}.`)
     }
-    // The draws of a seed depend on its text
+    // The random choices of a seed depend on its text
     const options = make(seed, {
       ...clients === undefined ? {} : { clients },
       ...duration === undefined ? {} : { duration },
@@ -37,7 +37,7 @@ export class SeedRun {
     return new SeedRun(plan, seed, live, options.lock, live.result().duration)
   }
 
-  /** Goes on for so many real milliseconds. Returns whether the run is over. */
+  /** Continues for this many real milliseconds. Returns whether the run is over. */
   advance(budget: number): boolean {
     const { history, live } = this
     const start = performance.now()

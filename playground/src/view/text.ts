@@ -23,7 +23,7 @@ export const command = (args: ReadonlyArray<string>): string => {
   return args.join(" ")
 }
 
-/** What a parcel carries. */
+/** The content of a parcel. */
 export const parcel = ({ args, channel, kind, reply: value, text }: Simulation.Parcel): string =>
   kind === "message" ? `${channel}: ${text}` : kind === "reply" ? reply(value) : command(args)
 

@@ -1,4 +1,4 @@
-/** What the reader or the script of a scenario does to the fleet, and its short form in the address bar. */
+/** What the reader, or the script of a scenario, does to the fleet; and its short form in the address bar. */
 
 export const verbs = [
   "acquire",
@@ -21,10 +21,10 @@ export const verbs = [
 export type Verb = typeof verbs[number]
 
 export interface Act {
-  /** Virtual milliseconds, whole ones. */
+  /** Virtual milliseconds, as an integer. */
   readonly at: number
   readonly verb: Verb
-  /** A process; none for the server, and for one that is added. */
+  /** A process. Absent for the server, and for a process that is added. */
   readonly target?: string | undefined
   /** Milliseconds: of `slow` the delay in each direction, of `skew` the step, of an `acquire` how long it holds. */
   readonly value?: number | undefined

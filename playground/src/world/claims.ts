@@ -1,4 +1,4 @@
-/** What must come of a scenario, read from its history. */
+/** The claims of the scenarios, checked against their histories. */
 import type { History } from "../view/history.ts"
 import type { Span } from "../view/lane.ts"
 import type { Claim } from "./scenarios.ts"
@@ -10,7 +10,7 @@ const worked = (history: History): ReadonlyArray<Span & { readonly client: strin
 
 const leaders = (history: History) => worked(history).map(({ client }) => client)
 
-/** These lead, one after another. */
+/** These processes lead, in this order. */
 export const leadersInOrder = (expected: ReadonlyArray<string>): Claim => ({
   text: expected.length > 5
     ? `All ${expected.length} lead in the order in which they asked`
@@ -31,7 +31,7 @@ export const tokensGrow: Claim = {
   }
 }
 
-/** From the end of one's work to the beginning of the next one's. */
+/** From the end of the work of one process to the start of the work of the next. */
 export const handsOverWithin = (millis: number): Claim => ({
   text: `Each hand-off takes less than ${millis} ms`,
   holds: (history) => {
@@ -42,7 +42,7 @@ export const handsOverWithin = (millis: number): Claim => ({
   }
 })
 
-/** One way over the slow link, and not three. */
+/** One trip over the slow link, not three. */
 export const beginsByMessage = (client: string, millis: number): Claim => ({
   text: `${client} starts its work one trip after the grant`,
   holds: (history) => {
@@ -64,7 +64,7 @@ export const neverBeforeExpiry: Claim = {
   }
 }
 
-/** After the end of the dead one's lease. */
+/** Measured from the end of the dead process's lease. */
 export const takesOverWithin = (millis: number): Claim => ({
   text: `The first waiter leads within ${millis} ms of the expiry`,
   holds: (history) => {
@@ -107,7 +107,7 @@ export const everybodyLed: Claim = {
     history.lanes.every(({ spans }) => spans.filter(({ kind }) => kind === "leading").length >= 2) ? true : undefined
 }
 
-/** The most acquires of waiters in any 100 ms after the crash, until somebody leads. */
+/** The maximum number of acquires of waiters in any 100 ms after the crash, until somebody leads. */
 export const noHerd = (most: number): Claim => ({
   text: `At most ${most} requests per 100 ms reach the server when the lease expires`,
   holds: (history) => {
@@ -130,7 +130,7 @@ const ownedAt = (history: History, at: number, names?: ReadonlyArray<string>) =>
 
 const sum = (numbers: ReadonlyArray<number>) => numbers.reduce((total, one) => total + one, 0)
 
-/** By `from` at the latest, and until `to`. */
+/** Checked from `from` at the latest until `to`. */
 export const allStreamsOwned = (count: number, from: number, to: number): Claim => ({
   text: `All ${count} have an owner after ${from / 1000} s`,
   holds: (history) => {

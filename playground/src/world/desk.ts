@@ -1,20 +1,20 @@
-/** Orders from the page to the programs of the fleet, and the time left of their leases. */
+/** Orders from the page to the programs of the fleet, and the remaining time of their leases. */
 import type { Simulation } from "@effect-simba/testkit"
 import { Effect, Queue } from "effect"
 
-/** Acquire: hold for so many milliseconds, or until Release; then acquire again after `rest`, if there is one. */
+/** Acquire: hold for this many milliseconds, or until Release; then acquire again after `rest`, if it is set. */
 export type Order =
   | { readonly _tag: "Acquire"; readonly hold?: number | undefined; readonly rest?: number | undefined }
   | { readonly _tag: "Release" }
 
 export class Desk {
-  /** What each leader has last read of its lease: the time left, and when it read it, in milliseconds of the world. */
+  /** The remaining time that each leader last read of its lease, and when it read it, in milliseconds of the world. */
   readonly timesLeft = new Map<string, { readonly left: number; readonly at: number }>()
   /** Virtual time of the world. */
   now: () => number = () => 0
   private readonly inboxes = new Map<string, (order: Order) => void>()
 
-  /** The orders of a process. Its next generation gets an inbox of its own. */
+  /** The orders of a process. Its next generation gets a new inbox. */
   open(client: Simulation.Client): Effect.Effect<Queue.Dequeue<Order>> {
     return Effect.map(Queue.unbounded<Order>(), (inbox) => {
       this.inboxes.set(client.name, (order) => Queue.offerUnsafe(inbox, order))

@@ -12,7 +12,7 @@ export const mutex = "report"
 /** The resource that the mutex protects: it refuses tokens smaller than the largest so far. */
 export const ledger = "ledger"
 
-/** The wait queue on the server, as `docs/protocol.md` has it. */
+/** The wait queue on the server, as `docs/protocol.md` describes it. */
 export const queueKey = `simba:{${mutex}}:contender`
 
 export const lease = { ttl: 3000, transition: 2000, confirm: 1500 } as const
@@ -25,7 +25,7 @@ export const config: Mutex.Options = {
 }
 
 export interface Habits {
-  /** What a process does when it begins. */
+  /** The options of a process. */
   readonly first?: ((client: Simulation.Client) => Order | undefined) | undefined
   /** How often the work writes to the ledger, in milliseconds. */
   readonly writes?: number | undefined
@@ -50,7 +50,9 @@ const writing = (client: Simulation.Client, held: FencingToken.Bearer, every: nu
     Effect.forever
   )
 
-/** The leader reads its own lease. A read from outside could end an expired lease early and change the history. */
+/**
+ * The leader reads its own lease. A read by another process could end an expired lease early and change the history.
+ */
 const watching = (desk: Desk, client: Simulation.Client, held: Lease.Lease) =>
   Effect.map(held.timeLeft, (left) => {
     desk.timesLeft.set(client.name, { left: Duration.toMillis(left), at: desk.now() })
@@ -83,7 +85,7 @@ const effectSimba = (desk: Desk, { first, writes }: Habits) => (client: Simulati
     return yield* following(inbox, first?.(client), session)
   })
 
-/** Simba contends until its process ends, and notes what it does. */
+/** Simba contends until its process ends, and its events are recorded. */
 const simba = ({ first }: Habits) => (client: Simulation.Client) => {
   const order = first?.(client)
   const { hold, rest } = order?._tag === "Acquire" ? order : {}
@@ -115,7 +117,7 @@ const simba = ({ first }: Habits) => (client: Simulation.Client) => {
   )
 }
 
-/** The options of a simulation of such a fleet. */
+/** The options for a simulation of this fleet. */
 export const options = (desk: Desk, habits: Habits, base: {
   readonly seed: string
   readonly clients: number

@@ -1,4 +1,4 @@
-/** The scenarios: a sentence, a fleet, a script, and what must come of it. */
+/** The scenarios: a sentence, a fleet, a script, and the claims. */
 import type { History } from "../view/history.ts"
 import type { Act } from "./acts.ts"
 import * as claims from "./claims.ts"
@@ -7,7 +7,7 @@ import type { Habits } from "./mutexFleet.ts"
 
 export interface Claim {
   readonly text: string
-  /** Undefined as long as it can still come true. */
+  /** Undefined while it can still become true. */
   readonly holds: (history: History) => boolean | undefined
 }
 
@@ -33,7 +33,7 @@ const acquire = (hold?: number, rest?: number): Order => ({ _tag: "Acquire", hol
 
 const indexed = (first: (index: number) => Order | undefined): Habits => ({ first: ({ index }) => first(index) })
 
-/** One after another asks, `gap` milliseconds apart. */
+/** Each process acquires `gap` milliseconds after the one before. */
 const inTurn = (count: number, gap: number, hold?: number, from = 200): ReadonlyArray<Act> =>
   Array.from({ length: count }, (_, index) => ({
     at: from + index * gap,
@@ -87,7 +87,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
   {
     id: "crash",
     title: "Take-over",
-    story: "A crashed leader releases nothing. Its lease runs out on the server, and the first waiter takes over.",
+    story: "A crashed leader releases nothing. Its lease expires on the server, and the first waiter takes over.",
     fleet: { _tag: "Mutex", habits: quiet },
     clients: 3,
     script: [

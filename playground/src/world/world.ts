@@ -26,9 +26,9 @@ export interface Part {
   /** Milliseconds until the local deadline of its lease, by its own clock. */
   readonly timeLeft: number | undefined
   readonly token: number | undefined
-  /** Which one it is, from 1: tokens are long numbers. */
+  /** The ordinal of its token, from 1: tokens are long numbers. */
   readonly ordinal: number | undefined
-  /** In the queue of the fleet, from 1; none for a process that does not wait. */
+  /** Its place in the queue of the fleet, from 1. Absent for a process that does not wait. */
   readonly place: number | undefined
   /** How many data streams it owns. */
   readonly streams: number
@@ -43,7 +43,7 @@ export class World {
   readonly history: History
   /** What the reader did, for the address. */
   readonly acts: Array<Act>
-  /** How many processes there were at first; undefined for as many as the scenario has. */
+  /** The number of processes at first; undefined if it is that of the scenario. */
   readonly clients: number | undefined
   readonly desk: Desk
   readonly live: Simulation.Live
@@ -95,7 +95,7 @@ export class World {
     return this.now >= this.scenario.duration
   }
 
-  /** Lets virtual time pass until `until`, and does what is due on the way. */
+  /** Advances virtual time to `until`, and does what is due on the way. */
   advance(until: number): void {
     for (;;) {
       const next = this.script[0]
@@ -108,7 +108,7 @@ export class World {
     this.read()
   }
 
-  /** An act of the reader, now. */
+  /** The reader acts, now. */
   perform(act: Omit<Act, "at">): void {
     const done = { ...act, at: this.now }
     this.acts.push(done)
@@ -116,7 +116,7 @@ export class World {
     this.read()
   }
 
-  /** Acts, and lets the fleet react at this instant: a repetition from the address must react in the same order. */
+  /** Acts, and lets the fleet react at this instant: a replay of the address must react in the same order. */
   private do(act: Act): void {
     this.act(act)
     this.live.advance(this.live.now())
@@ -176,13 +176,13 @@ export class World {
     this.history.places(this.queue())
   }
 
-  /** The ids that wait, first come first, as the server has them. */
+  /** The waiting ids in the order of the queue, according to the server. */
   private queue(): ReadonlyArray<string> {
     if (this.scenario.fleet._tag !== "Mutex") return []
     return this.live.read(mutexFleet.queueKey).filter((_, index) => index % 2 === 0)
   }
 
-  /** The processes as they are now. */
+  /** The current processes. */
   parts(): ReadonlyArray<Part> {
     const simba = this.scenario.fleet._tag === "Mutex" ? this.scenario.fleet.habits.simba ?? [] : []
     return this.live.processes().map(({ clockStep, isCut, name, state }) => {
