@@ -17,12 +17,9 @@ export const heldAtOnce = Effect.suspend(() => {
     Effect.map(Redis, (redis) =>
       Redis.of({
         ...redis,
-        eval: (script) => {
-          const run = redis.eval(script)
-          return (...params) => {
-            calls++
-            return run(...params)
-          }
+        send: (command, ...args) => {
+          if (command.startsWith("EVAL")) calls++
+          return redis.send(command, ...args)
         }
       }))
   )
