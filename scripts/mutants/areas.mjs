@@ -41,7 +41,7 @@ const testsOf = (folder, keep) =>
     .sort((a, b) => rank(a) - rank(b))
     .map((name) => `${folder}/${name}.test.ts`)
 
-const ofStreams = (name) => /^(stream|testStreams)/.test(name)
+const ofStreams = (name) => /^(stream|testStreams|blockingRead|entryStates|expiryNudge)/.test(name)
 
 const lua = (name, folder, keep) => ({
   name,

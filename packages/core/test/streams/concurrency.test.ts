@@ -1,6 +1,6 @@
 import { StreamError, StreamMessages } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, Duration, Effect, Exit, Fiber, Schedule, Schema } from "effect"
+import { Cause, Duration, Effect, Exit, Fiber, Logger, Schedule, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { message, ScriptedLease } from "../support/scriptedLease.ts"
 
@@ -237,23 +237,27 @@ describe("batches", () => {
   it.effect("that always fail are retried message by message: only the bad one is dead", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
-      lease.add(order(1), order(2), order(3), order(0))
+      lease.add(order(1), order(2), order(3), message("4-0", { customer: "a", n: "0" }))
       const options = {
         attempts: 2,
         backoff: Schedule.spaced("1 second"),
         until: ({ value }: { value: { n: number } }) => value.n === 0
       }
-      const ordered = lease.stream.slice(0, 3)
-      lease.stream.length = 0
-      lease.add(...ordered, message("4-0", { customer: "a", n: "0" }))
-      const { fiber, observed } = yield* batched(
-        lease,
-        options,
-        (ns) => ns.includes(2) ? Effect.fail("no two") : Effect.void
+      const lines: Array<string> = []
+      const logger = Logger.make<unknown, void>(({ message }) => void lines.push(String([message].flat()[0])))
+      const { fiber, observed } = yield* Effect.provide(
+        batched(lease, options, (ns) => ns.includes(2) ? Effect.fail("no two") : Effect.void),
+        Logger.layer([logger])
       )
       yield* TestClock.adjust("10 seconds")
       yield* Fiber.join(fiber)
       assert.deepStrictEqual(observed, [[1], [3], [0]])
+      assert.deepStrictEqual(lines, [
+        "A batch of 4 messages failed (attempt 1 of 2); retrying in 1s",
+        "A batch of 4 messages failed 2 time(s); retrying them one by one",
+        "A message failed (attempt 1 of 2); retrying in 1s",
+        "A message failed 2 time(s); moving it to the dead letters"
+      ])
       assert.deepStrictEqual(lease.dead.map(([id]) => id), ["2-0"])
       assert.deepStrictEqual([lease.checkpoint, lease.end], ["4-0", "Ended"])
     }))

@@ -1,8 +1,8 @@
 /** Requests to take data streams that the backend refuses. */
 import { SimbaError } from "@effect-simba/core"
-import { StreamName } from "@effect-simba/core/streams"
-import { assert, it } from "@effect/vitest"
-import { Clock, Duration, Effect, Fiber, Logger } from "effect"
+import { StreamMetrics, StreamName } from "@effect-simba/core/streams"
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Duration, Effect, Fiber, Logger, Metric } from "effect"
 import { TestClock } from "effect/testing"
 import * as metricsRecorder from "../../src/internal/lease/metricsRecorder.ts"
 import { check } from "../../src/streams/internal/config.ts"
@@ -82,3 +82,167 @@ it.effect("a lease that came too late is released once: nobody waits for it, and
     yield* Fiber.join(adding)
     assert.strictEqual(releases, 1)
   }))
+
+describe("a refused data stream", () => {
+  const entryOf = (n: number) => StreamName.EntryId.make(`${n}-0`)
+  const candidate = (n: number) => ({
+    entry: entryOf(n),
+    stream: StreamName.StreamName.make(`s${n}`),
+    info: {},
+    minIdle: Duration.zero
+  })
+
+  /** A taker whose backend replies by entry. */
+  const setup = Effect.fnUntraced(function*(
+    replies: Record<string, unknown>,
+    options: { readonly capacity?: number; readonly isPaused?: () => boolean } = {}
+  ) {
+    const config = yield* check({ service: "svc", processName: "a", capacity: options.capacity })
+    const metrics = metricsRecorder.make(yield* Effect.context<never>(), false, [])
+    const table = new StreamTable(yield* Clock.Clock, config, metrics)
+    const epochs: Array<string> = []
+    const delivered: Array<string> = []
+    const state = { delay: 0, outages: 0 }
+    const outage = new SimbaError.BackendError({ operation: "take", isRetryable: true, cause: new Error("cut") })
+    const store = {
+      take: (requests: ReadonlyArray<{ entry: string; epoch: string }>) =>
+        Effect.suspend(() => {
+          epochs.push(...requests.map(({ epoch }) => epoch))
+          if (state.outages-- > 0) return Effect.fail(outage)
+          return Effect.delay(Effect.succeed(requests.map(({ entry }) => replies[entry])), state.delay)
+        }),
+      deadLetterMalformed: (entry: string) => Effect.succeed(replies[entry])
+    }
+    const pauses = { has: () => options.isPaused?.() ?? false }
+    const taker = leaseTakers.make(
+      { config, metrics, table, store, pauses, session: "s00000000000" } as unknown as ClientContext
+    )
+    return {
+      taker,
+      table,
+      epochs,
+      delivered,
+      state,
+      take: (...ns: ReadonlyArray<number>) =>
+        taker.take(ns.map(candidate), "sweep", ({ stream }) => delivered.push(stream)),
+      mayTake: (n: number) => taker.mayTake(candidate(n))
+    }
+  })
+
+  const taken = (token: number) => ({ _tag: "Taken", failures: 0, token })
+
+  it.effect("is asked for again when the lease of its owner is over, after a lease at the latest, or a sweep", () =>
+    Effect.gen(function*() {
+      const error = new SimbaError.BackendError({ operation: "take", isRetryable: false, cause: new Error("OOM") })
+      const { mayTake, take } = yield* setup({
+        "1-0": { _tag: "Occupied", owner: "b", timeLeft: Duration.millis(700) },
+        "2-0": { _tag: "Occupied", owner: "b", timeLeft: Duration.infinity },
+        "3-0": { _tag: "Failed", error },
+        "4-0": { _tag: "NotIdle" }
+      })
+      yield* take(1, 2, 3, 4)
+      const open = () => [1, 2, 3, 4].filter(mayTake)
+      assert.deepStrictEqual(open(), [4])
+      yield* TestClock.adjust("699 millis")
+      assert.deepStrictEqual(open(), [4])
+      yield* TestClock.adjust("1 millis")
+      assert.deepStrictEqual(open(), [1, 4])
+      yield* TestClock.adjust("1299 millis")
+      assert.deepStrictEqual(open(), [1, 4])
+      yield* TestClock.adjust("1 millis")
+      assert.deepStrictEqual(open(), [1, 2, 3, 4])
+    }))
+
+  it.effect("may be skipped for thousands of entries, each for its time", () =>
+    Effect.gen(function*() {
+      const { mayTake, taker } = yield* setup({})
+      taker.skipFor(entryOf(1), Duration.seconds(5))
+      taker.skipFor(entryOf(2), Duration.seconds(60))
+      // Those whose time is over are forgotten now and then
+      yield* TestClock.adjust("30 seconds")
+      taker.skipFor(entryOf(3), Duration.seconds(5))
+      assert.deepStrictEqual([1, 2, 3].map(mayTake), [true, false, false])
+      yield* TestClock.adjust("30 seconds")
+      assert.deepStrictEqual([1, 2, 3].map(mayTake), [true, true, true])
+    }))
+
+  it.effect("is neither one that is paused, owned here, or still has a handler here", () =>
+    Effect.gen(function*() {
+      let isPaused = true
+      const { mayTake, table, take } = yield* setup({ "1-0": taken(1) }, { isPaused: () => isPaused })
+      assert.isFalse(mayTake(1))
+      isPaused = false
+      assert.isTrue(mayTake(1))
+      yield* take(1)
+      assert.isFalse(mayTake(1))
+      const [owned] = [...table.all()]
+      owned!.hasHandler = true
+      table.lose(owned!, "Vanished")
+      assert.isFalse(mayTake(1))
+      table.workEnded(owned!)
+      assert.isTrue(mayTake(1))
+    }))
+
+  it.effect("frees the room that was reserved for it, and each request has an epoch of its own", () =>
+    Effect.gen(function*() {
+      const { delivered, epochs, state, table, take } = yield* setup({
+        "1-0": taken(1),
+        "2-0": { _tag: "Gone" },
+        "3-0": taken(3)
+      }, { capacity: 2 })
+      state.delay = 100
+      const taking = yield* Effect.forkChild(take(1, 2, 3), { startImmediately: true })
+      assert.deepStrictEqual([table.free(), epochs.length], [0, 2])
+      assert.deepStrictEqual(yield* take(3), [])
+      yield* TestClock.adjust("100 millis")
+      assert.deepStrictEqual((yield* Fiber.join(taking)).map(({ _tag }) => _tag), ["Taken", "Gone"])
+      assert.deepStrictEqual([table.free(), delivered], [1, ["s1"]])
+      state.delay = 0
+      yield* take(3)
+      assert.deepStrictEqual([table.free(), delivered], [0, ["s1", "s3"]])
+      assert.deepStrictEqual(epochs, ["s00000000000.1", "s00000000000.2", "s00000000000.3"])
+    }))
+
+  it.effect("a request without a reply is sent again with the same epoch, for as long as a lease, and holds the closing", () =>
+    Effect.gen(function*() {
+      const { delivered, epochs, state, table, take, taker } = yield* setup({ "1-0": taken(1) })
+      state.outages = 2
+      const taking = yield* Effect.forkChild(take(1), { startImmediately: true })
+      const idle = yield* Effect.forkChild(taker.idle, { startImmediately: true })
+      yield* TestClock.adjust("50 millis")
+      assert.isUndefined(idle.pollUnsafe())
+      yield* TestClock.adjust("2 seconds")
+      assert.isDefined(idle.pollUnsafe())
+      yield* Fiber.join(taking)
+      assert.deepStrictEqual([delivered, new Set(epochs).size, epochs.length], [["s1"], 1, 3])
+      state.outages = Infinity
+      const failing = yield* Effect.forkChild(Effect.flip(take(2)), { startImmediately: true })
+      yield* TestClock.adjust("5 seconds")
+      assert.isDefined(failing.pollUnsafe())
+      assert.strictEqual(table.free(), 63)
+      // Two may be under way
+      Object.assign(state, { outages: 0, delay: 300 })
+      const first = yield* Effect.forkChild(take(1), { startImmediately: true })
+      yield* TestClock.adjust("100 millis")
+      yield* Effect.forkChild(take(1), { startImmediately: true })
+      const both = yield* Effect.forkChild(taker.idle, { startImmediately: true })
+      yield* TestClock.adjust("250 millis")
+      assert.deepStrictEqual([first.pollUnsafe() === undefined, both.pollUnsafe()], [false, undefined])
+      yield* TestClock.adjust("100 millis")
+      assert.isDefined(both.pollUnsafe())
+    }))
+
+  it.effect("of announcements that cannot be read those are counted that became a dead letter here", () =>
+    Effect.gen(function*() {
+      const { taker } = yield* setup({ "1-0": true, "2-0": false })
+      const count = Effect.map(Metric.value(StreamMetrics.stream.malformedAnnouncements), ({ count }) => count)
+      const before = yield* count
+      for (const n of [1, 2]) {
+        yield* taker.deadLetter(
+          { _tag: "Malformed", entry: entryOf(n), problem: "no JSON" },
+          "simba-consumer-a" as never
+        )
+      }
+      assert.strictEqual((yield* count) - before, 1)
+    }))
+})

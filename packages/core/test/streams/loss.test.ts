@@ -1,5 +1,6 @@
 /** Owners that die, hang, stall or are cut off, and their successors. */
 import type { SimbaError } from "@effect-simba/core"
+import { StreamName } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Exit, Fiber, Option } from "effect"
 import { TestClock } from "effect/testing"
@@ -581,6 +582,23 @@ describe("replies of the backend", () => {
       assert.strictEqual((yield* owned(a)).length, 1)
     })))
 
+  it.effect("a handler of what is lost ends at once, although the requests of hundreds of others have no reply", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { capacity: 500 })
+      a.link.modes.done = "hang"
+      yield* a.serve(401, (lease) => lease.stream === "s401" ? Effect.never : Effect.sleep("900 millis"))
+      yield* Effect.repeat(TestClock.adjust("10 millis"), { times: 9 })
+      assert.lengthOf(yield* owned(a), 401)
+      backend.entryLeases.delete(backend.rows[400]!.entry)
+      backend.streamLeases.delete("s401")
+      yield* TestClock.adjust("1150 millis")
+      assert.lengthOf(a.link.calls.filter((call) => call === "done"), 400)
+      // It is not in use here any more
+      yield* Effect.exit(a.acquire("s401"))
+      assert.include(a.link.calls, "find")
+    })))
+
   it.effect("orphans that had no room in a sweep are taken as soon as there is room, and not by the next sweep", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
@@ -598,6 +616,32 @@ describe("replies of the backend", () => {
       assert.lengthOf(ends, 4)
       // A read that waits for announcements ends within a second
       assert.isBelow(ends[3]! - ends[0]!, 4000)
+    })))
+
+  it.effect("an announcement that was read while an orphan took its room is taken before the next one, without a sweep", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const gone = yield* open("gone")
+      gone.link.modes.take = "hang"
+      yield* gone.serve(1)
+      yield* TestClock.adjust("10 millis")
+      yield* gone.kill
+      const b = yield* open("b", { capacity: 2, sweepInterval: "1 hour" })
+      b.link.delays.read = 50
+      yield* b.start(b.client.run(Effect.sleep("5 seconds")))
+      yield* TestClock.adjust("2500 millis")
+      // Its read waits for two announcements at most
+      b.link.delays.take = 300
+      const [row] = backend.rows
+      backend.hint({ _tag: "Released", stream: StreamName.StreamName.make("s1"), entry: row!.entry })
+      yield* TestClock.adjust("150 millis")
+      const producer = yield* open("producer")
+      yield* producer.client.announceAll(fleet.names(3))
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(yield* owned(b), ["s1", "s2"])
+      assert.strictEqual(backend.rows[2]!.owner, "simba-consumer-b")
+      yield* TestClock.adjust("14 seconds")
+      assert.deepStrictEqual(backend.done, ["s1", "s2", "s3"])
     })))
 
   it.effect("a loss makes room once: no loss adds to the capacity", () =>

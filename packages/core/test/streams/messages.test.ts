@@ -291,6 +291,48 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
+  it.effect("what was delivered of a former data stream says nothing of the end that its successor lost", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      const at = (n: number) => numbered(n, `${1_770_000_000_000 + n}-0`)
+      const all = (count: number) => Array.from({ length: count }, (_, i) => at(i + 1))
+      lease.add(at(100), at(101))
+      const { gaps, onGap } = collected()
+      const { run, observed } = processing(lease, { onGap })
+      const fiber = yield* start(run)
+      yield* Effect.yieldNow
+      lease.rewrite(...all(10))
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(gaps.splice(0), [`${at(101).id} ${at(1).id} restarted`])
+      lease.rewrite(...all(6))
+      lease.checkpoint = at(4).id
+      lease.offset = 4
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(gaps, [`${at(6).id} ${at(10).id} lost 4`])
+      assert.deepStrictEqual(observed, [100, 101, ...Array.from({ length: 10 }, (_, i) => i + 1)])
+      yield* Fiber.interrupt(fiber)
+    }))
+
+  it.effect("the last message is processed, although its data stream was deleted or written again since it was read", () =>
+    Effect.gen(function*() {
+      for (const how of ["deleted", "written again"]) {
+        const lease = new ScriptedLease()
+        lease.add(numbered(1), end("2-0"))
+        const { gaps, onGap } = collected()
+        const { run, observed } = processing(lease, {
+          onGap,
+          until: (message) => {
+            if (!isEnd(message)) return false
+            if (how === "deleted") Object.defineProperty(lease, "extent", { get: () => Option.none() })
+            else lease.rewrite(numbered(1))
+            return true
+          }
+        })
+        yield* run
+        assert.deepStrictEqual([observed, gaps], [[1, 0], []])
+      }
+    }))
+
   it.effect("if no delivered message is known to be left, reading continues after the checkpoint", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()

@@ -336,6 +336,32 @@ describe("claims", () => {
       assert.isTrue(cleaned)
       assert.strictEqual((yield* Effect.flip(lease.protect(Effect.void)))._tag, "LeaseLost")
     })))
+
+  it.effect("say why they are over to who asks later, and nothing where they ended in order", () =>
+    fleet.test(Effect.gen(function*() {
+      const { a, backend } = yield* fleet.ofOne
+      yield* a.client.announceAll(fleet.names(2))
+      for (const row of backend.rows) row.owner = "redis-consumer-gone"
+      yield* TestClock.adjust("3 seconds")
+      const [lost, done] = [
+        Option.getOrThrow(yield* a.acquire("s1")),
+        Option.getOrThrow(yield* a.acquire("s2"))
+      ]
+      const shown = (lease: fleet.Lease) => (JSON.parse(JSON.stringify(lease)) as { timeLeft: string }).timeLeft
+      assert.deepStrictEqual([shown(lost), shown(done)], ["1s 900ms", "1s 900ms"])
+      assert.isTrue(yield* lost.isHeld)
+      backend.entryLeases.delete(lost.entry)
+      backend.streamLeases.delete(lost.stream)
+      yield* done.done
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual([shown(lost), shown(done)], ["0", "0"])
+      assert.strictEqual((yield* lost.lost).reason._tag, "Vanished")
+      assert.isFalse(yield* lost.isHeld)
+      const asking = yield* Effect.forkChild(done.lost, { startImmediately: true })
+      yield* TestClock.adjust("1 hour")
+      assert.isUndefined(asking.pollUnsafe())
+      assert.strictEqual((yield* Effect.flip(done.ensure)).reason._tag, "Released")
+    })))
 })
 
 describe("a claim that is abandoned", () => {

@@ -7,6 +7,7 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { after, type OwnedState, transitions } from "../../src/streams/internal/ownedState.ts"
 import { OwnedStream } from "../../src/streams/internal/ownedStream.ts"
+import { Pauses } from "../../src/streams/internal/pauses.ts"
 
 const text = readFileSync(join(import.meta.dirname, "../../../../docs/protocol.md"), "utf8")
 
@@ -95,4 +96,125 @@ describe("A data stream at its owner", () => {
       }
     }
   })
+
+  it("tells the backend what changed of its handler, again until a renewal succeeds", () => {
+    const one = owned()
+    const sent = () => {
+      const { hasProgressed, isBusy } = one.renewal()
+      return [isBusy, hasProgressed]
+    }
+    const succeed = () => one.renewedBy(one.renewal())
+    // A taking says that it is busy
+    assert.deepStrictEqual(sent(), [undefined, false])
+    one.waiting++
+    assert.deepStrictEqual([sent(), sent()], [[false, false], [false, false]])
+    succeed()
+    assert.deepStrictEqual(sent(), [undefined, false])
+    one.inHand++
+    assert.deepStrictEqual(sent(), [true, false])
+    one.inHand--
+    // The reply to the renewal that said busy is missing
+    assert.deepStrictEqual(sent(), [false, false])
+    succeed()
+    one.waiting--
+    one.hasProgressed = true
+    one.failures = 3
+    assert.deepStrictEqual(sent(), [true, true])
+    succeed()
+    assert.deepStrictEqual([sent(), one.failures], [[undefined, false], 0])
+  })
+
+  it("has a request without a reply that may have ended it, until a later renewal succeeds", () => {
+    const one = owned()
+    assert.isFalse(one.isEnding)
+    one.attempted = { how: "done", at: 100 }
+    assert.isTrue(one.isEnding)
+    for (const [sent, isEnding] of [[99, true], [100, true], [101, false]] as const) {
+      one.extend({ monotonic: sent, wall: sent })
+      assert.strictEqual(one.isEnding, isEnding)
+    }
+    one.endings++
+    assert.isTrue(one.isEnding)
+  })
+
+  it("stalls after so long without progress while its handler is busy, and else at its deadline", () => {
+    const one = owned()
+    Object.assign(one.options, { progressTimeout: 300 })
+    assert.deepStrictEqual([one.stallsAt(), one.endsAt()], [Infinity, 1000])
+    one.progressedAt = 50
+    assert.deepStrictEqual([one.stallsAt(), one.endsAt()], [350, 350])
+    one.waiting++
+    assert.deepStrictEqual([one.stallsAt(), one.endsAt()], [Infinity, 1000])
+    one.inHand++
+    assert.strictEqual(one.stallsAt(), 350)
+    one.progressedAt = 900
+    assert.strictEqual(one.endsAt(), 1000)
+  })
+
+  it("interrupts its handler when it is stopped or lost, its protected work when it is lost, and never when it ends", () => {
+    for (const [how, expected] of [["stop", ["handler"]], ["lose", ["handler", "work"]], ["end", []]] as const) {
+      const one = owned()
+      const interrupted: Array<string> = []
+      const fiber = (name: string) => ({ interruptUnsafe: () => interrupted.push(name) }) as never
+      one.handler = fiber("handler")
+      one.works.add(fiber("work"))
+      const notices: Array<string> = []
+      one.onRevoked.add(() => notices.push("revoked"))
+      one.onEnd.add(() => notices.push("ended"))
+      one.onLoss.add(() => notices.push("lost"))
+      one.revoke()
+      one.revoke()
+      if (how === "stop") {
+        one.stop()
+        one.stop()
+      } else if (how === "end") one.end("released")
+      else {
+        one.lose("Vanished")
+        one.notifyLoss()
+      }
+      assert.deepStrictEqual(interrupted, [...expected])
+      assert.deepStrictEqual(
+        notices,
+        {
+          stop: ["revoked"],
+          lose: ["revoked", "lost", "ended"],
+          end: ["revoked", "ended"]
+        }[how]
+      )
+      assert.strictEqual(one.over.reason._tag, how === "lose" ? "Vanished" : "Released")
+    }
+  })
+
+  it("is kept for a handler that heard of the recall, and for no other", () => {
+    for (const hasHeard of [false, true]) {
+      const one = owned()
+      one.recall(member)
+      one.hasHeard = hasHeard
+      one.keep()
+      assert.deepStrictEqual([one.isKept, one.hasHeard, one.isRevoked], [hasHeard, false, false])
+    }
+  })
+})
+
+it("what is paused is the service, or the data streams by name, and a change says so", () => {
+  const pauses = new Pauses()
+  const [a, b] = ["a", "b"].map((name) => StreamName.StreamName.make(name)) as [
+    StreamName.StreamName,
+    StreamName.StreamName
+  ]
+  assert.deepStrictEqual([pauses.isService, pauses.has(a)], [false, false])
+  const set = (service: boolean, ...streams: ReadonlyArray<StreamName.StreamName>) => [
+    pauses.set({ service, streams }),
+    pauses.isService,
+    pauses.has(a),
+    pauses.has(b)
+  ]
+  assert.deepStrictEqual(set(false), [false, false, false, false])
+  assert.deepStrictEqual(set(false, a), [true, false, true, false])
+  assert.deepStrictEqual(set(false, a), [false, false, true, false])
+  assert.deepStrictEqual(set(false, b), [true, false, false, true])
+  assert.deepStrictEqual(set(false, b, a), [true, false, true, true])
+  assert.deepStrictEqual(set(false, a, b), [false, false, true, true])
+  assert.deepStrictEqual(set(true, a, b), [true, true, true, true])
+  assert.deepStrictEqual(set(true), [true, true, true, true])
 })

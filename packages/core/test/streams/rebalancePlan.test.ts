@@ -226,3 +226,114 @@ describe("a fleet whose members have old information", { tags: ["G32"] }, () => 
       })
   )
 })
+
+/** Stream by stream: the n-th one that is given goes to the n-th place that is open. */
+const spelledOut = (members: ReadonlyArray<Member>, session: string): sharing.Decision | undefined => {
+  const [owned, capacity] = [sum(members.map((one) => one.owned)), sum(members.map((one) => one.capacity))]
+  const shareOf = (one: Member) => capacity === 0 ? 0 : Math.min(owned, capacity) * one.capacity / capacity
+  const units = (streams: (one: Member) => number) =>
+    members.map((one) => ({ one, count: streams(one) })).sort((a, b) =>
+      b.count - a.count || (a.one.session < b.one.session ? -1 : 1)
+    ).flatMap(({ count, one }) => Array.from({ length: Math.max(0, count) }, () => one))
+  const pairs = (givers: ReadonlyArray<Member>, places: ReadonlyArray<Member>) => {
+    const mine = givers.flatMap((giver, i) => giver.session === session && places[i] !== undefined ? [places[i]!] : [])
+    return mine[0] === undefined ? undefined : { to: mine[0], count: mine.filter((to) => to === mine[0]).length }
+  }
+  const above = units((one) => one.owned - Math.ceil(shareOf(one)))
+  const [givers, places] = above.length > 0
+    ? [above, units((one) => Math.ceil(shareOf(one)) - one.owned)]
+    : [
+      units((one) => one.owned > Math.floor(shareOf(one)) ? 1 : 0),
+      units((one) => Math.floor(shareOf(one)) - one.owned)
+    ]
+  const found = pairs(givers, places)
+  return found && { to: found.to, count: Math.max(1, Math.floor(found.count / 4)) }
+}
+
+describe("decisions", () => {
+  it("are those that pair each surplus stream with one open place, in every fleet of three, a quarter at a time", () => {
+    const numbers = [0, 2, 5].flatMap((capacity) => [0, 1, 2, 3, 5, 18].map((owned) => [capacity, owned] as const))
+    const state = { ...sharing.initial, levelSince: -Infinity }
+    let decisions = 0
+    for (const first of numbers) {
+      for (const second of numbers) {
+        for (const third of numbers) {
+          const members = [first, second, third].map(([capacity, owned], i) => member("bac"[i]!, capacity, owned))
+          for (const { owned, session } of members) {
+            const view = { members, session, owned, leaving: [], movable: 1000 }
+            const found = sharing.plan(state, view, 0, settings)
+            assert.deepStrictEqual(found, spelledOut(members, session), JSON.stringify(members))
+            if (found !== undefined) decisions++
+          }
+        }
+      }
+    }
+    assert.isAbove(decisions, 1000)
+  })
+
+  it("have as many data streams as may be moved, and as one batch has, at most", () => {
+    const members = [member("a", 5000, 4000), member("b", 5000, 0)]
+    const countOf = (movable: number, batch: number) =>
+      sharing.plan(
+        sharing.initial,
+        { members, session: "a", owned: 4000, leaving: [], movable },
+        0,
+        { ...settings, batch }
+      )?.count
+    assert.deepStrictEqual([countOf(4000, 100), countOf(30, 100), countOf(4000, 7), countOf(1, 7)], [100, 30, 7, 1])
+    assert.deepStrictEqual(sharing.settingsFor(1000, 1500), {
+      settle: 5500,
+      rest: 1000,
+      transit: 4500,
+      stay: 55_000,
+      batch: 100
+    })
+  })
+
+  it("count what leaves as the receiver's, once for each", () => {
+    const members = [member("a", 10, 6), member("b", 10, 0)]
+    const planned = (leaving: number) =>
+      sharing.plan(
+        { ...sharing.initial, levelSince: -Infinity },
+        { members, session: "a", owned: 6, leaving: Array.from({ length: leaving }, () => "b"), movable: 6 },
+        0,
+        settings
+      )?.to.session
+    assert.deepStrictEqual([0, 1, 2, 3].map(planned), ["b", "b", "b", undefined])
+  })
+})
+
+it("what is seen: rest begins with each change of membership, and level times end with a surplus or a change", () => {
+  const views = {
+    level: [member("a", 10, 2), member("b", 10, 2)],
+    surplus: [member("a", 10, 9), member("b", 10, 2)],
+    joined: [member("a", 10, 2), member("b", 10, 2), member("c", 10, 2)]
+  }
+  type Name = keyof typeof views
+  const sequences = (length: number): ReadonlyArray<ReadonlyArray<Name>> =>
+    length === 0
+      ? [[]]
+      : sequences(length - 1).flatMap((one) =>
+        (Object.keys(views) as ReadonlyArray<Name>).map((name) => [...one, name])
+      )
+  for (const sequence of sequences(4)) {
+    let state = sharing.initial
+    let [quietUntil, levelSince, last] = [-Infinity, Infinity, ""]
+    sequence.forEach((name, i) => {
+      const now = 1000 * i
+      const members = views[name]
+      state = sharing.seen(
+        state,
+        { members, session: "a", owned: members[0]!.owned, leaving: [], movable: 0 },
+        now,
+        settings
+      )
+      const membership = name === "joined" ? "three" : "two"
+      if (membership !== last) quietUntil = now + settings.settle
+      if (name === "surplus") levelSince = Infinity
+      else if (membership !== last || levelSince === Infinity) levelSince = now
+      last = membership
+      assert.deepStrictEqual([state.quietUntil, state.levelSince], [quietUntil, levelSince], sequence.join())
+    })
+  }
+})

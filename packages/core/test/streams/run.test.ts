@@ -354,6 +354,41 @@ describe("handlers that fail", () => {
       }
     })).pipe(Effect.provideService(Metric.MetricRegistry, new Map())), { tags: ["G17"] })
 
+  it.effect("an end that fails has a line when it is tried again, and one when the lease is given up", () =>
+    fleet.test(Effect.gen(function*() {
+      const { a, lines } = yield* fleet.ofOne
+      a.link.modes.done = "fail"
+      yield* a.serve(1, Effect.void)
+      yield* TestClock.adjust("10 seconds")
+      const about = () => lines.filter((line) => line.includes("Marking a data stream as done failed"))
+      assert.deepStrictEqual(about(), ["Warn: Marking a data stream as done failed; retrying"])
+      a.link.modes.done = "refuse"
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual(about().slice(1), ["Warn: Marking a data stream as done failed; its lease will expire"])
+    })))
+
+  it.effect("each run counts once, by its outcome", () =>
+    Effect.gen(function*() {
+      yield* fleet.test(Effect.gen(function*() {
+        const { open } = yield* fleet.make
+        const a = yield* open("a", { gracePeriod: 0 })
+        const runs = new Map<string, number>()
+        yield* a.serve(4, (lease): Effect.Effect<void, unknown> => {
+          const run = (runs.get(lease.stream) ?? 0) + 1
+          runs.set(lease.stream, run)
+          if (lease.stream === "s1") return Effect.sleep("10 millis")
+          if (lease.stream === "s2" && run <= 2) return Effect.fail("not yet")
+          if (lease.stream === "s3" && run === 1) return lease.yield
+          return Effect.never
+        })
+        yield* TestClock.adjust("20 seconds")
+      }))
+      const outcomes = Object.entries(StreamMetrics.stream.processingTime)
+      const counts = yield* Effect.forEach(outcomes, ([name, metric]) =>
+        Effect.map(Metric.value(metric), ({ count }) => [name, count]))
+      assert.deepStrictEqual(Object.fromEntries(counts), { success: 1, failure: 2, yielded: 1, interrupted: 3 })
+    }).pipe(Effect.provideService(Metric.MetricRegistry, new Map())))
+
   it.effect("a done that is refused permanently ends the lease", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne

@@ -1,11 +1,36 @@
 /** Edge cases of single scripts of data streams: many messages, deleted letters, keys that would expire. */
-import { EntryId } from "@effect-simba/core/streams/StreamName"
+import type { StoreError } from "@effect-simba/core/SimbaError"
+import { EntryId, type StreamName } from "@effect-simba/core/streams/StreamName"
+import {
+  type ConsumerName,
+  type Epoch,
+  type Ownership,
+  type Service,
+  ServiceName,
+  StreamStore,
+  type TakeRequest
+} from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Option } from "effect"
 import { Redis } from "effect/persistence/Redis"
+import { TestClock } from "effect/testing"
+import { call } from "../../src/internal/client/script.ts"
 import * as extents from "../../src/streams/internal/extents.ts"
 import * as StreamKeys from "../../src/streams/internal/keys.ts"
-import { a, input, lease, name, onFake, setup, streamOf } from "../support/streamScriptSetup.ts"
+import * as scripts from "../../src/streams/internal/scripts.generated.ts"
+import {
+  a,
+  b,
+  epoch,
+  group,
+  input,
+  keysOf,
+  lease,
+  name,
+  onFake,
+  setup,
+  streamOf
+} from "../support/streamScriptSetup.ts"
 
 const id = (text: string) => EntryId.make(text)
 
@@ -167,5 +192,611 @@ describe("keys that many share", () => {
       assert.isAbove(yield* left(members), 30_000)
       yield* heartbeat("s00000000001", Duration.seconds(1))
       assert.isAbove(yield* left(members), 30_000)
+    })))
+})
+
+describe("keys of another type", () => {
+  it.effect("fail what reads them, with their name for it", () =>
+    onFake(Effect.gen(function*() {
+      const { send, service } = yield* setup()
+      const stream = streamOf("text")
+      yield* send("SET", stream, "text")
+      const requests: ReadonlyArray<Effect.Effect<unknown, StoreError>> = [
+        service.lag(stream),
+        service.count(stream, id("0-0")),
+        service.extent(stream)
+      ]
+      for (const request of requests) {
+        const error = yield* Effect.flip(request)
+        assert.isTrue(error._tag === "BackendError" && !error.isRetryable)
+        assert.match(error.message, /WRONGTYPE/)
+      }
+      yield* send("SET", StreamKeys.input(ServiceName.make("{orders}other")), "text")
+      const { open } = yield* StreamStore
+      const other = yield* open(ServiceName.make("{orders}other"))
+      assert.match((yield* Effect.flip(other.prepare)).message, /WRONGTYPE/)
+    })))
+
+  it.effect("in place of the announcements fail a renewal, and leases that are gone are lost all the same", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one")
+      yield* send("SET", input, "text")
+      assert.match((yield* Effect.flip(service.renew([held], lease))).message, /WRONGTYPE/)
+      yield* send("DEL", ...Object.values(keysOf(held)))
+      assert.deepStrictEqual(yield* service.renew([held], lease), [{ _tag: "Lost", reason: "Vanished" }])
+    })))
+})
+
+describe("an id", () => {
+  it.effect("that is none fails the commit, the seek and the dead letter with one text", () =>
+    onFake(Effect.gen(function*() {
+      const { own, service } = yield* setup()
+      const held = yield* own("one")
+      const wrong = ["5", "x-1", "18446744073709551616-0", "1-18446744073709551616", "1-2-3", "-1", ""]
+      for (const text of wrong) {
+        for (
+          const request of [
+            service.commit(held, text as EntryId),
+            service.seek(held.stream, { id: text as EntryId, offset: undefined }, { owner: held }),
+            service.deadLetterMessage(held, { id: text as EntryId, fields: [] }, "why")
+          ]
+        ) {
+          const { cause } = (yield* Effect.flip(request)) as { readonly cause: unknown }
+          assert.strictEqual(
+            (cause as Error).message.replace(/ script: .*/, ""),
+            `ERR "${text}" is not the id of a message: it is <milliseconds>-<sequence>`
+          )
+        }
+      }
+    })))
+
+  it.effect("that is the last of its data stream can be committed, although its message is deleted, and none beyond it", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one")
+      yield* send("XADD", held.stream, "5-0", "n", "1")
+      yield* send("XDEL", held.stream, "5-0")
+      assert.strictEqual(yield* service.commit(held, id("5-1")), "Beyond")
+      assert.strictEqual(yield* service.commit(held, id("5-0")), "Committed")
+    })))
+
+  it.effect("that is the largest of all has nothing after it", () =>
+    onFake(Effect.gen(function*() {
+      const { send, service } = yield* setup()
+      const [stream, largest] = [streamOf("one"), id("18446744073709551615-18446744073709551615")]
+      yield* send("XADD", stream, largest, "n", "1")
+      const counted = (after: EntryId) =>
+        Effect.map(service.count(stream, after), (found) => Option.getOrThrow(found).counted)
+      assert.deepStrictEqual([yield* counted(largest), yield* counted(id("0-0"))], [0, 1])
+    })))
+})
+
+describe("the count", () => {
+  it.effect("takes a call for each thousand, and one where the counters say it", () =>
+    onFake(Effect.gen(function*() {
+      const { scriptCalls, server, service } = yield* setup()
+      const stream = streamOf("many")
+      yield* fill(stream, 1, 3500)
+      const callsOf = (after: string, last: string) =>
+        Effect.gen(function*() {
+          yield* server.clearTrace
+          const found = yield* service.count(stream, id(after), id(last))
+          return [Option.getOrThrow(found).counted, yield* scriptCalls]
+        })
+      // The last page is full: one more call shows that it was the last
+      assert.deepStrictEqual(yield* callsOf("100-0", "3100-0"), [3000, 4])
+      assert.deepStrictEqual(yield* callsOf("0-0", "9000-0"), [3500, 1])
+      assert.deepStrictEqual(yield* callsOf("0-0", "3500-0"), [3500, 1])
+      assert.deepStrictEqual(yield* callsOf("9000-0", "9000-0"), [0, 1])
+    })))
+
+  it.effect("of a lag has the age of the first message, by the server's clock", () =>
+    onFake(Effect.gen(function*() {
+      const { send, service } = yield* setup()
+      const stream = streamOf("one")
+      const age = Effect.map(service.lag(stream), ({ age }) => Duration.toMillis(age))
+      yield* send("XADD", stream, "*", "n", "1")
+      assert.strictEqual(yield* age, 0)
+      yield* TestClock.adjust("5 seconds")
+      yield* send("XADD", stream, "*", "n", "2")
+      assert.strictEqual(yield* age, 5000)
+      // An id from the future
+      const future = streamOf("future")
+      yield* send("XADD", future, "99999999999999-0", "n", "1")
+      assert.deepStrictEqual((yield* service.lag(future)).age, Duration.zero)
+    })))
+})
+
+describe("a repetition", () => {
+  it.effect("of an announcement is one further round, and no third", () =>
+    onFake(Effect.gen(function*() {
+      const { ask, own, read, send, service } = yield* setup()
+      const held = yield* own("one")
+      yield* fill(held.stream, 1, 5)
+      const announce = service.announce([{ stream: held.stream, info: {} }])
+      assert.isFalse((yield* announce)[0]!.isNew)
+      // A producer without a reply says the same again
+      assert.isFalse((yield* announce)[0]!.isNew)
+      yield* service.commit(held, id("5-0"))
+      assert.strictEqual(yield* service.done(held), "Done")
+      const [round] = yield* read()
+      const taken = yield* ask(held.stream, round!.entry)
+      assert(taken._tag === "Taken")
+      const again = { ...held, entry: round!.entry, ...(yield* ownerOf(held.stream)), token: taken.token }
+      assert.strictEqual(yield* service.done(again), "Done")
+      assert.strictEqual(yield* send("XLEN", input), 0)
+    })))
+
+  it.effect("is no redriving: done after it, nothing is left", () =>
+    onFake(Effect.gen(function*() {
+      const { ask, own, read, send, service } = yield* setup()
+      const held = yield* own("one")
+      yield* service.deadLetter(held, "why")
+      const [letter] = yield* service.deadLetters(undefined, 1)
+      assert.isTrue(yield* service.redrive(letter!.id))
+      const [round] = yield* read()
+      const taken = yield* ask(held.stream, round!.entry)
+      assert(taken._tag === "Taken")
+      const again = { ...held, entry: round!.entry, ...(yield* ownerOf(held.stream)), token: taken.token }
+      assert.strictEqual(yield* service.done(again), "Done")
+      assert.strictEqual(yield* send("XLEN", input), 0)
+    })))
+})
+
+/** The consumer and the epoch of the lease. */
+const ownerOf = (stream: StreamName) =>
+  Redis.use((redis) =>
+    Effect.map(redis.send<string>("GET", StreamKeys.streamLease(stream)), (value) => {
+      const [consumer, epoch] = value.split("@@")
+      return { consumer: consumer as ConsumerName, epoch: epoch as Epoch }
+    })
+  )
+
+describe("what others announced and finished", () => {
+  const announced = (label: string) => JSON.stringify({ DataStreamName: streamOf(label), Info: {} })
+
+  it.effect("is done like any other, and announces nothing again", () =>
+    onFake(Effect.gen(function*() {
+      const { ask, read, send, service } = yield* setup()
+      yield* send("XADD", input, "*", "lbs-input", announced("one"))
+      const [{ entry } = { entry: id("0-0") }] = yield* read()
+      const taken = yield* ask(streamOf("one"), entry)
+      assert(taken._tag === "Taken")
+      const held = { stream: streamOf("one"), entry, ...(yield* ownerOf(streamOf("one"))), token: taken.token }
+      yield* service.commit(held, id("5-0"))
+      assert.strictEqual(yield* service.done(held), "Done")
+      assert.strictEqual(yield* send("XLEN", input), 0)
+    })))
+
+  it.effect("is not found, and a letter of it is announced again", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one")
+      assert.strictEqual((yield* service.find(held.stream))._tag, "Some")
+      yield* service.deadLetter(held, "why")
+      const again = yield* own("one")
+      // A Go consumer acknowledges it, and deletes it a moment later
+      yield* send("XACK", input, group, again.entry)
+      assert.strictEqual((yield* service.find(held.stream))._tag, "None")
+      const [letter] = yield* service.deadLetters(undefined, 1)
+      assert.isTrue(yield* service.redrive(letter!.id))
+      assert.strictEqual(yield* send("XLEN", input), 2)
+    })))
+
+  it.effect("is forgotten by pages, each table by its own cursor", () =>
+    onFake(Effect.gen(function*() {
+      const { send, service } = yield* setup()
+      yield* service.announce(Array.from({ length: 1200 }, (_, i) => ({ stream: streamOf(String(i)), info: {} })))
+      yield* send("XTRIM", input, "MAXLEN", "0")
+      assert.strictEqual(yield* send("HLEN", StreamKeys.announced(name)), 1200)
+      yield* service.reap(Duration.days(1))
+      assert.strictEqual(yield* send("HLEN", StreamKeys.announced(name)), 0)
+    })))
+
+  it.effect("is forgotten when somebody takes it", () =>
+    onFake(Effect.gen(function*() {
+      const { announceMany, send, service } = yield* setup()
+      const [request] = yield* announceMany(1)
+      yield* send("XDEL", input, request!.entry)
+      assert.deepStrictEqual(yield* service.take([request!]), [{ _tag: "Gone" }])
+      assert.strictEqual(yield* send("HLEN", StreamKeys.announced(name)), 0)
+    })))
+})
+
+describe("finding", () => {
+  it.effect("what was announced here is two commands, however much is announced", () =>
+    onFake(Effect.gen(function*() {
+      const { announceMany, server, service } = yield* setup()
+      yield* announceMany(600)
+      yield* server.clearTrace
+      assert.strictEqual((yield* service.find(streamOf("599")))._tag, "Some")
+      assert.lengthOf((yield* server.trace).filter(({ args }) => args[0] !== "SCRIPT"), 1)
+    })))
+})
+
+describe("dead letters", () => {
+  it.effect("have all fields of an announcement when they come back, and only one of two redrives finds one", () =>
+    onFake(Effect.gen(function*() {
+      const { read, send, service } = yield* setup()
+      const payload = JSON.stringify({ DataStreamName: streamOf("one"), Info: {} })
+      const fields = ["lbs-input", payload, ...Array.from({ length: 40 }, (_, i) => `f${i}`)]
+      yield* send("XADD", input, "*", ...fields)
+      const [entry] = yield* read()
+      yield* service.deadLetterMalformed(entry!.entry, a, "why")
+      const [letter] = yield* service.deadLetters(undefined, 1)
+      const both = yield* Effect.all([service.redrive(letter!.id), service.redrive(letter!.id)], {
+        concurrency: "unbounded"
+      })
+      assert.deepStrictEqual([...both].sort(), [false, true])
+      const [again] = yield* send<ReadonlyArray<readonly [string, ReadonlyArray<string>]>>("XRANGE", input, "-", "+")
+      assert.deepStrictEqual(again![1], fields)
+    })))
+
+  it.effect("of a message with one field come back by one script, and of a packed one there is one", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, server, service } = yield* setup()
+      const held = yield* own("one")
+      yield* service.deadLetterMessage(held, { id: id("2-0"), fields: [["x", "y"]] }, "why")
+      const [letter] = yield* service.deadMessages(held.stream, undefined, 1)
+      yield* server.clearTrace
+      assert.isTrue(yield* service.redriveMessage(held.stream, letter!.id))
+      assert.lengthOf((yield* server.trace).filter(({ args }) => args[0] === "XADD"), 0)
+      const fields = Array.from({ length: 3501 }, (_, i) => [`f${i}`, "v"] as const)
+      for (let i = 0; i < 2; i++) yield* service.deadLetterMessage(held, { id: id("3-0"), fields }, "why")
+      assert.strictEqual(yield* send("XLEN", StreamKeys.deadMessages(held.stream)), 1)
+    })))
+
+  it.effect("of leases that ran out have the token of the last one", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one")
+      yield* service.fail(held)
+      yield* send("DEL", ...Object.values(keysOf(held)))
+      const [result] = yield* service.take([{
+        ...held,
+        epoch: epoch(),
+        lease,
+        minIdle: Duration.zero,
+        maxFailures: 2,
+        deadLetterAfter: Duration.zero
+      }])
+      assert.deepStrictEqual(result, { _tag: "DeadLettered", failures: 2 })
+      const [letter] = yield* send<ReadonlyArray<readonly [string, ReadonlyArray<string>]>>(
+        "XRANGE",
+        StreamKeys.deadLetters(name),
+        "-",
+        "+"
+      )
+      assert.deepStrictEqual(letter![1].slice(-6), [
+        "simba-reason",
+        "too many failures: 2",
+        "simba-id",
+        held.entry,
+        "simba-token",
+        String(held.token)
+      ])
+    })))
+})
+
+describe("taking", () => {
+  const again = (held: Ownership, consumer = b, minIdle = Duration.zero) => ({
+    stream: held.stream,
+    entry: held.entry,
+    consumer,
+    epoch: epoch(),
+    lease,
+    minIdle,
+    maxFailures: 2,
+    deadLetterAfter: Duration.zero
+  })
+  const tagOf = (service: Service, request: TakeRequest) =>
+    Effect.map(service.take([request]), ([result]) => result!._tag)
+
+  it.effect("what was yielded this millisecond or the last is free, and a lease that lasts longer is not", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      for (const [label, wait] of [["now", 0], ["later", 1]] as const) {
+        const held = yield* own(label)
+        assert.strictEqual(yield* service.release(held), "Released")
+        yield* TestClock.adjust(wait)
+        assert.strictEqual(yield* tagOf(service, again(held)), "Taken")
+      }
+      for (const [label, expiry] of [["two", ["PX", "2"]], ["long", ["PX", "2000"]], ["endless", []]] as const) {
+        const held = yield* own(label)
+        yield* send("DEL", StreamKeys.streamLease(held.stream))
+        yield* send("SET", StreamKeys.entryLease(held.stream, held.entry), "simba-consumer-c@@s1.1", ...expiry)
+        assert.strictEqual(yield* tagOf(service, again(held)), "Occupied")
+      }
+    })))
+
+  it.effect("a request from before its session yielded the lease comes too late, by the number of its epoch", () =>
+    onFake(Effect.gen(function*() {
+      const { own, service } = yield* setup()
+      const held = yield* own("one")
+      assert.strictEqual(yield* service.release(held), "Released")
+      const as = (count: string) => ({ ...again(held, a), epoch: `s00000000001.${count}` as Epoch })
+      const first = as("z")
+      const [taken] = yield* service.take([first])
+      assert(taken?._tag === "Taken")
+      assert.strictEqual(yield* service.release({ ...first, token: taken.token }), "Released")
+      for (const late of ["1", "y", "z"]) assert.strictEqual(yield* tagOf(service, as(late)), "NotIdle")
+      assert.strictEqual(yield* tagOf(service, as("10")), "Taken")
+    })))
+
+  it.effect("again with the same value is one lease, although another consumer claimed the entry since", () =>
+    onFake(Effect.gen(function*() {
+      const { announceMany, send, service } = yield* setup()
+      const [request] = yield* announceMany(1)
+      const [first] = yield* service.take([request!])
+      yield* send("XCLAIM", input, group, "redis-consumer-go", "0", request!.entry, "JUSTID")
+      const [second] = yield* service.take([{ ...request!, minIdle: Duration.seconds(9) }])
+      assert.deepStrictEqual(second, first)
+    })))
+
+  it.effect("what was given to another consumer a moment ago is left alone, however often it failed", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one", b)
+      for (let attempt = 1; attempt <= 3; attempt++) yield* service.fail(held, { attempt })
+      yield* send("DEL", ...Object.values(keysOf(held)))
+      assert.strictEqual(yield* tagOf(service, again(held, a, Duration.seconds(2))), "NotIdle")
+      assert.strictEqual(yield* send("XLEN", StreamKeys.deadLetters(name)), 0)
+    })))
+})
+
+describe("renewing", () => {
+  it.effect("claims all entries by one command, counts no delivery, and notes whose handlers are busy", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service, xpending } = yield* setup()
+      const all = yield* Effect.forEach(["one", "two", "three"], (label) => own(label))
+      const claims = Effect.map(
+        send<string>("INFO", "commandstats"),
+        (text) => Number(/xclaim:calls=(\d+)/.exec(text)![1])
+      )
+      const [before, pending] = [yield* claims, yield* xpending]
+      yield* TestClock.adjust("1 second")
+      const renewed = yield* service.renew(all.map((held) => ({ ...held, isBusy: true })), lease)
+      assert.deepStrictEqual(renewed.map(({ _tag }) => _tag), ["Renewed", "Renewed", "Renewed"])
+      assert.strictEqual((yield* claims) - before, 1)
+      const after = yield* xpending
+      assert.deepStrictEqual(
+        after.map(([entry, , idle, deliveries]) => [entry, idle, deliveries]),
+        pending.map(([entry, , , deliveries]) => [entry, 0, deliveries])
+      )
+      for (const { consumer, entry, epoch } of all) {
+        assert.strictEqual(yield* send("HGET", StreamKeys.failures(name), `${entry}:busy`), `${consumer}@@${epoch}`)
+      }
+    })))
+
+  it.effect("is refused where the server refuses to claim: other members would take what they find idle", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one")
+      yield* send("ACL", "SETUSER", "default", "-xclaim")
+      const error = yield* Effect.flip(service.renew([held], lease))
+      yield* send("ACL", "SETUSER", "default", "+xclaim")
+      assert.match(String((error as { readonly cause: unknown }).cause), /NOPERM|can't run this command/)
+    })))
+})
+
+describe("a consumer that leaves", () => {
+  it.effect("is gone where the group is, too", () =>
+    onFake(Effect.gen(function*() {
+      const { send, service } = yield* setup()
+      assert.isTrue(yield* service.removeConsumer(a))
+      yield* send("XGROUP", "DESTROY", input, group)
+      assert.isTrue(yield* service.removeConsumer(a))
+      yield* send("DEL", input)
+      assert.isTrue(yield* service.removeConsumer(a))
+    })))
+
+  it.effect("is removed when it was silent for so long, and not a millisecond sooner", () =>
+    onFake(Effect.gen(function*() {
+      const { own, service } = yield* setup()
+      yield* service.done(yield* own("one"))
+      const reap = Effect.map(service.reap(Duration.minutes(10)), ({ consumers }) => consumers)
+      yield* TestClock.adjust(599_999)
+      assert.strictEqual(yield* reap, 0)
+      yield* TestClock.adjust(1)
+      assert.strictEqual(yield* reap, 1)
+    })))
+
+  it.effect("leaves what is known of announcements, for as long as there are any", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one")
+      yield* service.fail(held)
+      const keys = [StreamKeys.announced(name), StreamKeys.failures(name)]
+      const left = Effect.forEach(keys, (key) => send<number>("PTTL", key))
+      const shorten = Effect.forEach(keys, (key) => send("PEXPIRE", key, "9000"), { discard: true })
+      yield* shorten
+      yield* service.reap(Duration.days(1))
+      assert.deepStrictEqual(yield* left, [7 * 86_400_000, 7 * 86_400_000])
+      yield* send("XTRIM", input, "MAXLEN", "0")
+      yield* send("HSET", keys[0]!, "other", "x")
+      yield* send("HSET", keys[1]!, "other", "x")
+      yield* shorten
+      yield* service.reap(Duration.days(1))
+      for (const millis of yield* left) assert.isAtMost(millis, 9000)
+    })))
+})
+
+describe("hand-overs", () => {
+  it.effect("keep what is known of failures, when they are adopted, as after any use", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one")
+      const to = { consumer: b, session: "s00000000001" }
+      yield* service.handOver(held, to, Duration.seconds(2))
+      yield* send("PEXPIRE", StreamKeys.failures(name), "1000")
+      assert.lengthOf(yield* service.handedOver(b, to.session), 1)
+      assert.strictEqual(yield* send("PTTL", StreamKeys.failures(name)), 7 * 86_400_000)
+    })))
+})
+
+it.effect("progress since the last failure begins another streak, now", () =>
+  onFake(Effect.gen(function*() {
+    const { own, service } = yield* setup()
+    const held = yield* own("one")
+    yield* service.fail(held)
+    yield* TestClock.adjust("1 second")
+    assert.deepStrictEqual(yield* service.fail(held), { count: 2, period: Duration.seconds(1) })
+    assert.deepStrictEqual(yield* service.fail(held, { hasProgressed: true }), { count: 1, period: Duration.zero })
+  })))
+
+it.effect("the owner that a forced seek replaces is named by the reply of its script", () =>
+  onFake(Effect.gen(function*() {
+    const { own } = yield* setup()
+    const held = yield* own("one")
+    const redis = yield* Redis
+    const seek = call(redis, "seek", scripts.seekCheckpoint)
+    const ask = (leaseValue: string) =>
+      seek({
+        streamLease: StreamKeys.streamLease(held.stream),
+        checkpoint: StreamKeys.checkpoint(held.stream),
+        leaseValue,
+        entry: "",
+        force: "1",
+        from: "",
+        id: id("0-0"),
+        offset: "",
+        retention: 1000
+      })
+    const value = StreamKeys.streamValue(held)
+    assert.deepStrictEqual(yield* ask(value), ["Moved", ""])
+    assert.deepStrictEqual(yield* ask(""), ["Moved", value])
+    assert.deepStrictEqual(yield* ask(""), ["Moved", ""])
+  })))
+
+describe("what a script writes", () => {
+  it.effect("is a checkpoint of as many parts as it has", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one")
+      const textAfter = (...commit: Parameters<Service["commit"]> extends [unknown, ...infer Rest] ? Rest : never) =>
+        Effect.andThen(service.commit(held, ...commit), send("GET", StreamKeys.checkpoint(held.stream)))
+      assert.strictEqual(yield* textAfter(id("1-0")), "1-0")
+      assert.strictEqual(yield* textAfter(id("2-0"), false, 7), "2-0@@@@7")
+      assert.strictEqual(yield* textAfter(id("3-0"), true), `3-0@@${held.entry}`)
+      assert.strictEqual(yield* textAfter(id("4-0"), true, 8), `4-0@@${held.entry}@@8`)
+    })))
+
+  it.effect("has an expiry from its first use", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send } = yield* setup()
+      yield* own("one")
+      for (const key of [StreamKeys.announced(name), StreamKeys.failures(name)]) {
+        assert.strictEqual(yield* send("PTTL", key), 7 * 86_400_000)
+      }
+    })))
+
+  it.effect("is a token from the server's clock, in microseconds", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send } = yield* setup()
+      const [seconds, micros] = (yield* send<readonly [string, string]>("TIME")).map(Number) as [number, number]
+      const { token } = yield* own("one")
+      assert.isAtLeast(token, seconds * 1e6 + micros)
+      assert.isBelow(token, (seconds + 1) * 1e6)
+    })))
+
+  it.effect("is nothing in place of an announcement that is deleted: it is announced anew, and no letter of it is left", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one")
+      yield* send("XDEL", input, held.entry)
+      assert.isTrue((yield* service.announce([{ stream: held.stream, info: {} }]))[0]!.isNew)
+      assert.strictEqual(yield* service.deadLetter(held, "why"), "DeadLettered")
+      assert.strictEqual(yield* send("XLEN", StreamKeys.deadLetters(name)), 0)
+    })))
+})
+
+describe("what a script reads", () => {
+  it.effect("of a data stream says which id was deleted last", () =>
+    onFake(Effect.gen(function*() {
+      const { send, service } = yield* setup()
+      const stream = streamOf("one")
+      yield* fill(stream, 1, 5)
+      yield* send("XDEL", stream, "3-0")
+      assert.deepStrictEqual(Option.getOrThrow(yield* service.extent(stream)), {
+        length: 4,
+        last: id("5-0"),
+        first: id("1-0"),
+        added: 5,
+        lastDeleted: id("3-0")
+      })
+    })))
+
+  it.effect("of groups and consumers is told apart by their names, whatever these are", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one")
+      yield* send("XACK", input, group, held.entry)
+      // Its name comes first, and it was given nothing
+      yield* send("XGROUP", "CREATE", input, "another", "0")
+      assert.isTrue((yield* service.announce([{ stream: held.stream, info: {} }]))[0]!.isNew)
+      yield* send("XGROUP", "CREATECONSUMER", input, group, "pending")
+      const { consumers } = yield* service.inspect
+      assert.deepInclude(consumers.map(({ name, pending }) => [name, pending]), ["pending", 0])
+    })))
+
+  it.effect("of failures lasts as long as the pause that ends them, a millisecond too", () =>
+    onFake(Effect.gen(function*() {
+      const { own, service } = yield* setup()
+      const held = yield* own("one")
+      const fail = (streakEndsAfter: number) =>
+        Effect.map(
+          service.fail(held, { streakEndsAfter: Duration.millis(streakEndsAfter) }),
+          (failed) => failed === "NotOwner" ? failed : failed.count
+        )
+      assert.strictEqual(yield* fail(1), 1)
+      assert.strictEqual(yield* fail(1), 2)
+      yield* TestClock.adjust(1)
+      assert.strictEqual(yield* fail(1), 1)
+      // Zero is no pause
+      yield* TestClock.adjust(1000)
+      assert.strictEqual(yield* fail(0), 2)
+    })))
+
+  it.effect("of a wrong type is the error of its item, in its own words", () =>
+    onFake(Effect.gen(function*() {
+      const { announceMany, own, send, service } = yield* setup()
+      const [request] = yield* announceMany(1)
+      yield* send("RPUSH", StreamKeys.fence(request!.stream), "x")
+      const [result] = yield* service.take([request!])
+      assert(result?._tag === "Failed")
+      assert.match(result.error.message, /WRONGTYPE/)
+      const held = yield* own("held")
+      yield* send("ACL", "SETUSER", "default", "-xclaim")
+      const error = yield* Effect.flip(service.release(held))
+      yield* send("ACL", "SETUSER", "default", "+xclaim")
+      assert.match(String((error as { readonly cause: unknown }).cause), /NOPERM|can't run this command/)
+      yield* send("SET", input, "text")
+      assert.match((yield* Effect.flip(service.removeConsumer(a))).message, /WRONGTYPE/)
+    })))
+})
+
+describe("trimming", () => {
+  it.effect("leaves all of a data stream that is not the one of its checkpoint", () =>
+    onFake(Effect.gen(function*() {
+      const { send, service } = yield* setup()
+      const stream = streamOf("one")
+      yield* fill(stream, 1, 3)
+      for (const [checkpoint, removed] of [["9-0", 0], ["9-0@@@@2", 0], ["2-0@@@@50", 0], ["2-0@@@@2", 2]] as const) {
+        yield* send("SET", StreamKeys.checkpoint(stream), checkpoint)
+        assert.strictEqual(yield* service.trim(stream, Duration.zero), removed, checkpoint)
+      }
+    })))
+
+  it.effect("removes the last message too, of this very millisecond, and keeps what is younger than asked", () =>
+    onFake(Effect.gen(function*() {
+      const { send, service } = yield* setup()
+      const stream = streamOf("one")
+      for (const [message, keep, removed] of [["*", 0, 1], ["*", 1, 0], ["0-5", 1e14, 0]] as const) {
+        yield* send("DEL", stream)
+        const last = yield* send<string>("XADD", stream, message, "n", "1")
+        yield* send("SET", StreamKeys.checkpoint(stream), last)
+        assert.strictEqual(yield* service.trim(stream, Duration.millis(keep)), removed, `${message} ${keep}`)
+      }
     })))
 })

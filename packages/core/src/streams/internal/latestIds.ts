@@ -17,10 +17,11 @@ const timeOf = (id: EntryId) => Number(id.split("-")[0])
 
 export const isTime = (id: EntryId) => timeOf(id) > 1e12
 
-/** The largest id below it. */
+/** The largest id below it; `0-0` for itself, which no message has. */
 export const before = (id: EntryId): EntryId => {
   const [millis, sequence] = id.split("-").map(BigInt) as [bigint, bigint]
-  return EntryId.make(sequence > 0n ? `${millis}-${sequence - 1n}` : `${millis - 1n}-18446744073709551615`)
+  if (sequence > 0n) return EntryId.make(`${millis}-${sequence - 1n}`)
+  return EntryId.make(millis > 0n ? `${millis - 1n}-18446744073709551615` : "0-0")
 }
 
 export class LatestIds {

@@ -296,7 +296,6 @@ export class MessageReader<A, R> {
           return []
         }
         if (order > 0) continue
-        this.checkedAt = yield* Clock.currentTimeMillis
         this.isUnchecked = false
         yield* this.judge(extent)
       }

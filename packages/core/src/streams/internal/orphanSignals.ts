@@ -13,10 +13,11 @@ import * as log from "../../internal/log.ts"
 import type { StoreError } from "../../SimbaError.ts"
 import type { Subscription } from "../../Subscriber.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
-import { EntryId, type StreamName } from "../StreamName.ts"
+import type { EntryId, StreamName } from "../StreamName.ts"
 import { compareEntryIds } from "../StreamStore.ts"
 import type { ClientContext, Deliver } from "./context.ts"
 import { goLease, secondCheck } from "./goEntries.ts"
+import { before } from "./latestIds.ts"
 import { batchSize, type Candidate, type LeaseTaker } from "./leaseTaker.ts"
 import * as members from "./members.ts"
 import type { OrphanSweep } from "./orphanSweep.ts"
@@ -52,13 +53,6 @@ const staggerMillis = 30
 
 /** Above this number a sweep is cheaper. */
 const maxDue = 10_000
-
-/** The largest id below this one. Below the first there is `0-0`, which no entry has. */
-const before = (id: EntryId): EntryId => {
-  const [millis, sequence] = id.split("-").map(BigInt) as [bigint, bigint]
-  if (sequence > 0n) return EntryId.make(`${millis}-${sequence - 1n}`)
-  return EntryId.make(millis > 0n ? `${millis - 1n}-18446744073709551615` : "0-0")
-}
 
 export const make = (
   client: ClientContext,
@@ -101,7 +95,7 @@ export const make = (
         const page = yield* store.pending({
           minIdle,
           after,
-          count: wanted.size === 1 ? 1 : batchSize
+          count: entries.length === 1 ? 1 : batchSize
         })
         const found: Array<Candidate> = []
         for (const { content, deliveries, goConsumer } of page.entries) {

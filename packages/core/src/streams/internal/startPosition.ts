@@ -23,9 +23,6 @@ export const problemOf = (position: StartPosition): string | undefined =>
     ? undefined
     : "it is neither \"beginning\", \"now\", an id <milliseconds>-<sequence> nor a DateTime"
 
-/** The largest id below it. */
-const predecessor = (id: string): EntryId => id === "0-0" ? EntryId.make(id) : before(EntryId.make(id))
-
 /**
  * The checkpoint of a reader that starts there. Messages that were deleted before it are not missing. All messages
  * before the beginning were deleted.
@@ -37,7 +34,9 @@ export const resolve = (position: StartPosition, extent: Option.Option<Extent>):
   if (position === "now") return end
   const id = position === "beginning"
     ? EntryId.make("0-0")
-    : predecessor(DateTime.isDateTime(position) ? `${Math.max(0, DateTime.toEpochMillis(position))}-0` : position)
+    : before(
+      EntryId.make(DateTime.isDateTime(position) ? `${Math.max(0, DateTime.toEpochMillis(position))}-0` : position)
+    )
   // A reader beyond the end would take the data stream for another one
   if (compareEntryIds(id, last) >= 0) return end
   // Messages that were deleted after the start count as missing, and an offset would hide them
@@ -84,7 +83,7 @@ const messageAt = (lease: StreamLease, id: EntryId) =>
     const extent = Option.getOrUndefined(yield* retryOutages(lease.extent))
     if (extent?.first === undefined) return undefined
     if (compareEntryIds(extent.first, id) > 0 || compareEntryIds(id, extent.last) > 0) return undefined
-    const found = yield* Effect.timeoutOption(retryOutages(lease.messagesAfter(predecessor(id), 1)), "1 second")
+    const found = yield* Effect.timeoutOption(retryOutages(lease.messagesAfter(before(id), 1)), "1 second")
     return Option.getOrElse(found, () => []).find((message) => message.id === id)
   })
 

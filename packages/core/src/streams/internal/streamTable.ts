@@ -52,7 +52,7 @@ export class StreamTable {
   /** Its client closes: data streams that are taken from now on are released. */
   isClosed = false
   /** Handlers that have not ended yet, of data streams that are not owned any more: they take up room. */
-  private readonly lingering = new Map<StreamName, OwnedStream>()
+  private readonly lingering = new Set<StreamName>()
   /** Not logged yet. */
   private readonly losses: Array<LeaseLost> = []
   /** Open while there is room. */
@@ -188,7 +188,7 @@ export class StreamTable {
     this.leases.remove(owned)
     if (this.streams.get(owned.stream) === owned) this.streams.delete(owned.stream)
     // Before the handler is interrupted, which may end it in the same moment
-    if (owned.hasHandler) this.lingering.set(owned.stream, owned)
+    if (owned.hasHandler) this.lingering.add(owned.stream)
     this.metrics.modify(StreamMetrics.stream.owned, -1)
     this.metrics.update(StreamMetrics.stream.holdTime, this.now().monotonic - owned.since.monotonic)
     return true
@@ -259,7 +259,7 @@ export class StreamTable {
   workEnded(owned: OwnedStream): void {
     owned.handler = undefined
     owned.hasHandler = false
-    if (this.lingering.get(owned.stream) === owned) this.lingering.delete(owned.stream)
+    this.lingering.delete(owned.stream)
     this.roomChanged()
   }
 

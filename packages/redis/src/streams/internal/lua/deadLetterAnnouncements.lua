@@ -30,9 +30,7 @@
 return forEachOwned(function(lease, reason)
   local stream, entry = lease.stream, lease.entry
   local found = redis.call('XRANGE', input, entry, entry)[1]
-  if found then
-    keepCheckpoint(lease.checkpoint, deadMillis)
-  end
+  keepCheckpoint(lease.checkpoint, deadMillis)
   buryEntry(input, group, failures, deadLetters, entry, found and found[2], reason, lease.token)
   dropLeases(lease.entryLease, lease.streamLease)
   forgetAnnouncement(announced, stream, entry)

@@ -37,8 +37,8 @@ repeat
   deliveries = redis.call('XPENDING', input, group, first, page[#page][1], count)
   for _, delivery in ipairs(deliveries) do
     isPending[delivery[1]] = true
+    first = '(' .. delivery[1]
   end
-  first = #deliveries > 0 and '(' .. deliveries[#deliveries][1]
 until #deliveries < count
 local removed = 0
 for _, entry in ipairs(page) do

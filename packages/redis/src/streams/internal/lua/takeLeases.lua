@@ -109,10 +109,7 @@ local function attempt(entryLease, streamLease, checkpoint, fence,
   end
   token = token or nextToken(last)
   ownEntry(entryLease, streamLease, value, token, lease)
-  if #redis.call('XCLAIM', input, group, consumer, minIdle, entry, 'JUSTID') == 0 then
-    dropLeases(entryLease, streamLease)
-    return { 'NotIdle' }
-  end
+  redis.call('XCLAIM', input, group, consumer, '0', entry, 'JUSTID')
   keepFence(fence, token)
   keepCheckpoint(checkpoint, keepMillis)
   if ranOut then

@@ -31,7 +31,7 @@ local function disownEntry(streamLease)
   redis.call('DEL', streamLease)
 end
 
--- For a script that could not claim the entry, or found it gone
+-- Of an entry that is over: nobody waits for an event of its lease
 local function dropLeases(entryLease, streamLease)
   redis.call('DEL', entryLease, streamLease)
 end

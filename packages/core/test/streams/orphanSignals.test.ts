@@ -1,0 +1,357 @@
+/** What a member asks the backend upon signals and events: when, for which entries, and what it leaves to the sweeps. */
+import { SimbaError } from "@effect-simba/core"
+import { StreamMetrics, StreamName } from "@effect-simba/core/streams"
+import {
+  ConsumerName,
+  type Expiry,
+  type Member,
+  type Pending,
+  type Signal
+} from "@effect-simba/core/streams/StreamStore"
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Duration, Effect, Logger, Metric, Queue, Random } from "effect"
+import { TestClock } from "effect/testing"
+import * as metricsRecorder from "../../src/internal/lease/metricsRecorder.ts"
+import { check } from "../../src/streams/internal/config.ts"
+import type { ClientContext } from "../../src/streams/internal/context.ts"
+import { rank } from "../../src/streams/internal/members.ts"
+import * as orphanSignals from "../../src/streams/internal/orphanSignals.ts"
+import { StreamTable } from "../../src/streams/internal/streamTable.ts"
+
+const session = "s00000000000"
+
+const id = (text: string) => StreamName.EntryId.make(text)
+
+const stream = StreamName.StreamName.make("s1")
+
+const entryOf = (n: number) => id(`${n}-0`)
+
+const member = (session: string): Member => ({
+  consumer: ConsumerName.make(`simba-consumer-${session}`),
+  session,
+  capacity: 10,
+  owned: 0
+})
+
+/** Pending at a consumer of this library; at a Go consumer where `lease` is given. */
+const pendingOf = (
+  entry: StreamName.EntryId,
+  go?: { readonly lease?: string; readonly deliveries?: number }
+): Pending => ({
+  consumer: ConsumerName.make("simba-consumer-gone"),
+  content: { _tag: "Announced", entry, stream, info: {} },
+  deliveries: go?.deliveries ?? 2,
+  idle: Duration.seconds(60),
+  goConsumer: go === undefined ? undefined : { lease: go.lease }
+})
+
+interface Options {
+  readonly members?: ReadonlyArray<Member>
+  readonly capacity?: number
+  readonly leaseDuration?: Duration.Input
+  readonly sweepInterval?: Duration.Input
+  readonly bound?: Duration.Duration
+  /** What the backend has pending. */
+  readonly pending?: Array<Pending>
+  /** Draws this part of what is drawn. */
+  readonly drawn?: number
+  readonly mayTake?: (entry: StreamName.EntryId) => boolean
+  /** How many of the candidates of one call are taken. */
+  readonly room?: number
+  readonly isListening?: boolean
+  readonly refuses?: "signals" | "expiries"
+}
+
+/** Returns when all of it was heard. */
+const heard = <A>(queue: Queue.Queue<A>, ...values: ReadonlyArray<A>) =>
+  Effect.andThen(Queue.offerAll(queue, values), Effect.repeat(Effect.yieldNow, { times: 20 + 2 * values.length }))
+
+/** One member whose backend has `pending`. `notes` has what it did, each with its millisecond. */
+const setup = Effect.fnUntraced(function*(options: Options = {}) {
+  const { pending = [], room = Infinity } = options
+  const config = yield* check({
+    service: "svc",
+    processName: "a",
+    capacity: options.capacity ?? 10,
+    leaseDuration: options.leaseDuration,
+    sweepInterval: options.sweepInterval ?? "1 hour"
+  })
+  const metrics = metricsRecorder.make(yield* Effect.context<never>(), false, [])
+  const clock = yield* Clock.Clock
+  const table = new StreamTable(clock, config, metrics)
+  const began = table.now().monotonic
+  const notes: Array<string> = []
+  const note = (text: string) => notes.push(`${Math.round(table.now().monotonic - began)} ${text}`)
+  const [signals, expiries] = [yield* Queue.unbounded<Signal>(), yield* Queue.unbounded<Expiry>()]
+  const refusal = new SimbaError.BackendError({
+    operation: "subscribe",
+    isRetryable: false,
+    cause: new Error("NOPERM")
+  })
+  const subscriptionOf = <A>(what: Options["refuses"], queue: Queue.Queue<A>) =>
+    options.refuses === what ? Effect.fail(refusal) : Effect.succeed({ next: Queue.take(queue), bound: options.bound })
+  const store = {
+    signals: subscriptionOf("signals", signals),
+    expiries: Effect.asSome(subscriptionOf("expiries", expiries)),
+    pending: ({ after, count, minIdle }: { after: string; count: number; minIdle: Duration.Duration }) =>
+      Effect.sync(() => {
+        note(`pending after ${after}, ${count}, ${Duration.toMillis(minIdle)} ms`)
+        const later = pending.filter(({ content }) => compare(content.entry, after) > 0)
+        const entries = later.slice(0, count)
+        return { entries, next: entries.length < count ? undefined : entries.at(-1)!.content.entry }
+      })
+  }
+  const taking = {
+    mayTake: ({ entry }: { entry: StreamName.EntryId }) => options.mayTake?.(entry) ?? true,
+    take: (candidates: ReadonlyArray<{ entry: string; minIdle: Duration.Duration }>, source: string) =>
+      Effect.sync(() => {
+        if (candidates.length === 0) return []
+        const texts = candidates.map(({ entry, minIdle }) => `${entry}/${Duration.toMillis(minIdle)}`)
+        note(`take ${texts.join(" ")} by ${source}`)
+        return candidates.slice(0, room)
+      })
+  }
+  const sweep = { wake: () => note("wake"), request: () => note("request") }
+  const client = { config, metrics, members: options.members ?? [], session, store, table } as unknown as ClientContext
+  const lines: Array<string> = []
+  yield* orphanSignals.make(client, taking as never, sweep as never, () => {}, {
+    onExpired: options.isListening === true
+      ? (_, entry) => Effect.sync(() => void note(`expired ${entry}`))
+      : undefined,
+    onHandOver: Effect.sync(() => void note("adopt"))
+  }).pipe(
+    Effect.provideService(Random.Random, { nextIntUnsafe: () => 0, nextDoubleUnsafe: () => options.drawn ?? 0 }),
+    Effect.provide(Logger.layer([Logger.make<unknown, void>(({ message }) => void lines.push(String(message)))])),
+    Effect.forkScoped({ startImmediately: true })
+  )
+  yield* TestClock.adjust(0)
+  // The subscription is a gap
+  if (options.refuses !== "signals") assert.deepStrictEqual(notes.splice(0), ["0 wake"])
+  return {
+    notes,
+    lines,
+    table,
+    released: (...entries: ReadonlyArray<StreamName.EntryId>) =>
+      heard(signals, ...entries.map((entry): Signal => ({ _tag: "Released", entry, stream }))),
+    expired: (...entries: ReadonlyArray<StreamName.EntryId>) =>
+      heard(expiries, ...entries.map((entry): Expiry => ({ _tag: "Expired", entry, stream }))),
+    signal: (signal: Signal) => heard(signals, signal),
+    expiry: (expiry: Expiry) => heard(expiries, expiry),
+    /** What it did within this time, and forgets it. */
+    within: (time: Duration.Input) => Effect.map(TestClock.adjust(time), () => notes.splice(0))
+  }
+})
+
+const compare = (a: string, b: string) => {
+  const [x, y] = [a, b].map((text) => text.split("-").map(BigInt) as [bigint, bigint]) as [
+    [bigint, bigint],
+    [bigint, bigint]
+  ]
+  return x[0] === y[0] ? Number(x[1] - y[1]) : Number(x[0] - y[0])
+}
+
+const lastId = "18446744073709551615"
+
+describe("a signal", () => {
+  it.effect("is followed at once by the first member with room, and 30 ms later by each further one", () =>
+    Effect.gen(function*() {
+      const members = ["b", "c", "d"].map((name) => member(`s0000000000${name}`))
+      const ranks = new Set<number>()
+      for (let n = 1; n <= 8; n++) {
+        const [entry, all] = [entryOf(n), [member(session), ...members]]
+        const turn = rank(all, session, entry)!
+        ranks.add(turn)
+        const { released, within } = yield* setup({ members: all, pending: [pendingOf(entry)] })
+        yield* released(entry)
+        assert.deepStrictEqual(yield* within("1 second"), [
+          `${30 * turn} pending after ${n - 1}-${lastId}, 1, 2000 ms`,
+          `${30 * turn} take ${entry}/2000 by signal`
+        ])
+      }
+      assert.deepStrictEqual([...ranks].sort(), [0, 1, 2, 3])
+    }))
+
+  it.effect("is followed within 120 ms, at an instant that is drawn, while the fleet is unknown", () =>
+    Effect.gen(function*() {
+      for (const [drawn, at] of [[0, 0], [0.5, 60], [0.9999, 120]] as const) {
+        const { released, within } = yield* setup({ drawn, pending: [pendingOf(entryOf(1))] })
+        yield* released(entryOf(1))
+        assert.strictEqual((yield* within("1 second"))[1], `${at} take 1-0/2000 by signal`)
+      }
+    }))
+
+  it.effect("is followed no later than by a sweep", () =>
+    Effect.gen(function*() {
+      const { released, within } = yield* setup({ drawn: 0.9, sweepInterval: "50 millis" })
+      yield* released(entryOf(1))
+      assert.strictEqual((yield* within("1 second"))[0], `50 pending after 0-${lastId}, 1, 2000 ms`)
+    }))
+
+  it.effect("is followed once however often it comes, and not where nothing may be taken", () =>
+    Effect.gen(function*() {
+      const { released, within } = yield* setup({ drawn: 0.5, mayTake: (entry) => entry !== entryOf(2) })
+      yield* released(entryOf(1), entryOf(2), entryOf(1))
+      assert.lengthOf(yield* within("1 second"), 1)
+      yield* released(entryOf(2))
+      assert.deepStrictEqual(yield* within("1 second"), [])
+    }))
+
+  it.effect("of many is one call by pages, from the oldest to the latest, and takes nothing else", () =>
+    Effect.gen(function*() {
+      const all = Array.from({ length: 450 }, (_, i) => entryOf(i + 1))
+      const { released, within } = yield* setup({ drawn: 0.5, pending: all.map((entry) => pendingOf(entry)) })
+      // Among ids the text is no order
+      yield* released(entryOf(300), entryOf(9), entryOf(20))
+      assert.deepStrictEqual(yield* within("1 second"), [
+        `60 pending after 8-${lastId}, 200, 2000 ms`,
+        "60 take 9-0/2000 20-0/2000 by signal",
+        "60 pending after 208-0, 200, 2000 ms",
+        "60 take 300-0/2000 by signal"
+      ])
+      // One of them is far away, another is not pending any more: no call for each entry in between
+      yield* released(entryOf(1), id("1-1"), entryOf(401))
+      assert.lengthOf(yield* within("1 second"), 3 + 2)
+    }))
+
+  it.effect("beyond ten thousand that are due wakes a sweep", () =>
+    Effect.gen(function*() {
+      const { released, within } = yield* setup({ drawn: 0.9, sweepInterval: "1 hour" })
+      yield* released(...Array.from({ length: 10_000 }, (_, i) => entryOf(i + 1)))
+      assert.deepStrictEqual(yield* within("1 millis"), [])
+      yield* released(entryOf(10_001))
+      assert.deepStrictEqual(yield* within("1 millis"), ["1 wake"])
+    }))
+
+  it.effect("without room asks for nothing, and a sweep follows; so it does where the room was not enough", () =>
+    Effect.gen(function*() {
+      const dropped = Effect.map(Metric.value(StreamMetrics.stream.signals.dropped), ({ count }) => count)
+      const used = Effect.map(Metric.value(StreamMetrics.stream.signals.used), ({ count }) => count)
+      const [droppedBefore, usedBefore] = [yield* dropped, yield* used]
+      const full = yield* setup({ capacity: 1, drawn: 0.5 })
+      full.table.reserve(1, false)
+      yield* full.released(entryOf(1), entryOf(2))
+      assert.deepStrictEqual(yield* full.within("1 second"), ["60 request"])
+      assert.strictEqual((yield* dropped) - droppedBefore, 2)
+      const entries = [1, 2, 3].map(entryOf)
+      const narrow = yield* setup({ room: 2, drawn: 0.5, pending: entries.map((entry) => pendingOf(entry)) })
+      yield* narrow.released(...entries)
+      assert.strictEqual((yield* narrow.within("1 second")).at(-1), "60 request")
+      assert.deepStrictEqual([(yield* dropped) - droppedBefore, (yield* used) - usedBefore], [3, 2])
+      const wide = yield* setup({ drawn: 0.5, pending: entries.map((entry) => pendingOf(entry)) })
+      yield* wide.released(...entries)
+      assert.lengthOf(yield* wide.within("1 second"), 2)
+      assert.strictEqual((yield* used) - usedBefore, 5)
+    }))
+
+  it.effect("leaves an entry of a Go consumer alone, which claimed it since", () =>
+    Effect.gen(function*() {
+      const { released, within } = yield* setup({ pending: [pendingOf(entryOf(1), {})] })
+      yield* released(entryOf(1))
+      assert.lengthOf(yield* within("1 minute"), 1)
+    }))
+
+  it.effect("of a hand-over adopts it where it is for this member", () =>
+    Effect.gen(function*() {
+      const { signal, within } = yield* setup()
+      yield* signal({ _tag: "Given", session: "s00000000001" })
+      assert.deepStrictEqual(yield* within("1 second"), [])
+      yield* signal({ _tag: "Given", session })
+      assert.deepStrictEqual(yield* within("1 second"), ["1000 adopt"])
+    }))
+})
+
+describe("an expired lease", () => {
+  it.effect("of a Go consumer is taken when it lasts 2 s, also where leases of this library last longer", () =>
+    Effect.gen(function*() {
+      const { expired, within } = yield* setup({
+        leaseDuration: "9 seconds",
+        pending: [pendingOf(entryOf(1), {}), pendingOf(entryOf(2))]
+      })
+      yield* expired(entryOf(1))
+      assert.deepStrictEqual(yield* within("1 second"), [
+        `0 pending after 0-${lastId}, 1, 2000 ms`,
+        "0 take 1-0/2000 by expiry"
+      ])
+      yield* expired(entryOf(2))
+      assert.strictEqual((yield* within("1 second"))[1], "1000 take 2-0/9000 by expiry")
+    }))
+
+  it.effect("whose entry is not idle is polled after the lease of a Go consumer, once", () =>
+    Effect.gen(function*() {
+      const pending: Array<Pending> = []
+      const { expired, within } = yield* setup({ pending })
+      yield* expired(entryOf(1))
+      assert.lengthOf(yield* within("2029 millis"), 1)
+      assert.deepStrictEqual(yield* within("1 millis"), [`2030 pending after 0-${lastId}, 1, 2000 ms`])
+      assert.deepStrictEqual(yield* within("1 minute"), [])
+    }))
+
+  it.effect("whose entry a Go consumer claimed and did not lock is taken at the second check", () =>
+    Effect.gen(function*() {
+      const pending: Array<Pending> = []
+      const { expired, within } = yield* setup({ pending })
+      yield* expired(entryOf(1))
+      yield* within("1 second")
+      pending.push(pendingOf(entryOf(1), {}))
+      assert.lengthOf(yield* within("1030 millis"), 1)
+      assert.lengthOf(yield* within("279 millis"), 0)
+      assert.strictEqual((yield* within("1 millis"))[1], "2310 take 1-0/2000 by expiry")
+    }))
+
+  it.effect("whose entry a Go consumer has read only, or locked since, is left to the sweeps", () =>
+    Effect.gen(function*() {
+      for (const go of [{ deliveries: 1 }, { lease: "redis-consumer-go" }]) {
+        const pending: Array<Pending> = []
+        const { expired, within } = yield* setup({ pending })
+        yield* expired(entryOf(1))
+        yield* within("1 second")
+        pending.push(pendingOf(entryOf(1), go))
+        assert.lengthOf(yield* within("1 minute"), 1)
+      }
+    }))
+
+  it.effect("is told to a reader of notifications instead, where there is room and it may be taken", () =>
+    Effect.gen(function*() {
+      const { expired, table, within } = yield* setup({
+        capacity: 1,
+        isListening: true,
+        mayTake: (entry) => entry !== entryOf(2)
+      })
+      yield* expired(entryOf(1), entryOf(2))
+      assert.deepStrictEqual(yield* within("1 second"), ["0 expired 1-0"])
+      table.reserve(1, false)
+      yield* expired(entryOf(1))
+      assert.deepStrictEqual(yield* within("1 second"), [])
+    }))
+})
+
+describe("a gap", () => {
+  it.effect("wakes a sweep, which adopts hand-overs too, and counts", () =>
+    Effect.gen(function*() {
+      const gaps = Effect.map(Metric.value(StreamMetrics.stream.signals.gap), ({ count }) => count)
+      const { expiry, signal, within } = yield* setup()
+      const before = yield* gaps
+      yield* signal({ _tag: "Gap" })
+      yield* expiry({ _tag: "Gap" })
+      assert.deepStrictEqual(yield* within("1 minute"), ["0 wake", "0 wake"])
+      assert.strictEqual((yield* gaps) - before, 2)
+    }))
+
+  it.effect("is assumed after the bound of a subscription that shows none", () =>
+    Effect.gen(function*() {
+      const { within } = yield* setup({ bound: Duration.seconds(2) })
+      assert.deepStrictEqual(yield* within("5 seconds"), ["2000 wake", "2000 wake", "4000 wake", "4000 wake"])
+    }))
+})
+
+it.effect("a subscription that is refused for good has a line, and the other one works on", () =>
+  Effect.gen(function*() {
+    const withoutSignals = yield* setup({ refuses: "signals", pending: [pendingOf(entryOf(1))] })
+    yield* withoutSignals.expired(entryOf(1))
+    assert.lengthOf(yield* withoutSignals.within("1 minute"), 2)
+    assert.match(withoutSignals.lines.join(), /^Listening to .* was refused: /)
+    const withoutEvents = yield* setup({ refuses: "expiries", pending: [pendingOf(entryOf(1))] })
+    yield* withoutEvents.released(entryOf(1))
+    assert.lengthOf(yield* withoutEvents.within("1 minute"), 2)
+    assert.match(withoutEvents.lines.join(), /^Listening to .* was refused: /)
+  }))

@@ -1,0 +1,187 @@
+/** The table of owned data streams against a small model, through all short sequences of what happens to it. */
+import type { FencingToken } from "@effect-simba/core/FencingToken"
+import { StreamMetrics, StreamName } from "@effect-simba/core/streams"
+import * as StreamStore from "@effect-simba/core/streams/StreamStore"
+import { assert, it } from "@effect/vitest"
+import { Clock, Effect } from "effect"
+import type { Recorder } from "../../src/internal/lease/metricsRecorder.ts"
+import { check } from "../../src/streams/internal/config.ts"
+import { OwnedStream } from "../../src/streams/internal/ownedStream.ts"
+import { StreamTable } from "../../src/streams/internal/streamTable.ts"
+
+const acts = ["take s1", "take s2", "end s1", "lose s1", "finish s1", "reserve", "unreserve"] as const
+
+type Act = (typeof acts)[number]
+
+const capacity = 2
+
+/** One data stream: the number of the lease that owns it, and of the one whose handler has not ended since. */
+interface Modelled {
+  owner: number | undefined
+  lingering: number | undefined
+  isRunning: boolean
+}
+
+class Model {
+  readonly streams = new Map<string, Modelled>()
+  readonly events: Array<string> = []
+  reserved = 0
+
+  private of(name: string): Modelled {
+    const found = this.streams.get(name) ?? { owner: undefined, lingering: undefined, isRunning: false }
+    this.streams.set(name, found)
+    return found
+  }
+
+  leave(name: string, event: string): void {
+    const one = this.of(name)
+    if (one.owner === undefined) return
+    this.events.push(`${one.owner} ${event}`)
+    if (one.isRunning) one.lingering = one.owner
+    one.owner = undefined
+  }
+
+  take(name: string, lease: number): boolean {
+    this.leave(name, "TakenOver")
+    const one = this.of(name)
+    if (one.lingering !== undefined) return false
+    one.owner = lease
+    one.isRunning = true
+    return true
+  }
+
+  finish(name: string): void {
+    const one = this.of(name)
+    one.isRunning = false
+    one.lingering = undefined
+  }
+
+  count(key: "owner" | "lingering"): number {
+    return [...this.streams.values()].filter((one) => one[key] !== undefined).length
+  }
+
+  get free(): number {
+    return Math.max(0, capacity - this.count("owner") - this.count("lingering") - this.reserved)
+  }
+}
+
+const setup = Effect.gen(function*() {
+  const config = yield* check({ service: "svc", processName: "a", capacity })
+  const clock = yield* Clock.Clock
+  return (history: ReadonlyArray<Act>) => {
+    const model = new Model()
+    const events: Array<string> = []
+    let owned = 0
+    let lines = 0
+    const counts = new Map<unknown, number>()
+    const recorder: Recorder = {
+      update: (metric) => void counts.set(metric, (counts.get(metric) ?? 0) + 1),
+      modify: (metric, by) => {
+        assert.strictEqual<unknown>(metric, StreamMetrics.stream.owned)
+        owned += by as number
+      },
+      count: () => {},
+      least: () => {},
+      run: () => lines++
+    }
+    const table = new StreamTable(clock, config, recorder)
+    table.onLost = ({ token }, reason) => events.push(`${token} ${reason}`)
+    const latest = new Map<string, OwnedStream>()
+    let leases = 0
+    for (const act of history) {
+      const [verb, name = ""] = act.split(" ")
+      const one = latest.get(name)
+      if (verb === "take") {
+        const lease = new OwnedStream({
+          stream: StreamName.StreamName.make(name),
+          entry: StreamName.EntryId.make(`${++leases}-0`),
+          consumer: StreamStore.ConsumerName.make("simba-consumer-a"),
+          epoch: StreamStore.Epoch.make(`session00000.${leases}`),
+          token: leases as FencingToken,
+          info: {},
+          failures: 0,
+          source: "sweep",
+          since: table.now(),
+          arrival: undefined
+        }, table.periods)
+        const isTaken = table.add(lease)
+        assert.strictEqual(isTaken, model.take(name, leases), history.join())
+        if (isTaken) {
+          lease.hasHandler = true
+          latest.set(name, lease)
+        }
+      } else if (verb === "end" && one !== undefined) {
+        const wasOpen = one.isOpen()
+        table.end(one, "done")
+        if (wasOpen) events.push(`${one.token} done`)
+        model.leave(name, "done")
+      } else if (verb === "lose" && one !== undefined) {
+        table.lose(one, "Vanished")
+        model.leave(name, "Vanished")
+      } else if (verb === "finish" && one !== undefined) {
+        table.workEnded(one)
+        model.finish(name)
+      } else if (verb === "reserve") {
+        const kept = table.reserve(1, false)
+        assert.strictEqual(kept, Math.min(1, model.free))
+        model.reserved += kept
+      } else if (verb === "unreserve" && model.reserved > 0) {
+        table.unreserve(1)
+        model.reserved--
+      }
+      assert.deepStrictEqual({
+        free: table.free(),
+        hasRoom: table.room.isOpen(),
+        size: table.size,
+        owned,
+        inUse: ["s1", "s2"].filter((name) => table.isInUse(StreamName.StreamName.make(name))),
+        owners: [...table.all()].map(({ token }) => Number(token)).sort(),
+        events
+      }, {
+        free: model.free,
+        hasRoom: model.free > 0,
+        size: model.count("owner"),
+        owned: model.count("owner"),
+        inUse: ["s1", "s2"].filter((name) => {
+          const one = model.streams.get(name)
+          return one?.owner !== undefined || one?.lingering !== undefined
+        }),
+        owners: [...model.streams.values()].flatMap(({ owner }) => owner ?? []).sort(),
+        events: model.events
+      }, history.join())
+    }
+    const { acquisitions, ends, holdTime, losses } = StreamMetrics.stream
+    const countOf = (event: string) => model.events.filter((one) => one.endsWith(event)).length
+    assert.deepStrictEqual(
+      [acquisitions.sweep, holdTime, ends.done, losses.Vanished, losses.TakenOver].map((one) => counts.get(one) ?? 0),
+      [
+        model.count("owner") + model.events.length,
+        model.events.length,
+        ...["done", "Vanished", "TakenOver"].map(countOf)
+      ]
+    )
+    // Half a second of losses has one line
+    assert.strictEqual(lines, Math.min(1, countOf("Vanished") + countOf("TakenOver")))
+  }
+})
+
+it.effect("agrees with a model after every sequence of five acts: owners, room, handlers that linger, metrics", () =>
+  Effect.gen(function*() {
+    const play = yield* setup
+    const histories = (length: number): ReadonlyArray<ReadonlyArray<Act>> =>
+      length === 0 ? [[]] : histories(length - 1).flatMap((history) => acts.map((act) => [...history, act]))
+    for (const history of histories(5)) play(history)
+  }))
+
+it.effect("takes by name without room, which then is missing for others", () =>
+  Effect.gen(function*() {
+    const config = yield* check({ service: "svc", processName: "a", capacity: 1 })
+    const recorder = { update: () => {}, modify: () => {}, run: () => {} } as unknown as Recorder
+    const table = new StreamTable(yield* Clock.Clock, config, recorder)
+    assert.strictEqual(table.reserve(3, true), 3)
+    assert.deepStrictEqual([table.free(), table.room.isOpen(), table.reserve(1, false)], [0, false, 0])
+    table.unreserve(2)
+    assert.strictEqual(table.free(), 0)
+    table.unreserve(1)
+    assert.deepStrictEqual([table.free(), table.room.isOpen()], [1, true])
+  }))
