@@ -155,9 +155,11 @@ describe("A data stream at its owner", () => {
     for (const [how, expected] of [["stop", ["handler"]], ["lose", ["handler", "work"]], ["end", []]] as const) {
       const one = owned()
       const interrupted: Array<string> = []
-      const fiber = (name: string) => ({ interruptUnsafe: () => interrupted.push(name) }) as never
+      const fiber = (name: string) =>
+        ({ interruptUnsafe: () => interrupted.push(name), pollUnsafe: () => undefined }) as never
       one.handler = fiber("handler")
-      one.works.add(fiber("work"))
+      one.work.start()
+      one.work.add(fiber("work"), false)
       const notices: Array<string> = []
       one.onRevoked.add(() => notices.push("revoked"))
       one.onEnd.add(() => notices.push("ended"))

@@ -303,7 +303,7 @@ describe("decisions", () => {
   })
 })
 
-it("what is seen: rest begins with each change of membership, and level times end with a surplus or a change", () => {
+it("what is observed: rest begins with each change of membership, and level times end with a surplus or a change", () => {
   const views = {
     level: [member("a", 10, 2), member("b", 10, 2)],
     surplus: [member("a", 10, 9), member("b", 10, 2)],
@@ -322,7 +322,7 @@ it("what is seen: rest begins with each change of membership, and level times en
     sequence.forEach((name, i) => {
       const now = 1000 * i
       const members = views[name]
-      state = sharing.seen(
+      state = sharing.observe(
         state,
         { members, session: "a", owned: members[0]!.owned, leaving: [], movable: 0 },
         now,
