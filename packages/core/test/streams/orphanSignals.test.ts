@@ -253,9 +253,9 @@ describe("a signal", () => {
   it.effect("of a hand-over adopts it where it is for this member", () =>
     Effect.gen(function*() {
       const { signal, within } = yield* setup()
-      yield* signal({ _tag: "Given", session: "s00000000001" })
+      yield* signal({ _tag: "HandedOver", session: "s00000000001" })
       assert.deepStrictEqual(yield* within("1 second"), [])
-      yield* signal({ _tag: "Given", session })
+      yield* signal({ _tag: "HandedOver", session })
       assert.deepStrictEqual(yield* within("1 second"), ["1000 adopt"])
     }))
 })
@@ -310,7 +310,7 @@ describe("an expired lease", () => {
       }
     }))
 
-  it.effect("is told to a reader of notifications instead, where there is room and it may be taken", () =>
+  it.effect("notifies a reader of notifications instead, where there is room and it may be taken", () =>
     Effect.gen(function*() {
       const { expired, table, within } = yield* setup({
         capacity: 1,
@@ -344,7 +344,7 @@ describe("a gap", () => {
     }))
 })
 
-it.effect("a subscription that is refused for good has a line, and the other one works on", () =>
+it.effect("a subscription that is refused permanently has a line, and the other one works on", () =>
   Effect.gen(function*() {
     const withoutSignals = yield* setup({ refuses: "signals", pending: [pendingOf(entryOf(1))] })
     yield* withoutSignals.expired(entryOf(1))

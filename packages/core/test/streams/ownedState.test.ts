@@ -97,7 +97,7 @@ describe("A data stream at its owner", () => {
     }
   })
 
-  it("tells the backend what changed of its handler, again until a renewal succeeds", () => {
+  it("reports to the backend what changed of its handler, until a renewal succeeds", () => {
     const one = owned()
     const sent = () => {
       const { hasProgressed, isBusy } = one.renewal()

@@ -253,7 +253,7 @@ describe("a read that fails", () => {
       assert.deepStrictEqual(yield* commands(50), ["XREAD 10 5000 other>0-0"])
     }))
 
-  it.effect("for good reads each data stream by itself: one fails, one has messages, one waits on", () =>
+  it.effect("permanently reads each data stream by itself: one fails, one has messages, one waits on", () =>
     Effect.gen(function*() {
       const wrongType = new BackendError({ operation: "read", isRetryable: false, cause: new Error("WRONGTYPE") })
       let isBroken = false

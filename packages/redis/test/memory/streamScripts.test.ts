@@ -217,7 +217,7 @@ describe("keys of another type", () => {
       assert.match((yield* Effect.flip(other.prepare)).message, /WRONGTYPE/)
     })))
 
-  it.effect("in place of the announcements fail a renewal, and leases that are gone are lost all the same", () =>
+  it.effect("in place of the announcements fail a renewal, and leases that are gone are lost anyway", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -323,8 +323,8 @@ describe("a repetition", () => {
       const [round] = yield* read()
       const taken = yield* ask(held.stream, round!.entry)
       assert(taken._tag === "Taken")
-      const again = { ...held, entry: round!.entry, ...(yield* ownerOf(held.stream)), token: taken.token }
-      assert.strictEqual(yield* service.done(again), "Done")
+      const second = { ...held, entry: round!.entry, ...(yield* ownerOf(held.stream)), token: taken.token }
+      assert.strictEqual(yield* service.done(second), "Done")
       assert.strictEqual(yield* send("XLEN", input), 0)
     })))
 
@@ -338,8 +338,8 @@ describe("a repetition", () => {
       const [round] = yield* read()
       const taken = yield* ask(held.stream, round!.entry)
       assert(taken._tag === "Taken")
-      const again = { ...held, entry: round!.entry, ...(yield* ownerOf(held.stream)), token: taken.token }
-      assert.strictEqual(yield* service.done(again), "Done")
+      const second = { ...held, entry: round!.entry, ...(yield* ownerOf(held.stream)), token: taken.token }
+      assert.strictEqual(yield* service.done(second), "Done")
       assert.strictEqual(yield* send("XLEN", input), 0)
     })))
 })
@@ -375,9 +375,9 @@ describe("what others announced and finished", () => {
       const held = yield* own("one")
       assert.strictEqual((yield* service.find(held.stream))._tag, "Some")
       yield* service.deadLetter(held, "why")
-      const again = yield* own("one")
+      const second = yield* own("one")
       // A Go consumer acknowledges it, and deletes it a moment later
-      yield* send("XACK", input, group, again.entry)
+      yield* send("XACK", input, group, second.entry)
       assert.strictEqual((yield* service.find(held.stream))._tag, "None")
       const [letter] = yield* service.deadLetters(undefined, 1)
       assert.isTrue(yield* service.redrive(letter!.id))
@@ -429,8 +429,8 @@ describe("dead letters", () => {
         concurrency: "unbounded"
       })
       assert.deepStrictEqual([...both].sort(), [false, true])
-      const [again] = yield* send<ReadonlyArray<readonly [string, ReadonlyArray<string>]>>("XRANGE", input, "-", "+")
-      assert.deepStrictEqual(again![1], fields)
+      const [second] = yield* send<ReadonlyArray<readonly [string, ReadonlyArray<string>]>>("XRANGE", input, "-", "+")
+      assert.deepStrictEqual(second![1], fields)
     })))
 
   it.effect("of a message with one field come back by one script, and of a packed one there is one", () =>
@@ -480,7 +480,7 @@ describe("dead letters", () => {
 })
 
 describe("taking", () => {
-  const again = (held: Ownership, consumer = b, minIdle = Duration.zero) => ({
+  const requestOf = (held: Ownership, consumer = b, minIdle = Duration.zero) => ({
     stream: held.stream,
     entry: held.entry,
     consumer,
@@ -500,13 +500,13 @@ describe("taking", () => {
         const held = yield* own(label)
         assert.strictEqual(yield* service.release(held), "Released")
         yield* TestClock.adjust(wait)
-        assert.strictEqual(yield* tagOf(service, again(held)), "Taken")
+        assert.strictEqual(yield* tagOf(service, requestOf(held)), "Taken")
       }
       for (const [label, expiry] of [["two", ["PX", "2"]], ["long", ["PX", "2000"]], ["endless", []]] as const) {
         const held = yield* own(label)
         yield* send("DEL", StreamKeys.streamLease(held.stream))
         yield* send("SET", StreamKeys.entryLease(held.stream, held.entry), "simba-consumer-c@@s1.1", ...expiry)
-        assert.strictEqual(yield* tagOf(service, again(held)), "Occupied")
+        assert.strictEqual(yield* tagOf(service, requestOf(held)), "Occupied")
       }
     })))
 
@@ -515,7 +515,7 @@ describe("taking", () => {
       const { own, service } = yield* setup()
       const held = yield* own("one")
       assert.strictEqual(yield* service.release(held), "Released")
-      const as = (count: string) => ({ ...again(held, a), epoch: `s00000000001.${count}` as Epoch })
+      const as = (count: string) => ({ ...requestOf(held, a), epoch: `s00000000001.${count}` as Epoch })
       const first = as("z")
       const [taken] = yield* service.take([first])
       assert(taken?._tag === "Taken")
@@ -540,7 +540,7 @@ describe("taking", () => {
       const held = yield* own("one", b)
       for (let attempt = 1; attempt <= 3; attempt++) yield* service.fail(held, { attempt })
       yield* send("DEL", ...Object.values(keysOf(held)))
-      assert.strictEqual(yield* tagOf(service, again(held, a, Duration.seconds(2))), "NotIdle")
+      assert.strictEqual(yield* tagOf(service, requestOf(held, a, Duration.seconds(2))), "NotIdle")
       assert.strictEqual(yield* send("XLEN", StreamKeys.deadLetters(name)), 0)
     })))
 })
@@ -700,7 +700,7 @@ describe("what a script writes", () => {
       assert.isBelow(token, (seconds + 1) * 1e6)
     })))
 
-  it.effect("is nothing in place of an announcement that is deleted: it is announced anew, and no letter of it is left", () =>
+  it.effect("is nothing in place of an announcement that is deleted: it is announced again, and no letter of it is left", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -727,7 +727,7 @@ describe("what a script reads", () => {
       })
     })))
 
-  it.effect("of groups and consumers is told apart by their names, whatever these are", () =>
+  it.effect("of groups and consumers is distinguished by names, also by those of fields", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
