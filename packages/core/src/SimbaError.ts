@@ -81,7 +81,7 @@ export class AcquireTimeout extends Schema.TaggedError<AcquireTimeout>("@effect-
  * const advice = (loss: SimbaError.LeaseLost) =>
  *   SimbaError.LossReason.matchOrElse(loss.reason, {
  *     ForcedRelease: () => "an operator stopped this work",
- *     TakenOver: ({ owner }) => `${owner ?? "another owner"} goes on`
+ *     TakenOver: ({ owner }) => `${owner ?? "another owner"} continues`
  *   }, ({ _tag }) => _tag)
  * ```
  *

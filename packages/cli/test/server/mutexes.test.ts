@@ -228,7 +228,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       const after = yield* openMutex(server)
       const next = freshName("after")
       yield* after.acquire(next)
-      yield* until("both go on", Effect.sync(() => lines.output().includes(next) && drawn.output().includes(next)))
+      yield* until("both continue", Effect.sync(() => lines.output().includes(next) && drawn.output().includes(next)))
       const lost = lines.output().split("\n").filter((line) => line.includes("\"lost\":"))
       assert.lengthOf(lost, 1)
     }))

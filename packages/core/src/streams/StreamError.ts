@@ -73,7 +73,7 @@ export class StreamNotFound extends Schema.TaggedError<StreamNotFound>("@effect-
  * import { Effect } from "effect"
  *
  * const quiet = <A, R>(handler: Effect.Effect<A, StreamError.StreamYielded, R>) =>
- *   Effect.catchTag(handler, "StreamYielded", ({ stream }) => Effect.log(`${stream} goes on elsewhere`))
+ *   Effect.catchTag(handler, "StreamYielded", ({ stream }) => Effect.log(`${stream} continues elsewhere`))
  * ```
  *
  * @category errors

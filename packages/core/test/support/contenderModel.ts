@@ -191,7 +191,7 @@ export const simulate = Effect.fnUntraced(function*(seed: string, outages: boole
   const closed = yield* Effect.forEach(parties, (party) => fork(close(party)))
   yield* TestClock.adjust("1 minute")
   if (!closed.every(isDone)) problems.push("closing hangs")
-  if (!parties.every((party) => isDone(party.reader))) problems.push("changes go on")
+  if (!parties.every((party) => isDone(party.reader))) problems.push("changes do not end")
   if ((yield* owner) !== undefined) problems.push("the mutex is not free")
   yield* Effect.forEach(parties, (party) => fork(Fiber.interrupt(party.probe)))
   return problems

@@ -110,7 +110,7 @@ describe("The mutex on a simulated Redis", () => {
     () =>
       Effect.forEach(
         // Leases that ended behind the work that they should have ended (3, 5, 8, 33, 36), and a renewal that was put back
-        // for a lease that had ended meanwhile, so that its loop went on forever (12, 19, 48)
+        // for a lease that had ended meanwhile, so that its loop never ended (12, 19, 48)
         [3, 5, 8, 12, 19, 33, 36, 48],
         (seed) => Effect.map(Simulation.run(crowdPlan(seed)), clean),
         { discard: true }
@@ -121,7 +121,7 @@ describe("The mutex on a simulated Redis", () => {
   it.effect("holds where processes are busy: seeds that found something", () =>
     Effect.forEach(
       // A waiter of a suspended machine slept on for as long as the machine had slept (40003532).
-      // The others are mistakes of checkers: work that computed in the turn in which its process went on; and fibers that asked in another
+      // The others are mistakes of checkers: work that computed in the turn in which its process resumed; and fibers that asked in another
       // order than they had noted, shortly before computing was over (85002418, 85003522)
       [8100281, 8100468, 8100924, 40003532, 85002418, 85003522],
       (seed) => Effect.map(Simulation.run(mutexPlan(seed)), clean),

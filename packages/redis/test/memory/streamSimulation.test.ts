@@ -109,7 +109,7 @@ describe("Stream ownership on a simulated Redis", () => {
   it.effect("holds where processes are busy: seeds that found something", () =>
     Effect.forEach(
       // An entry was taken that a Go consumer had locked after the event, and was just finishing (84000970, 84001172). Mistakes of
-      // checkers: work that computed in the turn in which its process went on; and of the plan: a data stream deleted by the
+      // checkers: work that computed in the turn in which its process resumed; and of the plan: a data stream deleted by the
       // checkpoint of one before it (84000867)
       [8200054, 8200133, 8200155, 84000867, 84000970, 84001172],
       (seed) => Effect.map(Simulation.run(plainPlan(seed)), clean),

@@ -1,6 +1,6 @@
 /**
  * Reports what a server, or another program, sent in a form that nobody can read: a malformed reply fails its request
- * with `ProtocolError`; a malformed message is logged and counted, and its subscription goes on.
+ * with `ProtocolError`; a malformed message is logged and counted, and its subscription continues.
  */
 import * as MutexMetrics from "@effect-simba/core/MutexMetrics"
 import { ProtocolError } from "@effect-simba/core/SimbaError"

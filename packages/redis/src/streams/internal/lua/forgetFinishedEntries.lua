@@ -6,7 +6,7 @@
 --- ARGV[1] failuresCursor  '' once it came to its end
 --- ARGV[2] announcedCursor  '' once it came to its end
 --- ARGV[3] count: number  fields of a page
---- Reply: { failuresCursor: text, announcedCursor: text }. To go on, '' at the end.
+--- Reply: { failuresCursor: text, announcedCursor: text }. Where to continue, '' at the end.
 
 local input, announced, failures = KEYS[1], KEYS[2], KEYS[3]
 local failuresCursor, announcedCursor, count = ARGV[1], ARGV[2], ARGV[3]

@@ -6,7 +6,7 @@
 --- ARGV[1] group
 --- ARGV[2] after  where to begin, or ''
 --- ARGV[3] count: number  entries of a page
---- Reply: { next: text, Count }. Where to go on or '', and how many were deleted.
+--- Reply: { next: text, Count }. Where to continue, '' at the end; and how many were deleted.
 
 local input = KEYS[1]
 local group, after, count = ARGV[1], ARGV[2], tonumber(ARGV[3])
