@@ -93,7 +93,7 @@ interface Step {
   readonly command: plan.Command
 }
 
-/** Calls `see` with each sequence of so many events, and the world before and after its last one. */
+/** Calls `see` with each sequence of this many events, and the world before and after its last one. */
 const explore = (length: number, see: (steps: ReadonlyArray<Step>, before: World, after: World) => void) => {
   const go = (world: World, steps: ReadonlyArray<Step>) => {
     if (steps.length === length) return

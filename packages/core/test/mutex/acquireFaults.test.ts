@@ -45,7 +45,7 @@ describe("a tracer that throws", () => {
           assert.strictEqual(yield* Mutex.withLock("m")(Effect.succeed(1)), 1)
           assert.deepStrictEqual(yield* Mutex.withLockIfAvailable("m")(Effect.succeed(2)), Option.some(2))
           assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
-          // With one behind that waits for it
+          // Another fiber waits behind it
           const letGo = yield* hold("m")
           const waiting = yield* start(Mutex.withLock("m")(Effect.succeed(3)))
           yield* TestClock.adjust("1 second")
@@ -119,7 +119,7 @@ describe("a store that does not reply", () => {
   }
 
   it.effect(
-    "fails every acquire after a lease, and holds up none behind it",
+    "fails every acquire after a lease, and delays none behind it",
     () =>
       Effect.gen(function*() {
         const faults = yield* FaultyStore.Faults

@@ -12,7 +12,7 @@ const leaseMillis = 1000
 
 type Event = "asked" | "replied" | "failed" | "joined"
 
-/** What happened, in words of its own; each event comes a millisecond after the one before. */
+/** What happened, recorded without the plan. Each event comes a millisecond after the one before. */
 interface World {
   readonly silence: silencePlan.Silence
   now: number

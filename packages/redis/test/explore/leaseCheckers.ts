@@ -1,4 +1,7 @@
-/** What small programs may expect of their leases, beyond the rules that hold under every fault. Times are in milliseconds. */
+/**
+ * What small programs may expect of their leases, in addition to the rules that hold under every fault. Times are in
+ * milliseconds.
+ */
 import type { Checker } from "@effect-simba/testkit"
 
 interface Working {

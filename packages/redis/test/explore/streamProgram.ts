@@ -55,7 +55,7 @@ export const checkpointOf = (stream: string) => Effect.map(send("GET", StreamKey
 export const write = (stream: string, n: number, last: number) =>
   insist(Effect.catchIf(
     send("XADD", stream, `${n}-0`, "n", String(n), ...(n === last ? ["end", "true"] : [])),
-    // A former process, or a request whose reply was lost, has written it
+    // An earlier process, or a request whose reply was lost, has written it
     (error) => String(error.cause).includes("equal or smaller"),
     () => Effect.void
   ))

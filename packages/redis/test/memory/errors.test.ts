@@ -1,4 +1,4 @@
-/** Which failures of Redis are worth a retry, and how they are explained to readers who do not know Redis. */
+/** Which failures of Redis can be retried, and how their messages explain them to readers who do not know Redis. */
 import { assert, describe, it } from "@effect/vitest"
 import { DriverError } from "../../src/internal/client/driverError.ts"
 import * as errors from "../../src/internal/client/errors.ts"

@@ -43,10 +43,10 @@ const capacity = 16
 /** One leadership. */
 interface Leadership {
   readonly lease: Lease
-  /** As the plan counts it. */
+  /** Its number in the plan. */
   readonly number: number
   readonly over: Deferred.Deferred<void>
-  /** Completes when the last job run of one that resigns ends. */
+  /** Completes when this leadership resigns and its last job run has ended. */
   readonly drained: Deferred.Deferred<void>
   /** Monotonic milliseconds. */
   readonly since: number
@@ -77,9 +77,9 @@ export const make = Effect.fnUntraced(function*(options: {
   const stateReaders = new Set<Queue.Queue<State, Cause.Done>>()
   let upcoming = Deferred.makeUnsafe<Leadership>()
   const contention = plan.make()
-  /** From `Gained` to `Over` of the plan. */
+  /** Set from the event `Gained` to the event `Over`. */
   let present: Leadership | undefined
-  /** While the plan does not say `stopped`. */
+  /** Set unless the plan is `stopped`. */
   let loop: Fiber.Fiber<never> | undefined
   let observation = unobserved
 

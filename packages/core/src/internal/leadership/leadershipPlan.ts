@@ -7,30 +7,30 @@
  * - `stopped`: no loop.
  * - `contending`: the loop waits, for a pause or for the mutex.
  * - `leading`: it has the lease.
- * - `resigning`: it has the lease, but its work has failed: job runs may end, and none starts.
- * - `ending`: the runs have ended, or have had their time. The loop is interrupted.
+ * - `resigning`: it has the lease, but its work has failed. Job runs may end, but none starts.
+ * - `ending`: the runs have ended, or the drain timeout has passed. The loop is interrupted.
  */
 export type Phase = "stopped" | "contending" | "leading" | "resigning" | "ending"
 
 /** Changed in place. */
 export interface Contention {
   phase: Phase
-  /** The loop is to begin again after it has ended. */
+  /** The loop starts again after it has ended. */
   isWanted: boolean
   /** It leads only if nobody else wants to. */
   isLeaving: boolean
   isClosed: boolean
-  /** Counts leaderships, so that the job runs of an earlier one are known. */
+  /** The number of leaderships so far. It distinguishes the job runs of an earlier one. */
   leadership: number
   /** Job runs of this leadership. */
   runs: number
   /** Consecutive leaderships whose work failed. */
   failures: number
-  /** Before the loop contends again. */
+  /** The pause before the loop contends again. */
   pauseMillis: number
 }
 
-/** `leadership`: which one the event is about. */
+/** `leadership` is the number of the leadership that the event is about. */
 export type Event =
   | { readonly _tag: "Start" | "Stop" | "StepDown" | "Leave" | "Close" }
   /** The loop has ended, after an interruption. */
@@ -41,7 +41,7 @@ export type Event =
   | { readonly _tag: "RunStarted" }
   | { readonly _tag: "RunEnded"; readonly leadership: number }
   | { readonly _tag: "WorkFailed"; readonly leadership: number }
-  /** The runs have ended, or have had their time. */
+  /** The runs have ended, or the drain timeout has passed. */
   | { readonly _tag: "Drained"; readonly leadership: number }
 
 /**
@@ -70,7 +70,7 @@ export const make = (): Contention => ({
   pauseMillis: 0
 })
 
-/** Returns the pause before the loop contends, once. */
+/** Returns the pause before the loop contends, and resets it. */
 export const takePause = (contention: Contention): number => {
   const { pauseMillis } = contention
   contention.pauseMillis = 0

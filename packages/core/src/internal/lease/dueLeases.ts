@@ -2,8 +2,8 @@
  * The open leases of one layer, ordered by their next renewal or end, and the loop that renews and ends them. Used by
  * `leaseRenewer`. `leaseDeadline` computes when a single lease ends.
  *
- * It is no `timerQueue`, whose callbacks take turns: this loop ends all overdue leases before anything else runs, and
- * never yields before, because their work may keep the process busy.
+ * It is not a `timerQueue`, whose callbacks run in slices: this loop ends all overdue leases before it yields, because
+ * their work may keep the process busy.
  */
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -44,7 +44,7 @@ export class DueLeases<L extends AnyLease> {
   private readonly clock: Clock.Clock
   /** Ends leases whose deadlines have passed. */
   private readonly end: (leases: ReadonlyArray<L>, now: Instant) => void
-  /** Since all deadlines were last computed. */
+  /** Compares the clocks since all deadlines were last computed. */
   private readonly clocks: ClockComparison
   /** The longest recent turn of the event loop in milliseconds, as measured by late timers. */
   private turnMillis = 0

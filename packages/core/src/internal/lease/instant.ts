@@ -27,7 +27,7 @@ export class ClockComparison {
     this.offset = now.wall - now.monotonic
   }
 
-  /** By how many milliseconds the wall clock has moved against the monotonic one since the last shift; 0 for a drift. */
+  /** How far the wall clock has moved against the monotonic one since the last shift, in milliseconds; 0 for a drift. */
   shift(now: Instant): number {
     const moved = now.wall - now.monotonic - this.offset
     if (Math.abs(moved) <= driftMillis) return 0

@@ -22,7 +22,7 @@ export class ProtectedWork {
     return this.starting === 0 && this.fibers.size === 0
   }
 
-  /** Work is about to run until it first waits. `add` follows in the same task. */
+  /** Work starts, and runs until it first waits. `add` follows in the same task. */
   start(): void {
     this.starting++
   }
@@ -49,7 +49,7 @@ export class ProtectedWork {
   /** Interrupts the work, and waits until it has ended. */
   end(): Effect.Effect<void> {
     if (this.starting === 0) return this.interruptAndAwait()
-    // Work that is only starting has resumed the releasing fiber: its own fiber is not known yet
+    // The work has not reached its first wait, so its fiber is not known yet. It resumed the releasing fiber itself
     return Effect.withFiber((releasing) =>
       Effect.andThen(
         Effect.callback<void>((resume) => {

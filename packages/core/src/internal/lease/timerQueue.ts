@@ -30,7 +30,7 @@ export const make: Effect.Effect<TimerQueue, never, Scope.Scope> = Effect.gen(fu
   const exact = new IndexedHeap<Timer>()
   const polls = new IndexedHeap<Timer>()
   const changed = Latch.makeUnsafe(false)
-  /** Since there are polls. */
+  /** Compares the clocks since the first poll was added. */
   let clocks = new ClockComparison(instant(clock))
   let next = Infinity
   let isClosed = false
@@ -51,7 +51,7 @@ export const make: Effect.Effect<TimerQueue, never, Scope.Scope> = Effect.gen(fu
     const now = instant(clock)
     const slice = new Slice(clock, previous)
     const suspended = clocks.shift(now)
-    // A clock that is set back delays no poll
+    // If the clock was set back, polls stay where they are
     if (suspended > 0) { for (const poll of polls.all()) polls.place(poll, poll.key - suspended) }
     ring(now.monotonic, slice)
     const poll = polls.first === undefined ? Infinity : Math.min(polls.first.key, now.monotonic + comparePeriodMillis)

@@ -1,7 +1,7 @@
 /**
  * Decides whether a waiter may start on the message of its grant without a request, because the grant is recent
- * enough. `fleetPlace` asks; `placePlan` has made sure that the reply is the last one, and that there was no gap
- * since.
+ * enough. `fleetPlace` calls it; `placePlan` has made sure that the reply is the latest one, and that no gap followed
+ * it.
  */
 import type { LeaseId } from "../../MutexName.ts"
 import type { Grant } from "../../MutexStore.ts"

@@ -1,6 +1,6 @@
 /**
- * The leases that one layer holds: renewed until they are lost or released. `localQueue` adds leases and hears of
- * their ends; renewals are `leaseRenewer`'s, deadlines `dueLeases`', releases `releaseSender`'s.
+ * The leases that one layer holds: renewed until they are lost or released. `localQueue` adds leases and is notified of
+ * their ends. `leaseRenewer` renews them, `dueLeases` orders their deadlines, and `releaseSender` sends releases.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"

@@ -315,7 +315,7 @@ export class LocalQueue implements QueueContext {
     if (isKnown) this.context.fork(this.layer.leases.undo({ mutex: this.mutex, id }))
   }
 
-  /** The first waiter fails with the place, and the others continue. */
+  /** The place crashed: its first waiter fails, too, and the others continue. */
   crashed(place: FleetPlace, cause: Cause.Cause<StoreError>): void {
     if (place.isOver) return
     this.abandonPlace(place)

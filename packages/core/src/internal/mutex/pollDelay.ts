@@ -1,8 +1,7 @@
 /**
  * When a waiter polls if nothing wakes it. The first one polls right after the owner key expires, the next seven 30
  * milliseconds apart, the rest spread over one confirm period. Each polls at least once per `lease`: an owner may be
- * followed by one with less time, whose grant wakes nobody else. A pure function of the last reply: `fleetPlace`
- * sleeps so long.
+ * followed by one with less time, whose grant wakes nobody else. A pure function of the last reply, for `fleetPlace`.
  */
 import * as Duration from "effect/Duration"
 import type { Refused } from "./attempt.ts"

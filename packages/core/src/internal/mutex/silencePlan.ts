@@ -93,7 +93,7 @@ export const problemOf = (
     case "firstPending":
       return noReply("acquire", timeout)
     case "pending":
-      // A request that was just sent, after others had replies, is not an outage
+      // Others had replies, so a request without one is an outage only after some time
       return now - since >= Duration.toMillis(Duration.min(timeout, confirm)) ? noReply("acquire", timeout) : undefined
   }
 }

@@ -1,6 +1,5 @@
 /**
- * Refuses options that do not exist. TypeScript's compiler does so too, but JavaScript programs have none. `promise`
- * asks.
+ * Refuses options that do not exist, for JavaScript programs, which no compiler checks. `promise` calls it.
  */
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
 

@@ -168,7 +168,7 @@ export class Process implements Host {
     this.wallOffset += millis
   }
 
-  /** From now on both clocks run that fast. Timers that are set already may fire late. */
+  /** From now on both clocks run at this rate. Timers that are already set may fire late. */
   setRate(value: number): void {
     const since = this.world.now()
     this.wallOffset = this.wall() - epochMillis - since

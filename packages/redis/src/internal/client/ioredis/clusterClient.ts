@@ -1,5 +1,5 @@
 /**
- * A Cluster client that refreshes the topology at growing intervals, where ioredis would for each refused command.
+ * A Cluster client that refreshes the topology at growing intervals. ioredis would refresh it for each refused command.
  * `connection` makes it.
  */
 import { Cluster } from "ioredis"

@@ -5,7 +5,7 @@
 import * as Duration from "effect/Duration"
 import type { RedisOptions } from "ioredis"
 
-/** The defaults of `replyMapping` and `stringNumbers` decide the shape of replies. */
+/** Without the options that change the shape of replies, `replyMapping` and `stringNumbers`. */
 export type ClientOptions = Omit<RedisOptions, "replyMapping" | "stringNumbers" | "keyPrefix">
 
 export interface Settings {
@@ -20,7 +20,7 @@ export type Role = "commands" | "subscriber" | "reserved"
 export const reconnectDelay = (random: () => number) => (attempt: number): number =>
   Math.min(50 * 2 ** Math.min(attempt - 1, 5), 1000) * (0.8 + 0.4 * random())
 
-/** The user's options, with those that are forced. */
+/** The user's options with the forced ones. */
 export const withForced = (
   role: Role,
   settings: Settings
