@@ -19,7 +19,7 @@ import type { HeldLeases } from "./heldLeases.ts"
 import type { LatestNames } from "./latestNames.ts"
 import * as linePlan from "./linePlan.ts"
 import { type LocalWaiter, LocalWaiterList } from "./localWaiter.ts"
-import { SelfWaitWarning } from "./selfWaitWarning.ts"
+import { SelfDeadlockWarning } from "./selfDeadlockWarning.ts"
 import * as silencePlan from "./silencePlan.ts"
 
 /** What all queues of a layer share. */
@@ -31,7 +31,7 @@ export interface Layer {
   /** Mutexes that were not free at the last request: the next attempt queues at once. */
   readonly contended: LatestNames
   /** Mutexes for which the warning was logged that their process waits for itself. */
-  readonly selfWaits: LatestNames
+  readonly selfDeadlocks: LatestNames
   isClosed: boolean
 }
 
@@ -50,7 +50,7 @@ export class LocalQueue implements QueueContext {
   /** Rings at `silence.giveUpAt`. */
   private stopTimer: (() => void) | undefined
   private lastOwner: string | undefined
-  private selfWait: SelfWaitWarning | undefined
+  private selfDeadlock: SelfDeadlockWarning | undefined
 
   constructor(layer: Layer, mutex: MutexName) {
     this.layer = layer
@@ -286,11 +286,11 @@ export class LocalQueue implements QueueContext {
     if (command === "listen") this.begin()
     else if (command === "contend") (this.place ?? this.begin()).contend()
     else if (command === "abandon") this.abandonPlace(this.ownPlace())
-    const { layer: { queues, selfWaits }, line: { phase } } = this
-    if (phase === "awaited") (this.selfWait ??= new SelfWaitWarning(this, selfWaits)).watch()
+    const { layer: { queues, selfDeadlocks }, line: { phase } } = this
+    if (phase === "awaited") (this.selfDeadlock ??= new SelfDeadlockWarning(this, selfDeadlocks)).watch()
     else if (phase === "idle" && queues.get(this.mutex) === this) {
       queues.delete(this.mutex)
-      this.selfWait?.stop()
+      this.selfDeadlock?.stop()
     }
   }
 

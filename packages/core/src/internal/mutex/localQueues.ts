@@ -31,7 +31,7 @@ export const make = Effect.fnUntraced(function*(
     nextId,
     queues,
     contended: new LatestNames(),
-    selfWaits: new LatestNames(),
+    selfDeadlocks: new LatestNames(),
     isClosed: false
   }
   leases.follow({

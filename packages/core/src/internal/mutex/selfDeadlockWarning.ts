@@ -1,6 +1,6 @@
 /**
- * Warns about acquires that wait for their own process: a fiber that holds the mutex would wait forever without a
- * sign. `localQueue` has one for each mutex.
+ * Warns about acquires that wait for their own process: a fiber that acquires a mutex that it holds waits forever, and
+ * nothing else would report that. `localQueue` has one for each mutex.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -35,7 +35,7 @@ interface WaitedFor {
 }
 
 /** At most one timer for each queue, so that hand-offs within a process need none. */
-export class SelfWaitWarning {
+export class SelfDeadlockWarning {
   private readonly queue: WaitedFor
   private readonly reports: LatestNames
   private isWatching = false
