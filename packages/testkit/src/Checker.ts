@@ -219,12 +219,17 @@ export const rules: {
    * The place of `foreign` ids is unknown: their grants are barges, and their waits are not checked. While there are
    * faults, a barge within `notice` (default zero) after the lock became free does not count: it has won a race against
    * the message to the next waiter, which can happen repeatedly.
+   *
+   * With or without faults, a barge within `race` (default zero) after the lock became free does not count if the next
+   * request comes within that time, too: the notified waiter came, and lost. Give the time of a message and a request.
+   * More than 40 lost races in a row are a violation.
    */
   readonly servedInTurn: (options: {
     readonly barges: number
     readonly turn: Duration.Input
     readonly recovery: Duration.Input
     readonly notice?: Duration.Input
+    readonly race?: Duration.Input
     readonly foreign?: (id: string) => boolean
   }) => Checker
   /**

@@ -75,8 +75,7 @@ const argumentsOf = (
         value === 0 ? "try" : "wait",
         "9000",
         "1500",
-        ticket,
-        value === 3 ? "1" : "0"
+        ticket
       ]
     case "q":
       return [mine, `9-${layers[id % 3]}:host-1`]
@@ -87,7 +86,6 @@ const argumentsOf = (
         mine,
         "1500",
         "9000",
-        value === 3 ? "1" : "0",
         value > 1 ? `9-${layers[id % 3]}:host-1` : "",
         "9000"
       ]

@@ -81,6 +81,27 @@ describe("A waiter", () => {
       assert.strictEqual(yield* send("GET", reserved), null)
     }).pipe(Effect.provide(server)))
 
+  it.effect.each(
+    [
+      [7, "with fewer than eight of this library ahead, is notified when the reservation ends"],
+      [8, "behind eight of this library, hears nothing"]
+    ] as const
+  )("that holds back for a Simba contender, %s", ([ahead]) =>
+    Effect.scoped(Effect.gen(function*() {
+      const inbox = yield* (yield* Subscriber).subscribe("simba:inbox:aaaaaaaaaaaa")
+      for (let n = 0; n < ahead; n++) yield* send("ZADD", queue, `1749999000.0${n}0001`, id(100 + n))
+      yield* send("SET", reserved, simba, "PX", "1500")
+      yield* TestClock.adjust("400 millis")
+      const waiter = id(2)
+      yield* wait(waiter, 1000)
+      yield* TestClock.adjust("1 millis")
+      const messages = yield* Queue.clear(inbox)
+      assert.deepStrictEqual(
+        messages.map((message) => message._tag === "Message" ? message.text : message._tag),
+        ahead < 8 ? [`${waiter}@@look@@1100`] : []
+      )
+    })).pipe(Effect.provide(server)))
+
   it.effect("that a Simba release took out of the queue gets the mutex at once by its ticket", () =>
     Effect.gen(function*() {
       yield* tryIt(id(1))
@@ -327,6 +348,19 @@ describe("A release", () => {
       yield* operate("r", id(1))
       assert.strictEqual(yield* send("GET", owner), id(2, layers[0]))
       assert.strictEqual(yield* send("GET", reserved), null)
+    })).pipe(Effect.provide(server)))
+
+  it.effect("by a waiter that a Simba release took out of the queue serves the next, unless a Simba waiter is expected", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const next = id(3, layers[0])
+      yield* Effect.asVoid(stage([next], inboxes))
+      yield* send("SET", reserved, simba, "PX", "1500")
+      yield* send("DEL", owner)
+      yield* operate("r", id(2, layers[0]))
+      assert.strictEqual(yield* send("GET", owner), null)
+      yield* send("DEL", reserved)
+      yield* operate("r", id(2, layers[0]))
+      assert.strictEqual(yield* send("GET", owner), next)
     })).pipe(Effect.provide(server)))
 
   it.effect("to a Simba waiter has eight of those that listen on their own channel poll after the confirm period", () =>

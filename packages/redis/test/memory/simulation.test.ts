@@ -9,7 +9,7 @@ import { Redis } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
 import type { Settings } from "../simulate/behaviour.ts"
 import { forcedReleasesAreHeard } from "../simulate/forcedReleases.ts"
-import { mixedFleetPlan } from "../simulate/mixedFleetPlan.ts"
+import { calmFleetPlan, mixedFleetPlan } from "../simulate/mixedFleetPlan.ts"
 import {
   crowdPlan,
   hang,
@@ -259,6 +259,44 @@ describe("The mutex on a simulated Redis", () => {
         )
       assert.deepStrictEqual(yield* run(program(settings)), [])
       assert.deepStrictEqual(yield* run(program(settings, pushing)), [checker.name])
+    }))
+
+  it.effect(
+    "without failures, waiters beside Simba contenders have a free mutex within a confirm period and a poll",
+    () =>
+      Effect.forEach(
+        // A waiter that polled while the mutex was kept for a Simba contender that did not come waited twice as long: 85, 121
+        [...Array.from({ length: 8 }, (_, index) => index + 1), 85, 121],
+        (seed) => Effect.map(Simulation.run(calmFleetPlan(seed)), clean),
+        { discard: true }
+      ),
+    { tags: ["H4"] }
+  )
+
+  it.effect("a store that neither sees nor hears Simba contenders is found: its waiters sleep while the mutex is free", () =>
+    Effect.gen(function*() {
+      const blind = mistaken((store) => ({
+        acquire: (request) =>
+          Effect.map(
+            store.acquire(request),
+            (result) => result._tag === "Refused" ? { ...result, foreign: false } : result
+          )
+      })).pipe(Layer.provide(Layer.effect(
+        Subscriber,
+        Effect.map(Subscriber, (real) => ({
+          ...real,
+          subscribe: (channel: string) => real.subscribe(channel.startsWith("simba:{") ? `deaf:${channel}` : channel)
+        }))
+      )))
+      const checkers = calmFleetPlan(1).checkers.slice(-1)
+      const results = yield* Effect.forEach(
+        [2, 6, 10],
+        (seed) => Simulation.run(calmFleetPlan(seed, { checkers }, (settings) => program(settings, blind)))
+      )
+      const found = results.map(({ violations }) => violations.map(({ checker }) => checker))
+      assert.deepStrictEqual(found, [["free mutexes are taken"], ["free mutexes are taken"], [
+        "free mutexes are taken"
+      ]])
     }))
 
   it.effect(

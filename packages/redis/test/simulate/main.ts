@@ -108,6 +108,11 @@ const sweep = async () => {
   if (failed.length > 0) await Effect.runPromise(explain(failed[0]!))
   const virtual = reports.reduce((sum, { virtualMillis }) => sum + virtualMillis, 0)
   console.log(`${(virtual / 1000).toFixed(0)} virtual seconds, ${(virtual / millis).toFixed(0)} times real time`)
+  const handOvers = reports.reduce((sum, { handOvers }) => sum + handOvers, 0)
+  const longest = Math.max(...reports.map(({ longestFreeWait }) => longestFreeWait))
+  if (handOvers > 0) {
+    console.log(`${handOvers} hand-overs, and the longest wait for a free mutex took ${longest.toFixed(0)} ms`)
+  }
   const rate = Math.round(reports.length / millis * 60_000)
   console.log(`${reports.length} seeds, ${failed.length} violations, ${rate} seeds/min`)
   return failed.length

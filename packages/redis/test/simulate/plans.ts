@@ -1,7 +1,7 @@
 /** The plans that `pnpm simulate --plan <name>` knows. */
 import type { Simulation } from "@effect-simba/testkit"
 import { jobsPlan } from "./jobsPlan.ts"
-import { mixedFleetPlan } from "./mixedFleetPlan.ts"
+import { calmFleetPlan, mixedFleetPlan } from "./mixedFleetPlan.ts"
 import { carelessPlan, crowdPlan, mutexPlan, plainPlan } from "./mutexPlan.ts"
 import { streamCrowdPlan, streamPlan } from "./streamPlan.ts"
 
@@ -14,6 +14,7 @@ export const plans: Readonly<Record<string, Plan>> = {
   careless: carelessPlan as Plan,
   jobs: jobsPlan as Plan,
   "mixed-fleet": mixedFleetPlan as Plan,
+  "calm-fleet": calmFleetPlan as Plan,
   streams: streamPlan as unknown as Plan,
   "streams-crowd": streamCrowdPlan as unknown as Plan
 }

@@ -2,6 +2,7 @@
 import { Simulation } from "@effect-simba/testkit"
 import { Effect } from "effect"
 import { parentPort, workerData } from "node:worker_threads"
+import { measure } from "./freeWaits.ts"
 import { plans } from "./plans.ts"
 
 export interface Task {
@@ -15,6 +16,9 @@ export interface Report {
   readonly seed: number
   readonly commands: number
   readonly virtualMillis: number
+  readonly handOvers: number
+  /** The longest wait for a mutex while it was free, in milliseconds. */
+  readonly longestFreeWait: number
   readonly violation: string | undefined
 }
 
@@ -26,10 +30,17 @@ const { first, last, plan, stride } = workerData as Task
 const each = (seed: number): Effect.Effect<void> =>
   Effect.map(Simulation.run(plans[plan]!(seed)), (result) => {
     const violation = result.violations[0]
+    const { found, onEvent } = measure()
+    for (const event of result.events) {
+      if (event._tag === "Phase" && event.phase === "closing") break
+      onEvent(event)
+    }
     const report: Report = {
       seed,
       commands: result.commands,
       virtualMillis: result.virtualMillis,
+      handOvers: found.handOvers,
+      longestFreeWait: found.longest,
       violation: violation === undefined ? undefined : `${violation.checker}: ${violation.message}`
     }
     parentPort!.postMessage(report)

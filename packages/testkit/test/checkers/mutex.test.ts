@@ -251,7 +251,7 @@ describe("noFlapping", () => {
 })
 
 describe("servedInTurn", () => {
-  const checker = (options: { readonly notice?: number } = {}) =>
+  const checker = (options: { readonly notice?: number; readonly race?: number } = {}) =>
     Checker.rules.servedInTurn({
       barges: 2,
       turn: "5 seconds",
@@ -303,6 +303,38 @@ describe("servedInTurn", () => {
       () => Effect.andThen(take("foreign1", 60_000), wait("a")),
       listening
     ))
+
+  /** A contender comes back at once, so often, and then the notified waiter comes, so many milliseconds after it. */
+  const races = (count: number, late: number | undefined, by = "stock") =>
+    Effect.forEach(Array.from({ length: count }, (_, index) => `${by}${index}`), (id) =>
+      Effect.gen(function*() {
+        yield* take(id)
+        if (late !== undefined) {
+          yield* Effect.sleep(late)
+          yield* send("ZADD", "queue", "1", "a")
+        }
+        yield* Effect.sleep("100 millis")
+        yield* giveBack(id)
+      }), { discard: true })
+
+  it.effect("does not count races that the notified waiter has lost", () =>
+    accepts(checker({ race: 10 }), () => Effect.andThen(wait("a"), races(30, 1)), listening))
+
+  it.effect.each(
+    [
+      [
+        "a barge in which nobody raced",
+        races(5, undefined),
+        /^3 others were granted m since .* when 0 were ahead of a/
+      ],
+      ["a waiter that always comes late", races(5, 20), /^3 others were granted m since .* when 0 were ahead of a/],
+      ["a waiter that others like it pass at once", races(5, 1, "b"), /^3 others were granted m since .* ahead of a/],
+      ["a waiter that never wins a race", races(60, 1), /^a waits for m, for which a and others lost 41 races in a row/]
+    ] as const
+  )(
+    "finds %s",
+    ([, barging, what]) => finds(checker({ race: 10 }), what, () => Effect.andThen(wait("a"), barging), listening)
+  )
 
   it.effect("does not count races against a message under way", () =>
     accepts(checker({ notice: 2000 }), () =>

@@ -5,6 +5,11 @@ import { all } from "../simulation/ownershipTracker.ts"
 import type { Checker, View } from "../simulation/setup.ts"
 import { field, seconds } from "./fields.ts"
 
+/**
+ * Of two parties with the same network either wins a race every other time, so nobody loses so many in a row by chance.
+ */
+const mostRaces = 40
+
 /** Commands of a dead process may arrive this much later, and look like those of its successor. */
 const stragglingMillis = 4000
 
@@ -100,6 +105,10 @@ interface Turn {
   ahead: number
   passed: number
   turns: number
+  /** The last grant was a barge that counts, unless the waiter that was notified asks a moment too late. */
+  isRacing: boolean
+  /** Consecutive barges that did not count. */
+  races: number
   /** A wait of its client failed, and it has not sent a request since. */
   mayHaveFailed: boolean
 }
@@ -109,6 +118,7 @@ export const servedInTurn = (options: {
   readonly turn: Duration.Input
   readonly recovery: Duration.Input
   readonly notice?: Duration.Input
+  readonly race?: Duration.Input
   readonly foreign?: (id: string) => boolean
 }): Checker => ({
   name: "everybody is served in turn",
@@ -116,6 +126,7 @@ export const servedInTurn = (options: {
     const turn = Duration.toMillis(Duration.fromInputUnsafe(options.turn))
     const recovery = Duration.toMillis(Duration.fromInputUnsafe(options.recovery))
     const notice = Duration.toMillis(Duration.fromInputUnsafe(options.notice ?? 0))
+    const race = Duration.toMillis(Duration.fromInputUnsafe(options.race ?? 0))
     const isForeign = options.foreign ?? (() => false)
     const freeSince = new Map<string, number>()
     const { isUndisturbed, onEvent } = owners(view)
@@ -143,8 +154,21 @@ export const servedInTurn = (options: {
       ) return true
       wait.since = view.now()
       wait.ahead = countAhead(wait.resource, wait.place)
-      wait.passed = wait.turns = 0
+      wait.passed = wait.turns = wait.races = 0
+      wait.isRacing = false
       return false
+    }
+    const isWithin = (millis: number, resource: string, at: number) =>
+      at - (freeSince.get(resource) ?? -Infinity) <= millis
+    /** A request that comes just after a barge: its waiter was notified, and lost a race. */
+    const lostRace = (resource: string, id: string) => {
+      for (const [waiter, wait] of waiting) {
+        if (wait.resource !== resource || !wait.isRacing) continue
+        wait.isRacing = false
+        if (++wait.races > mostRaces) {
+          view.violated(`${waiter} waits for ${resource}, for which ${id} and others lost ${wait.races} races in a row`)
+        }
+      }
     }
     view.every(250, () => {
       for (const [id, wait] of waiting) {
@@ -162,6 +186,11 @@ export const servedInTurn = (options: {
         onEvent(event)
         if (event._tag === "Command") {
           const { args, client, reply } = event.command
+          for (const { id, resource } of all(view.lock.asked?.(args, reply))) {
+            // The owner before this command
+            const owner = view.owner(resource)?.id
+            if (owner !== undefined && owner !== id && isWithin(race, resource, event.at)) lostRace(resource, id)
+          }
           for (const { id, place, resource } of all(view.lock.queued?.(args, reply))) {
             const known = waiting.get(id)
             if (known !== undefined) known.mayHaveFailed = false
@@ -176,6 +205,8 @@ export const servedInTurn = (options: {
               ahead,
               passed: 0,
               turns: 0,
+              isRacing: false,
+              races: 0,
               mayHaveFailed: false
             })
           }
@@ -193,14 +224,20 @@ export const servedInTurn = (options: {
           freeSince.set(event.resource, event.at)
         } else if (event._tag === "Owner" && event.to !== undefined) {
           waiting.delete(event.to)
+          const isBarge = event.from === undefined && isForeign(event.to)
           // A Simba contender won a race against a message, which faults may delay repeatedly
-          const raced = event.from === undefined && view.phase() === "safety" && isForeign(event.to) &&
-            event.at - (freeSince.get(event.resource) ?? -Infinity) <= notice
+          const raced = isBarge && view.phase() === "safety" && isWithin(notice, event.resource, event.at)
+          const isRacing = isBarge && isWithin(race, event.resource, event.at)
           for (const [id, wait] of waiting) {
             if (wait.resource !== event.resource || !isLive(id, wait)) continue
             wait.turns++
-            if (raced) continue
-            if (++wait.passed > wait.ahead + options.barges) {
+            if (wait.isRacing) wait.passed++
+            wait.isRacing = !raced && isRacing
+            if (!raced && !isRacing) {
+              wait.passed++
+              wait.races = 0
+            }
+            if (wait.passed > wait.ahead + options.barges) {
               return view.violated(
                 `${wait.passed} others were granted ${wait.resource} since ${seconds(wait.since)}, when ` +
                   `${wait.ahead} were ahead of ${id}`

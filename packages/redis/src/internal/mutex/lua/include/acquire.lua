@@ -2,7 +2,8 @@
 ---
 --- - Nobody owns it: the first live waiter ahead of the caller is granted the mutex, else the caller.
 --- - The caller owns it: a full lease again, the same token.
---- - Otherwise the caller is refused, and in mode 'wait' queued under its ticket.
+--- - Otherwise the caller is refused, and in mode 'wait' queued under its ticket. If a Simba waiter is expected, one of
+---   the first eight is notified when to poll, because the Simba waiter may not come.
 ---
 --- Replies the token, or { ownership, ticket or '', position, '1' if Simba contenders take part }, in mode
 --- 'wait' with { ..., time in microseconds, last token }: a grant message is judged by them.
@@ -63,6 +64,10 @@ local function acquire(id, current, mode, lease, confirm, ticket)
   local left = redis.call('PTTL', owner)
   keepQueue(left, lease, confirm)
   local position, foreign = positionOf(id, current)
+  local inbox = holdsBack and tonumber(position) < 8 and inboxOf(id)
+  if inbox then
+    notify(id, inbox, 'look@@' .. math.max(redis.call('PTTL', reserved), 0))
+  end
   local time, last = stampNow()
   return { ownershipOf(current, left), mine, position, (holdsBack or foreign) and '1' or '0', time, last }
 end

@@ -2,7 +2,8 @@
 ---
 --- - The caller owns it: the first live waiter is granted the mutex, otherwise it is free.
 --- - Otherwise the caller leaves the queue. A free mutex is handed over, because the waiters that were notified may be
----   unresponsive. If the mutex is owned and the caller was the first, the new first waiter is notified when to poll.
+---   unresponsive, and a Simba release may have notified the caller alone. If the mutex is owned and the caller was the
+---   first, the new first waiter is notified when to poll.
 --- - A next id queues behind all waiters, and is granted the mutex if nobody is ahead of it. If the request is
 ---   repeated, it keeps its place or its grant.
 ---
@@ -27,7 +28,7 @@ local function release(id, current, confirm, lease, nextId, nextLease)
   end
   local ticket = nextId ~= '' and enter(nextId)
   local isFree, period = false, nil
-  if wasOwner or (not current and (rank or ticket) and redis.call('EXISTS', reserved) == 0) then
+  if wasOwner or (not current and redis.call('EXISTS', reserved) == 0) then
     local notified
     notified, current, period = handOver(id, confirm, lease, nextId)
     isFree = not notified
