@@ -16,11 +16,11 @@ export const open = async ({ leaseMillis, url }: Connect): Promise<Locks> => {
   await Promise.all([client.connect(), subscriber.connect()])
   await client.script("LOAD", acquireAndRelease)
 
-  /** By id, the callback of a grant with its token. */
+  /** By the counter of its id, the callback of a grant with its token. */
   const waiting = new Map<string, (token: string, period: number) => void>()
   subscriber.on("message", (_channel: string, message: string) => {
-    const [id, kind, , token, , period] = message.split("@@") as [string, ...Array<string>]
-    if (kind === "released") waiting.get(id)?.(token!, Number(period))
+    const [counter, kind, token, , period] = message.split("@@") as [string, ...Array<string>]
+    if (kind === "granted") waiting.get(counter)?.(token!, Number(period))
   })
   /** Layers that keep their channel, like those of effect-simba. */
   const unused: Array<string> = []
@@ -36,18 +36,19 @@ export const open = async ({ leaseMillis, url }: Connect): Promise<Locks> => {
 
   const acquire = async (name: string) => {
     const layer = await subscribed()
-    const id = `${++ids}-${layer}:raw`
+    const counter = String(++ids)
+    const id = `${counter}-${layer}:raw`
     const of = name as Parameters<typeof keys.owner>[0]
     const call = (code: string, ...operands: ReadonlyArray<string | number>) =>
       client.evalsha(
         sha,
         4,
         ...[keys.owner(of), keys.queue(of), keys.fence(of), keys.reserved(of)],
-        ...[code, "1", leaseMillis, confirmMillis],
+        `${code} 1 ${leaseMillis} ${confirmMillis}`,
         ...operands
       ) as Promise<[string | ReadonlyArray<string>]>
     await new Promise<void>((granted) => {
-      waiting.set(id, (token, period) => {
+      waiting.set(counter, (token, period) => {
         if (period !== leaseMillis) void call("c", id, token, leaseMillis)
         granted()
       })
@@ -55,7 +56,7 @@ export const open = async ({ leaseMillis, url }: Connect): Promise<Locks> => {
         if (typeof reply === "string") granted()
       })
     })
-    waiting.delete(id)
+    waiting.delete(counter)
     return () => {
       unused.push(layer)
       return call("r", id)

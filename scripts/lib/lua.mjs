@@ -1,7 +1,8 @@
 // Lua scripts: one file each in a folder `lua`, put together from `lua/include`.
 //
-// A file opens with its header, lines of `---`. A line `--- @include path` stands for the body of that file, once in a
-// script, at the first place.
+// A file opens with its header, lines of `---`. A line `--- @include path` stands for the body of that file, unless it
+// is included before. What a block of the code includes is there for that block alone: a function is defined only
+// where a call needs it.
 import { parse } from "luaparse"
 import { readFileSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
@@ -9,7 +10,7 @@ import { filesBelow, packageFolders } from "./workspace.mjs"
 
 export const nameOf = (path) => basename(path, ".lua")
 
-const includeLine = /^ *--- @include (\S+)$/
+const includeLine = /^( *)--- @include (\S+)$/
 const isHeader = (line) => line.startsWith("---") && !includeLine.test(line)
 
 /** The folders that have a folder `lua`. */
@@ -39,19 +40,20 @@ export const split = (text) => {
 
 /** The text of a script with everything that it includes; `bodies` replace those of the files that they name. */
 export const assemble = (path, bodies = {}) => {
-  const known = new Set()
-  const expand = (path) => {
+  const expand = (path, known) => {
     if (known.has(path)) return ""
     known.add(path)
     return (bodies[nameOf(path)] ?? split(readFileSync(path, "utf8")).body)
       .split("\n")
       .map((line) => {
         const include = includeLine.exec(line)
-        return include === null ? line : `\n${expand(join(dirname(path), include[1]))}\n`
+        if (include === null) return line
+        const [, indentation, name] = include
+        return `\n${expand(join(dirname(path), name), indentation === "" ? known : new Set(known))}\n`
       })
       .join("\n")
   }
-  return expand(path)
+  return expand(path, new Set())
 }
 
 /** The text without comments and indentation: the server does not need them. */

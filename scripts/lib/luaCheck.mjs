@@ -1,6 +1,6 @@
 // The problems of a Lua file.
 //
-// - It parses, and uses no name but its own, those of Redis, and in an include those after `Needs` and `Sets`.
+// - It parses, and uses no name but its own, those of its includes and those of Redis: what a function needs, it takes.
 // - Its head says what it does, what it takes and what it returns (`luaHead.mjs`).
 // - Each numbered slot is named once, by a local of that name. A repeated slot is named somewhere. `forEach` is called
 // with the numbers and the names of the head.
@@ -118,10 +118,7 @@ const checkFile = (path, problem, isScript) => {
   const tree = parsed(assemble(path), problem)
   if (tree === undefined) return
   lint(tree, problem)
-  const needs = header.flatMap((line) => /^(?:Needs|Sets) (.*)\.$/.exec(line)?.[1].split(", ") ?? [])
-  const free = freeNames(tree)
-  for (const name of free) if (!needs.includes(name)) problem(`${name} comes from nowhere`)
-  for (const name of needs) if (!free.has(name)) problem(`it does not need ${name}`)
+  for (const name of freeNames(tree)) problem(`${name} comes from nowhere`)
   if (!isScript) return
   const head = headOf(header, problem)
   if (head === undefined) return

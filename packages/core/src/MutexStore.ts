@@ -56,8 +56,8 @@ export interface AcquireRequest {
  * - `Granted`: the caller owns the mutex for the whole lease. A `token` that is a multiple of `tokenStride` includes
  *   those up to the next multiple, for owners within the caller's process; any other is a single token. An owner that
  *   repeats its request keeps its token.
- * - `Refused`: the caller does not own it. `ticket` is its place if it queues. `position` is the number of contenders
- *   of this library that are known to be ahead of it. `foreign` says that Simba contenders own it or wait for it: they
+ * - `Refused`: the caller does not own it. `ticket` is its place if it queues. `position` is the number of waiters
+ *   ahead of it. `foreign` says that Simba contenders own it or wait for it: they
  *   wake one waiter only, dead or alive.
  *
  * @see {@link MutexStore}
@@ -185,13 +185,12 @@ export interface ReleaseRequest {
  * @since 0.1.0
  */
 export interface Released {
-  /** Who owns the mutex now. */
-  readonly ownership: Ownership
   /**
-   * The place of the queued attempt. With a `token`, nobody was ahead of it, and it owns the mutex for its whole lease.
-   * Otherwise it waits: `position` and `stamp` are as in a refusal.
+   * The place of the queued attempt, and who owns the mutex now. With a `token`, nobody was ahead of it, and it owns the
+   * mutex for its whole lease. Otherwise it waits: `position` and `stamp` are as in a refusal.
    */
   readonly requeued: {
+    readonly ownership: Ownership
     readonly ticket: Ticket
     readonly token: FencingToken | undefined
     readonly position?: number | undefined
@@ -214,7 +213,7 @@ export interface Released {
  * @since 0.1.0
  */
 export type WakeUp =
-  | { readonly _tag: "YourTurn"; readonly from: string; readonly grant?: Grant | undefined }
+  | { readonly _tag: "YourTurn"; readonly grant?: Grant | undefined }
   | { readonly _tag: "PollAfter"; readonly delay: Duration.Duration }
   | { readonly _tag: "Gap" }
 

@@ -134,7 +134,7 @@ describe("a waiter that sleeps", () => {
       yield* start(Mutex.acquire("m"))
       yield* settle
       notify({ _tag: "Gap" })
-      notify({ _tag: "YourTurn", from: "them" })
+      notify({ _tag: "YourTurn" })
       notify({ _tag: "Gap" })
       yield* settle
       assert.strictEqual(yield* waits, 1)
@@ -160,7 +160,7 @@ describe("a waiter that sleeps", () => {
       notify({ _tag: "Gap" })
       yield* settle
       assert.strictEqual(yield* waits, asked, "a gap ends no pause: every reconnection is one")
-      notify({ _tag: "YourTurn", from: "them" })
+      notify({ _tag: "YourTurn" })
       yield* settle
       assert.strictEqual(yield* waits, asked + 1)
       yield* reply(Exit.succeed({ _tag: "Granted", token: FencingToken.make(8) }))

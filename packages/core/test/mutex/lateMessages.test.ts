@@ -37,7 +37,7 @@ describe("late and lost messages", () => {
       const { lines } = yield* Hands
       const faults = yield* Faults
       const holder = yield* Scope.make()
-      const old = yield* Scope.provide(Mutex.acquire("m"), holder)
+      yield* Scope.provide(Mutex.acquire("m"), holder)
       let interrupted = false
       const waiter = yield* start(
         Mutex.withLock("m")((lease) =>
@@ -50,7 +50,7 @@ describe("late and lost messages", () => {
       yield* Scope.close(holder, Exit.void)
       yield* settle
       faults.calls.length = 0
-      lines[0]!.forge({ _tag: "YourTurn", from: old.id })
+      lines[0]!.forge({ _tag: "YourTurn" })
       yield* settle
       assert.deepStrictEqual(faults.calls, [])
       yield* TestClock.adjust("1 minute")
@@ -65,7 +65,7 @@ describe("late and lost messages", () => {
       yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
       const waiter = yield* start(Mutex.acquire("m"))
       for (let i = 0; i < 20; i++) {
-        lines[0]!.forge({ _tag: "YourTurn", from: "somebody" })
+        lines[0]!.forge({ _tag: "YourTurn" })
         lines[0]!.forge({ _tag: "Gap" })
         yield* settle
       }

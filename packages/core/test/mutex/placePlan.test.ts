@@ -24,7 +24,7 @@ const events = {
   Refused: { _tag: "Refused", refused },
   Granted: { _tag: "Granted", isStillFirst: true },
   "Granted to another": { _tag: "Granted", isStillFirst: false },
-  Turn: { _tag: "Heard", wakeUp: { _tag: "YourTurn", from: "them", grant } },
+  Turn: { _tag: "Heard", wakeUp: { _tag: "YourTurn", grant } },
   Gap: { _tag: "Heard", wakeUp: { _tag: "Gap" } },
   AskBy: { _tag: "AskBy", at: 1000 },
   Rang: { _tag: "Rang" },

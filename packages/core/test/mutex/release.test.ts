@@ -88,7 +88,7 @@ describe("releasing", () => {
       assert.strictEqual(sent.length, 1)
       yield* TestClock.adjust("1 second")
       assert.isUndefined(closing.pollUnsafe())
-      sent[0]!.done(Exit.succeed({ ownership: { _tag: "Free" } } as MutexStore.Released))
+      sent[0]!.done(Exit.succeed({ requeued: undefined }))
       yield* TestClock.adjust(1)
       assert.isDefined(closing.pollUnsafe())
     }).pipe(Effect.provide(TestLive)))

@@ -1,5 +1,6 @@
 /** A release that queues the next waiter of its own layer: what its reply may say, and from when it counts. */
 import { Mutex } from "@effect-simba/core"
+import type { Ownership } from "@effect-simba/core/MutexState"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Exit, Fiber, Layer, Logger } from "effect"
@@ -91,7 +92,7 @@ describe("a release that grants the mutex to another layer", () => {
   const own = "1-bbbbbbbbbbbb:them"
 
   /** A store whose releases reply like this, to a waiter with this ticket. */
-  const replying = (ownership: MutexStore.Released["ownership"]) => {
+  const replying = (ownership: Ownership) => {
     const asked: Array<MutexStore.AcquireRequest> = []
     const ticket = "1700000000.000001" as MutexStore.Ticket
     const layer = Mutex.layer({ processName: "us" }).pipe(
@@ -101,7 +102,7 @@ describe("a release that grants the mutex to another layer", () => {
           ...store,
           acquire: (request) => Effect.andThen(Effect.sync(() => asked.push(request)), store.acquire(request)),
           release: ({ requeue }, done) =>
-            done(Exit.succeed({ ownership, requeued: requeue && { ticket, token: undefined, position: 1 } }))
+            done(Exit.succeed({ requeued: requeue && { ownership, ticket, token: undefined, position: 1 } }))
         }))
       )),
       Layer.provide(MutexStore.layerMemory),
@@ -122,7 +123,7 @@ describe("a release that grants the mutex to another layer", () => {
       assert.deepStrictEqual(yield* asked, [])
     }))
 
-  it.effect.each<readonly [string, MutexStore.Released["ownership"]]>([
+  it.effect.each<readonly [string, Ownership]>([
     ["a Simba owner", { _tag: "Held", owner: "1:1@stock", timeLeft: Duration.millis(1500) }],
     ["no owner", { _tag: "Free" }]
   ])("is polled, under the ticket of its waiter, if it names %s", ([, ownership]) =>

@@ -44,7 +44,6 @@ export class Backend extends Context.Service<Backend, {
 /** The message of a grant, which lasts for the confirm period by default. */
 export const turn = (grant: Omit<Grant, "millis">, millis = 1500): WakeUp => ({
   _tag: "YourTurn",
-  from: "them",
   grant: { ...grant, millis }
 })
 

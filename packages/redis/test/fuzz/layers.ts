@@ -47,8 +47,9 @@ const replies = [
   "1763733691000001",
   "@@",
   "7-abcdef012345:4711@host@@2000",
-  ["7-abcdef012345:4711@host@@2000", "1763733691.000001", "0", "0"],
-  ["@@", "1763733691.000001", "5"],
+  ["7-abcdef012345:4711@host@@2000", 0, 0, 0],
+  ["7-abcdef012345:4711@host@@2000", 1763733691000001, 0, 0, 0, 7],
+  ["@@", 1763733691000001, "5"],
   ["@@"],
   [],
   "OK",
@@ -138,8 +139,9 @@ export const fuzzMessages = Effect.fnUntraced(function*(seed: number, cases: num
       )
       for (let i = 0; i < 50; i++, number++) {
         const valid = [
-          `${id}@@released@@${id}@@5@@6@@7`,
-          `${id}@@look@@0`,
+          "1@@granted@@5@@4@@7",
+          "1@@released",
+          "1@@look@@0",
           `forced@@${id}`,
           `acquired@@${id}`,
           `look@@0`,

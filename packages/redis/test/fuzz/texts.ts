@@ -1,6 +1,6 @@
 /** Everything that a process reads from Redis: replies of scripts, messages of channels, entries of streams. */
 import type { Exit, Schema } from "effect"
-import { reader } from "../../src/internal/client/decode.ts"
+import { reader, readerOf } from "../../src/internal/client/decode.ts"
 import * as messages from "../../src/internal/mutex/messages.ts"
 import * as mutexReplies from "../../src/internal/mutex/replies.ts"
 import * as mutexScripts from "../../src/internal/mutex/scripts.generated.ts"
@@ -11,6 +11,9 @@ import { type Draw, mutated, pick } from "./input.ts"
 
 const codec = <T, E>(schema: Schema.Codec<T, E>) => reader("a fuzzed text", schema)
 
+/** What arrives on a channel is a text. */
+const readInboxMessage = readerOf("a fuzzed text", messages.decodeInboxMessage)
+
 type Read = (input: unknown) => Exit.Exit<unknown, unknown>
 
 const id = "7-abcdef012345:4711@host"
@@ -20,19 +23,26 @@ const entry = "1763733691000-0"
 const readers: ReadonlyArray<readonly [name: string, read: Read, valid: ReadonlyArray<unknown>]> = [
   ["an acquire", mutexReplies.readAcquire, [
     "1763733691000001",
-    [ownership, "1763733691.000001", "0", "0"],
-    [ownership, "", "3", "1"],
-    [ownership, "1763733691.000001", "0", "0", "1763733691000001", "7"]
+    [ownership, 0, 0, 0],
+    [ownership, 0, 3, 1],
+    [ownership, 1763733691000001, 0, 0, 0, 7]
   ]],
-  ["a release", mutexReplies.readRelease, [ownership, "@@", [ownership, "1763733691.000001", "5"]]],
+  ["a release", mutexReplies.readRelease, [1, [ownership, 1763733691000001, "5"], [
+    ownership,
+    1763733691000001,
+    0,
+    0,
+    7
+  ]]],
   ["an inspection", mutexReplies.readInspect, [[ownership, "5", "2", [[id, "7"]]]]],
   ["a renewal", codec(mutexScripts.renewLeases.reply), [[[1, "owner", ownership], [2, "error", "ERR"]], []]],
   ["an owner", codec(mutexScripts.readOwner.reply), [ownership, "@@"]],
   ["a message of a mutex", codec(messages.MutexMessage), [`acquired@@${id}`]],
   ["a message of a contender", codec(messages.ContenderMessage), [`released@@${id}`, "look@@500"]],
-  ["a message of a layer", codec(messages.InboxMessage), [
-    `${id}@@released@@${id}@@5@@6@@7`,
-    `${id}@@look@@500`,
+  ["a message of a layer", (input) => readInboxMessage(String(input)), [
+    "7@@granted@@5@@4@@7",
+    "7@@released",
+    "7@@look@@500",
     `forced@@${id}`
   ]],
   ["a checkpoint", codec(streamMessages.Checkpoint), [entry, `${entry}@@${entry}`, `${entry}@@@@7`]],

@@ -114,10 +114,7 @@ const callOf = (
     script,
     String(keys.length),
     ...keys,
-    codes,
-    skipDead,
-    "9000",
-    "1500",
+    `${codes} ${skipDead} 9000 1500`,
     ...group.flatMap((step) => argumentsOf(step, held))
   ]
 }

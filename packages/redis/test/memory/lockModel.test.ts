@@ -9,13 +9,13 @@ const keysOf = (resource: string) =>
   ["", ":contender", ":fence", ":reserved"].map((part) => `simba:{${resource}}${part}`)
 
 const call = (resource: string, code: string, ...own: ReadonlyArray<string>) => [
-  ...["EVALSHA", "sha", "4", ...keysOf(resource), code],
-  ...["1", "4500", "500", ...own]
+  ...["EVALSHA", "sha", "4", ...keysOf(resource), `${code} 1 4500 500`],
+  ...own
 ]
 
 const [one, other] = ["1-aaaaaaaaaaaa:p", "2-aaaaaaaaaaaa:p"]
 
-const refused = (ticket: string) => [["them@@400", ticket, "0", "0", "5", "7"]]
+const refused = (ticket: number) => [["them@@400", ticket, 0, 0, 5, 7]]
 
 describe("the model of mutexes for simulations", () => {
   it("reads who requests which mutex, even within a release", () => {
@@ -29,22 +29,22 @@ describe("the model of mutexes for simulations", () => {
   })
 
   it("reads places from refusals and from releases that queue, and none from grants, tries and errors", () => {
-    const place = [{ resource: "m", id: one, place: 12.000001 }]
-    assert.deepStrictEqual(queued(call("m", "w", one), refused("12.000001")), place)
-    assert.deepStrictEqual(queued(call("m", "t", one), refused("")), [])
+    const place = [{ resource: "m", id: one, place: 12_000_001 }]
+    assert.deepStrictEqual(queued(call("m", "w", one), refused(12_000_001)), place)
+    assert.deepStrictEqual(queued(call("m", "t", one), refused(0)), [])
     assert.deepStrictEqual(queued(call("m", "w", one), ["1700"]), [])
     assert.deepStrictEqual(queued(call("m", "w", one), [["error", "12.000001"]]), [])
     // An acquire whose place has three parts is a place; a release that granted replies three
-    assert.deepStrictEqual(queued(call("m", "w", one), [["them@@400", "12.000001", "0"]]), place)
+    assert.deepStrictEqual(queued(call("m", "w", one), [["them@@400", 12_000_001, 0]]), place)
     const requeue = call("m", "q", other, one)
-    assert.deepStrictEqual(queued(requeue, [["@@", "12.000001", "0", "5", "7"]]), place)
-    assert.deepStrictEqual(queued(requeue, [["@@", "12.000001", "1700"]]), [])
-    assert.deepStrictEqual(queued(call("m", "r", one), refused("12.000001")), [])
-    assert.deepStrictEqual(queued(call("foreign", "w", one), refused("12.000001")), [])
+    assert.deepStrictEqual(queued(requeue, [["@@", 12_000_001, 0, 5, 7]]), place)
+    assert.deepStrictEqual(queued(requeue, [["@@", 12_000_001, "1700"]]), [])
+    assert.deepStrictEqual(queued(call("m", "r", one), refused(12_000_001)), [])
+    assert.deepStrictEqual(queued(call("foreign", "w", one), refused(12_000_001)), [])
   })
 
   it("reads who releases; a release that failed may not have released", () => {
-    assert.deepInclude(released(call("m", "r", one), ["@@"])![0], { resource: "m", id: one })
+    assert.deepInclude(released(call("m", "r", one), [1])![0], { resource: "m", id: one })
     assert.isUndefined(released(call("m", "r", one), new Error("READONLY")))
     assert.deepStrictEqual(released(call("m", "w", one), ["@@"]), [])
   })

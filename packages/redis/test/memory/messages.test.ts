@@ -5,7 +5,7 @@ import { ProtocolError } from "@effect-simba/core/SimbaError"
 import { type Notice, Subscriber } from "@effect-simba/core/Subscriber"
 import { RedisMutex } from "@effect-simba/redis"
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Equal, Layer, Queue, Result, Schema } from "effect"
+import { Duration, Effect, Equal, Exit, Layer, Queue, Result, Schema } from "effect"
 import * as Redis from "effect/persistence/Redis"
 import * as RedisKeys from "../../src/internal/mutex/keys.ts"
 import * as RedisWire from "../../src/internal/mutex/messages.ts"
@@ -146,51 +146,74 @@ const badInboxMessages = [
   "forced@@a@@b",
   "Forced@@x",
   " forced@@x",
-  "released@@x",
   "look@@1",
+  "granted@@7@@1@@1500",
   "acquired@@x",
-  "x@@acquired@@y",
-  "x@@forced@@y",
-  "x@released@@y",
-  "@@released@@y",
-  "@x@@released@@y",
-  "x@@@released@@y",
-  "x@@look@@y@@1",
-  "x@@released@@y@@7",
-  "x@@released@@y@@7@@1",
-  "x@@released@@y@@7@@1@@1500@@",
-  "x@@released@@y@@0@@1@@1500",
-  "x@@released@@y@@7@@1.5@@1500",
-  "x@@released@@y@@7@@1@@-1",
-  ...badMessages.map((text) => `x@@${text}`)
+  "7@@acquired@@y",
+  "7@@forced@@y",
+  "7@look@@1",
+  "@@look@@1",
+  "x@@look@@1",
+  "-7@@look@@1",
+  "7.5@@look@@1",
+  "7-abcdef012345:4711@host@@look@@1",
+  "12345678901234567@@look@@1",
+  "7@@@look@@1",
+  "7@@look@@y@@1",
+  "7@@released@@y",
+  "7@@granted",
+  "7@@granted@@7@@1",
+  "7@@granted@@7@@1@@1500@@",
+  "7@@granted@@0@@0@@1500",
+  "7@@granted@@7@@8@@1500",
+  "7@@granted@@7@@1.5@@1500",
+  "7@@granted@@7@@-1@@1500",
+  "7@@granted@@7@@1@@-1",
+  "7@@granted@@9007199254740993@@1@@1500",
+  "7@@granted@@7@@1@@9007199254740993",
+  ...badMessages.map((text) => `7@@${text}`)
 ]
 
+/** As the scripts do. */
+const write = (message: RedisWire.InboxMessage): string => {
+  if (message._tag === "Forced") return `forced@@${message.id}`
+  switch (message._tag) {
+    case "PollAfter":
+      return `${message.counter}@@look@@${message.millis}`
+    case "Granted": {
+      const { micros, millis, token } = message.grant
+      return `${message.counter}@@granted@@${token}@@${token - micros}@@${millis}`
+    }
+  }
+}
+
 describe("the channel of a layer", () => {
-  roundTrips("InboxMessage", RedisWire.InboxMessage)
-  reads("InboxMessage", RedisWire.InboxMessage, [
+  const grant = { token: FencingToken.make(1700000000000100), micros: 1700000000000001, millis: 1500 }
+
+  it.each<readonly [string, RedisWire.InboxMessage]>([
     ["forced@@x", { _tag: "Forced", id: "x" }],
     ["forced@@7-abcdef012345:4711@host", { _tag: "Forced", id: "7-abcdef012345:4711@host" }],
-    ["x@@released@@y", { _tag: "Released", id: "x", owner: "y" }],
-    [
-      "7-abcdef012345:4711@host@@released@@1:4711@stock-host",
-      { _tag: "Released", id: "7-abcdef012345:4711@host", owner: "1:4711@stock-host" }
-    ],
-    ["7-abcdef012345:4711@host@@look@@0", { _tag: "PollAfter", id: "7-abcdef012345:4711@host", millis: 0 }],
-    ["x@@look@@1500", { _tag: "PollAfter", id: "x", millis: 1500 }],
-    [
-      "x@@released@@y@@7@@1700000000000001@@1500",
-      {
-        _tag: "Released",
-        id: "x",
-        owner: "y",
-        grant: { token: FencingToken.make(7), micros: 1700000000000001, millis: 1500 }
-      }
-    ]
-  ])
-  refuses("InboxMessage", RedisWire.InboxMessage, [...badInboxMessages, null, 1])
+    ["7@@look@@0", { _tag: "PollAfter", counter: "7", millis: 0 }],
+    ["1234567890@@look@@1500", { _tag: "PollAfter", counter: "1234567890", millis: 1500 }],
+    ["7@@granted@@1700000000000100@@99@@1500", { _tag: "Granted", counter: "7", grant }]
+  ])("InboxMessage: %s", (text, message) => {
+    assert.deepStrictEqual(RedisWire.decodeInboxMessage(text), message)
+    assert.strictEqual(write(message), text)
+  })
+
+  it.each(badInboxMessages.map((text) => ({ text })))("InboxMessage: $text is refused", ({ text }) => {
+    assert.isString(RedisWire.decodeInboxMessage(text))
+  })
+
+  const Part = Schema.Literals([..."@@|7|0|07|1500|granted|released|look|forced|x|-1|1.5".split("|")])
+  it.prop("any text has at most one reading", [Schema.Array(Part)], ([parts]) => {
+    const text = parts.join("@@")
+    const message = RedisWire.decodeInboxMessage(text)
+    if (typeof message !== "string") assert.strictEqual(write(message), text)
+  }, { arbitrary: { runs: 1000 } })
 })
 
-const goodAcquire = ["x@@16000", "1700000000.000001", "0", "0"] as const
+const goodAcquire = ["x@@16000", 1700000000000001, 0, 0, 5, -7] as const
 
 const badAcquires: ReadonlyArray<unknown> = [
   null,
@@ -206,43 +229,59 @@ const badAcquires: ReadonlyArray<unknown> = [
   5,
   [],
   goodAcquire.slice(0, 3),
-  [...goodAcquire, ""],
+  goodAcquire.slice(0, 4),
+  goodAcquire.slice(0, 5),
+  [...goodAcquire, 0],
   ...badOwnerships.slice(0, 8).map((text) => [text, ...goodAcquire.slice(1)]),
-  ["x@@1", "1700000000", "0", "0"],
-  ["x@@1", "1700000000.5", "0", "0"],
-  ["x@@1", "1700000000.1234567", "0", "0"],
-  ["x@@1", "-1.000001", "0", "0"],
-  ["x@@1", "1.7e9", "0", "0"],
-  ["x@@1", "", "", "0"],
-  ["x@@1", "", "-1", "0"],
-  ["x@@1", "", "1.5", "0"],
-  ["x@@1", "", "0", ""],
-  ["x@@1", "", "0", "2"],
-  ["x@@1", null, "0", "0"]
+  ["x@@1", "1700000000.000001", 0, 0],
+  ["x@@1", "", "0", "0"],
+  ["x@@1", -1, 0, 0],
+  ["x@@1", 1.5, 0, 0],
+  ["x@@1", 1, 0, 0],
+  ["x@@1", 0, "", 0],
+  ["x@@1", 0, -1, 0],
+  ["x@@1", 0, 1.5, 0],
+  ["x@@1", 0, 0, ""],
+  ["x@@1", 0, 0, 2],
+  ["x@@1", 0, 0, true],
+  ["x@@1", 0, 0, 0, 0, 0],
+  ["x@@1", null, 0, 0],
+  ["x@@1", 5, 0, 0, "0", 0],
+  ["x@@1", 5, 0, 0, 0, "0"],
+  ["x@@1", 5, 0, 0, -6, 0],
+  ["x@@1", 5, 0, 0, 0, 6],
+  ["x@@1", 5, 0, 0, 0.5, 0],
+  [null, 0, 0, 0]
 ]
 
-const goodRelease: readonly [string, MutexStore.Ticket, string] = [
-  "x@@16000",
-  "1700000000.000001" as MutexStore.Ticket,
-  "1700000000000000"
-]
+const goodRelease = ["x@@16000", 1700000000000001, "1700000000000000"] as const
 
 const badReleases: ReadonlyArray<unknown> = [
   null,
+  0,
   5,
+  "1",
+  "OK",
+  "x@@16000",
   ...badOwnerships.slice(0, 8),
   [],
   goodRelease.slice(0, 2),
-  [...goodRelease, ""],
+  [...goodRelease, 0],
   ...badOwnerships.slice(0, 8).map((text) => [text, ...goodRelease.slice(1)]),
-  ["x@@1", "1700000000", ""],
-  ["x@@1", "-1.000001", ""],
-  ["x@@1", "", ""],
+  ["x@@1", "1700000000.000001", "5"],
+  ["x@@1", 0, "5"],
+  ["x@@1", -1, "5"],
+  ["x@@1", 1.5, "5"],
+  [...goodRelease.slice(0, 2), ""],
   [...goodRelease.slice(0, 2), "0"],
   [...goodRelease.slice(0, 2), "1.5"],
   [...goodRelease.slice(0, 2), "5/6"],
   [...goodRelease.slice(0, 2), 5],
-  ["x@@1", null, ""]
+  [...goodRelease.slice(0, 2), 5, 0],
+  [...goodRelease.slice(0, 2), "5", 0, 0],
+  [...goodRelease.slice(0, 2), -1, 0, 0],
+  [...goodRelease.slice(0, 2), 5, 0, 0, 0],
+  ["x@@1", null, "5"]
 ]
 
 const goodInspect = ["x@@16000", "1700000000000000", "1", [["7-abcdef012345:4711@host", "1500"]]] as const
@@ -301,21 +340,40 @@ const badClaims: ReadonlyArray<unknown> = [
 ]
 
 describe("the replies of the scripts", () => {
-  roundTrips("AcquireReply", replies.AcquireReply)
-  refuses("AcquireReply", replies.AcquireReply, badAcquires)
-  roundTrips("ReleaseReply", replies.ReleaseReply)
-  reads("ReleaseReply", replies.ReleaseReply, [
-    ["@@", { _tag: "Free" }],
-    [
-      goodRelease,
-      [
-        { _tag: "Held", owner: "x", timeLeft: Duration.seconds(16) },
-        goodRelease[1],
-        1_700_000_000_000_000 as FencingToken
-      ]
-    ]
-  ])
-  refuses("ReleaseReply", replies.ReleaseReply, badReleases)
+  const read = (reader: (reply: unknown) => Exit.Exit<unknown, ProtocolError>, reply: unknown) =>
+    Exit.match(reader(reply), { onSuccess: (value) => value, onFailure: () => "refused" })
+
+  it.each(badAcquires.map((reply) => ({ reply })))("to an acquire: $reply is refused", ({ reply }) => {
+    assert.strictEqual(read(replies.readAcquire, reply), "refused")
+  })
+  it("to an acquire: a token, a try, a place", () => {
+    const ownership = { _tag: "Held", owner: "x", timeLeft: Duration.seconds(16) }
+    assert.deepStrictEqual(read(replies.readAcquire, "7"), { _tag: "Granted", token: 7 })
+    assert.deepStrictEqual(read(replies.readAcquire, ["@@", 0, 0, 1]), {
+      ...{ _tag: "Refused", ownership: { _tag: "Free" } },
+      ...{ ticket: undefined, position: 0, foreign: true }
+    })
+    assert.deepStrictEqual(read(replies.readAcquire, goodAcquire), {
+      ...{ _tag: "Refused", ownership, ticket: "1700000000.000001", position: 0, foreign: false },
+      stamp: { micros: 1700000000000006, token: 1700000000000013 }
+    })
+  })
+  it.each(badReleases.map((reply) => ({ reply })))("to a release: $reply is refused", ({ reply }) => {
+    assert.strictEqual(read(replies.readRelease, reply), "refused")
+  })
+  it("to a release: done, and the grant or the place of an id that it queued", () => {
+    const requeued = {
+      ownership: { _tag: "Held", owner: "x", timeLeft: Duration.seconds(16) },
+      ticket: "1700000000.000001"
+    }
+    assert.deepStrictEqual(read(replies.readRelease, 1), { requeued: undefined })
+    assert.deepStrictEqual(read(replies.readRelease, goodRelease), {
+      requeued: { ...requeued, token: 1700000000000000 }
+    })
+    assert.deepStrictEqual(read(replies.readRelease, [...goodRelease.slice(0, 2), 3, 0, 1700000000000001]), {
+      requeued: { ...requeued, token: undefined, position: 3, stamp: { micros: 1700000000000001, token: 0 } }
+    })
+  })
   roundTrips("the reply to renewals", renewLeases.reply)
   refuses("the reply to renewals", renewLeases.reply, [
     null,
@@ -551,11 +609,11 @@ describe("the store reports what it could not read", () => {
     const lines: Array<string> = []
     // A message for another waiter is ignored
     const texts = [
-      `${id}x@@look@@1`,
-      `${id}@@released@@old`,
+      "8@@look@@1",
+      "7@@granted@@7@@1@@1500",
       "nonsense",
-      "1-abcdef012345:x@@look@@2",
-      `${id}@@look@@250`
+      "1@@look@@2",
+      "7@@look@@250"
     ]
     const notices = [...badInboxMessages, ...texts].map((text): Notice => ({
       _tag: "Message",
@@ -565,7 +623,10 @@ describe("the store reports what it could not read", () => {
     return Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
       const wakeUps = yield* MutexStore.wakeUps(store, mutex, id)
-      assert.deepStrictEqual(yield* wakeUps.next, { _tag: "YourTurn", from: "old" })
+      assert.deepStrictEqual(yield* wakeUps.next, {
+        _tag: "YourTurn",
+        grant: { token: FencingToken.make(7), micros: 6, millis: 1500 }
+      })
       assert.deepStrictEqual(yield* wakeUps.next, { _tag: "PollAfter", delay: Duration.millis(250) })
       assert.deepStrictEqual(yield* wakeUps.next, { _tag: "Gap" })
     }).pipe(

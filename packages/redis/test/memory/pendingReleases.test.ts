@@ -4,9 +4,11 @@ import { Duration } from "effect"
 import { PendingReleases } from "../../src/internal/mutex/pendingReleases.ts"
 
 const mutex = MutexName.make("jobs")
+/** Messages name an id without its process. */
+const attempt = (n: number) => `${n}-abcdef012345`
 const request = (n: number) => ({
   mutex,
-  id: LeaseId.make(`${n}-abcdef012345:4711@host`),
+  id: LeaseId.make(`${attempt(n)}:4711@host`),
   confirm: Duration.seconds(1),
   lease: Duration.seconds(16)
 })
@@ -18,10 +20,10 @@ describe("PendingReleases", () => {
     for (let n = 0; n < count; n++) {
       pending.settle(request(n), true)
       if (n % 1000 === 0) {
-        for (let past = Math.max(0, n - 9999); past <= n; past += 37) assert.isDefined(pending.find(request(past).id))
+        for (let past = Math.max(0, n - 9999); past <= n; past += 37) assert.isDefined(pending.find(attempt(past)))
       }
     }
-    assert.isUndefined(pending.find(request(0).id))
+    assert.isUndefined(pending.find(attempt(0)))
   })
 
   it("forgets a release that succeeded, unless its id was queued", () => {
@@ -29,7 +31,7 @@ describe("PendingReleases", () => {
     pending.settle(request(1), false)
     pending.noteQueued(request(2).id)
     pending.settle(request(2), false)
-    assert.isUndefined(pending.find(request(1).id))
-    assert.strictEqual(pending.find(request(2).id)?.id, request(2).id)
+    assert.isUndefined(pending.find(attempt(1)))
+    assert.strictEqual(pending.find(attempt(2))?.id, request(2).id)
   })
 })

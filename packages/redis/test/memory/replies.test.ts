@@ -1,29 +1,35 @@
+import type { Stamp } from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Exit, Schema } from "effect"
 import { OwnershipText } from "../../src/internal/mutex/ownership.ts"
 import { readAcquire, readRelease } from "../../src/internal/mutex/replies.ts"
 
-const owners = ["@@", "a:1@h@@16000", "a@@0", "a@@-1", "a@@05", "a@@1e3", "@a@@5", "a@@b@@5", "@@5", "a", ""]
-const tickets = ["1763733691.000001", "1763733691.000000", "1763733691", "1.5", "-1.000001", "x", ""]
-const positions = ["0", "7", "999999999999999", "9007199254740991", "9007199254740992", "07", "-1", "1.5", ""]
-const foreigns = ["0", "1", "2", "", 0]
-const tokens = ["1", "1763733691000001", "9007199254740991", "9007199254740992", "0", "007", "-1", "1.5", "x", ""]
+const owners = ["@@", "a:1@h@@16000", "a@@0", "a@@-1", "a@@05", "a@@1e3", "@a@@5", "a@@b@@5", "@@5", "a", "", 5]
+const tickets = [1763733691000001, 1763733691000000, 1, 0, -1, 1.5, 9007199254740992, "1763733691.000001", ""]
+const positions = [0, 7, 9007199254740991, 9007199254740992, -1, 1.5, "7", ""]
+const foreigns = [0, 1, 2, "0", true]
+const ages = [[0, 0], [7, -1], [-1, 1], [0, 9007199254740991], [0.5, 0], ["0", 0], [0], [], [0, 0, 0]]
+const tokens = ["1", "1763733691000001", "9007199254740991", "9007199254740992", "0", "007", "-1", "1.5", "x", "", 7]
 
 const write = Schema.encodeUnknownSync(OwnershipText)
+
+/** The ticket and the stamp as the scripts write them. */
+const writeTicket = (ticket: string) => Number(ticket.replace(".", ""))
+const writeStamp = (ticket: string, stamp: Stamp | undefined) =>
+  stamp === undefined ? [] : [stamp.micros - writeTicket(ticket), stamp.micros - stamp.token]
 
 describe("replies of the script of acquires and releases", () => {
   it("a reply to an acquire is read completely, or refused", () => {
     const refusals = owners.flatMap((owner) =>
       tickets.flatMap((ticket) =>
-        positions.flatMap((position) => foreigns.map((foreign) => [owner, ticket, position, foreign]))
+        positions.flatMap((position) =>
+          foreigns.flatMap((foreign) => ages.map((stamp) => [owner, ticket, position, foreign, ...stamp]))
+        )
       )
     )
-    const stamps = [["5", "0"], ["1763733691000001", "7"], ["5", ""], ["", "5"], ["-1", "5"], ["5", "5", "5"]]
-    const stamped = stamps.map((stamp) => ["@@", "1.000001", "0", "0", ...stamp])
-    const others = [null, 5, [], ["@@"], ["@@", "", "0"], ["@@", "", "0", "0", "0"], ["@@", 1.5, "0", "0"], ...stamped]
+    const others = [null, 5, [], ["@@"], ["@@", 0, 0], ["@@", 0, 0, 0, 0]]
     let count = 0
     for (const reply of [...refusals, ...tokens, ...others]) {
-      const text = JSON.stringify(reply)
       const exit = readAcquire(reply)
       if (Exit.isFailure(exit)) continue
       count++
@@ -32,42 +38,45 @@ describe("replies of the script of acquires and releases", () => {
         result._tag === "Granted"
           ? String(result.token)
           : [
-            ...[write(result.ownership), result.ticket ?? "", String(result.position), result.foreign ? "1" : "0"],
-            ...(result.stamp === undefined ? [] : [String(result.stamp.micros), String(result.stamp.token)])
+            ...[write(result.ownership), result.ticket === undefined ? 0 : writeTicket(result.ticket)],
+            ...[result.position, result.foreign ? 1 : 0],
+            ...writeStamp(result.ticket ?? "", result.stamp)
           ],
         reply,
-        text
+        JSON.stringify(reply)
       )
     }
-    assert.strictEqual(count, 4 * 3 * 4 * 2 + 3 + 2)
+    // Places with both ages; of the ticket at 1 the token of one would be below zero; tries without ages; tokens
+    const places = 2 * 3 + 2
+    assert.strictEqual(count, 4 * (places + 1) * 3 * 2 + 3)
   })
 
   it("a reply to a release is read completely, or refused", () => {
-    const queued = owners.flatMap((owner) => tickets.flatMap((ticket) => tokens.map((token) => [owner, ticket, token])))
-    const others = [null, 5, [], ["@@"], ["@@", "1.000001"], ["@@", "1.000001", "7", "5", "0"], [
-      "@@",
-      "1.000001",
-      "7",
-      "5"
-    ]]
+    const granted = owners.flatMap((owner) =>
+      tickets.flatMap((ticket) => tokens.map((token) => [owner, ticket, token]))
+    )
+    const queued = owners.flatMap((owner) =>
+      tickets.flatMap((ticket) => positions.flatMap((position) => ages.map((age) => [owner, ticket, position, ...age])))
+    )
+    const others = [null, 0, 1, 5, [], ["@@"], ["@@", 1]]
     let count = 0
-    for (const reply of [...owners, ...queued, ...others]) {
-      const text = JSON.stringify(reply)
+    for (const reply of [...owners, ...granted, ...queued, ...others]) {
       const exit = readRelease(reply)
       if (Exit.isFailure(exit)) continue
       count++
-      const { ownership, requeued } = exit.value
+      const { requeued } = exit.value
       assert.deepStrictEqual<unknown>(
-        requeued === undefined ? write(ownership) : [
-          write(ownership),
-          requeued.ticket,
-          ...(requeued.token === undefined ? [String(requeued.position)] : [String(requeued.token)]),
-          ...(requeued.stamp === undefined ? [] : [String(requeued.stamp.micros), String(requeued.stamp.token)])
+        requeued === undefined ? 1 : [
+          write(requeued.ownership),
+          writeTicket(requeued.ticket),
+          requeued.token === undefined ? requeued.position : String(requeued.token),
+          ...writeStamp(requeued.ticket, requeued.stamp)
         ],
         reply,
-        text
+        JSON.stringify(reply)
       )
     }
-    assert.strictEqual(count, 4 + 4 * 2 * 3 + 1)
+    // Done; grants, also of the token among the positions; places as above
+    assert.strictEqual(count, 1 + 4 * 3 * (3 + 1) + 4 * (2 * 3 + 2) * 3)
   })
 })

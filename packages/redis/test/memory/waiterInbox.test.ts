@@ -1,3 +1,4 @@
+import { FencingToken } from "@effect-simba/core/FencingToken"
 import * as Mutex from "@effect-simba/core/Mutex"
 import type { LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import { inboxOf, MutexStore, type WakeUp, wakeUps } from "@effect-simba/core/MutexStore"
@@ -24,7 +25,7 @@ import { Redis, RedisError } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
 import * as RedisKeys from "../../src/internal/mutex/keys.ts"
 import * as mailboxes from "../../src/internal/mutex/waiterInbox.ts"
-import { contender, freshId, freshName, ownerOf } from "../support/harness.ts"
+import { contender, counterOf, freshId, freshName, ownerOf } from "../support/harness.ts"
 
 const lost = new BackendError({ operation: "subscribe", isRetryable: true, cause: new Error("the connection is down") })
 
@@ -98,7 +99,7 @@ describe("messages to the waiters of a layer", () => {
       const waiting = yield* Effect.forEach(ids, (id) => Scope.provide(wakeUps(freshName("many"), id), scope))
       assert.deepStrictEqual(asked, [inbox])
       assert.strictEqual(open.get(inbox)?.size, 1)
-      for (const [index, id] of ids.entries()) yield* publish(inbox, `${id}@@look@@${index}`)
+      for (const [index, id] of ids.entries()) yield* publish(inbox, `${counterOf(id)}@@look@@${index}`)
       for (const [index, wait] of waiting.entries()) assert.deepStrictEqual(yield* wait.next, poll(index))
       yield* Scope.close(scope, Exit.void)
       assert.strictEqual(open.size, 0)
@@ -138,8 +139,11 @@ describe("messages to the waiters of a layer", () => {
         responsive(Effect.void)
         const wait = yield* wakeUps(freshName("failing"), id)
         assert.strictEqual(asked.length, 2)
-        yield* publish(RedisKeys.inboxChannel(inboxOf(id)), `${id}@@released@@x`)
-        assert.deepStrictEqual(yield* wait.next, { _tag: "YourTurn", from: "x" })
+        yield* publish(RedisKeys.inboxChannel(inboxOf(id)), `${counterOf(id)}@@granted@@7@@1@@1500`)
+        assert.deepStrictEqual(yield* wait.next, {
+          _tag: "YourTurn",
+          grant: { token: FencingToken.make(7), micros: 6, millis: 1500 }
+        })
       }),
     { tags: ["B43"] }
   )
@@ -187,7 +191,7 @@ describe("messages to the waiters of a layer", () => {
       yield* settle
       assert.deepStrictEqual(asked, [RedisKeys.inboxChannel(inboxOf(id)), own])
       yield* publish(own, "released@@7:4711@stock-host")
-      assert.deepStrictEqual(yield* heard(wait), [{ _tag: "YourTurn", from: "7:4711@stock-host" }])
+      assert.deepStrictEqual(yield* heard(wait), [{ _tag: "YourTurn", grant: undefined }])
       yield* Scope.close(scope, Exit.void)
       assert.strictEqual(open.size, 0)
       noteForeign(m, id)
@@ -221,7 +225,7 @@ describe("messages to the waiters of a layer", () => {
       const { listen } = yield* inboxes.open(inboxOf(id), () => undefined)
       const leave = listen(m, id, (wakeUp) => notified.push(wakeUp))
       const inbox = RedisKeys.inboxChannel(inboxOf(id))
-      yield* publish(inbox, `${id}@@look@@7`)
+      yield* publish(inbox, `${counterOf(id)}@@look@@7`)
       yield* settle
       assert.deepStrictEqual(notified, [poll(7)])
       yield* lose(inbox)
@@ -231,7 +235,7 @@ describe("messages to the waiters of a layer", () => {
       assert.deepStrictEqual(notified.splice(1), [gap, gap], "of the inbox, and of its own channel")
       assert.isTrue(open.has(RedisKeys.contenderChannel(m, id)))
       leave()
-      yield* publish(inbox, `${id}@@look@@8`)
+      yield* publish(inbox, `${counterOf(id)}@@look@@8`)
       yield* settle
       assert.deepStrictEqual(notified, [poll(7)])
       assert.isFalse(open.has(RedisKeys.contenderChannel(m, id)))
@@ -338,16 +342,19 @@ describe("what a live layer could not release", () => {
       failing.now = true
       assert.strictEqual((yield* Effect.flip(gone.release))._tag, "BackendError")
       failing.now = false
-      assert.strictEqual(ownerOf(yield* holder.release), gone.id)
+      const changes = yield* b.changes(m)
+      yield* holder.release
       yield* settled
+      assert.deepStrictEqual(yield* changes.next, { _tag: "Acquired", owner: gone.id })
+      assert.deepStrictEqual(yield* changes.next, { _tag: "Acquired", owner: next.id })
       assert.strictEqual(ownerOf(yield* b.owner(m)), next.id)
       assert.strictEqual((yield* wakeUps.next)._tag, "PollAfter")
-      assert.include(yield* wakeUps.next, { _tag: "YourTurn", from: gone.id })
+      assert.include(yield* wakeUps.next, { _tag: "YourTurn" })
       // However late, and however often
       const server = yield* FakeRedis.FakeRedis
       const late = Context.get(yield* Layer.build(FakeRedis.layerClient({ name: "late" })), Redis)
       yield* server.clearTrace
-      yield* late.send("PUBLISH", RedisKeys.inboxChannel(inboxOf(gone.id)), `${gone.id}@@released@@${holder.id}`)
+      yield* late.send("PUBLISH", RedisKeys.inboxChannel(inboxOf(gone.id)), `${counterOf(gone.id)}@@look@@0`)
       yield* settled
       assert.deepStrictEqual((yield* server.trace).map(({ args }) => args[0]), ["PUBLISH", "EVALSHA"])
     }).pipe(Effect.provide(FakeLive)))
@@ -371,8 +378,10 @@ describe("what a live layer could not release", () => {
       })
       yield* next.subscribe
       yield* next.wait
-      assert.strictEqual(ownerOf(yield* holder.release), gone.id)
+      const changes = yield* b.changes(m)
+      yield* holder.release
       yield* settled
+      assert.deepStrictEqual(yield* changes.next, { _tag: "Acquired", owner: gone.id })
       assert.strictEqual(ownerOf(yield* b.owner(m)), next.id)
     }).pipe(Effect.provide(FakeLive)))
 
@@ -412,7 +421,7 @@ describe("what a live layer could not release", () => {
         yield* owner.confirm
       }))
       const redis = Context.get(yield* Layer.build(FakeRedis.layerClient({ name: "late" })), Redis)
-      const late = `${owner.id}@@released@@${holder.id}`
+      const late = `${counterOf(owner.id)}@@look@@0`
       assert.strictEqual(yield* redis.send("PUBLISH", RedisKeys.inboxChannel(inboxOf(owner.id)), late), 1)
       yield* settled
       assert.strictEqual(ownerOf(yield* b.owner(m)), owner.id)

@@ -51,6 +51,9 @@ export const freshName = (label: string): MutexName => MutexName.make(`${label} 
 
 const random = Math.random().toString(36).slice(2, 8).padEnd(8, "0")
 
+/** By which the messages to a layer name a waiter. */
+export const counterOf = (id: string): string => id.slice(0, id.indexOf("-"))
+
 /** Wire ids whose order is not the order of arrival, each with its own layer; or with the layer of another. */
 export const freshId = (sibling?: LeaseId): LeaseId => {
   const number = 1_000_000 - ++count
@@ -119,6 +122,7 @@ export const contender = (
   const lease = Duration.fromInputUnsafe(periods.lease ?? "60 seconds")
   const confirm = Duration.fromInputUnsafe(periods.confirm ?? "30 seconds")
   const ask = (mode: "try" | "wait", ticket?: Ticket) => store.acquire({ mutex, id, mode, lease, confirm, ticket })
+  const leave = release(store, { mutex, id, confirm, lease })
   return {
     id,
     ask,
@@ -126,7 +130,9 @@ export const contender = (
     wait: Effect.map(ask("wait"), refused),
     confirm: Effect.map(ask("wait"), granted),
     subscribe: wakeUps(store, mutex, id),
-    release: Effect.map(release(store, { mutex, id, confirm, lease }), ({ ownership }) => ownership),
+    leave,
+    /** Returns who owns the mutex then. */
+    release: Effect.andThen(leave, store.owner(mutex)),
     guard: Effect.map(store.guard([{ mutex, id, lease }]), (results) => results[0]!)
   }
 }

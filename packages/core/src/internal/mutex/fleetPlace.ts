@@ -8,7 +8,6 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import type { LeaseId, MutexName } from "../../MutexName.ts"
-import type { Ownership } from "../../MutexState.ts"
 import { inboxOf, type Released, type WakeUp } from "../../MutexStore.ts"
 import type { BackendError, StoreError } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
@@ -139,12 +138,12 @@ export class FleetPlace {
   private settled(waiter: LocalWaiter, sent: Instant, released: Released | undefined): void {
     const { queue } = this
     if (released?.requeued === undefined) return this.happens({ _tag: "Settled" })
-    const { ownership, requeued } = released
+    const { requeued } = released
     if (requeued.token !== undefined && waiter === queue.first()) {
       const lease = new HeldLease(queue.mutex, this.id, requeued.token, waiter.attempt.settings, sent)
       if (lease.left(queue.context.now()) > 0) return this.granted(waiter, lease, true)
     }
-    this.happens({ _tag: "Settled", ticket: requeued.ticket, refused: refusedBy(ownership, requeued, sent) })
+    this.happens({ _tag: "Settled", ticket: requeued.ticket, refused: refusedBy(requeued, sent) })
   }
 
   /** Repeats a request for the first waiter until it succeeds. The queue decides how long each waiter waits through
@@ -258,8 +257,7 @@ export class FleetPlace {
 
 /** What the reply to a release says about the place that it queued, if it says enough to sleep. */
 const refusedBy = (
-  ownership: Ownership,
-  { position, stamp, ticket, token }: NonNullable<Released["requeued"]>,
+  { ownership, position, stamp, ticket, token }: NonNullable<Released["requeued"]>,
   sent: Instant
 ): Refused | undefined =>
   // Another implementation may own the mutex, or take it while it is free: only a request finds out

@@ -84,7 +84,7 @@ export class MemoryMutex {
 
   acquire(request: AcquireRequest): AcquireResult {
     const { id } = request
-    if (this.owner === undefined) this.handOver("", request, request)
+    if (this.owner === undefined) this.handOver(request, request)
     if (this.owner === undefined || this.owner === id) {
       return { _tag: "Granted", token: this.take(id, request.lease) }
     }
@@ -120,18 +120,18 @@ export class MemoryMutex {
     let isTaken = true
     if (this.owner === id) {
       this.owner = undefined
-      isTaken = this.handOver(id, periods, requeue)
+      isTaken = this.handOver(periods, requeue)
     } else if (this.owner === undefined && (requeue !== undefined || place !== -1)) {
-      isTaken = this.handOver(id, periods, requeue)
+      isTaken = this.handOver(periods, requeue)
     } else if (place === 0) {
       this.schedulePoll(this.first(), this.deadline - this.now)
     }
-    if (requeue === undefined || queued === undefined) return { ownership: this.ownership(), requeued: undefined }
+    if (requeue === undefined || queued === undefined) return { requeued: undefined }
     const token = !isTaken || this.owner === requeue.id
       ? this.take(requeue.id, requeue.lease)
       : undefined
     const position = Math.max(0, this.queue.indexOf(queued))
-    return { ownership: this.ownership(), requeued: { ticket: toTicket(queued.ticket), token, position } }
+    return { requeued: { ownership: this.ownership(), ticket: toTicket(queued.ticket), token, position } }
   }
 
   inspect(limit: number): MutexState {
@@ -149,10 +149,9 @@ export class MemoryMutex {
   /** The fence moves even if nobody is granted: late writes of the old owner carry an older token. */
   force(confirm: Duration.Duration): Ownership {
     const before = this.ownership()
-    const owner = this.owner
     this.owner = undefined
     this.mint()
-    this.handOver(owner ?? "", { confirm })
+    this.handOver({ confirm })
     return before
   }
 
@@ -241,7 +240,6 @@ export class MemoryMutex {
    * period. Returns whether it did.
    */
   private handOver(
-    from: string,
     { confirm, lease }: { readonly confirm: Duration.Duration; readonly lease?: Duration.Duration },
     newcomer?: Pick<AcquireRequest, "id" | "ticket">
   ): boolean {
@@ -254,7 +252,7 @@ export class MemoryMutex {
     const age = (this.micros - next.ticket) / 1000
     const isWhole = lease !== undefined && age >= 0 && age <= confirmMillis
     this.deadline = this.now + (isWhole ? Duration.toMillis(lease) : confirmMillis)
-    this.listeners.get(next.id)!({ _tag: "YourTurn", from })
+    this.listeners.get(next.id)!({ _tag: "YourTurn" })
     if (!isWhole) this.schedulePoll(this.first(), confirmMillis)
     return true
   }

@@ -35,6 +35,13 @@ export const Count = digits.pipe(Schema.decodeTo(
   SchemaTransformation.numberFromString
 ))
 
+/** Nothing where it is no token. */
+export const tokenOf = (input: unknown): FencingToken | undefined => {
+  if (typeof input !== "string" || !countPattern.test(input)) return undefined
+  const token = Number(input)
+  return token > 0 && Number.isSafeInteger(token) ? token as FencingToken : undefined
+}
+
 export const Token = digits.pipe(Schema.decodeTo(FencingToken, SchemaTransformation.numberFromString))
 
 /** Encodes a boolean. */

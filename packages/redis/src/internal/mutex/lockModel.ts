@@ -16,8 +16,8 @@ import { type Call, callsOf } from "./scriptCalls.ts"
 const placeOf = ({ kind, reply }: Call): number | undefined => {
   if (!Array.isArray(reply) || reply[0] === "error") return undefined
   // A release that granted returns three parts
-  const [, ticket] = reply as ReadonlyArray<string>
-  return ticket === "" || (kind === "release" && reply.length === 3) ? undefined : Number(ticket)
+  const [, ticket] = reply as ReadonlyArray<unknown>
+  return ticket === 0 || (kind === "release" && reply.length === 3) ? undefined : Number(ticket)
 }
 
 /** The waiters of one process are one line. `keep` names the keys of mutexes, which may remain. */

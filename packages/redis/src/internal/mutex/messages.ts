@@ -1,8 +1,10 @@
-/** The messages that contenders and Redis exchange, as Schema codecs in both directions. */
-import type { FencingToken } from "@effect-simba/core/FencingToken"
+/** The messages that contenders and Redis exchange. */
+import type { Grant } from "@effect-simba/core/MutexStore"
 import * as Schema from "effect/Schema"
-import { Count, countPattern, separator, text, Token } from "../client/codecs.ts"
-import { millisPattern, OwnerId } from "./ownership.ts"
+import { countPattern, separator, text, tokenOf } from "../client/codecs.ts"
+import { millisPattern, OwnerId, ownerProblem } from "./ownership.ts"
+
+const counterPattern = /^\d{1,16}$/
 
 /** The mutex channel: `acquired@@<owner id>`. */
 export const MutexMessage = text(
@@ -17,13 +19,6 @@ export const MutexMessage = text(
 export type MutexMessage = typeof MutexMessage.Type
 
 const Millis = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 999_999_999_999_999 }))
-
-/** The grant in a message: its token, the server's time of it in microseconds, and how long it lasts. */
-const Grant = Schema.Struct({
-  token: Schema.toType(Token),
-  micros: Schema.toType(Count),
-  millis: Schema.toType(Count)
-})
 
 const decodeContenderMessage = (input: string): ContenderMessage | string => {
   if (input.startsWith("released@@")) {
@@ -49,55 +44,46 @@ export const ContenderMessage = text(ContenderMessageFields, decodeContenderMess
 
 export type ContenderMessage = typeof ContenderMessageFields.Type
 
-const InboxMessageFields = Schema.TaggedUnion({
-  Forced: { id: OwnerId },
-  Released: { id: OwnerId, owner: OwnerId, grant: Schema.optionalKey(Grant) },
-  PollAfter: { id: OwnerId, millis: Millis }
-})
+/**
+ * A message on the channel of a layer: to the waiter with a counter, or about a lease that was released by force.
+ *
+ * - `Granted`: the mutex was granted to it.
+ * - `PollAfter`: it should poll after a time.
+ */
+export type InboxMessage =
+  | { readonly _tag: "Forced"; readonly id: string }
+  | { readonly _tag: "Granted"; readonly counter: string; readonly grant: Grant }
+  | { readonly _tag: "PollAfter"; readonly counter: string; readonly millis: number }
 
-/** Not a number if there is no text: `Grant` refuses it. */
-const countOf = (text = "") => (countPattern.test(text) ? Number(text) : NaN) as FencingToken
+const count = (text = "") => countPattern.test(text) ? Number(text) : NaN
 
-const decodeReleased = (id: string, input: string): typeof InboxMessageFields.Encoded | string => {
-  const [, owner = "", token, ...rest] = input.split(separator)
-  if (token === undefined) return { _tag: "Released", id, owner }
-  return rest.length === 2
-    ? {
-      _tag: "Released",
-      id,
-      owner,
-      grant: { token: countOf(token), micros: countOf(rest[0]), millis: countOf(rest[1]) }
-    }
-    : "expected released@@<owner>@@<token>@@<microseconds>@@<milliseconds>"
-}
-
-const encodeInboxMessage = (message: typeof InboxMessageFields.Encoded): string => {
-  if (message._tag === "Forced") return `forced${separator}${message.id}`
-  const text = `${message.id}${separator}${encodeContenderMessage(message)}`
-  if (message._tag === "PollAfter" || message.grant === undefined) return text
-  const { micros, millis, token } = message.grant
-  return [text, token, micros, millis].join(separator)
+/** `<token>`, how far it is ahead of the server's time in microseconds, and how long the grant lasts in milliseconds. */
+const decodeGrant = (text: string | undefined, ahead: string | undefined, period: string | undefined) => {
+  const token = tokenOf(text)
+  const [distance, millis] = [count(ahead), count(period)]
+  return token !== undefined && distance <= token && Number.isSafeInteger(millis)
+    ? { token, micros: token - distance, millis }
+    : undefined
 }
 
 /**
- * The channel of a layer: `<lease id>@@` and a contender message for that waiter, with its grant if there is one, or
- * `forced@@<lease id>` for a lease that was released by force.
+ * Of the channel of a layer: `<counter>@@granted@@<token>@@<ahead>@@<millis>`, `<counter>@@look@@<millis>`, or
+ * `forced@@<lease id>`. A plain function, because it stands between a release and the next owner. Returns the problem
+ * as a string.
  */
-export const InboxMessage = text(
-  InboxMessageFields,
-  (input) => {
-    if (input.startsWith("forced@@")) {
-      return { _tag: "Forced" as const, id: input.slice("forced@@".length) }
-    }
-    const end = input.indexOf(separator)
-    if (end === -1) return "expected forced@@<lease id>, or <lease id>@@ and a message"
-    const id = input.slice(0, end)
-    const rest = input.slice(end + separator.length)
-    if (rest.startsWith("released@@")) return decodeReleased(id, rest)
-    const message = decodeContenderMessage(rest)
-    return typeof message === "string" ? message : { ...message, id }
-  },
-  encodeInboxMessage
-)
-
-export type InboxMessage = typeof InboxMessage.Type
+export const decodeInboxMessage = (input: string): InboxMessage | string => {
+  if (input.startsWith("forced@@")) {
+    const id = input.slice("forced@@".length)
+    return ownerProblem(id) ?? { _tag: "Forced", id }
+  }
+  const [counter = "", kind, ...rest] = input.split(separator)
+  if (!counterPattern.test(counter)) return "expected forced@@<lease id>, or <counter>@@ and a message"
+  if (kind === "granted" && rest.length === 3) {
+    const grant = decodeGrant(rest[0], rest[1], rest[2])
+    if (grant !== undefined) return { _tag: "Granted", counter, grant }
+  }
+  if (kind === "look" && rest.length === 1 && millisPattern.test(rest[0]!)) {
+    return { _tag: "PollAfter", counter, millis: Number(rest[0]) }
+  }
+  return "expected granted@@<token>@@<microseconds>@@<milliseconds>, or look@@<milliseconds>"
+}

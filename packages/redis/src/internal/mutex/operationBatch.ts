@@ -69,8 +69,8 @@ class Call {
   }
 
   args(script: string, skipDead: SkipDead): ReadonlyArray<string> {
-    const header = [this.codes, skipDead, this.lease, this.confirm]
-    return [script, String(this.keys.length), ...this.keys, ...header, ...this.rest]
+    const header = `${this.codes} ${skipDead} ${this.lease} ${this.confirm}`
+    return [script, String(this.keys.length), ...this.keys, header, ...this.rest]
   }
 }
 

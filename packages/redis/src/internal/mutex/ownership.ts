@@ -7,15 +7,16 @@ import { separator, text } from "../client/codecs.ts"
 /** No leading zeros, so that text and value correspond one to one. */
 export const millisPattern = /^(0|[1-9]\d{0,14})$/
 
+export const ownerProblem = (id: string): string | undefined =>
+  id === ""
+    ? "the owner is empty"
+    : id.includes(separator) || id.startsWith("@") || id.endsWith("@")
+    ? "the owner contains a separator"
+    : undefined
+
 /** An owner's id: any text that contains no separator, since other implementations choose their own ids. */
 export const OwnerId = Schema.String.check(
-  Schema.makeFilter((id: string) =>
-    id === ""
-      ? "the owner is empty"
-      : id.includes(separator) || id.startsWith("@") || id.endsWith("@")
-      ? "the owner contains a separator"
-      : undefined
-  ),
+  Schema.makeFilter((id: string) => ownerProblem(id)),
   // Repeated because schema arbitraries ignore filters
   Schema.isMinLength(1)
 )
@@ -26,23 +27,28 @@ const Remaining = Schema.Duration.check(
   )
 )
 
+/** Returns the problem as a string. */
+export const decodeOwnership = (input: string): Ownership | string => {
+  if (input === separator) return { _tag: "Free" }
+  const at = input.lastIndexOf(separator)
+  if (at === -1) return "expected <owner>@@<milliseconds>"
+  const owner = input.slice(0, at)
+  const millis = input.slice(at + separator.length)
+  const problem = ownerProblem(owner)
+  if (problem !== undefined) return problem
+  if (millis === "-1") return { _tag: "Held", owner }
+  return millisPattern.test(millis)
+    ? { _tag: "Held", owner, timeLeft: Duration.millis(Number(millis)) }
+    : "expected a whole number of milliseconds after @@"
+}
+
 /**
  * The owner of a mutex: `<owner id>@@<remaining milliseconds>`, `<owner id>@@-1` for a key without expiry, and `@@` for
  * a free mutex. Simba's scripts return the same.
  */
 export const OwnershipText: Schema.Codec<Ownership, string> = text(
   Schema.TaggedUnion({ Free: {}, Held: { owner: OwnerId, timeLeft: Schema.optionalKey(Remaining) } }),
-  (input) => {
-    if (input === separator) return { _tag: "Free" as const }
-    const at = input.lastIndexOf(separator)
-    if (at === -1) return "expected <owner>@@<milliseconds>"
-    const owner = input.slice(0, at)
-    const millis = input.slice(at + separator.length)
-    if (millis === "-1") return { _tag: "Held" as const, owner }
-    return millisPattern.test(millis)
-      ? { _tag: "Held" as const, owner, timeLeft: Duration.millis(Number(millis)) }
-      : "expected a whole number of milliseconds after @@"
-  },
+  decodeOwnership,
   (ownership) =>
     ownership._tag === "Free"
       ? separator

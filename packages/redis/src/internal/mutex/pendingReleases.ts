@@ -8,7 +8,11 @@ import type { ReleaseRequest } from "@effect-simba/core/MutexStore"
 /** At least this many ids are remembered. The turn of an older id costs the next waiter a confirm period. */
 const limit = 10_000
 
+/** What distinguishes an id from all others: its counter and the random text of its layer. */
+const attemptOf = (id: string) => id.slice(0, id.indexOf(":"))
+
 export class PendingReleases {
+  /** By attempt. */
   private requests = new Map<string, ReleaseRequest>()
   /** Dropped together: a map that repeatedly loses its first entry becomes slow. */
   private older = this.requests
@@ -26,10 +30,10 @@ export class PendingReleases {
       this.older = this.requests
       this.requests = new Map()
     }
-    this.requests.set(id, { mutex, id, confirm, lease })
+    this.requests.set(attemptOf(id), { mutex, id, confirm, lease })
   }
 
-  find(id: string): ReleaseRequest | undefined {
-    return this.requests.get(id) ?? this.older.get(id)
+  find(attempt: string): ReleaseRequest | undefined {
+    return this.requests.get(attempt) ?? this.older.get(attempt)
   }
 }

@@ -1,12 +1,15 @@
-/** The codecs that the heads of the mutex scripts name, and the replies of operations with their readers. */
+/**
+ * The codecs that the heads of the mutex scripts name, and the readers of the replies to operations: by plain functions,
+ * because a codec takes longer than the request. They return the problem as a string.
+ */
 import type { MutexState } from "@effect-simba/core/MutexState"
-import { type AcquireResult, type Released, Ticket } from "@effect-simba/core/MutexStore"
+import type { AcquireResult, Released, Stamp, Ticket } from "@effect-simba/core/MutexStore"
 import * as Duration from "effect/Duration"
 import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
-import { Count, Flag, Token } from "../client/codecs.ts"
-import { reader } from "../client/decode.ts"
-import { OwnershipText } from "./ownership.ts"
+import { Count, Flag, Token, tokenOf } from "../client/codecs.ts"
+import { reader, readerOf } from "../client/decode.ts"
+import { decodeOwnership, OwnershipText } from "./ownership.ts"
 
 export { Count, Flag, OwnershipText }
 
@@ -15,26 +18,64 @@ export const Natural = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 /** An absent field is the empty string: a Lua array ends at its first nil. */
 const orEmpty = <T, E extends string>(codec: Schema.Codec<T, E>) => Schema.Union([Schema.Literal(""), codec])
 
-/**
- * The token of a grant; or ownership, ticket, position among waiters of effect-simba, and whether contenders of another
- * implementation take part. If it queues, also the server's time in microseconds, and the last token. The usual reply
- * comes first, because a failed match is slow.
- */
-export const AcquireReply = Schema.Union([
-  Token,
-  Schema.Tuple([OwnershipText, Schema.toType(Ticket), Count, Flag, Count, Count]),
-  Schema.Tuple([OwnershipText, orEmpty(Schema.toType(Ticket)), Count, Flag])
-])
+const isNatural = (value: unknown): value is number => Number.isSafeInteger(value) && value as number >= 0
+
+/** A ticket is the microseconds of its instant, in a reply. */
+const ticketOf = (micros: number) => `${Math.floor(micros / 1e6)}.${String(micros % 1e6).padStart(6, "0")}` as Ticket
+
+/** A reply says how long ago its ticket and the last token were, in microseconds. Tokens are ahead of the clock. */
+const decodeStamp = (ticket: number, age: unknown, sinceLast: unknown): Stamp | undefined => {
+  if (!Number.isSafeInteger(age) || !Number.isSafeInteger(sinceLast)) return undefined
+  const micros = ticket + (age as number)
+  const token = micros - (sinceLast as number)
+  return isNatural(micros) && isNatural(token) ? { micros, token } : undefined
+}
+
+const badRefusal = "expected { ownership, ticket, position, foreign }, and of one that waits two ages"
 
 /**
- * The ownership; and the ticket of an attempt that was queued with the release, with its token if it was granted,
- * otherwise with the number ahead of it, the server's time in microseconds, and the last token.
+ * The token of a grant; or ownership, ticket or 0, position among the waiters, and whether contenders of another
+ * implementation take part. If it queues, also the ages of its ticket and of the last token.
  */
-export const ReleaseReply = Schema.Union([
-  OwnershipText,
-  Schema.Tuple([OwnershipText, Schema.toType(Ticket), Count, Count, Count]),
-  Schema.Tuple([OwnershipText, Schema.toType(Ticket), Token])
-])
+const decodeAcquire = (input: unknown): AcquireResult | string => {
+  if (!Array.isArray(input)) {
+    const token = tokenOf(input)
+    return token === undefined ? "expected a token or a list" : { _tag: "Granted", token }
+  }
+  const [text, micros, position, foreign, age, sinceLast] = input as ReadonlyArray<unknown>
+  if (typeof text !== "string" || !isNatural(micros) || !isNatural(position)) return badRefusal
+  if (foreign !== 0 && foreign !== 1) return badRefusal
+  const ownership = decodeOwnership(text)
+  if (typeof ownership === "string") return ownership
+  const refused = { _tag: "Refused", ownership, position, foreign: foreign === 1 } as const
+  if (input.length === 4 && micros === 0) return { ...refused, ticket: undefined }
+  const stamp = decodeStamp(micros, age, sinceLast)
+  return input.length === 6 && micros > 0 && stamp !== undefined
+    ? { ...refused, ticket: ticketOf(micros), stamp }
+    : badRefusal
+}
+
+const badRelease = "expected 1, { ownership, ticket, token } or { ownership, ticket, position, two ages }"
+
+/**
+ * 1; or of an attempt that was queued with the release the ownership and its ticket, with its token if it was granted,
+ * otherwise with the number ahead of it, and the ages of its ticket and of the last token.
+ */
+const decodeRelease = (input: unknown): Released | string => {
+  if (input === 1) return { requeued: undefined }
+  if (!Array.isArray(input)) return badRelease
+  const [text, micros, third, age, sinceLast] = input as ReadonlyArray<unknown>
+  if (typeof text !== "string" || !isNatural(micros) || micros === 0) return badRelease
+  const ownership = decodeOwnership(text)
+  if (typeof ownership === "string") return ownership
+  const place = { ownership, ticket: ticketOf(micros) }
+  const token = tokenOf(third)
+  if (token !== undefined) return input.length === 3 ? { requeued: { ...place, token } } : badRelease
+  const stamp = decodeStamp(micros, age, sinceLast)
+  return input.length === 5 && isNatural(third) && stamp !== undefined
+    ? { requeued: { ...place, token: undefined, position: third, stamp } }
+    : badRelease
+}
 
 export const InspectReply = Schema.Tuple([
   OwnershipText,
@@ -43,34 +84,11 @@ export const InspectReply = Schema.Tuple([
   Schema.Array(Schema.Tuple([Schema.String, Count]))
 ])
 
-const decodeAcquire = reader("the reply to an acquire", AcquireReply)
-const decodeRelease = reader("the reply to a release", ReleaseReply)
 const decodeInspect = reader("the reply to an inspection", InspectReply)
 
-export const readAcquire = (reply: unknown) =>
-  Exit.map(decodeAcquire(reply), (decoded): AcquireResult => {
-    if (typeof decoded === "number") return { _tag: "Granted", token: decoded }
-    const [ownership, ticket, position, foreign, micros, token] = decoded
-    return {
-      _tag: "Refused",
-      ownership,
-      ticket: ticket === "" ? undefined : ticket,
-      position,
-      foreign,
-      stamp: micros === undefined || token === undefined ? undefined : { micros, token }
-    }
-  })
+export const readAcquire = readerOf("the reply to an acquire", decodeAcquire)
 
-export const readRelease = (reply: unknown) =>
-  Exit.map(decodeRelease(reply), (decoded): Released => {
-    if ("_tag" in decoded) return { ownership: decoded, requeued: undefined }
-    if (decoded.length === 3) {
-      const [ownership, ticket, token] = decoded
-      return { ownership, requeued: { ticket, token } }
-    }
-    const [ownership, ticket, position, micros, token] = decoded
-    return { ownership, requeued: { ticket, token: undefined, position, stamp: { micros, token } } }
-  })
+export const readRelease = readerOf("the reply to a release", decodeRelease)
 
 export const readInspect = (reply: unknown) =>
   Exit.map(decodeInspect(reply), ([ownership, token, waiting, waiters]): MutexState => ({

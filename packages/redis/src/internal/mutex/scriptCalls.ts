@@ -17,10 +17,10 @@ const operands: Readonly<Record<string, ReadonlyArray<string>>> = operations
 export const callsOf = (args: ReadonlyArray<string>, reply: unknown): ReadonlyArray<Call> => {
   if (args[0] !== "EVALSHA" && args[0] !== "EVAL") return []
   const keys = Number(args[2])
-  const codes = args[3 + keys] ?? ""
-  const isCall = /^[a-z]+$/i.test(codes) && [...codes.toLowerCase()].every((code) => code in operands)
-  if (!isCall || keys !== 4 * codes.replace(/[A-Z]/g, "").length) return []
-  let at = 3 + keys + 4
+  const codes = /^([a-z]+) \w+ \d* \d*$/i.exec(args[3 + keys] ?? "")?.[1]
+  if (codes === undefined || ![...codes.toLowerCase()].every((code) => code in operands)) return []
+  if (keys !== 4 * codes.replace(/[A-Z]/g, "").length) return []
+  let at = 3 + keys + 1
   let key = -1
   return [...codes].flatMap((letter, index) => {
     const code = letter.toLowerCase()

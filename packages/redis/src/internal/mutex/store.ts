@@ -53,8 +53,8 @@ const make = Effect.gen(function*() {
   const forceRelease = call(redis, "force release", scripts.forceRelease)
 
   const pending = new PendingReleases()
-  const inbox = yield* waiterInbox.make(subscriber, (id) => {
-    const request = pending.find(id)
+  const inbox = yield* waiterInbox.make(subscriber, (attempt) => {
+    const request = pending.find(attempt)
     if (request !== undefined) release(request, () => undefined)
   })
   const isCluster = topology._tag === "Cluster"

@@ -14,19 +14,19 @@ import type * as Fiber from "effect/Fiber"
 import * as Queue from "effect/Queue"
 import * as RcMap from "effect/RcMap"
 import * as Scope from "effect/Scope"
-import { reader, subscribe } from "../client/decode.ts"
+import { reader, readerOf, subscribe } from "../client/decode.ts"
 import * as log from "../client/log.ts"
 import { reportMalformed } from "../client/malformed.ts"
 import * as keys from "./keys.ts"
-import { ContenderMessage, InboxMessage } from "./messages.ts"
+import { ContenderMessage, decodeInboxMessage, type InboxMessage } from "./messages.ts"
 
 const readContenderMessage = reader("a message on a contender channel", ContenderMessage)
-const readInboxMessage = reader("a message on the channel of a layer", InboxMessage)
+const readInboxMessage = readerOf("a message on the channel of a layer", decodeInboxMessage)
 
 const toWakeUp = (message: ContenderMessage | Exclude<InboxMessage, { readonly _tag: "Forced" }>): WakeUp =>
-  message._tag === "Released"
-    ? { _tag: "YourTurn", from: message.owner, ...("grant" in message ? { grant: message.grant } : undefined) }
-    : { _tag: "PollAfter", delay: Duration.millis(message.millis) }
+  message._tag === "PollAfter"
+    ? { _tag: "PollAfter", delay: Duration.millis(message.millis) }
+    : { _tag: "YourTurn", grant: message._tag === "Granted" ? message.grant : undefined }
 
 const gap: WakeUp = { _tag: "Gap" }
 
@@ -37,6 +37,7 @@ interface Waiter {
 }
 
 interface Inbox {
+  /** By the counters of their ids. */
   readonly waiters: Map<string, Waiter>
   /** Of layers, which are notified of forced releases. */
   readonly forced: Set<(id: string) => void>
@@ -48,10 +49,10 @@ export interface WaiterInbox {
   readonly noteForeign: (mutex: MutexName, id: LeaseId) => void
 }
 
-/** `onStranger` is called for a message to an id that does not wait here. */
+/** `onStranger` is called for a message to an id that does not wait here: with its part before the colon. */
 export const make = Effect.fnUntraced(function*(
   subscriber: Subscriber["Service"],
-  onStranger: (id: string) => void
+  onStranger: (attempt: string) => void
 ): Effect.fn.Return<WaiterInbox, never, Scope.Scope> {
   const run = Effect.runForkWith(yield* Effect.context<never>())
   const waiting = new Map<string, Waiter>()
@@ -62,14 +63,14 @@ export const make = Effect.fnUntraced(function*(
     const channel = keys.inboxChannel(key)
     const deliver = (message: InboxMessage) => {
       if (message._tag === "Forced") return inbox.forced.forEach((onForced) => onForced(message.id))
-      const waiter = inbox.waiters.get(message.id)
-      if (waiter === undefined) onStranger(message.id)
+      const waiter = inbox.waiters.get(message.counter)
+      if (waiter === undefined) onStranger(`${message.counter}-${key}`)
       else waiter.notify(toWakeUp(message))
     }
     // There may be thousands: other fibers run in between
     const notifyAll = Effect.suspend(() =>
       Effect.forEach(Arr.chunksOf(inbox.waiters, 32), (waiters) => {
-        for (const [id, waiter] of waiters) if (inbox.waiters.get(id) === waiter) waiter.notify(gap)
+        for (const [counter, waiter] of waiters) if (inbox.waiters.get(counter) === waiter) waiter.notify(gap)
         return Effect.yieldNow
       }, { discard: true })
     )
@@ -114,10 +115,11 @@ export const make = Effect.fnUntraced(function*(
   /** Returns a function that ends it. */
   const enter = (inbox: Inbox, id: LeaseId, notify: Waiter["notify"]) => {
     const waiter: Waiter = { notify, own: undefined }
-    inbox.waiters.set(id, waiter)
+    const counter = id.slice(0, id.indexOf("-"))
+    inbox.waiters.set(counter, waiter)
     waiting.set(id, waiter)
     return () => {
-      inbox.waiters.delete(id)
+      inbox.waiters.delete(counter)
       waiting.delete(id)
       waiter.own?.interruptUnsafe()
     }

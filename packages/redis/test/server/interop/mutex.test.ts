@@ -425,7 +425,10 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       const { id, m, server, simba, waiting } = yield* behindSimba("lies")
       for (const text of [`released@@${simba.id}`, "look@@0", `released@@${id}`]) {
         assert.strictEqual(yield* server.send("PUBLISH", `simba:{${m}}:${id}`, text), 1)
-        assert.strictEqual(yield* server.send("PUBLISH", inboxChannelOf(id), `${id}@@${text}`), 1)
+      }
+      for (const text of ["released", "look@@0", "granted@@1@@0@@16000"]) {
+        const counter = id.split("-")[0]
+        assert.strictEqual(yield* server.send("PUBLISH", inboxChannelOf(id), `${counter}@@${text}`), 1)
       }
       yield* server.send("PUBLISH", `simba:{${m}}`, `acquired@@${id}`)
       yield* Effect.sleep("200 millis")
@@ -452,18 +455,17 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       yield* b.release
       const { token: third } = yield* c.confirm
       yield* until("all messages", Effect.sync(() => messages.length >= 6))
-      // Tokens are whole tenths of a millisecond; the message has the time itself
-      const [timeOfB, timeOfC] = [messages[2]!, messages[5]!].map(([, message]) => Number(message.split("@@")[4]))
-      for (const [token, time] of [[second, timeOfB], [third, timeOfC]]) {
-        assert.strictEqual(Math.floor(time! / 100) * 100 + 100, token)
-      }
+      // Tokens are whole tenths of a millisecond; the message says how far they are ahead of the time of the grant
+      const [aheadOfB, aheadOfC] = [messages[2]!, messages[5]!].map(([, message]) => Number(message.split("@@")[3]))
+      for (const ahead of [aheadOfB!, aheadOfC!]) assert.isTrue(ahead >= 1 && ahead <= 100, String(ahead))
+      const counterOf = ({ id }: { readonly id: string }) => id.split("-")[0]
       assert.deepStrictEqual(messages, [
         [channel, `acquired@@${a.id}`],
         [channel, `acquired@@${b.id}`],
-        [ofB, `${b.id}@@released@@${a.id}@@${second}@@${timeOfB}@@30000`],
-        [ofC, `${c.id}@@look@@30000`],
+        [ofB, `${counterOf(b)}@@granted@@${second}@@${aheadOfB}@@30000`],
+        [ofC, `${counterOf(c)}@@look@@30000`],
         [channel, `acquired@@${c.id}`],
-        [ofC, `${c.id}@@released@@${b.id}@@${third}@@${timeOfC}@@60000`]
+        [ofC, `${counterOf(c)}@@granted@@${third}@@${aheadOfC}@@60000`]
       ])
       assert.strictEqual(yield* server.send("GET", keysOf(m).owner), c.id)
     }), { tags: ["B60"] })

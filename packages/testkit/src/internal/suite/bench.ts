@@ -93,12 +93,10 @@ export class Party {
 
   readonly release = Effect.suspend(() => this.leave())
 
+  /** Returns who owns the mutex then. */
   leave() {
     const { confirm, lease, mutex, store } = this.bench
-    return Effect.map(
-      release(store, { mutex, id: this.id, confirm, lease }),
-      ({ ownership }) => ownership
-    )
+    return Effect.andThen(release(store, { mutex, id: this.id, confirm, lease }), store.owner(mutex))
   }
 
   /** Releases, and queues `next` with the same request. */
@@ -106,10 +104,10 @@ export class Party {
     const { confirm, lease, mutex, store } = this.bench
     return Effect.map(
       release(store, { mutex, id: this.id, confirm, lease, requeue: { id: next.id, lease } }),
-      ({ ownership, requeued }) => {
+      ({ requeued }) => {
         assert.isDefined(requeued)
         next.ticket = requeued!.ticket
-        return { ownership, token: requeued!.token, position: requeued!.position }
+        return requeued!
       }
     )
   }
@@ -171,10 +169,7 @@ export class Party {
   }
 
   readonly expectTurn = Effect.suspend(() =>
-    Effect.map(this.wakeUp, (wakeUp) => {
-      assert.strictEqual(wakeUp._tag, "YourTurn")
-      return wakeUp._tag === "YourTurn" ? wakeUp.from : ""
-    })
+    Effect.map(this.wakeUp, (wakeUp) => assert.strictEqual(wakeUp._tag, "YourTurn"))
   )
 
   readonly expectPoll = Effect.suspend(() =>

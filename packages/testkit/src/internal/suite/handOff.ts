@@ -35,12 +35,12 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* d.queue
       yield* d.growStale
       assert.strictEqual(ownerOf(yield* a.release), b.id)
-      assert.strictEqual(yield* b.expectTurn, a.id)
+      yield* b.expectTurn
       assert.strictEqual(yield* c.expectPoll, Duration.toMillis(confirm))
       yield* b.confirm
       yield* b.unsubscribe
       assert.strictEqual(ownerOf(yield* b.release), c.id)
-      assert.strictEqual(yield* c.expectTurn, b.id)
+      yield* c.expectTurn
       yield* c.noWakeUp
       yield* c.confirm
       assert.strictEqual(ownerOf(yield* c.release), d.id)
@@ -55,7 +55,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* c.queue
       yield* c.growStale
       assert.strictEqual(ownerOf(yield* a.release), b.id)
-      assert.strictEqual(yield* b.expectTurn, a.id)
+      yield* b.expectTurn
       const ownership = yield* owner
       assert.strictEqual(ownerOf(ownership), b.id)
       assert.isAtMost(timeLeftOf(ownership), Duration.toMillis(confirm))
@@ -73,7 +73,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
         refused(yield* waiter.ask("wait"))
       }
       assert.strictEqual(ownerOf(yield* a.release), b.id)
-      assert.strictEqual(yield* b.expectTurn, a.id)
+      yield* b.expectTurn
       if (!countsSubscribers) yield* c.expectPoll
       yield* b.confirm
       yield* c.unsubscribe
@@ -182,7 +182,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* a.release
       assert.strictEqual(ownerOf(yield* b.release), c.id)
       if (!countsSubscribers) yield* c.expectPoll
-      assert.strictEqual(yield* c.expectTurn, b.id)
+      yield* c.expectTurn
     }))
 
   it.effect("H5: a fresh waiter is granted a whole lease of the releasing layer, and nobody is notified to poll", () =>
@@ -194,7 +194,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* pass(Duration.millis(1))
       const other = Duration.times(lease, 3)
       yield* release(store, { mutex, id: a.id, confirm, lease: other })
-      assert.strictEqual(yield* b.expectTurn, a.id)
+      yield* b.expectTurn
       const granted = yield* owner
       assert.strictEqual(ownerOf(granted), b.id)
       assert.isAtMost(timeLeftOf(granted), Duration.toMillis(countsSubscribers ? other : confirm))

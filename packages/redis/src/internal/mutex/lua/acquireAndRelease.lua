@@ -1,8 +1,7 @@
 --- Acquires, confirms, releases and inspects, any number in the order given. One that fails leaves the others alone.
 ---
---- What is free and awaited by nobody is decided here. Else `acquire.lua`, `confirm.lua` and `release.lua` of `include`
---- decide, and `inspect.lua` reads. Their functions are defined where they are first needed: to define them costs as
---- much as an acquire and its release.
+--- A mutex that is free and awaited by nobody is decided here, by few commands. The rest is decided in `include`, of
+--- which only that part runs that an operation needs: to define a function costs as much as half a command.
 ---
 --- An operation on the same mutex as the one before it has no keys of its own.
 ---
@@ -10,11 +9,9 @@
 --- KEYS[4n-2] queue
 --- KEYS[4n-1] fence
 --- KEYS[4n] reserved
---- ARGV[1] codes  a letter for each operation, a capital where it has no keys of its own
---- ARGV[2] skipDead: '1' | 'own' | '0'  which dead waiters to skip: all, those of effect-simba, or none
---- ARGV[3] plainLease  ms
---- ARGV[4] plainConfirm  ms
---- ARGV[5..] operands  of each operation in turn, as below
+--- ARGV[1] header  `<codes> <skip dead> <lease> <confirm>`: a letter for each operation, a capital where it has no keys
+---   of its own; which dead waiters to skip: `1` all, `own` those of effect-simba, `0` none; ms of plain operations
+--- ARGV[2..] operands  of each operation in turn, as below
 --- Reply: any[]. The reply of each operation, or { 'error', message }.
 ---
 --- Operation t: id  a plain try
@@ -26,14 +23,12 @@
 --- Operation d: id, confirm, lease, requeue, requeueLease  any release: an id to queue or '', its lease
 --- Operation i: limit  an inspection: how many waiters to name
 
-local codes, skipDead, plainLease, plainConfirm = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-skipDead = skipDead ~= '0' and skipDead
+local header = ARGV[1]
+local codes, skipDead, plainLease, plainConfirm = string.match(header, '^(%a+) (%w+) (%d*) (%d*)$')
 local owner, queue, fence, reserved
+local ownFree, operate
 
---- @include include/own.lua
-
-local operate
-local replies, key, at = {}, 1, 5
+local replies, key, at = {}, 1, 2
 for i = 1, #codes do
   local letter = string.sub(codes, i, i)
   local code = string.lower(letter)
@@ -46,47 +41,62 @@ for i = 1, #codes do
   local done, reply = true, nil
   if code == 'r' and current == id and redis.call('EXISTS', queue) == 0 then
     redis.call('DEL', owner)
-    reply = '@@'
+    reply = 1
   elseif (code == 't' or code == 'w') and not current and redis.call('EXISTS', queue, reserved) == 0 then
-    done, reply = pcall(own, id, plainLease)
-  else
-    if not operate then
+    if not ownFree then
 
-      --- @include include/acquire.lua
+      --- @include include/own.lua
+
+      ownFree = own
+    end
+    done, reply = pcall(ownFree, owner, fence, id, plainLease)
+  elseif type(current) == 'table' then
+    done, reply = false, current
+  else
+    operate = operate or function(code, id, current, at)
+      if code == 'c' then
+
+        --- @include include/confirm.lua
+
+        return confirmGrant(owner, fence, id, current, ARGV[at + 1], ARGV[at + 2])
+      elseif code == 'i' then
+
+        --- @include include/inspect.lua
+
+        return inspect(owner, queue, fence, current, tonumber(id))
+      end
+      local mutex = {
+        owner = owner, queue = queue, fence = fence, reserved = reserved, skipDead = skipDead ~= '0' and skipDead
+      }
+      if code == 't' or code == 'w' or code == 'a' then
+
+        --- @include include/acquire.lua
+
+        if code ~= 'a' then
+          return acquire(mutex, id, current, code == 'w' and 'wait' or 'try', plainLease, plainConfirm)
+        end
+        local mode, lease, confirm, ticket = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], tonumber(ARGV[at + 4])
+        return acquire(mutex, id, current, mode, lease, confirm, ticket)
+      end
+      local confirm, lease, nextId, nextLease = plainConfirm, plainLease, '', plainLease
+      if code == 'q' then
+        nextId = ARGV[at + 1]
+      elseif code == 'd' then
+        confirm, lease, nextId, nextLease = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
+      end
+      if nextId ~= '' then
+
+        --- @include include/requeue.lua
+
+        return requeue(mutex, id, current, confirm, lease, nextId, nextLease)
+      end
+
       --- @include include/release.lua
 
-      operate = function(code, id, current, at)
-        if code == 't' then
-          return acquire(id, current, 'try', plainLease, plainConfirm)
-        elseif code == 'w' then
-          return acquire(id, current, 'wait', plainLease, plainConfirm)
-        elseif code == 'a' then
-          local mode, lease, confirm, ticket = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], tonumber(ARGV[at + 4])
-          return acquire(id, current, mode, lease, confirm, ticket)
-        elseif code == 'c' then
-
-          --- @include include/confirm.lua
-
-          return confirmGrant(id, current, ARGV[at + 1], ARGV[at + 2])
-        elseif code == 'r' then
-          return release(id, current, plainConfirm, plainLease, '')
-        elseif code == 'q' then
-          return release(id, current, plainConfirm, plainLease, ARGV[at + 1], plainLease)
-        elseif code == 'i' then
-
-          --- @include include/inspect.lua
-
-          return inspect(current, tonumber(id))
-        end
-        local confirm, lease, nextId = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
-        return release(id, current, confirm, lease, nextId, ARGV[at + 4])
-      end
+      release(mutex, id, current, confirm, lease)
+      return 1
     end
-    if type(current) == 'table' then
-      done, reply = false, current
-    else
-      done, reply = pcall(operate, code, id, current, at)
-    end
+    done, reply = pcall(operate, code, id, current, at)
   end
   if not done then
     local text = type(reply) == 'table' and reply.err or tostring(reply)

@@ -13,18 +13,20 @@
 
 local owner, queue, fence, reserved = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local confirm, skipDead = ARGV[1], ARGV[2]
-skipDead = skipDead ~= '0' and skipDead
 
 --- @include include/fence.lua
 --- @include include/handOver.lua
 --- @include include/ownership.lua
 
 local current = redis.call('GET', owner)
-local before = ownershipOf(current)
+local before = ownershipOf(owner, current)
 -- First, so that a fence of the wrong type takes the mutex from nobody
-mint()
+mint(fence)
 redis.call('DEL', owner, reserved)
-handOver(current or 'nobody', confirm)
+local mutex = {
+  owner = owner, queue = queue, fence = fence, reserved = reserved, skipDead = skipDead ~= '0' and skipDead
+}
+handOver(mutex, current or 'nobody', confirm)
 if current then
   local inbox = inboxOf(current)
   if inbox then

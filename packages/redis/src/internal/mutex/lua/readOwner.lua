@@ -7,4 +7,4 @@ local owner = KEYS[1]
 
 --- @include include/ownership.lua
 
-return ownershipOf(redis.call('GET', owner))
+return ownershipOf(owner, redis.call('GET', owner))

@@ -5,69 +5,62 @@
 --- - Otherwise the caller is refused, and in mode 'wait' queued under its ticket. If a Simba waiter is expected, one of
 ---   the first eight is notified when to poll, because the Simba waiter may not come.
 ---
---- Replies the token, or { ownership, ticket or '', position, '1' if Simba contenders take part }, in mode
---- 'wait' with { ..., time in microseconds, last token }: a grant message is judged by them.
---- Needs owner, queue, fence, reserved, skipDead.
---- @include grant.lua
---- @include handOver.lua
---- @include ownership.lua
---- @include queue.lua
+--- Replies the token, or { ownership, ticket or 0, position, 1 if Simba contenders take part }, in mode 'wait' with
+--- { ..., age of the ticket, age of the last token }: a grant message is judged by them.
 --- @include contenderIds.lua
+--- @include ownership.lua
 
--- How many effect-simba contenders are known to be ahead, and whether Simba contenders take part
-local function positionOf(id, current)
-  local foreign = current and not layerOf(current)
-  local ahead, found = 0, false
-  -- Without scores, which are slow for the server to format
-  for _, waiter in ipairs(redis.call('ZRANGE', queue, '0', '15')) do
-    if waiter == id then
-      found = true
-    elseif not layerOf(waiter) then
-      foreign = true
-    elseif not found then
-      ahead = ahead + 1
-    end
+-- Whether the caller is granted the free mutex; else its owner, and whether the caller holds back for another
+local function claim(mutex, id, confirm, lease, ticket)
+  local score = redis.call('ZSCORE', mutex.queue, id)
+  if redis.call('EXISTS', mutex.reserved) == 1 then
+    -- A ticket without a place: a Simba release took this waiter out of the queue, so it is its turn
+    local isItsTurn = ticket and not score
+    return isItsTurn, nil, not isItsTurn
   end
-  if not found then
-    ahead = redis.call('ZRANK', queue, id) or ahead
-  end
-  return tostring(ahead), foreign
+
+  --- @include handOver.lua
+
+  local notified, granted = handOver(mutex, id, confirm, lease, id, tonumber(score or '') or ticket)
+  return not notified, granted, notified and not granted
 end
 
-local function acquire(id, current, mode, lease, confirm, ticket)
-  if current == id then
-    return grant(id, lease, current)
-  end
-  local holdsBack = false
+local function acquire(mutex, id, current, mode, lease, confirm, ticket)
+  local owner, queue = mutex.owner, mutex.queue
+  local isGranted, holdsBack = current == id, false
   if not current then
-    local score = redis.call('ZSCORE', queue, id)
-    local awaited = redis.call('GET', reserved)
-    -- A ticket without a place: a Simba release took this waiter out of the queue, so it is its turn
-    if awaited then
-      holdsBack = score or not ticket
-    else
-      local notified
-      notified, current = handOver(id, confirm, lease, id, tonumber(score or '') or ticket)
-      holdsBack = notified and not current
-    end
-    if not current and not holdsBack then
-      return grant(id, lease)
-    end
-  elseif not layerOf(current) and redis.call('GET', reserved) == current then
+    isGranted, current, holdsBack = claim(mutex, id, confirm, lease, ticket)
+  end
+  if isGranted then
+
+    --- @include grant.lua
+
+    return grant(mutex, id, lease, current)
+  end
+  local foreign = current and not layerOf(current)
+  if foreign and redis.call('GET', mutex.reserved) == current then
     -- The Simba waiter whose turn it was owns the mutex
-    redis.call('DEL', reserved)
+    redis.call('DEL', mutex.reserved)
   end
   if mode == 'try' then
-    return { ownershipOf(current), '', '0', '0' }
+    return { ownershipOf(owner, current), 0, 0, 0 }
   end
-  local mine = enter(id, ticket)
+
+  --- @include queue.lua
+
+  local mine, ahead = enter(queue, id, ticket)
   local left = redis.call('PTTL', owner)
-  keepQueue(left, lease, confirm)
-  local position, foreign = positionOf(id, current)
-  local inbox = holdsBack and tonumber(position) < 8 and inboxOf(id)
-  if inbox then
-    notify(id, inbox, 'look@@' .. math.max(redis.call('PTTL', reserved), 0))
+  keepQueue(queue, left, lease, confirm)
+  -- Few, because all are notified when the turn of a Simba waiter comes. Without scores, which are slow to format
+  for _, waiter in ipairs(not foreign and redis.call('ZRANGE', queue, '0', '3') or {}) do
+    foreign = foreign or not layerOf(waiter)
   end
-  local time, last = stampNow()
-  return { ownershipOf(current, left), mine, position, (holdsBack or foreign) and '1' or '0', time, last }
+  local inbox = holdsBack and ahead < 8 and inboxOf(id)
+  if inbox then
+
+    --- @include wakeUp.lua
+
+    notify(owner, id, inbox, 'look@@' .. math.max(redis.call('PTTL', mutex.reserved), 0))
+  end
+  return { ownershipOf(owner, current, left), mine, ahead, (holdsBack or foreign) and 1 or 0, ages(mutex.fence, mine) }
 end

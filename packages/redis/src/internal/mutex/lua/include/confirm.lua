@@ -2,12 +2,11 @@
 ---
 --- The token distinguishes this grant from another one to the same id.
 --- Returns the token, or what a refused try returns.
---- Needs owner, fence.
 --- @include ownership.lua
 
-local function confirmGrant(id, current, token, lease)
+local function confirmGrant(owner, fence, id, current, token, lease)
   if current ~= id or redis.call('GET', fence) ~= token then
-    return { ownershipOf(current), '', '0', '0' }
+    return { ownershipOf(owner, current), 0, 0, 0 }
   end
   redis.call('PEXPIRE', owner, lease)
   return token

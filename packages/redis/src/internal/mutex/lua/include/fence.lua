@@ -3,11 +3,10 @@
 --- A token that is a multiple of 100 comes with the 99 after it, for owners that follow one another in its process. Any
 --- other comes alone: where grants follow one another faster, tokens stay within a millisecond of the clock.
 --- The fence holds the token of the last grant.
---- Needs fence.
 --- @include clock.lua
 --- @include retention.lua
 
-local function mint()
+local function mint(fence)
   local at = micros()
   local token = at - at % 100 + 100
   local text = string.format('%.0f', token)

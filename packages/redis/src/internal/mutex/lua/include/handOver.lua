@@ -1,45 +1,48 @@
---- Hands a mutex that nobody owns to the first live waiter.
+--- Hands a mutex that nobody owns any more to the first live waiter.
 ---
 --- A fresh waiter is granted a whole lease. It queued within the last confirm period and its layer listens, so it is
 --- almost certainly responsive. Any other is granted the confirm period, and the waiter behind it is notified when to
---- poll. The message of a grant carries what its waiter needs to start at once: token, time and period of the grant. If
---- no lease is passed, no waiter is fresh.
---- Needs owner, queue, fence, reserved, skipDead.
+--- poll. The message of a grant carries what its waiter needs to start at once: its token, how far that is ahead of the
+--- time, and the period of the grant. If no lease is passed, no waiter is fresh.
+---
+--- The mutex is not reserved: an owner of effect-simba has deleted the reservation when it was granted the mutex.
 --- @include own.lua
 --- @include liveWaiters.lua
---- @include scheduleBehind.lua
 --- @include wakeUp.lua
 
 -- Returns the id that was notified, the owner, and the period of its grant
-local function handOver(from, confirm, lease, caller, ticket)
-  local head = live('0')
+local function handOver(mutex, from, confirm, lease, caller, ticket)
+  local head = live(mutex, '0')
   local id = head[1]
   if not id or id == caller or (ticket and ticket < tonumber(head[2])) then
     return
   end
-  local inbox, message = inboxOf(id), 'released@@' .. from
+  local owner, inbox = mutex.owner, inboxOf(id)
   if not inbox then
 
     --- @include simbaTurn.lua
 
-    callSimba(id, message, confirm)
+    callSimba(mutex, id, 'released@@' .. from, confirm)
     return id
   end
   -- Judged by the clock of the server alone. If it was set back, no waiter is fresh
   local age = micros() - math.floor(head[2] * 1000000 + 0.5)
-  local isWhole = lease and skipDead and age >= 0 and age <= confirm * 1000
+  local isWhole = lease and mutex.skipDead and age >= 0 and age <= confirm * 1000
   local period = isWhole and lease or confirm
-  local done, token = pcall(own, id, period)
+  local done, token = pcall(own, owner, mutex.fence, id, period)
   if not done then
     -- A fence of the wrong type: the waiter sends a request, and gets the error too
-    notify(id, inbox, message)
+    notify(owner, id, inbox, 'look@@0')
     error(token, 0)
   end
-  notify(id, inbox, message .. '@@' .. token .. '@@' .. string.format('%.0f', micros()) .. '@@' .. period)
-  redis.call('ZREM', queue, id)
-  redis.call('DEL', reserved)
+  local ahead = string.format('%.0f', token - micros())
+  notify(owner, id, inbox, 'granted@@' .. token .. '@@' .. ahead .. '@@' .. period)
+  redis.call('ZREM', mutex.queue, id)
   if not isWhole then
-    scheduleBehind(id, inbox, confirm)
+
+    --- @include scheduleBehind.lua
+
+    scheduleBehind(mutex, id, inbox, confirm)
   end
   return id, id, period
 end

@@ -1,13 +1,12 @@
 --- Reads who owns a mutex and who waits for it.
 ---
 --- Replies { ownership, token of an effect-simba owner or '', length of the queue, { { id, waited ms }, ... } }.
---- Needs owner, queue, fence.
 --- @include clock.lua
 --- @include ownership.lua
 --- @include contenderIds.lua
 
-local function inspect(current, limit)
-  local token = current and layerOf(current) and string.match(redis.call('GET', fence) or '', '^%d*') or ''
+local function inspect(owner, queue, fence, current, limit)
+  local token = current and layerOf(current) and redis.call('GET', fence) or ''
   local waiters = {}
   if limit > 0 then
     local head = redis.call('ZRANGE', queue, 0, limit - 1, 'WITHSCORES')
@@ -16,5 +15,5 @@ local function inspect(current, limit)
       waiters[#waiters + 1] = { head[i], string.format('%.0f', waited) }
     end
   end
-  return { ownershipOf(current), token, string.format('%.0f', redis.call('ZCARD', queue)), waiters }
+  return { ownershipOf(owner, current), token, string.format('%.0f', redis.call('ZCARD', queue)), waiters }
 end

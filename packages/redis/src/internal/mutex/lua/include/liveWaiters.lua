@@ -2,19 +2,19 @@
 ---
 --- A waiter is dead if nobody subscribes to its channel. A Simba waiter of a Cluster may subscribe at another node,
 --- so it counts as alive there.
---- Needs owner, queue, skipDead.
 --- @include contenderIds.lua
 
 -- Ids and tickets in turn, of the waiters up to index `last`. The dead ones among them are removed. If all are dead, it
 -- reads on
-local function live(last)
-  local page = redis.call('ZRANGE', queue, '0', last, 'WITHSCORES')
+local function live(mutex, last)
+  local page = redis.call('ZRANGE', mutex.queue, '0', last, 'WITHSCORES')
+  local skipDead = mutex.skipDead
   if not skipDead or not page[1] then
     return page
   end
   local channels, alive, dead = {}, {}, {}
   for i = 1, #page, 2 do
-    channels[#channels + 1] = inboxOf(page[i]) or owner .. ':' .. page[i]
+    channels[#channels + 1] = inboxOf(page[i]) or mutex.owner .. ':' .. page[i]
   end
   local counts = redis.call('PUBSUB', 'NUMSUB', unpack(channels))
   for i = 1, #page, 2 do
@@ -26,7 +26,7 @@ local function live(last)
     end
   end
   if dead[1] then
-    redis.call('ZREM', queue, unpack(dead))
+    redis.call('ZREM', mutex.queue, unpack(dead))
   end
-  return alive[1] and alive or live(last == '0' and '15' or '127')
+  return alive[1] and alive or live(mutex, last == '0' and '15' or '127')
 end

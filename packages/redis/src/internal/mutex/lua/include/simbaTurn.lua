@@ -5,14 +5,14 @@
 --- A Simba release removes the first waiter from the queue and notifies it on its own channel. An effect-simba waiter
 --- that is not subscribed there yet polls at once, and learns that Simba contenders take part. The nearest of the
 --- others polls after the confirm period, because the Simba contender may not come.
---- Needs owner, queue, reserved, skipDead.
 --- @include contenderIds.lua
 --- @include wakeUp.lua
 
-local function callSimba(id, message, confirm)
+local function callSimba(mutex, id, message, confirm)
+  local owner, queue, skipDead = mutex.owner, mutex.queue, mutex.skipDead
   redis.call('ZREM', queue, id)
-  notify(id, nil, message)
-  redis.call('SET', reserved, id, 'PX', confirm)
+  notify(owner, id, nil, message)
+  redis.call('SET', mutex.reserved, id, 'PX', confirm)
   local waiters, channels, listening = redis.call('ZRANGE', queue, '0', skipDead and '127' or '7'), {}, 0
   for i, waiter in ipairs(waiters) do
     channels[i] = owner .. ':' .. waiter
@@ -21,10 +21,10 @@ local function callSimba(id, message, confirm)
   for i, waiter in ipairs(waiters) do
     local inbox = inboxOf(waiter)
     if inbox and not (counts and counts[2 * i] > 0) then
-      notify(waiter, inbox, 'look@@0')
+      notify(owner, waiter, inbox, 'look@@0')
     elseif inbox and listening < 8 then
       listening = listening + 1
-      notify(waiter, inbox, 'look@@' .. confirm)
+      notify(owner, waiter, inbox, 'look@@' .. confirm)
     end
   end
 end

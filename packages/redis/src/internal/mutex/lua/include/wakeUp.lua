@@ -1,9 +1,9 @@
---- Sends a waiter a message.
---- Needs owner.
+--- Sends a waiter a message: through the inbox of its layer, or on the channel of a Simba waiter.
+--- A layer knows its waiters by the counters of their ids.
 
-local function notify(id, inbox, message)
+local function notify(owner, id, inbox, message)
   if inbox then
-    redis.call('PUBLISH', inbox, id .. '@@' .. message)
+    redis.call('PUBLISH', inbox, string.match(id, '^%d+') .. '@@' .. message)
   else
     redis.call('PUBLISH', owner .. ':' .. id, message)
   end

@@ -1,0 +1,25 @@
+--- Decides a release that queues a next id behind all that wait.
+---
+--- It is granted the mutex if nobody is ahead of it. If the request is repeated, it keeps its place or its grant.
+--- Replies { ownership, its ticket, its token } if it was granted, else { ownership, its ticket, how many are ahead,
+--- age of the ticket, age of the last token }.
+--- @include queue.lua
+--- @include release.lua
+--- @include ownership.lua
+
+local function requeue(mutex, id, current, confirm, lease, nextId, nextLease)
+  local owner, queue = mutex.owner, mutex.queue
+  local ticket = enter(queue, nextId)
+  local after, period, isFree = release(mutex, id, current, confirm, lease, nextId)
+  if isFree or after == nextId then
+
+    --- @include grant.lua
+
+    local token = take(mutex, nextId, nextLease, not isFree)
+    redis.call('ZREM', queue, nextId)
+    return { ownershipOf(owner, nextId), ticket, token }
+  end
+  local left = redis.call('PTTL', owner)
+  keepQueue(queue, left, nextLease, confirm)
+  return { ownershipOf(owner, after, left), ticket, redis.call('ZRANK', queue, nextId), ages(mutex.fence, ticket) }
+end
