@@ -142,7 +142,7 @@ const investigate = async (area) => {
     programs,
     tests,
     out: folder,
-    limit: 1000,
+    limit: 500,
     longest: Number(values.longest),
     budget: Number(values.budget)
   }
@@ -222,6 +222,7 @@ const investigate = async (area) => {
   )
   return {
     area: area.name,
+    listed: mutants.length,
     mutants: wanted.length,
     killed,
     equivalent,

@@ -14,12 +14,12 @@ export const writeScores = (reports, longest) => {
   const rows = new Map(
     text.slice(from, to).split("\n").filter((line) => line.startsWith("| `")).map((line) => [line.split("`")[1], line])
   )
-  for (const { area, equivalent, killed, left, mutants, uncovered } of reports) {
+  for (const { area, equivalent, killed, left, listed, mutants, uncovered } of reports) {
     if (left > 0) continue
     const covered = mutants - uncovered
     const cells = [
       `\`${area}\``,
-      mutants,
+      mutants === listed ? mutants : `${mutants} drawn of ${listed}`,
       uncovered,
       killed,
       equivalent,

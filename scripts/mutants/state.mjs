@@ -36,10 +36,10 @@ globalThis.__reached ??= (id) => {
   if (state.reached !== undefined) state.reached.add(work.mutants[id].place)
 }
 
-let hits = 0
-/** Called by the active mutant at its place: a loop that never waits stops all timers. */
-globalThis.__hit ??= () => {
-  if ((++hits & 1023) === 0 && cpuMillis() > state.deadline) throw new Error("The mutant loops")
+let passed = 0
+/** Called at each place while a mutant is active: a loop that never waits stops all timers. */
+globalThis.__passed ??= () => {
+  if ((++passed & 1023) === 0 && cpuMillis() > state.deadline) throw new Error("The mutant loops")
 }
 
 export const mutation = state

@@ -94,8 +94,8 @@ const render = (code, see) => {
         .filter(([id]) => id !== undefined)
       : []
     if (ids.length > 0) {
-      const switches = ids.map(([id, by]) => `__mutant === ${id} ? (__hit(), (${by})) : `).join("")
-      text = `(__mutant < 0 && __reached(${ids[0][0]}), ${switches}(${text}))`
+      const switches = ids.map(([id, by]) => `__mutant === ${id} ? (${by}) : `).join("")
+      text = `(__mutant < 0 ? __reached(${ids[0][0]}) : __passed(), ${switches}(${text}))`
     }
     // A line that begins with a parenthesis would continue the line before it
     return node.type === "ExpressionStatement" && text.startsWith("(") ? `void ${text}` : text
@@ -135,9 +135,16 @@ export const typescriptMutants = (folder, area, keep = () => true) => {
   return { mutants, programs: [] }
 }
 
+const fileOf = (root, id) => relative(root, id.replace(/\?.*$/, "")).split(sep).join("/")
+
+export const isMutated = (work, root, id) => {
+  const file = fileOf(root, id)
+  return work.mutants.some((mutant) => mutant.file === file)
+}
+
 /** What a test loads instead of a module. */
 export const mutated = (work, root, code, id) => {
-  const file = relative(root, id.replace(/\?.*$/, "")).split(sep).join("/")
+  const file = fileOf(root, id)
   const ids = new Map(work.mutants.flatMap((mutant) => mutant.file === file ? [[mutant.ordinal, mutant.id]] : []))
   if (ids.size === 0 || !file.endsWith(".ts")) return undefined
   let ordinal = 0

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { defineConfig } from "vitest/config"
 import { root } from "../lib/workspace.mjs"
 import { work } from "./state.mjs"
-import { mutated } from "./typescriptMutants.mjs"
+import { isMutated, mutated } from "./typescriptMutants.mjs"
 
 const here = (name) => join(import.meta.dirname, name)
 const original = createRequire(join(root, "packages/redis/package.json")).resolve("@effect/vitest")
@@ -24,6 +24,9 @@ export default defineConfig({
   plugins: [{
     name: "mutants",
     enforce: "pre",
+    // A cached module would be that of an earlier run, without the mutants of this one
+    configureVitest: ({ defineCacheKeyGenerator }) =>
+      defineCacheKeyGenerator(({ id }) => isMutated(work, root, id) ? false : undefined),
     transform: (code, id) => mutated(work, root, code, id)
   }],
   resolve: {
@@ -37,8 +40,8 @@ export default defineConfig({
     include: [...work.tests, "scripts/mutants/campaign.test.mjs"],
     runner: here("runner.mjs"),
     setupFiles: [here("setup.mjs")],
-    // It knows nothing of mutants: it would bring back modules of an earlier run, without those of this one
-    fsModuleCache: false,
+    fsModuleCache: true,
+    fsModuleCachePath: join(work.out, "../modules"),
     pool: "forks",
     isolate: false,
     maxWorkers: 1,

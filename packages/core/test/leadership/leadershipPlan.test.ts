@@ -50,7 +50,7 @@ const eventsOf = ({ contention, drains, hasLease, hasLoop, isInterrupted, runs }
     [{ _tag: "RunEnded", leadership: runs[0] ?? 0 }, runs.length > 0],
     [{ _tag: "WorkFailed", leadership }, hasLease],
     [{ _tag: "WorkFailed", leadership: leadership - 1 }, leadership > 1],
-    [{ _tag: "Drained", leadership: drains[0] ?? 0 }, drains.length > 0]
+    [{ _tag: "Drained", leadership: drains[0] ?? 0, lastedMillis: 1000 }, drains.length > 0]
   ]
   return all.flatMap(([event, isPossible]) => isPossible ? [event] : [])
 }
@@ -161,7 +161,7 @@ describe("a contender", () => {
       plan.next(contention, { _tag: "Gained" })
       const { leadership } = contention
       assert.strictEqual(plan.next(contention, { _tag: "WorkFailed", leadership }), "drain")
-      assert.strictEqual(plan.next(contention, { _tag: "Drained", leadership }), "interrupt")
+      assert.strictEqual(plan.next(contention, { _tag: "Drained", leadership, lastedMillis }), "interrupt")
       plan.next(contention, { _tag: "Over", lastedMillis })
       assert.strictEqual(plan.next(contention, { _tag: "LoopEnded" }), "begin")
       return plan.takePause(contention)
@@ -171,7 +171,12 @@ describe("a contender", () => {
     const pauses = [1, 2, 3, 4, 5, 6, 7, 8, 9].map(() => fail(59_999))
     assert.deepStrictEqual(pauses, [100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000])
     assert.strictEqual(plan.takePause(contention), 0)
-    assert.strictEqual(fail(60_000), 10_000)
+    // Its own failure is the first of a new row
+    assert.strictEqual(fail(60_000), 100)
+    assert.deepStrictEqual([fail(1000), fail(1000), fail(70_000), fail(59_999)], [200, 400, 100, 200])
+    // One that ends without a failure
+    plan.next(contention, { _tag: "Gained" })
+    plan.next(contention, { _tag: "Over", lastedMillis: 60_000 })
     assert.strictEqual(fail(1000), 100)
   })
 

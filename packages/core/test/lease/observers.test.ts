@@ -2,6 +2,7 @@ import { Mutex } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Scope } from "effect"
 import { TestClock } from "effect/testing"
+import { Listeners } from "../../src/internal/lease/observers.ts"
 import { Faults } from "../support/faultyStore.ts"
 import { start, TestLive } from "../support/setup.ts"
 import { uncaught } from "../support/uncaught.ts"
@@ -64,4 +65,15 @@ describe("an observer that throws", () => {
       yield* TestClock.adjust(1)
       assert.deepStrictEqual(thrown.map(String), ["Error: observer", "Error: observer"])
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
+})
+
+it("a listener hears one event, and none after it has been removed", () => {
+  const listeners = new Listeners<number>()
+  const heard: Array<string> = []
+  listeners.add((value) => heard.push(`a ${value}`))
+  const remove = listeners.add((value) => heard.push(`b ${value}`))
+  remove()
+  listeners.notify(1)
+  listeners.notify(2)
+  assert.deepStrictEqual(heard, ["a 1"])
 })

@@ -4,7 +4,7 @@ import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Context, Effect, Exit, Layer, Scheduler, Scope } from "effect"
 import { TestClock } from "effect/testing"
-import { SlicedTasks } from "../../src/internal/lease/slices.ts"
+import { Slice, SlicedTasks } from "../../src/internal/lease/slices.ts"
 import { Hands, HandsLive, settle } from "../support/hands.ts"
 import { perTurn } from "../support/perTurn.ts"
 import { another, start } from "../support/setup.ts"
@@ -172,4 +172,36 @@ describe("a thousand at once", () => {
       assert.strictEqual(all, count)
       assert.isAtMost(most, 64)
     }).pipe(Effect.scoped, Effect.provide(HandsLive)))
+})
+
+describe("one slice", () => {
+  const sliced = Effect.map(stalling, ({ clock, stall }) => {
+    // Not at the beginning of time
+    stall.millis = 3_600_000
+    return { clock, stall, slice: new Slice(clock) }
+  })
+
+  it.effect("has 32 subjects, or 5 milliseconds, and one in any case", () =>
+    Effect.gen(function*() {
+      const { slice } = yield* sliced
+      const rooms = Array.from({ length: 34 }, () => slice.hasRoom())
+      assert.deepStrictEqual(rooms, Array.from({ length: 34 }, (_, i) => i < 32))
+      for (const [millis, room] of [[4, true], [5, false], [1000, false]] as const) {
+        const { slice, stall } = yield* sliced
+        stall.millis += millis
+        assert.deepStrictEqual([slice.hasRoom(), slice.hasRoom()], [true, room], String(millis))
+      }
+    }))
+
+  it.effect("runs a task that another adds after it, never within it", () =>
+    Effect.gen(function*() {
+      const { clock } = yield* sliced
+      const tasks = new SlicedTasks(clock, { scheduleTask: () => {}, flush: () => {} })
+      const done: Array<string> = []
+      tasks.add(() => {
+        tasks.add(() => done.push("inner"))
+        done.push("outer")
+      })
+      assert.deepStrictEqual(done, ["outer", "inner"])
+    }))
 })

@@ -67,6 +67,8 @@ describe("a failure of Redis", () => {
     assert.strictEqual(errors.withoutArguments("text"), "text")
     const text = { command: { name: "set", args: ["x"] } }
     assert.strictEqual(errors.withoutArguments(text), text)
+    assert.deepStrictEqual(text.command.args, ["x"])
+    for (const none of [undefined, null]) assert.strictEqual(errors.withoutArguments(none), none)
   })
 
   it("of a script that the server has forgotten ran nothing", () => {
@@ -75,5 +77,9 @@ describe("a failure of Redis", () => {
     assert.isTrue(errors.isReply(reply("x")))
     assert.isFalse(errors.isReply(new Error("x")))
     assert.isFalse(errors.isReply({ name: "ReplyError" }))
+  })
+
+  it("of the connection has no stack trace, since its origin is outside of this program", () => {
+    assert.strictEqual(new DriverError("no reply", true).stack, "DriverError: no reply")
   })
 })

@@ -4,7 +4,7 @@ import type { ClaimRequest, JobOrder, JobsRecord, JobStore } from "@effect-simba
 import { LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { RedisMutex } from "@effect-simba/redis"
-import { TestRedis } from "@effect-simba/testkit"
+import { FakeRedis, TestRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Context, Duration, Effect, Layer, Schema } from "effect"
 import { Redis } from "effect/persistence/Redis"
@@ -27,6 +27,7 @@ const setup = Effect.gen(function*() {
   const redis = Context.get(context, Redis)
   return {
     real: Context.get(context, MutexStore.MutexStore),
+    server: Context.get(context, FakeRedis.FakeRedis),
     send: (command: string, ...args: ReadonlyArray<string>) => redis.send<unknown>(command, ...args)
   }
 })
@@ -34,7 +35,7 @@ const setup = Effect.gen(function*() {
 const to = (most: number) => Schema.Literals(Array.from({ length: most + 1 }, (_, i) => i))
 
 const Step = Schema.TaggedUnion({
-  Pass: { millis: Schema.Literals([0, 1, 1, 499, 500, 1000, 5000]) },
+  Pass: { millis: Schema.Literals([1, 1, 2, 499, 500, 500, 1000, 5000]) },
   /** 2: nobody owns it. */
   Own: { by: to(2) },
   Read: {
@@ -48,25 +49,25 @@ const Step = Schema.TaggedUnion({
     })).check(Schema.isMaxLength(3))
   },
   Claim: {
-    by: Schema.Literals([0, 0, 0, 1]),
-    job: Schema.Literals([0, 0, 1, 2]),
+    by: Schema.Literals([0, 0, 0, 0, 0, 1]),
+    job: Schema.Literals([0, 0, 0, 1, 2]),
     claim: to(3),
     /** How the token differs from that of the owner. */
-    token: Schema.Literals([0, 0, 0, 0, 1, -1]),
-    mode: Schema.Literals(["run", "run", "run", "manual", "miss"]),
-    at: Schema.Literals(["now", "next", "decided", "scheduled", "wanted"]),
-    off: Schema.Literals([0, 0, 0, 1, -1]),
+    token: Schema.Literals([0, 0, 0, 0, 0, 0, 1, -1]),
+    mode: Schema.Literals(["run", "run", "run", "run", "manual", "miss"]),
+    at: Schema.Literals(["now", "now", "now", "next", "decided", "scheduled", "wanted", "wanted"]),
+    off: Schema.Literals([0, 0, 0, 0, 1, -1]),
     missed: Schema.Literals([0, 0, 1, 2]),
     minInterval: Schema.Literals([0, 0, 0, 1, 500, 1000]),
     attempts: Schema.Literals([1, 2, 3])
   },
   End: {
     job: Schema.Literals([0, 0, 1, 2]),
-    isLatest: Schema.Literals([true, true, true, false]),
+    isLatest: Schema.Literals([true, true, true, true, true, false]),
     outcome: Schema.Literals(["success", "failure", "unstarted", "interrupted"])
   },
   Steer: {
-    order: Schema.Literals(["Run", "Run", "Pause", "Resume", "Resume", "Reschedule", "StepDown"]),
+    order: Schema.Literals(["Run", "Run", "Run", "Pause", "Resume", "Resume", "Reschedule", "StepDown"]),
     /** 3: all jobs. */
     job: Schema.Literals([0, 0, 1, 3]),
     /** 2: that of the code. */
@@ -77,7 +78,7 @@ type Step = typeof Step.Type
 
 const schedules = ["every 1000", "every 2000"]
 
-const causes = ["", "outage", "noLeader"]
+const causes = ["", "outage", "paused"]
 
 const orderOf = ({ job, order, schedule }: Extract<Step, { readonly _tag: "Steer" }>): JobOrder => {
   const name = names[job]
@@ -115,7 +116,8 @@ const claimOf = (
     id: ids[by]!,
     token: owned + token as FencingToken,
     claim: String(claim),
-    mode,
+    // Whoever claims what is wanted mostly knows it
+    mode: at === "wanted" && off === 0 ? "manual" : mode,
     at: instants[at] + off,
     missed,
     cause: causes[missed]!,
@@ -197,21 +199,21 @@ const steps = (...tags: ReadonlyArray<Step["_tag"]>) =>
 describe("the scripts of jobs decide as the store in memory does", () => {
   it.effect.prop(
     "claims and ends of runs",
-    [steps("Claim", "Claim", "Claim", "End", "Pass", "Own")],
+    [steps("Claim", "Claim", "Claim", "End", "End", "Pass", "Pass")],
     ([steps]) => run(steps),
     { arbitrary: { runs: 50, seed: "runs" } }
   )
 
   it.effect.prop(
     "what is read, and what operators request",
-    [steps("Read", "Read", "Steer", "Steer", "Pass", "Own")],
+    [steps("Read", "Read", "Steer", "Steer", "Claim", "Pass", "Own")],
     ([steps]) => run(steps),
     { arbitrary: { runs: 50, seed: "orders" } }
   )
 
   it.effect.prop(
     "all together",
-    [steps("Read", "Claim", "Claim", "End", "Steer", "Pass", "Own")],
+    [steps("Read", "Claim", "Claim", "Claim", "End", "End", "Steer", "Pass", "Pass", "Own")],
     ([steps]) => run(steps),
     { arbitrary: { runs: 50, seed: "all" } }
   )
@@ -240,6 +242,13 @@ describe("the jobs of a mutex", () => {
         yield* read({ mutex, jobs: [] })
         assert.strictEqual(yield* expiry, 3000)
       }
+      // One that resumes while all are paused lets none of them expire
+      yield* steer(mutex, { _tag: "Pause" })
+      yield* steer(mutex, { _tag: "Resume", job: "a" })
+      yield* read({ mutex, jobs: [] })
+      assert.strictEqual(yield* expiry, -1)
+      yield* steer(mutex, { _tag: "Resume" })
+      yield* read({ mutex, jobs: [] })
       // A shorter time does not replace a longer one
       yield* read({ mutex, jobs: [job("b", 10)] })
       assert.strictEqual(yield* expiry, 3000)
@@ -252,6 +261,35 @@ describe("the jobs of a mutex", () => {
       const { jobs } = yield* real.jobs.read({ mutex, jobs: [] })
       assert.deepStrictEqual([...jobs.keys()], ["a"])
       assert.strictEqual(yield* send("PTTL", key), -1)
+    }))
+
+  it.effect("are not paused by a text that looks so", () =>
+    Effect.gen(function*() {
+      const { real, send } = yield* setup
+      yield* real.jobs.read({ mutex, jobs: [{ ...job("a", 1000), schedule: "paused" }] })
+      yield* send("HSET", key, "cause:a", "paused", "run:a", "paused:a")
+      assert.isFalse((yield* real.jobs.read({ mutex, jobs: [] })).isPaused)
+      assert.strictEqual(yield* send("PTTL", key), 1000)
+    }))
+
+  it.effect("run nothing twice that was decided by a clock that was set back since", () =>
+    Effect.gen(function*() {
+      const { real, server } = yield* setup
+      for (const name of ["a", undefined]) {
+        yield* real.jobs.read({ mutex, jobs: [job("a", 60_000)] })
+        yield* server.stepClock(-5000)
+        yield* real.jobs.steer(mutex, { _tag: "Pause", job: name })
+        yield* real.jobs.steer(mutex, { _tag: "Resume", job: name })
+        assert.strictEqual((yield* real.jobs.read({ mutex, jobs: [] })).jobs.get("a")!.at, began)
+      }
+    }))
+
+  it.effect("are refused by name where their key belongs to another program", () =>
+    Effect.gen(function*() {
+      const { real, send } = yield* setup
+      yield* send("RPUSH", key, "x")
+      const error = yield* Effect.flip(real.jobs.read({ mutex, jobs: [job("a", 1000)] }))
+      assert.include(error.message, `one of the keys "simba:{m}", "${key}"`)
     }))
 
   it.effect("that are unknown leave nothing behind", () =>

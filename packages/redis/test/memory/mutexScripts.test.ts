@@ -12,7 +12,9 @@ const [owner, queue, fence, reserved] = keys
 const id = (n: number, layer = "aaaaaaaaaaaa") => `${n}-${layer}:host-1`
 const simba = "1:1@stock"
 
-const server = Layer.fresh(FakeRedis.layerClient().pipe(Layer.provide(FakeRedis.layer({ expiryDelay: [0, 0] }))))
+const server = Layer.fresh(
+  FakeRedis.layerClient().pipe(Layer.provideMerge(FakeRedis.layer({ expiryDelay: [0, 0] })))
+)
 
 const send = (command: string, ...args: ReadonlyArray<string>) =>
   Redis.use((redis) => redis.send<unknown>(command, ...args))
@@ -381,4 +383,24 @@ describe("A release", () => {
       const after = (millis: string) => messages!.filter((message) => message.includes(`@@look@@${millis}`)).length
       assert.deepStrictEqual([after("1500"), after("0")], [8, 2])
     })).pipe(Effect.provide(server)))
+})
+
+describe("An operation that fails", () => {
+  it.effect("says what is wrong with the key of the owner, whatever it is asked for", () =>
+    Effect.gen(function*() {
+      yield* send("RPUSH", owner, "x")
+      for (const code of ["t", "w", "r", "i"]) {
+        assert.include(String(yield* operate(code, id(1))), "error,WRONGTYPE", code)
+      }
+      assert.include(String(yield* operate("c", id(1), "1", "1000")), "error,WRONGTYPE")
+      assert.include(String(yield* operate("q", id(1), id(2))), "error,WRONGTYPE")
+    }).pipe(Effect.provide(server)))
+
+  it.effect("leaves the others of its call alone; one that a replica refuses fails the call", () =>
+    Effect.gen(function*() {
+      yield* send("RPUSH", fence, "x")
+      assert.deepStrictEqual(String(yield* operate("t", id(1))).slice(0, 15), "error,WRONGTYPE")
+      yield* (yield* FakeRedis.FakeRedis).setErrorState("READONLY")
+      assert.include(String((yield* Effect.flip(operate("t", id(1)))).cause), "READONLY")
+    }).pipe(Effect.provide(server)))
 })

@@ -76,6 +76,8 @@ describe("the findings of a server check", () => {
   })
 
   it("have their advice in the text", () => {
+    assert.deepStrictEqual(finding("role", "ok", "primary"), { check: "role", status: "ok", message: "primary" })
+    assert.notProperty(finding("role", "ok", "primary"), "advice")
     assert.strictEqual(textOf(finding("role", "ok", "primary")), "primary")
     assert.strictEqual(textOf(finding("role", "warning", "replica", "connect")), "replica: connect")
   })

@@ -106,6 +106,8 @@ export const make = Effect.fnUntraced(function*(options: {
     return Object.create(lease, { protect: { value: protect } })
   }
 
+  const lastedMillis = ({ since }: Leadership) => instant(clock).monotonic - since
+
   const annotate = Effect.annotateLogs({ mutex })
 
   /** A node that leaves does not queue: it leads only if nobody else wants to. */
@@ -136,7 +138,7 @@ export const make = Effect.fnUntraced(function*(options: {
       (leadership) =>
         Effect.suspend(() => {
           present = undefined
-          happens({ _tag: "Over", lastedMillis: instant(clock).monotonic - leadership.since })
+          happens({ _tag: "Over", lastedMillis: lastedMillis(leadership) })
           // Nobody needs to wait for a leadership that has ended
           if (Deferred.isDoneUnsafe(upcoming)) upcoming = Deferred.makeUnsafe()
           Deferred.doneUnsafe(leadership.over, Exit.void)
@@ -192,10 +194,13 @@ export const make = Effect.fnUntraced(function*(options: {
   }
 
   /** Job runs end before their leadership does, within `drainTimeout`. */
-  const drain = ({ drained, number }: Leadership) => {
+  const drain = (leadership: Leadership) => {
+    const { drained, number } = leadership
     if (contention.runs === 0) Deferred.doneUnsafe(drained, Exit.void)
     const draining = Effect.timeoutOption(Deferred.await(drained), options.drainTimeout)
-    const ended = Effect.sync(() => happens({ _tag: "Drained", leadership: number }))
+    const ended = Effect.sync(() =>
+      happens({ _tag: "Drained", leadership: number, lastedMillis: lastedMillis(leadership) })
+    )
     run(Effect.forkIn(Effect.andThen(draining, ended), scope))
   }
 

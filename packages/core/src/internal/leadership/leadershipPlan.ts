@@ -42,7 +42,7 @@ export type Event =
   | { readonly _tag: "RunEnded"; readonly leadership: number }
   | { readonly _tag: "WorkFailed"; readonly leadership: number }
   /** The runs have ended, or the drain timeout has passed. */
-  | { readonly _tag: "Drained"; readonly leadership: number }
+  | { readonly _tag: "Drained"; readonly leadership: number; readonly lastedMillis: number }
 
 /**
  * - `begin`: start the loop, after the pause.
@@ -124,8 +124,8 @@ export const next = (contention: Contention, event: Event): Command => {
       return "nothing"
     case "Over":
       if (!isLeader(contention)) return impossible(contention, event)
+      if (contention.phase !== "ending" && event.lastedMillis >= lastingMillis) contention.failures = 0
       contention.phase = "contending"
-      if (event.lastedMillis >= lastingMillis) contention.failures = 0
       return "nothing"
     case "RunStarted":
       if (!mayStart(contention)) return impossible(contention, event)
@@ -141,6 +141,7 @@ export const next = (contention: Contention, event: Event): Command => {
     case "Drained":
       if (contention.phase !== "resigning" || event.leadership !== contention.leadership) return "nothing"
       contention.phase = "ending"
+      if (event.lastedMillis >= lastingMillis) contention.failures = 0
       contention.pauseMillis = Math.min(firstPauseMillis * 2 ** contention.failures++, longestPauseMillis)
       return "interrupt"
   }

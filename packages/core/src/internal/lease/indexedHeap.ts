@@ -37,7 +37,6 @@ export class IndexedHeap<I extends Item> {
       return
     }
     item.position = this.items.length
-    this.items.push(item)
     this.rise(item)
   }
 
@@ -71,11 +70,11 @@ export class IndexedHeap<I extends Item> {
   private leave(item: I, position: number): void {
     const last = this.items.pop()!
     if (last === item) return
-    this.items[position] = last
     last.position = position
     if (!this.rise(last)) this.sink(last)
   }
 
+  /** Puts the item at its position, or above it. Returns whether it moved. */
   private rise(item: I): boolean {
     const { items } = this
     const start = item.position

@@ -1,0 +1,147 @@
+/** What a contender counts and logs, and how it says who leads when its own lease is over. */
+import { Mutex, MutexMetrics } from "@effect-simba/core"
+import { LeaseId, MutexName } from "@effect-simba/core/MutexName"
+import * as MutexStore from "@effect-simba/core/MutexStore"
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, DateTime, Duration, Effect, Layer, Logger, Metric, Option, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import { Faults } from "../support/faultyStore.ts"
+import * as Fleet from "../support/fleet.ts"
+import { MemoryLive, start, TestLive } from "../support/setup.ts"
+import { stalling } from "../support/stalling.ts"
+
+const settle = Effect.repeat(TestClock.adjust(0), { times: 5 })
+
+const counts = Effect.gen(function*() {
+  const { ended, gained } = MutexMetrics.leadership
+  const all = yield* Effect.forEach([gained, ended.released, ended.lost], (counter) => Metric.value(counter))
+  return all.map(({ count }) => count)
+})
+
+describe("a contender", () => {
+  it.effect("counts leaderships once each: those that began, were released, and were lost", () =>
+    Effect.suspend(() =>
+      Effect.gen(function*() {
+        const jobs = yield* Mutex.contend("jobs")
+        yield* settle
+        assert.deepStrictEqual(yield* counts, [1, 0, 0])
+        yield* jobs.stop
+        yield* settle
+        assert.deepStrictEqual(yield* counts, [1, 1, 0])
+        yield* jobs.start
+        yield* settle
+        assert.deepStrictEqual(yield* counts, [2, 1, 0])
+        const faults = yield* Faults
+        faults.guard = "fail"
+        faults.acquire = "fail"
+        yield* TestClock.adjust("20 seconds")
+        assert.deepStrictEqual(yield* counts, [2, 1, 1])
+      }).pipe(Effect.provide(Layer.fresh(TestLive)), Effect.provideService(Metric.MetricRegistry, new Map()))
+    ))
+
+  it.effect("logs that its leadership begins and ends, with the token, and retries nothing meanwhile", () =>
+    Effect.gen(function*() {
+      const lines: Array<string> = []
+      const logger = Logger.make<unknown, void>(({ message }) => void lines.push(String([message].flat()[0])))
+      const fleet = yield* Fleet.make
+      const nodes = yield* Effect.forEach(["a", "b"], (name) =>
+        Effect.gen(function*() {
+          const node = yield* fleet.node(name, { logger })
+          const contender = yield* node.here(Mutex.contend("jobs"))
+          yield* settle
+          return { ...node, contender }
+        }))
+      assert.deepStrictEqual(lines.splice(0), ["Leadership begins"])
+      // A node that leaves asks now and then, and is refused
+      yield* nodes[1]!.contender.leave
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual(lines.splice(0), [])
+      yield* nodes[0]!.contender.stop
+      yield* TestClock.adjust("1100 millis")
+      assert.deepStrictEqual(lines, ["Leadership ends", "Leadership begins"])
+      assert.isTrue(Option.isSome(yield* nodes[1]!.contender.lease))
+    }))
+
+  it.effect("says at once that it leads, also where no message reaches it", () => {
+    const deaf = Layer.effect(
+      MutexStore.MutexStore,
+      Effect.map(MutexStore.MutexStore, (store) => ({
+        ...store,
+        changes: () => Effect.succeed({ next: Effect.never, bound: undefined }),
+        inspect: () => Effect.never
+      }))
+    ).pipe(Layer.provide(MutexStore.layerMemory))
+    return Effect.gen(function*() {
+      const jobs = yield* Mutex.contend("jobs")
+      const seen: Array<string> = []
+      yield* start(Stream.runForEach(jobs.changes, ({ _tag }) => Effect.sync(() => seen.push(_tag))))
+      yield* settle
+      assert.deepStrictEqual(seen, ["Vacant", "Leading"])
+    }).pipe(Effect.provide(Mutex.layer().pipe(Layer.provide(deaf))))
+  })
+
+  it.effect("whose process slept beyond its lease follows itself, until the lease ends on the server", () =>
+    Effect.gen(function*() {
+      const { clock, stall } = yield* stalling
+      yield* Effect.gen(function*() {
+        const jobs = yield* Mutex.contend("jobs")
+        yield* settle
+        const { id } = yield* Effect.fromOption(yield* jobs.lease)
+        stall.millis = 20_000
+        assert.deepStrictEqual<unknown>(yield* jobs.state, {
+          ...{ _tag: "Following", before: undefined, after: id, leader: id },
+          ...{ isInTtl: true, isInTransition: false, until: DateTime.makeUnsafe(16_000) }
+        })
+      }).pipe(Effect.provide(MemoryLive), Effect.provideService(Clock.Clock, clock))
+    }))
+
+  it.effect("whose work fails after a minute of leadership pauses as after a first failure", () =>
+    Effect.gen(function*() {
+      const clock = yield* Clock.Clock
+      for (const [lasts, pause] of [[59_999, 200], [60_000, 100], [60_001, 100]] as const) {
+        const at: Array<number> = []
+        yield* Effect.scoped(Effect.gen(function*() {
+          const jobs = yield* Mutex.contend(`jobs ${lasts}`)
+          yield* start(jobs.whileLeader(Effect.suspend(() => {
+            at.push(clock.currentTimeMillisUnsafe())
+            return at.length === 2 ? Effect.andThen(Effect.sleep(lasts), Effect.fail("no")) : Effect.fail("no")
+          })))
+          yield* TestClock.adjust("2 minutes")
+        }))
+        assert.strictEqual(at[2]! - at[1]!, lasts + pause, String(lasts))
+      }
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("polls each second if nobody or a Simba contender leads, and otherwise a second after the ttl", () =>
+    Effect.gen(function*() {
+      const mutex = MutexName.make("jobs")
+      for (const [owner, polls] of [[undefined, 12], ["1:1@simba", 12], ["1-bbbbbbbbbbbb:them", 1]] as const) {
+        let count = 0
+        const counting = Layer.effect(
+          MutexStore.MutexStore,
+          Effect.map(MutexStore.MutexStore, (store) => ({
+            ...store,
+            inspect: (mutex, limit) =>
+              Effect.suspend(() => {
+                count++
+                return store.inspect(mutex, limit)
+              })
+          }))
+        ).pipe(Layer.provide(Layer.fresh(MutexStore.layerMemory)))
+        yield* Effect.gen(function*() {
+          const store = yield* MutexStore.MutexStore
+          const times = { lease: Duration.seconds(16), confirm: Duration.seconds(1) }
+          if (owner !== undefined) yield* store.acquire({ mutex, id: LeaseId.make(owner), mode: "try", ...times })
+          const jobs = yield* Mutex.contend("jobs")
+          if (owner === undefined) yield* jobs.stop
+          yield* settle
+          count = 0
+          yield* TestClock.adjust("10999 millis")
+          const before = count
+          yield* TestClock.adjust("1 second")
+          assert.deepStrictEqual([before, count], polls === 1 ? [0, 1] : [polls - 2, polls - 1], String(owner))
+        }).pipe(Effect.scoped, Effect.provide(Layer.fresh(Mutex.layer()).pipe(Layer.provideMerge(counting))))
+        yield* TestClock.adjust(1)
+      }
+    }))
+})

@@ -1,0 +1,224 @@
+/** The order in which leases are renewed and end, and when the loop wakes for them. */
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { DueLeases } from "../../src/internal/lease/dueLeases.ts"
+import { type Periods, TrackedLease } from "../../src/internal/lease/leaseDeadline.ts"
+import { start } from "../support/setup.ts"
+import { stalling } from "../support/stalling.ts"
+import { suspending } from "../support/suspending.ts"
+
+class TestLease extends TrackedLease<Periods> {
+  readonly name: string
+  isOver = false
+  constructor(name: string, periods: Partial<Periods>, deadlines: DueLeases<TestLease>) {
+    super(
+      { usable: 1000, margin: 100, renewAfter: 500, early: 0, maxHold: Infinity, ...periods },
+      deadlines.now()
+    )
+    this.name = name
+  }
+  override isOpen() {
+    return !this.isOver
+  }
+  override get annotations() {
+    return {}
+  }
+}
+
+const names = (leases: ReadonlyArray<TestLease>) => leases.map(({ name }) => name)
+
+/** A layer whose leases end by note. `ends` has the batches, by name. */
+const make = (clock: Clock.Clock) => {
+  const ends: Array<ReadonlyArray<string>> = []
+  const deadlines: DueLeases<TestLease> = new DueLeases<TestLease>(clock, (over) => {
+    ends.push(names(over))
+    for (const lease of over) lease.isOver = true
+  })
+  const add = (name: string, periods: Partial<Periods> = {}) => {
+    const lease = new TestLease(name, periods, deadlines)
+    deadlines.place(lease)
+    return lease
+  }
+  const take = () => {
+    const taken: Array<string> = []
+    for (let lease = deadlines.takeDue(); lease !== undefined; lease = deadlines.takeDue()) taken.push(lease.name)
+    return taken
+  }
+  return { add, deadlines, ends, take }
+}
+
+const setup = Effect.map(Clock.Clock, make)
+
+describe("a sweep", () => {
+  it.effect("ends what is over, in one batch, and nothing where nothing is", () =>
+    Effect.gen(function*() {
+      const { add, deadlines, ends } = yield* setup
+      for (const [name, usable] of [["a", 700], ["b", 600], ["c", 701]] as const) add(name, { usable })
+      yield* TestClock.adjust(599)
+      deadlines.sweep(deadlines.now())
+      assert.deepStrictEqual(ends, [])
+      yield* TestClock.adjust(101)
+      deadlines.sweep(deadlines.now())
+      // Each at its end, and not one millisecond later
+      assert.deepStrictEqual(ends.map((batch) => [...batch].sort()), [["a", "b"]])
+      assert.deepStrictEqual(names(deadlines.all()), ["c"])
+    }))
+
+  it.effect("forgets a lease that has ended by itself", () =>
+    Effect.gen(function*() {
+      const { add, deadlines, ends } = yield* setup
+      add("a").isOver = true
+      yield* TestClock.adjust(1000)
+      deadlines.sweep(deadlines.now())
+      assert.deepStrictEqual([ends, deadlines.all()], [[], []])
+    }))
+
+  it.effect("makes a lease due once, and orders it by its end from then on", () =>
+    Effect.gen(function*() {
+      const { add, deadlines, take } = yield* setup
+      const lease = add("a")
+      assert.strictEqual(lease.key, 500)
+      yield* TestClock.adjust(500)
+      deadlines.sweep(deadlines.now())
+      assert.deepStrictEqual([lease.isDue, lease.nextRenewal, lease.key, deadlines.hasDue], [
+        true,
+        Infinity,
+        1000,
+        true
+      ])
+      // It moves before its turn comes: due all the same, and once
+      lease.nextRenewal = 500
+      deadlines.place(lease)
+      deadlines.sweep(deadlines.now())
+      assert.deepStrictEqual(take(), ["a"])
+      assert.deepStrictEqual([lease.isDue, deadlines.hasDue], [false, false])
+      lease.nextRenewal = 500
+      deadlines.place(lease)
+      deadlines.sweep(deadlines.now())
+      assert.deepStrictEqual(take(), ["a"])
+    }))
+
+  it.effect("passes over what ended, or is renewed, before its turn came", () =>
+    Effect.gen(function*() {
+      const { add, deadlines, take } = yield* setup
+      const [a, b] = [add("a"), add("b"), add("c")]
+      yield* TestClock.adjust(500)
+      deadlines.sweep(deadlines.now())
+      a.isOver = true
+      b!.renewing = true
+      assert.deepStrictEqual(take(), ["c"])
+    }))
+
+  it.effect("tries again after ten milliseconds where the end of a lease crashed", () =>
+    Effect.gen(function*() {
+      const clock = yield* Clock.Clock
+      let crashes = 1
+      const deadlines: DueLeases<TestLease> = new DueLeases<TestLease>(clock, ([first, ...rest]) => {
+        first!.isOver = true
+        if (crashes-- > 0) throw new Error("mistake")
+        for (const lease of rest) lease.isOver = true
+      })
+      const leases = ["a", "b"].map((name) => new TestLease(name, {}, deadlines))
+      for (const lease of leases) {
+        lease.nextRenewal = Infinity
+        deadlines.place(lease)
+      }
+      yield* TestClock.adjust(1000)
+      assert.throws(() => deadlines.sweep(deadlines.now()), "mistake")
+      const left = deadlines.all()
+      assert.deepStrictEqual([left.length, left[0]!.isOver, left[0]!.key], [1, false, 1010])
+    }))
+})
+
+describe("the loop", () => {
+  /** How often it turned, and what it renewed when. */
+  const running = Effect.fnUntraced(function*({ deadlines }: ReturnType<typeof make>, clock: Clock.Clock) {
+    const seen = { turns: 0, renewed: [] as Array<string>, late: [] as Array<number> }
+    const loop = deadlines.loop({
+      late: (millis) => void seen.late.push(millis),
+      renew: (from) => {
+        seen.turns++
+        for (let lease = deadlines.takeDue(); lease !== undefined; lease = deadlines.takeDue()) {
+          seen.renewed.push(`${lease.name}@${from}`)
+          lease.extend(deadlines.now())
+          deadlines.place(lease)
+        }
+        return false
+      }
+    })
+    yield* start(Effect.provideService(loop, Clock.Clock, clock))
+    yield* TestClock.adjust(0)
+    return seen
+  })
+
+  it.effect("sleeps until the next lease is due, and wakes earlier only for one that is due earlier", () =>
+    Effect.gen(function*() {
+      const clock = yield* Clock.Clock
+      const layer = make(clock)
+      layer.add("a", { renewAfter: 900 })
+      const seen = yield* running(layer, clock)
+      assert.strictEqual(seen.turns, 1)
+      for (const [name, renewAfter, turns] of [["later", 901, 1], ["together", 900, 1], ["earlier", 899, 2]] as const) {
+        layer.add(name, { renewAfter })
+        yield* TestClock.adjust(0)
+        assert.strictEqual(seen.turns, turns, name)
+      }
+      yield* TestClock.adjust(898)
+      assert.deepStrictEqual([seen.turns, seen.renewed], [2, []])
+      yield* TestClock.adjust(2)
+      assert.deepStrictEqual(seen.renewed, ["earlier@899", "a@900", "together@900"])
+    }))
+
+  it.effect("wakes for what a sweep from outside made due", () =>
+    Effect.gen(function*() {
+      const { clock, stall } = yield* stalling
+      const layer = make(clock)
+      layer.add("a")
+      const seen = yield* running(layer, clock)
+      stall.millis = 500
+      layer.deadlines.sweep(layer.deadlines.now())
+      yield* TestClock.adjust(0)
+      assert.deepStrictEqual(seen.renewed, ["a@500"])
+      // Nothing is due: it sleeps on
+      const { turns } = seen
+      layer.deadlines.sweep(layer.deadlines.now())
+      yield* TestClock.adjust(0)
+      assert.strictEqual(seen.turns, turns)
+    }))
+
+  it.effect("renews earlier by two of the longest recent turns, if they are long at all", () =>
+    Effect.gen(function*() {
+      for (const [late, lead] of [[0, 0], [49, 0], [50, 100], [100, 200], [20_000, 250]] as const) {
+        const { clock, stall } = yield* stalling
+        const layer = make(clock)
+        layer.add("timer", { renewAfter: 10, usable: 1e6 })
+        const early = layer.add("a", { usable: 1e6, renewAfter: 30_000 + 500 })
+        const ended = layer.add("ended", { usable: 1e6, renewAfter: 30_000 })
+        ended.isOver = true
+        yield* Effect.scoped(Effect.gen(function*() {
+          const seen = yield* Effect.forkScoped(Effect.never).pipe(Effect.andThen(running(layer, clock)))
+          stall.millis = late
+          yield* TestClock.adjust(10)
+          assert.deepStrictEqual(seen.late[0], late, String(late))
+          early.extend({ ...layer.deadlines.now() })
+          early.nextRenewal = layer.deadlines.now().monotonic + 500
+          layer.deadlines.place(early)
+          assert.strictEqual(early.nextRenewal - early.key, lead, String(late))
+        }))
+      }
+    }))
+
+  it.effect("moves all leases by a suspension, once, and by none that is shorter than ten milliseconds", () =>
+    Effect.gen(function*() {
+      const { clock, suspension } = yield* suspending
+      const layer = make(clock)
+      const lease = layer.add("a", { usable: 60_000, renewAfter: 50_000 })
+      yield* running(layer, clock)
+      for (const [millis, key] of [[10, 50_000], [11, 49_989], [511, 49_489], [511, 49_489]] as const) {
+        suspension.millis = millis
+        yield* TestClock.adjust("1 second")
+        assert.strictEqual(lease.key, key, String(millis))
+      }
+    }))
+})

@@ -1,0 +1,117 @@
+/** How commands, scripts and subscriptions reach a server through a provider that has nothing but Effect's service. */
+import * as MutexMetrics from "@effect-simba/core/MutexMetrics"
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect, Exit, Metric, Queue, Stream } from "effect"
+import { type CommandSink, type Failure, overRedis } from "../../src/internal/client/commandSink.ts"
+import { reader } from "../../src/internal/client/decode.ts"
+import { DriverError } from "../../src/internal/client/driverError.ts"
+import { type Redis, redisError } from "../../src/internal/client/effectRedis.ts"
+import { currentSubscriber } from "../../src/internal/client/fallbackSubscriber.ts"
+import { reportMalformed } from "../../src/internal/client/malformed.ts"
+import { scan } from "../../src/internal/client/scan.ts"
+import { send } from "../../src/internal/client/script.ts"
+import { OwnershipText } from "../../src/internal/mutex/ownership.ts"
+
+type Service = Redis["Service"]
+
+const redisOf = (parts: Partial<Service>) => parts as Service
+
+describe("a sink over a provider of Redis", () => {
+  it.effect("is never ready, and passes on why a command failed", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const failures = [Effect.fail(redisError("no connection")), Effect.die("a bug")]
+      const sink = yield* overRedis(redisOf({ send: () => failures.shift() as never }))
+      assert.isFalse(sink.isReady())
+      const causes: Array<unknown> = []
+      for (const _ of [1, 2]) sink.send("GET", ["k"], (failure) => void causes.push(failure?.cause))
+      yield* Effect.yieldNow
+      assert.deepStrictEqual(causes, ["no connection", "a bug"])
+    })))
+})
+
+describe("a loaded script", () => {
+  const loaded = { lua: "return 1", sha: "abc" }
+
+  const sending = (
+    reply: () => Failure | undefined,
+    write: Parameters<typeof send>[2] = (script) => [script, "0"]
+  ) => {
+    const sent: Array<ReadonlyArray<string>> = []
+    const failures: Array<Failure | undefined> = []
+    const sink = {
+      send: (
+        command: string,
+        args: ReadonlyArray<string>,
+        done: (failure: Failure | undefined, reply: unknown) => void
+      ) => {
+        sent.push([command, ...args])
+        done(reply(), undefined)
+        return undefined
+      }
+    } as unknown as CommandSink["Service"]
+    send(sink, loaded, write, (failure) => void failures.push(failure))
+    return { sent, failures }
+  }
+
+  it("is sent as text to a server that has forgotten it, once", () => {
+    const { failures, sent } = sending(() => ({ cause: new Error("NOSCRIPT x") }))
+    assert.deepStrictEqual(sent, [["EVALSHA", "abc", "0"], ["EVAL", "return 1", "0"]])
+    assert.lengthOf(failures, 1)
+  })
+
+  it("is not sent again where nobody wants it any more", () => {
+    const { failures, sent } = sending(
+      () => ({ cause: new Error("NOSCRIPT x") }),
+      (script, isRepeated) => isRepeated ? undefined : [script, "0"]
+    )
+    assert.deepStrictEqual([sent.length, failures.length], [1, 0])
+  })
+
+  it("that cannot be written fails for good", () => {
+    const { failures } = sending(() => {
+      throw new Error("too large")
+    })
+    const cause = failures[0]!.cause as DriverError
+    assert.instanceOf(cause, DriverError)
+    assert.isFalse(cause.isRetryable)
+    assert.include(cause.message, "too large")
+  })
+})
+
+describe("a subscriber over a provider of Redis", () => {
+  it.effect("has its waiters poll every two seconds, and closes the queue of a channel with its scope", () =>
+    Effect.gen(function*() {
+      const subscriber = yield* currentSubscriber(redisOf({ subscribe: () => Queue.unbounded() as never }))
+      assert.strictEqual(Duration.toMillis(subscriber.bound!), 2000)
+      const notices = yield* Effect.scoped(subscriber.subscribe("c"))
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(Queue.take(notices))))
+    }))
+})
+
+describe("the keys of all servers", () => {
+  const sendOf = (pages: ReadonlyArray<ReadonlyArray<string>>): Service["send"] => (_command, cursor) =>
+    Effect.succeed([
+      Number(cursor) + 1 < pages.length ? String(Number(cursor) + 1) : "0",
+      pages[Number(cursor)]
+    ]) as never
+
+  it.effect("are those of the one server, or of each primary of a Cluster, page by page", () =>
+    Effect.gen(function*() {
+      const [one, two] = [sendOf([["a", "b"], [], ["c"]]), sendOf([["d"]])]
+      const keysIn = (topology: Parameters<typeof scan>[2]) =>
+        Stream.runCollect(scan("list", redisOf({ send: one }), topology))
+      assert.deepStrictEqual(yield* keysIn({ _tag: "Single" }), ["a", "b", "c"])
+      const cluster = { _tag: "Cluster", primaries: Effect.succeed([one, two]) } as never
+      assert.deepStrictEqual(yield* keysIn(cluster), ["a", "b", "c", "d"])
+    }))
+})
+
+describe("a malformed text", () => {
+  it.effect("is counted once", () =>
+    Effect.gen(function*() {
+      const error = yield* Effect.flip(reader("a test", OwnershipText)("x"))
+      assert.include(error.message, "expected <owner>@@<milliseconds>")
+      yield* reportMalformed("c", error)
+      assert.strictEqual((yield* Metric.value(MutexMetrics.mutex.malformedMessages)).count, 1)
+    }).pipe(Effect.provideService(Metric.MetricRegistry, new Map())))
+})
