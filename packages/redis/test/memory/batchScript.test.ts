@@ -8,7 +8,7 @@ import { TestClock } from "effect/testing"
 import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { assemble } from "../../../../scripts/lib/lua.mjs"
-import { acquireAndRelease } from "../../src/internal/mutex/scripts.generated.ts"
+import { acquireAndRelease, operations } from "../../src/internal/mutex/scripts.generated.ts"
 
 const batch = acquireAndRelease.text.lua
 const file = fileURLToPath(new URL("../../src/internal/mutex/lua/acquireAndRelease.lua", import.meta.url))
@@ -67,33 +67,20 @@ const argumentsOf = (
   held: ReadonlyArray<Held>
 ): ReadonlyArray<string> => {
   const { owner, token } = held[mutex]!
-  const mine = "rqdc".includes(act) && value > 0 && owner ? owner : ids[id]!
-  switch (act) {
-    case "a":
-      return [
-        mine,
-        value === 0 ? "try" : "wait",
-        "9000",
-        "1500",
-        ticket
-      ]
-    case "q":
-      return [mine, `9-${layers[id % 3]}:host-1`]
-    case "c":
-      return [mine, id === 0 ? "5" : token, "9000"]
-    case "d":
-      return [
-        mine,
-        "1500",
-        "9000",
-        value > 1 ? `9-${layers[id % 3]}:host-1` : "",
-        "9000"
-      ]
-    case "i":
-      return [String(value)]
-    default:
-      return [mine]
+  const requeued = `9-${layers[id % 3]}:host-1`
+  // By the names in the head of the script, and each with a value of its own
+  const operands: Readonly<Record<string, string>> = {
+    id: "rqdc".includes(act) && value > 0 && owner ? owner : ids[id]!,
+    mode: value === 0 ? "try" : "wait",
+    lease: act === "d" ? "8000" : "9000",
+    confirm: act === "d" ? "1400" : "1500",
+    ticket,
+    token: id === 0 ? "5" : token,
+    requeue: act === "q" || value > 1 ? requeued : "",
+    requeueLease: "7000",
+    limit: String(value)
   }
+  return operations[act as keyof typeof operations].map((name) => operands[name]!)
 }
 
 const callOf = (
