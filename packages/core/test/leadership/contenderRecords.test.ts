@@ -1,6 +1,6 @@
 /** What a contender counts and logs, and how it says who leads when its own lease is over. */
 import { Mutex, MutexMetrics } from "@effect-simba/core"
-import { LeaseId, MutexName } from "@effect-simba/core/MutexName"
+import { type LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, DateTime, Duration, Effect, Layer, Logger, Metric, Option, Stream } from "effect"
@@ -73,10 +73,10 @@ describe("a contender", () => {
     ).pipe(Layer.provide(MutexStore.layerMemory))
     return Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
-      const seen: Array<string> = []
-      yield* start(Stream.runForEach(jobs.changes, ({ _tag }) => Effect.sync(() => seen.push(_tag))))
+      const noted: Array<string> = []
+      yield* start(Stream.runForEach(jobs.changes, ({ _tag }) => Effect.sync(() => noted.push(_tag))))
       yield* settle
-      assert.deepStrictEqual(seen, ["Vacant", "Leading"])
+      assert.deepStrictEqual(noted, ["Vacant", "Leading"])
     }).pipe(Effect.provide(Mutex.layer().pipe(Layer.provide(deaf))))
   })
 
@@ -131,7 +131,7 @@ describe("a contender", () => {
         yield* Effect.gen(function*() {
           const store = yield* MutexStore.MutexStore
           const times = { lease: Duration.seconds(16), confirm: Duration.seconds(1) }
-          if (owner !== undefined) yield* store.acquire({ mutex, id: LeaseId.make(owner), mode: "try", ...times })
+          if (owner !== undefined) yield* store.acquire({ mutex, id: owner as LeaseId, mode: "try", ...times })
           const jobs = yield* Mutex.contend("jobs")
           if (owner === undefined) yield* jobs.stop
           yield* settle

@@ -87,7 +87,7 @@ describe("a sweep", () => {
         1000,
         true
       ])
-      // It moves before its turn comes: due all the same, and once
+      // It moves before its turn comes: still due, and once
       lease.nextRenewal = 500
       deadlines.place(lease)
       deadlines.sweep(deadlines.now())
@@ -134,13 +134,13 @@ describe("a sweep", () => {
 describe("the loop", () => {
   /** How often it turned, and what it renewed when. */
   const running = Effect.fnUntraced(function*({ deadlines }: ReturnType<typeof make>, clock: Clock.Clock) {
-    const seen = { turns: 0, renewed: [] as Array<string>, late: [] as Array<number> }
+    const noted = { turns: 0, renewed: [] as Array<string>, late: [] as Array<number> }
     const loop = deadlines.loop({
-      late: (millis) => void seen.late.push(millis),
+      late: (millis) => void noted.late.push(millis),
       renew: (from) => {
-        seen.turns++
+        noted.turns++
         for (let lease = deadlines.takeDue(); lease !== undefined; lease = deadlines.takeDue()) {
-          seen.renewed.push(`${lease.name}@${from}`)
+          noted.renewed.push(`${lease.name}@${from}`)
           lease.extend(deadlines.now())
           deadlines.place(lease)
         }
@@ -149,7 +149,7 @@ describe("the loop", () => {
     })
     yield* start(Effect.provideService(loop, Clock.Clock, clock))
     yield* TestClock.adjust(0)
-    return seen
+    return noted
   })
 
   it.effect("sleeps until the next lease is due, and wakes earlier only for one that is due earlier", () =>
@@ -157,17 +157,17 @@ describe("the loop", () => {
       const clock = yield* Clock.Clock
       const layer = make(clock)
       layer.add("a", { renewAfter: 900 })
-      const seen = yield* running(layer, clock)
-      assert.strictEqual(seen.turns, 1)
+      const noted = yield* running(layer, clock)
+      assert.strictEqual(noted.turns, 1)
       for (const [name, renewAfter, turns] of [["later", 901, 1], ["together", 900, 1], ["earlier", 899, 2]] as const) {
         layer.add(name, { renewAfter })
         yield* TestClock.adjust(0)
-        assert.strictEqual(seen.turns, turns, name)
+        assert.strictEqual(noted.turns, turns, name)
       }
       yield* TestClock.adjust(898)
-      assert.deepStrictEqual([seen.turns, seen.renewed], [2, []])
+      assert.deepStrictEqual([noted.turns, noted.renewed], [2, []])
       yield* TestClock.adjust(2)
-      assert.deepStrictEqual(seen.renewed, ["earlier@899", "a@900", "together@900"])
+      assert.deepStrictEqual(noted.renewed, ["earlier@899", "a@900", "together@900"])
     }))
 
   it.effect("wakes for what a sweep from outside made due", () =>
@@ -175,16 +175,16 @@ describe("the loop", () => {
       const { clock, stall } = yield* stalling
       const layer = make(clock)
       layer.add("a")
-      const seen = yield* running(layer, clock)
+      const noted = yield* running(layer, clock)
       stall.millis = 500
       layer.deadlines.sweep(layer.deadlines.now())
       yield* TestClock.adjust(0)
-      assert.deepStrictEqual(seen.renewed, ["a@500"])
+      assert.deepStrictEqual(noted.renewed, ["a@500"])
       // Nothing is due: it sleeps on
-      const { turns } = seen
+      const { turns } = noted
       layer.deadlines.sweep(layer.deadlines.now())
       yield* TestClock.adjust(0)
-      assert.strictEqual(seen.turns, turns)
+      assert.strictEqual(noted.turns, turns)
     }))
 
   it.effect("renews earlier by two of the longest recent turns, if they are long at all", () =>
@@ -197,10 +197,10 @@ describe("the loop", () => {
         const ended = layer.add("ended", { usable: 1e6, renewAfter: 30_000 })
         ended.isOver = true
         yield* Effect.scoped(Effect.gen(function*() {
-          const seen = yield* Effect.forkScoped(Effect.never).pipe(Effect.andThen(running(layer, clock)))
+          const noted = yield* Effect.forkScoped(Effect.never).pipe(Effect.andThen(running(layer, clock)))
           stall.millis = late
           yield* TestClock.adjust(10)
-          assert.deepStrictEqual(seen.late[0], late, String(late))
+          assert.deepStrictEqual(noted.late[0], late, String(late))
           early.extend({ ...layer.deadlines.now() })
           early.nextRenewal = layer.deadlines.now().monotonic + 500
           layer.deadlines.place(early)

@@ -103,7 +103,7 @@ describe("a guard", () => {
 })
 
 describe("a renewal", () => {
-  it.effect("whose lease is released meanwhile is no crash, whatever its reply", () =>
+  it.effect("whose lease is released meanwhile is no crash", () =>
     Effect.gen(function*() {
       for (const guard of [{ late: "500 millis" }, "hang"] as const) {
         const { errors, faults, here, renewals } = yield* setup()

@@ -67,7 +67,7 @@ describe("a loaded script", () => {
     assert.deepStrictEqual([sent.length, failures.length], [1, 0])
   })
 
-  it("that cannot be written fails for good", () => {
+  it("that cannot be written fails permanently", () => {
     const { failures } = sending(() => {
       throw new Error("too large")
     })

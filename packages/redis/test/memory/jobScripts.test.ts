@@ -116,7 +116,7 @@ const claimOf = (
     id: ids[by]!,
     token: owned + token as FencingToken,
     claim: String(claim),
-    // Whoever claims what is wanted mostly knows it
+    // A claim of what is wanted mostly is of that mode
     mode: at === "wanted" && off === 0 ? "manual" : mode,
     at: instants[at] + off,
     missed,
