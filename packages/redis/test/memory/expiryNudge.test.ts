@@ -27,10 +27,16 @@ describe("the expiry of yielded leases", () => {
     Effect.gen(function*() {
       const { nudge, touched } = yield* setup(10)
       nudge("a")
-      yield* TestClock.adjust("5 millis")
+      // The key still has its last millisecond
+      yield* TestClock.adjust("2 millis")
+      assert.deepStrictEqual(touched, [])
+      yield* TestClock.adjust("3 millis")
       nudge("a")
       yield* TestClock.adjust("1 second")
       assert.deepStrictEqual(touched, [["a"], ["a"]])
+      // Nothing is due any more
+      yield* TestClock.adjust("1 minute")
+      assert.lengthOf(touched, 2)
     }))
 
   it.effect("the close accesses what is due, and what was being accessed", () =>

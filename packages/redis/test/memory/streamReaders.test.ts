@@ -3,7 +3,7 @@ import { BackendError } from "@effect-simba/core/SimbaError"
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import type { RawMessage } from "@effect-simba/core/streams/StreamState"
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, Deferred, type Duration, Effect, Exit, Fiber } from "effect"
+import { Cause, Deferred, type Duration, Effect, Exit, Fiber, Logger } from "effect"
 import { RedisError } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
 import * as blockingRead from "../../src/streams/internal/blockingRead.ts"
@@ -280,12 +280,15 @@ describe("a read that fails", () => {
 
   it.effect("by a defect fails those who wait, and the next waiter is served", () =>
     Effect.gen(function*() {
-      const { commands, crash, reply, wait } = yield* setup()
+      const lines: Array<string> = []
+      const logger = Logger.make<unknown, void>(({ message }) => void lines.push(String([message].flat()[0])))
+      const { commands, crash, reply, wait } = yield* Effect.provide(setup(), Logger.layer([logger]))
       const one = yield* wait("s")
       yield* commands()
       yield* crash
       const exit = yield* Fiber.await(one)
       assert.isTrue(Exit.isFailure(exit) && Cause.hasDies(exit.cause))
+      assert.deepStrictEqual(lines, ["The reader of messages crashed; restarting"])
       assert.deepStrictEqual(yield* commands("1 minute"), [])
       const two = yield* wait("s")
       assert.deepStrictEqual(yield* commands(), ["XREAD 10 5000 s>0-0"])

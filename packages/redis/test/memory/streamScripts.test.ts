@@ -413,6 +413,36 @@ describe("finding", () => {
       assert.strictEqual((yield* service.find(streamOf("599")))._tag, "Some")
       assert.lengthOf((yield* server.trace).filter(({ args }) => args[0] !== "SCRIPT"), 1)
     })))
+
+  it.effect("goes by the names in the announcements, also where the table of them is wrong", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const [one, two] = [yield* own("one"), yield* own("two")]
+      const key = StreamKeys.announced(name)
+      yield* send("HSET", key, two.stream, yield* send<string>("HGET", key, one.stream))
+      const found = Option.getOrThrow(yield* service.find(two.stream))
+      assert.deepStrictEqual([found.entry, found.stream], [two.entry, two.stream])
+    })))
+
+  it.effect("pending entries of this library is one command, and a script for those that are not known yet", () =>
+    onFake(Effect.gen(function*() {
+      const { announceMany, scriptCalls, server, service } = yield* setup()
+      yield* announceMany(5)
+      const options = { minIdle: Duration.zero, count: 3 }
+      const { entries, next } = yield* service.pending(options)
+      assert.deepStrictEqual([entries.length, next], [3, entries[2]!.content.entry])
+      assert.lengthOf((yield* service.pending({ ...options, count: 1 })).entries, 1)
+      const contents = new Map(entries.map(({ content }) => [content.entry, content]))
+      yield* server.clearTrace
+      const known = yield* service.pending({ ...options, known: (entry) => contents.get(entry) })
+      assert.deepStrictEqual(known.entries.map(({ content }) => content), entries.map(({ content }) => content))
+      assert.deepStrictEqual((yield* server.trace).map(({ args }) => args[0]), ["XPENDING"])
+      assert.lengthOf(
+        (yield* service.pending({ ...options, count: 9, known: (entry) => contents.get(entry) })).entries,
+        5
+      )
+      assert.strictEqual(yield* scriptCalls, 1)
+    })))
 })
 
 describe("dead letters", () => {
