@@ -265,10 +265,11 @@ describe("an id", () => {
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       const [stream, largest] = [streamOf("one"), id("18446744073709551615-18446744073709551615")]
+      yield* send("XADD", stream, "5-0", "n", "1")
       yield* send("XADD", stream, largest, "n", "1")
       const counted = (after: EntryId) =>
         Effect.map(service.count(stream, after), (found) => Option.getOrThrow(found).counted)
-      assert.deepStrictEqual([yield* counted(largest), yield* counted(id("0-0"))], [0, 1])
+      assert.deepStrictEqual([yield* counted(largest), yield* counted(id("0-0"))], [0, 2])
     })))
 })
 
@@ -461,6 +462,15 @@ describe("dead letters", () => {
       assert.deepStrictEqual([...both].sort(), [false, true])
       const [second] = yield* send<ReadonlyArray<readonly [string, ReadonlyArray<string>]>>("XRANGE", input, "-", "+")
       assert.deepStrictEqual(second![1], fields)
+    })))
+
+  it.effect("that somebody else redrives between two commands are none", () =>
+    onFake(Effect.gen(function*() {
+      yield* setup()
+      const redrive = call(yield* Redis, "redrive", scripts.redriveDeadLetter)
+      const [deadLetters, announced] = [StreamKeys.deadLetters(name), StreamKeys.announced(name)]
+      const keys = { input, deadLetters, announced, checkpoint: StreamKeys.checkpoint(streamOf("one")) }
+      assert.isFalse(yield* redrive({ ...keys, group, letter: "1-0", stream: "", text: "" }))
     })))
 
   it.effect("of a message with one field come back by one script, and of a packed one there is one", () =>
@@ -816,6 +826,19 @@ describe("trimming", () => {
         yield* send("SET", StreamKeys.checkpoint(stream), checkpoint)
         assert.strictEqual(yield* service.trim(stream, Duration.zero), removed, checkpoint)
       }
+    })))
+
+  it.effect("removes what one node has, also where that is more than one command removes", () =>
+    onFake(Effect.gen(function*() {
+      const { send, service } = yield* setup()
+      const stream = streamOf("one")
+      for (const setting of ["stream-node-max-entries", "stream-node-max-bytes"]) {
+        yield* send("CONFIG", "SET", setting, "0")
+      }
+      yield* fill(stream, 1, 10_001)
+      yield* send("SET", StreamKeys.checkpoint(stream), "10001-0")
+      assert.strictEqual(yield* service.trim(stream, Duration.zero), 10_001)
+      assert.strictEqual(yield* send("XLEN", stream), 0)
     })))
 
   it.effect("removes the last message too, of this very millisecond, and keeps what is younger than asked", () =>

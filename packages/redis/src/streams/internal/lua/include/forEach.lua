@@ -10,7 +10,7 @@ local function forEach(sharedKeys, keysOfEach, sharedArgs, act)
       slots[#slots + 1] = ARGV[at]
     end
     local done, reply = pcall(act, unpack(slots))
-    replies[i] = done and reply or { 'error', type(reply) == 'table' and reply.err or tostring(reply) }
+    replies[i] = done and reply or { 'error', reply }
   end
   return replies
 end
