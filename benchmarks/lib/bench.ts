@@ -42,7 +42,7 @@ export const variantOf = (of: Entrant, name: string, rest: Partial<Entrant>): En
   ...rest
 })
 
-/** How often and how long: a quick run gives an impression, a full run is published. */
+/** How many repetitions of what length: a quick run gives an impression, a full run is published. */
 export interface Pace {
   readonly isQuick: boolean
   readonly repetitions: number
@@ -66,7 +66,7 @@ export interface Bench {
   readonly pace: Pace
   readonly server: Server
   readonly admin: Redis
-  /** All, in the order of the tables: effect-simba, raw, then the peers, each at its defaults and at its fastest. */
+  /** All entrants in the order of the tables: effect-simba, raw, then the peers, each at its defaults and at its fastest. */
   readonly everybody: ReadonlyArray<Entrant>
   /** effect-simba, raw, and the three peers that were fastest in the last full run, each at its better setting. */
   readonly closest: ReadonlyArray<Entrant>
@@ -75,7 +75,7 @@ export interface Bench {
   readonly note: (line: string) => Effect.Effect<void>
   /** The process of an entrant, connected to the server or to the proxy before it; further processes by number. */
   readonly agent: (entrant: Entrant, connect?: Partial<Connect>, number?: number) => Effect.Effect<Agent, AgentError>
-  /** Before what they are connected to ends. */
+  /** Called before the servers and proxies of the agents stop. */
   readonly disconnectAll: Effect.Effect<void>
   /** A process that is used once. */
   readonly freshAgent: (
@@ -182,7 +182,7 @@ const closestOf = (everybody: ReadonlyArray<Entrant>, earlier: ReadonlyArray<Row
   return [...everybody.filter(({ role }) => role !== "peer"), ...fastest.slice(0, 3)]
 }
 
-/** The closest, in order of the table. */
+/** The closest entrants at their defaults, in the order of the table. */
 export const atDefaults = ({ closest, everybody }: Pick<Bench, "closest" | "everybody">): ReadonlyArray<Entrant> =>
   everybody.filter((one) =>
     one.setting === "default" && closest.some(({ contestant }) => contestant === one.contestant)
@@ -230,7 +230,7 @@ export const open = Effect.fnUntraced(function*(pace: Pace, earlier: ReadonlyArr
     closest: closestOf(everybody, earlier),
     missing,
     note,
-    // Variants are those of this commit
+    // If two commits are compared, variants are left out
     rounds: (entrants, ...rest) =>
       rounds(compared === undefined ? entrants : entrants.filter(({ root }) => root !== undefined), ...rest),
     agent: Effect.fnUntraced(function*(entrant, connect = {}, number = 1) {

@@ -39,7 +39,7 @@ describe("the deadline of a lease", () => {
     assert.deepStrictEqual([lease.left(at(600)), lease.endsAt()], [900, 1500])
   })
 
-  it("a suspension, or a clock that is set forward, takes time from it permanently, and moves its renewal", () => {
+  it("a suspension, or a wall clock that is set forward, shortens the lease permanently, and advances its renewal", () => {
     const lease = make()
     assert.strictEqual(lease.nextRenewal, 500)
     assert.strictEqual(lease.left(at(200, 500)), 600)
@@ -65,12 +65,12 @@ describe("the deadline of a lease", () => {
     const lease = make()
     assert.strictEqual(lease.left(at(200, -5000)), 900)
     assert.strictEqual(lease.endsAt(), 1100)
-    // 100 ms later by the monotonic clock, 400 by the other
+    // 100 ms later by the monotonic clock, and 400 ms later by the wall clock
     assert.strictEqual(lease.left(at(300, -4600)), 500)
     assert.strictEqual(lease.endsAt(), 800)
   })
 
-  it("a lease is never held for longer than maxHold, regardless of renewals, and is not renewed for nothing", () => {
+  it("a lease is never held for longer than maxHold, and is not renewed when that would not extend it", () => {
     const lease = make({ maxHold: 1500 })
     assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal], [1100, 500])
     lease.extend(at(599))
@@ -79,7 +79,7 @@ describe("the deadline of a lease", () => {
     assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal, lease.left(at(700))], [1600, Infinity, 900])
     lease.extend(at(900))
     assert.deepStrictEqual([lease.endsAt(), lease.left(at(1500))], [1600, 100])
-    // By the wall clock, too
+    // The same by the wall clock
     assert.strictEqual(lease.left(at(1550, 1600)), 0)
   })
 
@@ -89,7 +89,7 @@ describe("the deadline of a lease", () => {
     assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal, lease.left(at(400))], [700, 300, 300])
     lease.cut(5000, 5000)
     assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal, lease.left(at(400))], [700, 300, 300])
-    // By the wall clock, too: it is set forward by 100 ms
+    // The same by the wall clock, which is set forward by 100 ms
     const other = make()
     other.cut(600, 200)
     assert.strictEqual(other.left(at(400, 500)), 200)
@@ -97,7 +97,7 @@ describe("the deadline of a lease", () => {
     assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal], [1450, 850])
   })
 
-  it("a lease that is handed on counts from its renewal, earlier by what was taken from it", () => {
+  it("a lease that is handed on counts from its renewal, minus the time that was taken from it", () => {
     const lease = make()
     assert.deepStrictEqual(lease.adjusted, at(begun))
     lease.left(at(200, 500))
@@ -117,7 +117,7 @@ describe("the deadline of a lease", () => {
 })
 
 describe("the renewal of a lease", () => {
-  it("keeps to a shorter pace, now and after each renewal, at whole milliseconds", () => {
+  it("repeats after the shorter of two periods, rounded to whole milliseconds", () => {
     const lease = make()
     lease.paceAt(250.5)
     assert.strictEqual(lease.nextRenewal, 351)
@@ -127,24 +127,24 @@ describe("the renewal of a lease", () => {
     assert.strictEqual(lease.nextRenewal, 751)
     lease.extend(at(751))
     assert.strictEqual(lease.nextRenewal, 1151)
-    // Not if it is under way, or useless
+    // A renewal that is under way, or would not extend the lease, has no next instant
     lease.nextRenewal = Infinity
     lease.paceAt(100)
     assert.strictEqual(lease.nextRenewal, Infinity)
   })
 
-  it("starts earlier in a busy process: by two turns, at most by half the time, and not after a failure", () => {
+  it("starts earlier in a busy process: by two turns, at most by half of its period, and not after a failure", () => {
     const lease = make()
     assert.deepStrictEqual([0, 10, 99, 100, 101, 5000].map((turn) => lease.lead(turn)), [0, 20, 198, 200, 200, 200])
     lease.failure = {} as StoreError
     assert.strictEqual(lease.lead(10), 0)
     lease.failure = undefined
-    // It is overdue
+    // An overdue renewal cannot start earlier
     lease.nextRenewal = 50
     assert.strictEqual(lease.lead(10), 0)
   })
 
-  it("that is under way or has failed when the lease ends reports that the backend was gone", () => {
+  it("reports that the backend was gone, if it is under way or has failed when the lease ends", () => {
     const lease = make()
     assert.strictEqual(lease.isFailing, false)
     assert.strictEqual(lease.expiry(), "Expired")

@@ -1,5 +1,5 @@
 /**
- * Removing what nobody needs any more: at a slow pace, by one member of the fleet, and never at the cost of the others.
+ * Old data is removed at a slow pace, by one member of the fleet, and never delays the work of others.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"

@@ -1,6 +1,6 @@
 /**
- * The settings that CONFIG knows. A setting changes what the server does, or has an effect that no client could see, or
- * cannot be changed here: then CONFIG SET refuses another value by name.
+ * The settings of CONFIG. Some change what the server does, some have no effect that a client could see, and some
+ * cannot be changed here: CONFIG SET refuses other values by name.
  */
 import { parseBigInt } from "./numbers.ts"
 
