@@ -139,8 +139,8 @@ export const rules = [
   mutex(
     "L4: a release waits for the end of the work",
     `${core}/mutex/heldLeases.ts`,
-    "return ending === undefined ? giveBack(lease) : Effect.andThen(ending, giveBack(lease))",
-    "return giveBack(lease)",
+    "return ending === undefined ? sendRelease(lease) : Effect.andThen(ending, sendRelease(lease))",
+    "return sendRelease(lease)",
     unit("mutex", "release", "withLock", "heldLease"),
     ["detached"]
   ),

@@ -27,7 +27,7 @@ const lock: Simulation.LockModel = {
 }
 
 const take = (id: string, millis = 10_000) => send("SET", "owner", id, "PX", String(millis))
-const giveBack = (id: string) => send("DEL", "owner", id)
+const unlock = (id: string) => send("DEL", "owner", id)
 
 /** The violations that a checker finds in a history of one client. */
 const said = (
@@ -246,7 +246,7 @@ describe("noFlapping", () => {
         note("granted", { resource: "m", id: "a" })
         yield* Effect.sleep("1 second")
         yield* take("b")
-        yield* giveBack("b")
+        yield* unlock("b")
       })))
 })
 
@@ -270,7 +270,7 @@ describe("servedInTurn", () => {
       Effect.gen(function*() {
         yield* take(id)
         yield* Effect.sleep("1 second")
-        yield* giveBack(id)
+        yield* unlock(id)
         yield* Effect.sleep(pause)
       }), { discard: true })
 
@@ -290,7 +290,7 @@ describe("servedInTurn", () => {
           Effect.gen(function*() {
             yield* take(id)
             yield* Effect.sleep("1 second")
-            yield* giveBack(id)
+            yield* unlock(id)
           }), { discard: true })
       )
       yield* accepts(checker(), () => inTurn, listening)
@@ -314,7 +314,7 @@ describe("servedInTurn", () => {
           yield* send("ZADD", "queue", "1", "a")
         }
         yield* Effect.sleep("100 millis")
-        yield* giveBack(id)
+        yield* unlock(id)
       }), { discard: true })
 
   it.effect("does not count races that the notified waiter has lost", () =>

@@ -75,7 +75,7 @@ const program = (mistake: Mistake | undefined) => (client: Simulation.Client) =>
     for (let n = 1;; n++) {
       const id = `${n}:${client.name}`
       const fields = { resource: "m", id }
-      const giveBack = redis.eval(release)("owner", "queue", id).pipe(Effect.ignore)
+      const releaseLock = redis.eval(release)("owner", "queue", id).pipe(Effect.ignore)
       yield* Effect.scoped(Effect.gen(function*() {
         yield* subscriber.subscribe(`channel:${id}`)
         note("waiting", { resource: "m", wait: n })
@@ -97,10 +97,10 @@ const program = (mistake: Mistake | undefined) => (client: Simulation.Client) =>
           yield* Effect.sleep(late && n > 2 ? ttl * 1.5 : 50)
           if (mistake === "relies on its lease forever") note("ensured", { ...fields, left: 1 })
           if (mistake === "works on without its lease" || !late) note("step", fields)
-          if (mistake === "releases too early") yield* giveBack
+          if (mistake === "releases too early") yield* releaseLock
           yield* sleep(1, 5)
         }).pipe(Effect.ensuring(Effect.sync(() => note("end", fields))))
-      })).pipe(Effect.ensuring(giveBack))
+      })).pipe(Effect.ensuring(releaseLock))
       yield* sleep(0, 100)
     }
   })

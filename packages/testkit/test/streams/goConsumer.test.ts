@@ -323,7 +323,7 @@ describe("a Go consumer", () => {
       Effect.gen(function*() {
         const a = yield* consumer("a")
         yield* settled
-        const giveBack = Effect.fnUntraced(function*(stream: string, ...aged: ReadonlyArray<string>) {
+        const returnEntry = Effect.fnUntraced(function*(stream: string, ...aged: ReadonlyArray<string>) {
           const entry = `${99_999_999_999_000 + stream.length}-0`
           const key = `${stream}<MUTEX_KEY_SEP>${entry}`
           yield* redis.send("SET", key, "simba-consumer-ours@@0123456789ab.1", "PX", "60000")
@@ -337,10 +337,10 @@ describe("a Go consumer", () => {
         yield* redis.send("XADD", input, "99999999998000-0", "lbs-input", "{\"DataStreamName\":\"locked\"}")
         yield* TestClock.adjust("1 second")
         assert.deepStrictEqual(a.tags(), ["Terminated"])
-        yield* giveBack("aged", "IDLE", "60000")
+        yield* returnEntry("aged", "IDLE", "60000")
         yield* settled
         assert.include(yield* a.owned, "aged")
-        yield* giveBack("young!")
+        yield* returnEntry("young!")
         yield* TestClock.adjust("1 minute")
         assert.notInclude(yield* a.owned, "young!")
       })

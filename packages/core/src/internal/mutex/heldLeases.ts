@@ -223,7 +223,7 @@ export const make = Effect.fnUntraced(function*(
       return request === undefined ? Effect.void : releases.later(request)
     })
 
-  const giveBack = (lease: HeldLease) =>
+  const sendRelease = (lease: HeldLease) =>
     Clock.clockWith((clock) => {
       const now = instant(clock)
       check(lease, now)
@@ -286,7 +286,7 @@ export const make = Effect.fnUntraced(function*(
     release: (lease) =>
       Effect.suspend(() => {
         const ending = lease.endWork()
-        return ending === undefined ? giveBack(lease) : Effect.andThen(ending, giveBack(lease))
+        return ending === undefined ? sendRelease(lease) : Effect.andThen(ending, sendRelease(lease))
       }),
     giveUp,
     undo: releases.later

@@ -124,7 +124,7 @@ export const make = Effect.fnUntraced(function*(
   })
 
   /** Not longer than `releaseTimeout`: an outage is waited out in the background. */
-  const giveBack = (owned: OwnedStream) =>
+  const yieldLease = (owned: OwnedStream) =>
     Effect.suspend(() =>
       owned.isOpen()
         ? Effect.flatMap(
@@ -137,7 +137,7 @@ export const make = Effect.fnUntraced(function*(
   const acquireIfAvailable = (name: string) =>
     Effect.suspend(() => {
       const acquired: Array<OwnedStream> = []
-      return Effect.addFinalizer(() => Effect.forEach(acquired, giveBack, { discard: true })).pipe(
+      return Effect.addFinalizer(() => Effect.forEach(acquired, yieldLease, { discard: true })).pipe(
         Effect.andThen(acquiring(name, acquired)),
         // The caller is gone, and its scope may stay open for long
         Effect.onInterrupt(() =>
