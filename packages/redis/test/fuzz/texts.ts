@@ -1,5 +1,5 @@
 /** Everything that a process reads from Redis: replies of scripts, messages of channels, entries of streams. */
-import type { Exit, Schema } from "effect"
+import { Exit, type Schema } from "effect"
 import { reader, readerOf } from "../../src/internal/client/decode.ts"
 import * as messages from "../../src/internal/mutex/messages.ts"
 import * as mutexReplies from "../../src/internal/mutex/replies.ts"
@@ -39,7 +39,7 @@ const readers: ReadonlyArray<readonly [name: string, read: Read, valid: Readonly
   ["an owner", codec(mutexScripts.readOwner.reply), [ownership, "@@"]],
   ["a message of a mutex", codec(messages.MutexMessage), [`acquired@@${id}`]],
   ["a message of a contender", codec(messages.ContenderMessage), [`released@@${id}`, "look@@500"]],
-  ["a message of a layer", (input) => readInboxMessage(String(input)), [
+  ["a message of a layer", (input) => typeof input === "string" ? readInboxMessage(input) : Exit.void, [
     "7@@granted@@5@@4@@7",
     "7@@released",
     "7@@look@@500",
