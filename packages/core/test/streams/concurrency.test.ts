@@ -158,6 +158,16 @@ describe("several at once", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
+  it.effect("many at once have four times as many behind a slow message", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(...Array.from({ length: 300 }, (_, i) => order(i + 1, String(i))))
+      const { fiber, notes } = yield* processing(lease, (n) => n === 1 ? seconds(1) : Effect.void, { concurrency: 50 })
+      yield* TestClock.adjust("900 millis")
+      assert.strictEqual(notes.filter((note) => note.startsWith("-")).length, 199)
+      yield* Fiber.interrupt(fiber)
+    }))
+
   it.effect("a data stream that is written again is read when current messages are done, and no commit of them follows", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()

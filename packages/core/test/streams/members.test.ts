@@ -42,3 +42,16 @@ it("one member works for all, however many sessions have its name", () => {
   assert.isTrue(isFirst(members, members[1]!.consumer))
   assert.isFalse(isFirst(members, members[0]!.consumer))
 })
+
+it("the order is the same in all versions: members of two versions agree on it", () => {
+  const members = ["a", "b", "c", "d"].map((name) => member(name))
+  const orders = Array.from({ length: 24 }, (_, i) => {
+    const entry = EntryId.make(`${1_750_000_000_001 + i}-0`)
+    return members.map(({ session }) => rank(members, session, entry)).join("")
+  })
+  assert.strictEqual(
+    orders.join(" "),
+    "2013 3012 1230 1032 3210 0312 3201 2031 1023 3201 1023 3210 " +
+      "3201 3012 0312 3120 0132 0231 2013 2103 3012 0213 2013 1023"
+  )
+})

@@ -2,9 +2,10 @@
 import { type StreamClient, StreamMetrics, type StreamNotification } from "@effect-simba/core/streams"
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Metric, Option, Stream } from "effect"
+import { Duration, Effect, Fiber, Metric, Option, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { check } from "../../src/streams/internal/config.ts"
+import * as notificationQueue from "../../src/streams/internal/notificationQueue.ts"
 import type { Backend } from "../support/streamBackend.ts"
 import * as fleet from "../support/streamFleet.ts"
 
@@ -433,6 +434,97 @@ describe("options", { tags: ["G29"] }, () => {
         assert.strictEqual(error.option, option)
       }))
   }
+})
+
+describe("options that are not given", { tags: ["G29"] }, () => {
+  it.effect("have the values of the documentation", () =>
+    Effect.gen(function*() {
+      const config = yield* check({ service: "svc", processName: "a" })
+      const shown = Object.entries(config).map(([name, value]) => [
+        name,
+        Duration.isDuration(value) ? Duration.toMillis(value) : value
+      ])
+      assert.deepStrictEqual(Object.fromEntries(shown), {
+        service: "svc",
+        consumer: "simba-consumer-a",
+        capacity: 64,
+        leaseDuration: 2000,
+        heartbeatInterval: 1000,
+        commandTimeout: 500,
+        sweepInterval: 2000,
+        gracePeriod: 5000,
+        releaseTimeout: 2000,
+        maxFailures: 10,
+        deadLetterAfter: 3_600_000,
+        streakEndsAfter: 3_600_000,
+        rebalance: true,
+        confirmTimeout: 1500,
+        progressTimeout: undefined,
+        enableEvents: false,
+        reapAfter: 600_000,
+        checkpointRetention: 7 * 86_400_000
+      })
+    }))
+
+  it.effect("and those that are, are refused at their bounds, not beside them", () =>
+    Effect.gen(function*() {
+      const isRefused = (options: Partial<StreamClient.Options>) =>
+        Effect.match(check({ service: "svc", ...options }), { onFailure: () => true, onSuccess: () => false })
+      const bounds: ReadonlyArray<
+        readonly [refused: Partial<StreamClient.Options>, fine: Partial<StreamClient.Options>]
+      > = [
+        [{ leaseDuration: 1600 }, { leaseDuration: 1601 }],
+        [{ confirmTimeout: 500 }, { confirmTimeout: 501 }],
+        [{ checkpointRetention: 7 * 86_400_000 - 1 }, { checkpointRetention: "7 days" }],
+        [{ capacity: 0 }, { capacity: 1 }],
+        [{ maxFailures: 0 }, { maxFailures: 1 }]
+      ]
+      for (const [refused, fine] of bounds) {
+        assert.deepStrictEqual([yield* isRefused(refused), yield* isRefused(fine)], [true, false], JSON.stringify(fine))
+      }
+      const streakOf = (deadLetterAfter: Duration.Input) =>
+        Effect.map(check({ service: "svc", deadLetterAfter }), (config) => Duration.toMinutes(config.streakEndsAfter))
+      assert.deepStrictEqual([yield* streakOf(0), yield* streakOf("90 minutes")], [60, 90])
+    }))
+})
+
+describe("the queue of notifications", () => {
+  it.effect("is full from 256 on, has each expiry once, and takes nothing after its end", () =>
+    Effect.gen(function*() {
+      let queued = 0
+      const recorder = { modify: (_: unknown, by: number) => void (queued += by) }
+      const queue = yield* notificationQueue.make(recorder as never)
+      const isReady = () =>
+        Effect.gen(function*() {
+          const fiber = yield* Effect.forkChild(queue.ready, { startImmediately: true })
+          const exit = fiber.pollUnsafe()
+          yield* Fiber.interrupt(fiber)
+          return exit !== undefined
+        })
+      const expire = (n: number) => queue.expired(StreamName.make("s"), EntryId.make(`${n}-0`))
+      for (let n = 1; n <= 255; n++) yield* expire(n)
+      yield* expire(7)
+      assert.deepStrictEqual([yield* isReady(), queued], [true, 255])
+      yield* expire(256)
+      assert.deepStrictEqual([yield* isReady(), queued], [false, 256])
+      const waiting = yield* Effect.forkChild(expire(257), { startImmediately: true })
+      assert.isUndefined(waiting.pollUnsafe())
+      yield* Effect.scoped(Effect.gen(function*() {
+        const pull = yield* Stream.toPull(queue.stream)
+        yield* pull
+        yield* Fiber.join(waiting)
+        assert.strictEqual(queued, 256)
+        // The first one was read
+        yield* pull
+        yield* expire(1)
+        assert.strictEqual(queued, 256)
+        yield* queue.end("closed")
+        queue.push({ _tag: "StreamTerminated", reason: "again" })
+        assert.strictEqual(queued, 257)
+        yield* queue.abandon
+        assert.strictEqual(queued, 0)
+      }))
+    }))
 })
 
 describe("figures", () => {
