@@ -172,7 +172,12 @@ else {
   for (const name of names) await explore(name, workers)
   await Promise.all(workers.map((worker) => worker.terminate()))
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(1)
-  say(`${total.schedules} schedules, ${total.states} histories, ${total.violations} violations, ${seconds} s`)
+  const { system, user } = process.cpuUsage()
+  const used = ((system + user) / 1e6).toFixed(1)
+  say(
+    `${total.schedules} schedules, ${total.states} histories, ${total.violations} violations, ${seconds} s, ` +
+      `${used} s of processors`
+  )
   if (values.write) writeTable()
   if (values.json) console.log(JSON.stringify(total))
   process.exitCode = total.violations === 0 ? 0 : 1
