@@ -16,7 +16,7 @@ export const open = async ({ leaseMillis, url }: Connect): Promise<Locks> => {
   await Promise.all([client.connect(), subscriber.connect()])
   await client.script("LOAD", acquireAndRelease)
 
-  /** By the counter of its id, the callback of a grant with its token. */
+  /** The callbacks of grants, by the counter of the id. They get the token. */
   const waiting = new Map<string, (token: string, period: number) => void>()
   subscriber.on("message", (_channel: string, message: string) => {
     const [counter, kind, token, , period] = message.split("@@") as [string, ...Array<string>]

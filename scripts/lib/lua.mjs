@@ -1,7 +1,7 @@
 // Lua scripts: one file each in a folder `lua`, put together from `lua/include`.
 //
-// A file opens with its header, lines of `---`. A line `--- @include path` stands for the body of that file, unless it
-// is included before. What a block of the code includes is there for that block alone: a function is defined only
+// A file starts with its header, lines of `---`. A line `--- @include path` stands for the body of that file, unless it
+// was included before. An include within a block is local to the block, so that a function is defined only
 // where a call needs it.
 import { parse } from "luaparse"
 import { readFileSync } from "node:fs"

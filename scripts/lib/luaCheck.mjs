@@ -1,6 +1,6 @@
 // The problems of a Lua file.
 //
-// - It parses, and uses no name but its own, those of its includes and those of Redis: what a function needs, it takes.
+// - It parses, and uses only its own names, those of its includes and those of Redis. Functions take parameters.
 // - Its head says what it does, what it takes and what it returns (`luaHead.mjs`).
 // - Each numbered slot is named once, by a local of that name. A repeated slot is named somewhere. `forEach` is called
 // with the numbers and the names of the head.

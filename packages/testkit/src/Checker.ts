@@ -221,7 +221,7 @@ export const rules: {
    * the message to the next waiter, which can happen repeatedly.
    *
    * With or without faults, a barge within `race` (default zero) after the lock became free does not count if the next
-   * request comes within that time, too: the notified waiter came, and lost. Give the time of a message and a request.
+   * request arrives within that time, too: the notified waiter lost a race. Pass the time of a message and a request.
    * More than 40 lost races in a row are a violation.
    */
   readonly servedInTurn: (options: {

@@ -1,4 +1,4 @@
-/** What a contender counts and logs, and how it says who leads when its own lease is over. */
+/** What a contender counts and logs, and who leads according to it when its own lease is over. */
 import { Mutex, MutexMetrics } from "@effect-simba/core"
 import { type LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import * as MutexStore from "@effect-simba/core/MutexStore"
@@ -19,7 +19,7 @@ const counts = Effect.gen(function*() {
 })
 
 describe("a contender", () => {
-  it.effect("counts leaderships once each: those that began, were released, and were lost", () =>
+  it.effect("counts each leadership once: when it starts, is released, and is lost", () =>
     Effect.suspend(() =>
       Effect.gen(function*() {
         const jobs = yield* Mutex.contend("jobs")
@@ -52,7 +52,7 @@ describe("a contender", () => {
           return { ...node, contender }
         }))
       assert.deepStrictEqual(lines.splice(0), ["Leadership begins"])
-      // A node that leaves asks now and then, and is refused
+      // A node that leaves polls now and then, and is refused
       yield* nodes[1]!.contender.leave
       yield* TestClock.adjust("10 seconds")
       assert.deepStrictEqual(lines.splice(0), [])
@@ -62,7 +62,7 @@ describe("a contender", () => {
       assert.isTrue(Option.isSome(yield* nodes[1]!.contender.lease))
     }))
 
-  it.effect("says at once that it leads, also where no message reaches it", () => {
+  it.effect("reports at once that it leads, even if no message reaches it", () => {
     const deaf = Layer.effect(
       MutexStore.MutexStore,
       Effect.map(MutexStore.MutexStore, (store) => ({
@@ -80,7 +80,7 @@ describe("a contender", () => {
     }).pipe(Effect.provide(Mutex.layer().pipe(Layer.provide(deaf))))
   })
 
-  it.effect("whose process slept beyond its lease follows itself, until the lease ends on the server", () =>
+  it.effect("whose process was suspended beyond its lease follows itself until the lease ends on the server", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       yield* Effect.gen(function*() {
@@ -95,7 +95,7 @@ describe("a contender", () => {
       }).pipe(Effect.provide(MemoryLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("whose work fails after a minute of leadership pauses as after a first failure", () =>
+  it.effect("whose work fails after a minute of leadership pauses as after the first failure", () =>
     Effect.gen(function*() {
       const clock = yield* Clock.Clock
       for (const [lasts, pause] of [[59_999, 200], [60_000, 100], [60_001, 100]] as const) {

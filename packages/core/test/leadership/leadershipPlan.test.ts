@@ -171,10 +171,10 @@ describe("a contender", () => {
     const pauses = [1, 2, 3, 4, 5, 6, 7, 8, 9].map(() => fail(59_999))
     assert.deepStrictEqual(pauses, [100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000])
     assert.strictEqual(plan.takePause(contention), 0)
-    // Its own failure is the first of a new row
+    // Its own failure is the first of a new series
     assert.strictEqual(fail(60_000), 100)
     assert.deepStrictEqual([fail(1000), fail(1000), fail(70_000), fail(59_999)], [200, 400, 100, 200])
-    // One that ends without a failure
+    // A leadership that ends without a failure
     plan.next(contention, { _tag: "Gained" })
     plan.next(contention, { _tag: "Over", lastedMillis: 60_000 })
     assert.strictEqual(fail(1000), 100)

@@ -1,4 +1,4 @@
-/** The order in which leases are renewed and end, and when the loop wakes for them. */
+/** The order in which leases are renewed and ended, and when the loop wakes up for that. */
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { TestClock } from "effect/testing"
@@ -28,7 +28,7 @@ class TestLease extends TrackedLease<Periods> {
 
 const names = (leases: ReadonlyArray<TestLease>) => leases.map(({ name }) => name)
 
-/** A layer whose leases end by note. `ends` has the batches, by name. */
+/** A layer that records the ends of its leases. `ends` has the batches of names. */
 const make = (clock: Clock.Clock) => {
   const ends: Array<ReadonlyArray<string>> = []
   const deadlines: DueLeases<TestLease> = new DueLeases<TestLease>(clock, (over) => {
@@ -51,7 +51,7 @@ const make = (clock: Clock.Clock) => {
 const setup = Effect.map(Clock.Clock, make)
 
 describe("a sweep", () => {
-  it.effect("ends what is over, in one batch, and nothing where nothing is", () =>
+  it.effect("ends expired leases in one batch, and ends nothing if none is expired", () =>
     Effect.gen(function*() {
       const { add, deadlines, ends } = yield* setup
       for (const [name, usable] of [["a", 700], ["b", 600], ["c", 701]] as const) add(name, { usable })
@@ -60,12 +60,12 @@ describe("a sweep", () => {
       assert.deepStrictEqual(ends, [])
       yield* TestClock.adjust(101)
       deadlines.sweep(deadlines.now())
-      // Each at its end, and not one millisecond later
+      // Each lease ends at its deadline, and not a millisecond later
       assert.deepStrictEqual(ends.map((batch) => [...batch].sort()), [["a", "b"]])
       assert.deepStrictEqual(names(deadlines.all()), ["c"])
     }))
 
-  it.effect("forgets a lease that has ended by itself", () =>
+  it.effect("forgets a lease that has already ended", () =>
     Effect.gen(function*() {
       const { add, deadlines, ends } = yield* setup
       add("a").isOver = true
@@ -87,7 +87,7 @@ describe("a sweep", () => {
         1000,
         true
       ])
-      // It moves before its turn comes: still due, and once
+      // Its end moves before it is processed: it is still due, and only once
       lease.nextRenewal = 500
       deadlines.place(lease)
       deadlines.sweep(deadlines.now())
@@ -99,7 +99,7 @@ describe("a sweep", () => {
       assert.deepStrictEqual(take(), ["a"])
     }))
 
-  it.effect("passes over what ended, or is renewed, before its turn came", () =>
+  it.effect("skips leases that have ended or been renewed before they are processed", () =>
     Effect.gen(function*() {
       const { add, deadlines, take } = yield* setup
       const [a, b] = [add("a"), add("b"), add("c")]
@@ -110,7 +110,7 @@ describe("a sweep", () => {
       assert.deepStrictEqual(take(), ["c"])
     }))
 
-  it.effect("tries again after ten milliseconds where the end of a lease crashed", () =>
+  it.effect("retries after ten milliseconds if the end of a lease crashed", () =>
     Effect.gen(function*() {
       const clock = yield* Clock.Clock
       let crashes = 1
@@ -132,7 +132,7 @@ describe("a sweep", () => {
 })
 
 describe("the loop", () => {
-  /** How often it turned, and what it renewed when. */
+  /** The iterations of the loop, and the renewals with their instants. */
   const running = Effect.fnUntraced(function*({ deadlines }: ReturnType<typeof make>, clock: Clock.Clock) {
     const noted = { turns: 0, renewed: [] as Array<string>, late: [] as Array<number> }
     const loop = deadlines.loop({
@@ -170,7 +170,7 @@ describe("the loop", () => {
       assert.deepStrictEqual(noted.renewed, ["earlier@899", "a@900", "together@900"])
     }))
 
-  it.effect("wakes for what a sweep from outside made due", () =>
+  it.effect("wakes up for leases that a sweep from outside made due", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       const layer = make(clock)
@@ -180,14 +180,14 @@ describe("the loop", () => {
       layer.deadlines.sweep(layer.deadlines.now())
       yield* TestClock.adjust(0)
       assert.deepStrictEqual(noted.renewed, ["a@500"])
-      // Nothing is due: it sleeps on
+      // Nothing is due, so it still sleeps
       const { turns } = noted
       layer.deadlines.sweep(layer.deadlines.now())
       yield* TestClock.adjust(0)
       assert.strictEqual(noted.turns, turns)
     }))
 
-  it.effect("renews earlier by two of the longest recent turns, if they are long at all", () =>
+  it.effect("renews earlier by two of the longest recent turns, unless they are short", () =>
     Effect.gen(function*() {
       for (const [late, lead] of [[0, 0], [49, 0], [50, 100], [100, 200], [20_000, 250]] as const) {
         const { clock, stall } = yield* stalling
@@ -209,7 +209,7 @@ describe("the loop", () => {
       }
     }))
 
-  it.effect("moves all leases by a suspension, once, and by none that is shorter than ten milliseconds", () =>
+  it.effect("moves all leases by a suspension once, but not by one shorter than ten milliseconds", () =>
     Effect.gen(function*() {
       const { clock, suspension } = yield* suspending
       const layer = make(clock)

@@ -67,7 +67,7 @@ describe("an observer that throws", () => {
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 })
 
-it("a listener hears one event, and none after it has been removed", () => {
+it("a listener is called for one event, and for none after it has been removed", () => {
   const listeners = new Listeners<number>()
   const heard: Array<string> = []
   listeners.add((value) => heard.push(`a ${value}`))

@@ -1,4 +1,4 @@
-/** What renewals log and count, and how their guard goes on after failures and crashes. */
+/** What renewals log and count, and how their schedule continues after failures and crashes. */
 import { Mutex, MutexMetrics, type MutexSchedule } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Layer, Logger, Metric, Schedule, Scope } from "effect"
@@ -24,7 +24,7 @@ const setup = Effect.fnUntraced(function*(guard?: MutexSchedule.MutexSchedule) {
   const faults = yield* Effect.provideContext(Effect.service(Faults), context)
   const clock = yield* Clock.Clock
   const begun = clock.currentTimeMillisUnsafe()
-  /** Renewals as they begin, within this time. */
+  /** The renewals that start within this time. */
   const renewals = Effect.fnUntraced(function*(millis: number) {
     const at: Array<number> = []
     for (let passed = 0; passed < millis; passed += 10) {
@@ -38,11 +38,11 @@ const setup = Effect.fnUntraced(function*(guard?: MutexSchedule.MutexSchedule) {
   return { errors, faults, here, renewals }
 })
 
-/** The time between two. */
+/** The time between consecutive instants. */
 const gaps = (at: ReadonlyArray<number>) => at.slice(1).map((each, i) => each - at[i]!)
 
 describe("a guard", () => {
-  it.effect("begins with its first pause after each row of failures", () =>
+  it.effect("starts with its first pause after each series of failures", () =>
     Effect.gen(function*() {
       const { faults, here, renewals } = yield* setup()
       yield* here(Mutex.acquire("m"))
@@ -103,7 +103,7 @@ describe("a guard", () => {
 })
 
 describe("a renewal", () => {
-  it.effect("whose lease is released meanwhile is no crash", () =>
+  it.effect("whose lease is released meanwhile does not count as a crash", () =>
     Effect.gen(function*() {
       for (const guard of [{ late: "500 millis" }, "hang"] as const) {
         const { errors, faults, here, renewals } = yield* setup()

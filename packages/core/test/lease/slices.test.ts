@@ -176,12 +176,12 @@ describe("a thousand at once", () => {
 
 describe("one slice", () => {
   const sliced = Effect.map(stalling, ({ clock, stall }) => {
-    // Not at the beginning of time
+    // Not at instant zero
     stall.millis = 3_600_000
     return { clock, stall, slice: new Slice(clock) }
   })
 
-  it.effect("has 32 subjects, or 5 milliseconds, and one in any case", () =>
+  it.effect("has up to 32 subjects or 5 milliseconds, but at least one subject", () =>
     Effect.gen(function*() {
       const { slice } = yield* sliced
       const rooms = Array.from({ length: 34 }, () => slice.hasRoom())

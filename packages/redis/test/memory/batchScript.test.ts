@@ -68,7 +68,7 @@ const argumentsOf = (
 ): ReadonlyArray<string> => {
   const { owner, token } = held[mutex]!
   const requeued = `9-${layers[id % 3]}:host-1`
-  // By the names in the head of the script, and each with a value of its own
+  // Named as in the head of the script, each with a different value
   const operands: Readonly<Record<string, string>> = {
     id: "rqdc".includes(act) && value > 0 && owner ? owner : ids[id]!,
     mode: value === 0 ? "try" : "wait",

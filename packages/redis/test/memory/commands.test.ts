@@ -1,4 +1,4 @@
-/** How commands, scripts and subscriptions reach a server through a provider that has nothing but Effect's service. */
+/** How commands, scripts and subscriptions reach a server through a provider of nothing but Effect's service. */
 import * as MutexMetrics from "@effect-simba/core/MutexMetrics"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Exit, Metric, Queue, Stream } from "effect"
@@ -59,7 +59,7 @@ describe("a loaded script", () => {
     assert.lengthOf(failures, 1)
   })
 
-  it("is not sent again where nobody wants it any more", () => {
+  it("is not sent again if nobody waits for it any more", () => {
     const { failures, sent } = sending(
       () => ({ cause: new Error("NOSCRIPT x") }),
       (script, isRepeated) => isRepeated ? undefined : [script, "0"]

@@ -79,7 +79,7 @@ describe("a failure of Redis", () => {
     assert.isFalse(errors.isReply({ name: "ReplyError" }))
   })
 
-  it("of the connection has no stack trace, since its origin is outside of this program", () => {
+  it("of the connection has no stack trace, because it started outside of this program", () => {
     assert.strictEqual(new DriverError("no reply", true).stack, "DriverError: no reply")
   })
 })

@@ -116,7 +116,7 @@ const claimOf = (
     id: ids[by]!,
     token: owned + token as FencingToken,
     claim: String(claim),
-    // A claim of what is wanted mostly is of that mode
+    // Claims mostly have the mode of the job
     mode: at === "wanted" && off === 0 ? "manual" : mode,
     at: instants[at] + off,
     missed,
@@ -263,7 +263,7 @@ describe("the jobs of a mutex", () => {
       assert.strictEqual(yield* send("PTTL", key), -1)
     }))
 
-  it.effect("are not paused by a text that looks so", () =>
+  it.effect("are not paused by a similar text", () =>
     Effect.gen(function*() {
       const { real, send } = yield* setup
       yield* real.jobs.read({ mutex, jobs: [{ ...job("a", 1000), schedule: "paused" }] })
@@ -272,7 +272,7 @@ describe("the jobs of a mutex", () => {
       assert.strictEqual(yield* send("PTTL", key), 1000)
     }))
 
-  it.effect("run nothing twice that was decided by a clock that was set back since", () =>
+  it.effect("run nothing twice if the clock that decided a run was set back since", () =>
     Effect.gen(function*() {
       const { real, server } = yield* setup
       for (const name of ["a", undefined]) {
@@ -284,7 +284,7 @@ describe("the jobs of a mutex", () => {
       }
     }))
 
-  it.effect("are refused by name where their key belongs to another program", () =>
+  it.effect("are refused by name if their key belongs to another program", () =>
     Effect.gen(function*() {
       const { real, send } = yield* setup
       yield* send("RPUSH", key, "x")

@@ -174,7 +174,7 @@ const badInboxMessages = [
   ...badMessages.map((text) => `7@@${text}`)
 ]
 
-/** As the scripts do. */
+/** Written as the scripts write it. */
 const write = (message: RedisWire.InboxMessage): string => {
   if (message._tag === "Forced") return `forced@@${message.id}`
   switch (message._tag) {

@@ -44,7 +44,7 @@ describe("A waiter", () => {
       yield* TestClock.adjust("2 seconds")
       yield* wait(id(3), 6000)
       assert.strictEqual(yield* send("PTTL", queue), 7000 + 6000 + 2 * 1500)
-      // Within the confirm period it is kept for longer than needed
+      // Within the confirm period it is kept longer than necessary
       yield* wait(id(4), 7000)
       assert.strictEqual(yield* send("PTTL", queue), 7000 + 6000 + 2 * 1500)
       yield* wait(id(4), 7501)
@@ -92,7 +92,7 @@ describe("A waiter", () => {
   it.effect.each(
     [
       [7, "with fewer than eight of this library ahead, is notified when the reservation ends"],
-      [8, "behind eight of this library, hears nothing"]
+      [8, "behind eight of this library, is not notified"]
     ] as const
   )("that holds back for a Simba contender, %s", ([ahead]) =>
     Effect.scoped(Effect.gen(function*() {
@@ -122,7 +122,7 @@ describe("A waiter", () => {
 })
 
 describe("An inspection", () => {
-  it.effect("says how long each has waited, and nothing below zero", () =>
+  it.effect("returns how long each has waited, and never less than zero", () =>
     Effect.gen(function*() {
       yield* tryIt(id(1))
       yield* wait(id(2), 3000)
@@ -370,7 +370,7 @@ describe("A release", () => {
       assert.strictEqual(yield* send("GET", reserved), null)
     })).pipe(Effect.provide(server)))
 
-  it.effect("by a waiter that a Simba release took out of the queue serves the next, unless a Simba waiter is expected", () =>
+  it.effect("by a waiter that a Simba release took out of the queue notifies the next one, unless a Simba waiter is expected", () =>
     Effect.scoped(Effect.gen(function*() {
       const next = id(3, layers[0])
       yield* Effect.asVoid(stage([next], inboxes))
@@ -399,7 +399,7 @@ describe("A release", () => {
 })
 
 describe("An operation that fails", () => {
-  it.effect("says what is wrong with the key of the owner", () =>
+  it.effect("reports what is wrong with the key of the owner", () =>
     Effect.gen(function*() {
       yield* send("RPUSH", owner, "x")
       for (const code of ["t", "w", "r", "i"]) {
@@ -409,7 +409,7 @@ describe("An operation that fails", () => {
       assert.include(String(yield* operate("q", id(1), id(2))), "error,WRONGTYPE")
     }).pipe(Effect.provide(server)))
 
-  it.effect("leaves the others of its call alone; one that a replica refuses fails the call", () =>
+  it.effect("does not affect the others in its call; one that a replica refuses fails the call", () =>
     Effect.gen(function*() {
       yield* send("RPUSH", fence, "x")
       assert.deepStrictEqual(String(yield* operate("t", id(1))).slice(0, 15), "error,WRONGTYPE")

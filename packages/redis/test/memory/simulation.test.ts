@@ -265,7 +265,7 @@ describe("The mutex on a simulated Redis", () => {
     "without failures, waiters beside Simba contenders have a free mutex within a confirm period and a poll",
     () =>
       Effect.forEach(
-        // A waiter that polled while the mutex was kept for a Simba contender that did not come waited twice as long: 85, 121
+        // A waiter that polled while the mutex was reserved for an absent Simba contender waited twice as long: 85, 121
         [...Array.from({ length: 8 }, (_, index) => index + 1), 85, 121],
         (seed) => Effect.map(Simulation.run(calmFleetPlan(seed)), clean),
         { discard: true }
@@ -273,7 +273,7 @@ describe("The mutex on a simulated Redis", () => {
     { tags: ["H4"] }
   )
 
-  it.effect("a store that neither sees nor hears Simba contenders is found: its waiters sleep while the mutex is free", () =>
+  it.effect("a store that ignores Simba contenders is found: its waiters sleep while the mutex is free", () =>
     Effect.gen(function*() {
       const blind = mistaken((store) => ({
         acquire: (request) =>

@@ -9,7 +9,7 @@ interface Wait {
   readonly since: number
 }
 
-/** Reads a history. Waits are those that programs note; Simba contenders note none. */
+/** Reads a history. Programs note their waits; Simba contenders do not. */
 export const measure = () => {
   const waits = new Map<string, Wait>()
   const owned = new Set<string>()
@@ -45,13 +45,13 @@ export const measure = () => {
     waits.delete(key)
     return end(wait, at)
   }
-  /** Waits for a free mutex count from here. */
+  /** The instant from which waits for the free mutex count. */
   const begin = (resource: string, at: number) => void freeSince.set(resource, at)
   return { begin, onEvent, found }
 }
 
 /**
- * Without failures nobody waits longer than `bound` for a free mutex, in milliseconds. It begins again when a Simba
+ * Without failures nobody waits longer than `bound` milliseconds for a free mutex. The wait starts over when a Simba
  * contender is called, for which the others hold back: the one called before did not come.
  */
 export const freeMutexesAreTaken = (bound: number): Checker.Checker => ({

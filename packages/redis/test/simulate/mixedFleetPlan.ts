@@ -96,7 +96,7 @@ const simbaClients = 2
 
 /**
  * Each Simba contender may be in the queue before effect-simba, with a ticket of whole seconds, and a second time,
- * because a place survives an acquisition. The rest are barges in which nobody raced: the notified place was of a Simba
+ * because a place survives an acquisition. The rest are barges without a race: the notified place belonged to a Simba
  * contender that rests, or has gone.
  */
 const barges = 2 * simbaClients + 8

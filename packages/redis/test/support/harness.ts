@@ -51,7 +51,7 @@ export const freshName = (label: string): MutexName => MutexName.make(`${label} 
 
 const random = Math.random().toString(36).slice(2, 8).padEnd(8, "0")
 
-/** By which the messages to a layer name a waiter. */
+/** The counter that names a waiter in the messages to its layer. */
 export const counterOf = (id: string): string => id.slice(0, id.indexOf("-"))
 
 /** Wire ids whose order is not the order of arrival, each with its own layer; or with the layer of another. */
@@ -131,7 +131,7 @@ export const contender = (
     confirm: Effect.map(ask("wait"), granted),
     subscribe: wakeUps(store, mutex, id),
     leave,
-    /** Returns who owns the mutex then. */
+    /** Returns the ownership afterwards. */
     release: Effect.andThen(leave, store.owner(mutex)),
     guard: Effect.map(store.guard([{ mutex, id, lease }]), (results) => results[0]!)
   }

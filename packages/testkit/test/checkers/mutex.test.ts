@@ -304,7 +304,7 @@ describe("servedInTurn", () => {
       listening
     ))
 
-  /** A contender comes back at once, so often, and then the notified waiter comes, so many milliseconds after it. */
+  /** This many times a contender acquires again at once, and the notified waiter this many milliseconds later. */
   const races = (count: number, late: number | undefined, by = "stock") =>
     Effect.forEach(Array.from({ length: count }, (_, index) => `${by}${index}`), (id) =>
       Effect.gen(function*() {
@@ -323,7 +323,7 @@ describe("servedInTurn", () => {
   it.effect.each(
     [
       [
-        "a barge in which nobody raced",
+        "a barge without a race",
         races(5, undefined),
         /^3 others were granted m since .* when 0 were ahead of a/
       ],

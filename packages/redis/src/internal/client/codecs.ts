@@ -35,7 +35,7 @@ export const Count = digits.pipe(Schema.decodeTo(
   SchemaTransformation.numberFromString
 ))
 
-/** Nothing where it is no token. */
+/** Undefined if it is not a token. */
 export const tokenOf = (input: unknown): FencingToken | undefined => {
   if (typeof input !== "string" || !countPattern.test(input)) return undefined
   const token = Number(input)

@@ -8,7 +8,7 @@ import type { ReleaseRequest } from "@effect-simba/core/MutexStore"
 /** At least this many ids are remembered. The turn of an older id costs the next waiter a confirm period. */
 const limit = 10_000
 
-/** What distinguishes an id from all others: its counter and the random text of its layer. */
+/** The part that makes an id unique: its counter and the random text of its layer. */
 const attemptOf = (id: string) => id.slice(0, id.indexOf(":"))
 
 export class PendingReleases {

@@ -31,7 +31,7 @@ const decodeStamp = (ticket: number, age: unknown, sinceLast: unknown): Stamp | 
   return isNatural(micros) && isNatural(token) ? { micros, token } : undefined
 }
 
-const badRefusal = "expected { ownership, ticket, position, foreign }, and of one that waits two ages"
+const badRefusal = "expected { ownership, ticket, position, foreign }, and two ages in mode wait"
 
 /**
  * The token of a grant; or ownership, ticket or 0, position among the waiters, and whether contenders of another
@@ -58,7 +58,7 @@ const decodeAcquire = (input: unknown): AcquireResult | string => {
 const badRelease = "expected 1, { ownership, ticket, token } or { ownership, ticket, position, two ages }"
 
 /**
- * 1; or of an attempt that was queued with the release the ownership and its ticket, with its token if it was granted,
+ * 1; or, if an attempt was queued with the release, the ownership and its ticket, with its token if it was granted,
  * otherwise with the number ahead of it, and the ages of its ticket and of the last token.
  */
 const decodeRelease = (input: unknown): Released | string => {

@@ -49,7 +49,7 @@ export interface WaiterInbox {
   readonly noteForeign: (mutex: MutexName, id: LeaseId) => void
 }
 
-/** `onStranger` is called for a message to an id that does not wait here: with its part before the colon. */
+/** `onStranger` is called for a message to an id that does not wait here, with the part of the id before the colon. */
 export const make = Effect.fnUntraced(function*(
   subscriber: Subscriber["Service"],
   onStranger: (attempt: string) => void

@@ -6,7 +6,7 @@ import type { Checker, View } from "../simulation/setup.ts"
 import { field, seconds } from "./fields.ts"
 
 /**
- * Of two parties with the same network either wins a race every other time, so nobody loses so many in a row by chance.
+ * Two parties with the same network win half of their races each, so nobody loses this many in a row by chance.
  */
 const mostRaces = 40
 
@@ -105,7 +105,7 @@ interface Turn {
   ahead: number
   passed: number
   turns: number
-  /** The last grant was a barge that counts, unless the waiter that was notified asks a moment too late. */
+  /** The last grant was a barge. It counts unless the notified waiter's request arrives shortly after it. */
   isRacing: boolean
   /** Consecutive barges that did not count. */
   races: number
@@ -160,7 +160,7 @@ export const servedInTurn = (options: {
     }
     const isWithin = (millis: number, resource: string, at: number) =>
       at - (freeSince.get(resource) ?? -Infinity) <= millis
-    /** A request that comes just after a barge: its waiter was notified, and lost a race. */
+    /** A request that arrives just after a barge: its waiter was notified, and lost a race. */
     const lostRace = (resource: string, id: string) => {
       for (const [waiter, wait] of waiting) {
         if (wait.resource !== resource || !wait.isRacing) continue

@@ -93,7 +93,7 @@ export class Party {
 
   readonly release = Effect.suspend(() => this.leave())
 
-  /** Returns who owns the mutex then. */
+  /** Returns the ownership afterwards. */
   leave() {
     const { confirm, lease, mutex, store } = this.bench
     return Effect.andThen(release(store, { mutex, id: this.id, confirm, lease }), store.owner(mutex))

@@ -1,7 +1,7 @@
 --- Acquires, confirms, releases and inspects, any number in the order given. One that fails leaves the others alone.
 ---
---- A mutex that is free and awaited by nobody is decided here, by few commands. The rest is decided in `include`, of
---- which only that part runs that an operation needs: to define a function costs as much as half a command.
+--- If the mutex is free and nobody waits for it, few commands decide here. The files in `include` decide the rest, and
+--- only the part that an operation needs is run: defining a function costs as much as half a command.
 ---
 --- An operation on the same mutex as the one before it has no keys of its own.
 ---
