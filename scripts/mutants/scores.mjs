@@ -19,7 +19,7 @@ export const writeScores = (reports, longest) => {
     const covered = mutants - uncovered
     const cells = [
       `\`${area}\``,
-      mutants === listed ? mutants : `${mutants} drawn of ${listed}`,
+      mutants === listed ? mutants : `${mutants} of ${listed}`,
       uncovered,
       killed,
       equivalent,

@@ -144,4 +144,30 @@ describe("a contender", () => {
         yield* TestClock.adjust(1)
       }
     }))
+
+  it.effect("asks the backend after a stop whether its release was executed, unless its own work stops it", () => {
+    let asked = 0
+    const counting = Layer.effect(
+      MutexStore.MutexStore,
+      Effect.map(MutexStore.MutexStore, (store) => ({
+        ...store,
+        owner: (mutex) =>
+          Effect.suspend(() => {
+            asked++
+            return store.owner(mutex)
+          })
+      }))
+    ).pipe(Layer.provide(MutexStore.layerMemory))
+    return Effect.gen(function*() {
+      const jobs = yield* Mutex.contend("jobs")
+      yield* settle
+      yield* jobs.stop
+      assert.strictEqual(asked, 1)
+      yield* jobs.start
+      yield* start(jobs.whileLeader(jobs.stop))
+      yield* settle
+      assert.strictEqual((yield* jobs.state)._tag, "Stopped")
+      assert.strictEqual(asked, 1)
+    }).pipe(Effect.scoped, Effect.provide(Mutex.layer().pipe(Layer.provide(counting))))
+  })
 })

@@ -49,20 +49,20 @@ const Step = Schema.TaggedUnion({
     })).check(Schema.isMaxLength(3))
   },
   Claim: {
-    by: Schema.Literals([0, 0, 0, 0, 0, 1]),
-    job: Schema.Literals([0, 0, 0, 1, 2]),
+    by: Schema.Literals([0, 0, 0, 0, 0, 0, 0, 0, 1]),
+    job: Schema.Literals([0, 0, 0, 0, 1, 2]),
     claim: to(3),
     /** How the token differs from that of the owner. */
-    token: Schema.Literals([0, 0, 0, 0, 0, 0, 1, -1]),
+    token: Schema.Literals([...Array.from({ length: 12 }, () => 0), 1, -1]),
     mode: Schema.Literals(["run", "run", "run", "run", "manual", "miss"]),
-    at: Schema.Literals(["now", "now", "now", "next", "decided", "scheduled", "wanted", "wanted"]),
-    off: Schema.Literals([0, 0, 0, 0, 1, -1]),
+    at: Schema.Literals(["now", "now", "now", "now", "next", "decided", "scheduled", "wanted", "wanted", "wanted"]),
+    off: Schema.Literals([0, 0, 0, 0, 0, 0, 1, -1]),
     missed: Schema.Literals([0, 0, 1, 2]),
     minInterval: Schema.Literals([0, 0, 0, 1, 500, 1000]),
     attempts: Schema.Literals([1, 2, 3])
   },
   End: {
-    job: Schema.Literals([0, 0, 1, 2]),
+    job: Schema.Literals([0, 0, 0, 0, 1, 2]),
     isLatest: Schema.Literals([true, true, true, true, true, false]),
     outcome: Schema.Literals(["success", "failure", "unstarted", "interrupted"])
   },
@@ -186,8 +186,8 @@ const named = (job: number, keep: 1 | 60_000) => ({ job, schedule: 0, every: 0, 
 const steps = (...tags: ReadonlyArray<Step["_tag"]>) =>
   Arbitrary.map(
     Arbitrary.array(Arbitrary.schema(Schema.Union(tags.map((tag) => Step.cases[tag]))), {
-      minLength: 10,
-      maxLength: 40
+      minLength: 60,
+      maxLength: 80
     }),
     (some): ReadonlyArray<Step> => [
       { _tag: "Own", by: 0 },
@@ -201,21 +201,21 @@ describe("the scripts of jobs decide as the store in memory does", () => {
     "claims and ends of runs",
     [steps("Claim", "Claim", "Claim", "End", "End", "Pass", "Pass")],
     ([steps]) => run(steps),
-    { arbitrary: { runs: 50, seed: "runs" } }
+    { arbitrary: { runs: 25, seed: "runs" } }
   )
 
   it.effect.prop(
     "what is read, and what operators request",
     [steps("Read", "Read", "Steer", "Steer", "Claim", "Pass", "Own")],
     ([steps]) => run(steps),
-    { arbitrary: { runs: 50, seed: "orders" } }
+    { arbitrary: { runs: 25, seed: "orders" } }
   )
 
   it.effect.prop(
     "all together",
     [steps("Read", "Claim", "Claim", "Claim", "End", "End", "Steer", "Pass", "Pass", "Own")],
     ([steps]) => run(steps),
-    { arbitrary: { runs: 50, seed: "all" } }
+    { arbitrary: { runs: 25, seed: "all" } }
   )
 })
 

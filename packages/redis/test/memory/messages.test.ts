@@ -132,7 +132,7 @@ describe("a contender's channel", () => {
     ["look@@0", { _tag: "PollAfter", millis: 0 }],
     ["look@@1500", { _tag: "PollAfter", millis: 1500 }]
   ])
-  refuses("ContenderMessage", RedisWire.ContenderMessage, [...badMessages, null, 1])
+  refuses("ContenderMessage", RedisWire.ContenderMessage, [...badMessages, "xxxxxx5", null, 1])
 })
 
 const badInboxMessages = [
