@@ -1,5 +1,5 @@
 /** How acquires and releases are packed: usual ones have a letter and an id, and a call states their durations once. */
-import type { LeaseId, MutexName } from "@effect-simba/core/MutexName"
+import { type LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import type { AcquireRequest, ReleaseRequest, Ticket } from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration } from "effect"
@@ -7,7 +7,7 @@ import type { CommandSink } from "../../src/internal/client/commandSink.ts"
 import { largestToken, operands } from "../../src/internal/mutex/keys.ts"
 import * as operationBatch from "../../src/internal/mutex/operationBatch.ts"
 
-const [m, n] = ["m", "n"] as ReadonlyArray<MutexName> as readonly [MutexName, MutexName]
+const [m, n] = [MutexName.make("m"), MutexName.make("n")]
 const times = { lease: Duration.millis(9000), confirm: Duration.millis(1500) }
 const id = (name: string) => name as LeaseId
 
@@ -91,11 +91,11 @@ describe("a call", () => {
       ({ release: end }) => {
         for (const mutex of [m, n, m]) end(release(mutex, "a"), none)
       },
-      { perSlot: true, skipDead: "ours" }
+      { perSlot: true, skipDead: "0" }
     )
     const bySlot = [...perSlot].sort((a, b) => a[2]! < b[2]! ? -1 : 1)
     assert.deepStrictEqual(bySlot.map((args) => args.slice(1, 3)), [["4", operands(m)[0]], ["4", operands(n)[0]]])
-    assert.deepStrictEqual(bySlot.map((args) => args[6]), ["rR ours 9000 1500", "r ours 9000 1500"])
+    assert.deepStrictEqual(bySlot.map((args) => args[6]), ["rR 0 9000 1500", "r 0 9000 1500"])
   })
 })
 

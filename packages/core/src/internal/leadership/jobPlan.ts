@@ -42,7 +42,7 @@ const pauseMillis = 1000
 /** The former schedule up to its change, and the current one after that. */
 export const inForce = (present: Next, former: Next | undefined, changed: number | undefined): Next =>
   former === undefined || changed === undefined ? present : (after) => {
-    const before = after < changed ? former(after) : Infinity
+    const before = former(after)
     return before <= changed ? before : present(Math.max(after, changed))
   }
 

@@ -1,0 +1,52 @@
+/** What the runs of a job leave in the log, and what a schedule from the backend may say. */
+import { Leadership } from "@effect-simba/core"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import * as jobSchedule from "../../src/internal/leadership/jobSchedule.ts"
+import * as JobFleet from "../support/jobFleet.ts"
+
+describe("a run", { tags: ["B33"] }, () => {
+  const runs = Effect.fnUntraced(function*(
+    work: () => Effect.Effect<unknown, unknown>,
+    options: Partial<Leadership.Job<unknown, never>> = {}
+  ) {
+    yield* TestClock.setTime(JobFleet.noon)
+    const { job, node, take, warnings } = yield* JobFleet.make
+    const one = yield* node("a", (name) => [job(name, { schedule: Leadership.every("10 seconds"), ...options }, work)])
+    yield* TestClock.adjust("15 seconds")
+    return { contender: one.contender, ran: take(), warnings }
+  })
+
+  it.effect("that succeeds leaves no line, and its leader leads on", () =>
+    Effect.gen(function*() {
+      const { contender, ran, warnings } = yield* runs(() => Effect.void, { onError: "stepDown" })
+      assert.deepStrictEqual([ran, warnings], [["a@0", "a@10"], []])
+      assert.strictEqual((yield* contender.state)._tag, "Leading")
+    }))
+
+  it.effect("that fails, dies or interrupts itself is logged each time", () =>
+    Effect.gen(function*() {
+      for (const failure of [Effect.fail("no"), Effect.die("no"), Effect.interrupt]) {
+        const { ran, warnings } = yield* runs(() => failure)
+        assert.deepStrictEqual([ran.length, warnings], [2, ["Run of \"job\" failed", "Run of \"job\" failed"]])
+      }
+    }))
+
+  it.effect("that the end of its leadership interrupts is no failure", () =>
+    Effect.gen(function*() {
+      const { contender, ran, warnings } = yield* runs(() => Effect.never, { schedule: Leadership.every("1 minute") })
+      yield* contender.stop
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual([ran.length, warnings], [1, []])
+    }))
+})
+
+it.effect("a schedule from the backend is a period or a cron expression", () =>
+  Effect.gen(function*() {
+    assert.strictEqual((yield* jobSchedule.parse("every 1500")).next(0), 1500)
+    assert.strictEqual((yield* jobSchedule.parse("cron UTC 0 1 * * *")).next(0), 3_600_000)
+    for (const text of ["", "daily UTC 0 1 * * *", "Every 5"]) {
+      assert.include((yield* Effect.flip(jobSchedule.parse(text))).message, "is neither", text)
+    }
+  }))
