@@ -77,6 +77,23 @@ describe("closing a consumer", () => {
       assert.isDefined(closing.pollUnsafe())
     })))
 
+  it.effect("warns of a refusal, and says nothing aloud of an outage", () =>
+    fleet.test(Effect.gen(function*() {
+      for (const mode of ["refuse", "fail"] as const) {
+        const { a, lines } = yield* fleet.ofOne
+        yield* a.serve(1)
+        yield* TestClock.adjust("1 second")
+        a.link.modes.removeConsumer = mode
+        const closing = yield* Effect.forkChild(a.close, { startImmediately: true })
+        yield* TestClock.adjust("20 seconds")
+        assert.isDefined(closing.pollUnsafe())
+        assert.lengthOf(
+          lines.filter((line) => line.startsWith("Warn: Cannot leave the group")),
+          mode === "refuse" ? 1 : 0
+        )
+      }
+    })))
+
   it.effect("others take over at once by a signal, and count no failure", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make

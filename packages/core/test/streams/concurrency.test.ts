@@ -286,6 +286,18 @@ describe("batches", () => {
 })
 
 describe("reads", () => {
+  it.effect("count every byte: as many messages as fit, and no more", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(...Array.from({ length: 40 }, (_, i) => message(`${i + 1}-0`, { n: "" })))
+      const fiber = yield* StreamMessages.process(Schema.Struct({ n: Schema.String }), () => Effect.void, {
+        batchBytes: 10
+      }).pipe(Effect.provide(lease.layer), Effect.forkChild({ startImmediately: true }))
+      yield* TestClock.adjust(0)
+      assert.deepStrictEqual(reads(lease), ["read 0-0", "read 16-0", "read 26-0", "read 36-0", "read 40-0"])
+      yield* Fiber.interrupt(fiber)
+    }))
+
   it.effect("start with few messages, and have fewer if messages are large", () =>
     Effect.gen(function*() {
       const counts: Array<number> = []

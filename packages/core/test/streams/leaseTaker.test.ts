@@ -232,6 +232,15 @@ describe("a refused data stream", () => {
       assert.isDefined(both.pollUnsafe())
     }))
 
+  it.effect("that went to the dead letters has its line in the log", () =>
+    Effect.gen(function*() {
+      const { take } = yield* setup({ "1-0": { _tag: "DeadLettered", failures: 3 } })
+      const lines: Array<string> = []
+      const logger = Logger.make<unknown, void>(({ message }) => void lines.push(String(message)))
+      yield* Effect.provide(take(1), Logger.layer([logger]))
+      assert.deepStrictEqual(lines, ["Data stream is in the dead letters now: its handlers failed 3 time(s)"])
+    }))
+
   it.effect("of announcements that cannot be read those are counted that became a dead letter here", () =>
     Effect.gen(function*() {
       const { taker } = yield* setup({ "1-0": true, "2-0": false })

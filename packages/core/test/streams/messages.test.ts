@@ -370,10 +370,13 @@ describe("process", () => {
     Effect.gen(function*() {
       const lines: Array<string> = []
       const logger = Logger.make(({ message }) => void lines.push(String(message)))
-      const linesOf = (lease: ScriptedLease) =>
+      const linesOf = (
+        lease: ScriptedLease,
+        options?: Pick<StreamMessages.ProcessOptions<typeof Numbered.Type>, "after">
+      ) =>
         Effect.gen(function*() {
           lines.length = 0
-          yield* Effect.provide(processing(lease, { until: isEnd }).run, Logger.layer([logger]))
+          yield* Effect.provide(processing(lease, { until: isEnd, ...options }).run, Logger.layer([logger]))
           return [...lines]
         })
       const trimmed = new ScriptedLease()
@@ -400,6 +403,10 @@ describe("process", () => {
       const old = new ScriptedLease()
       old.add(end(`${year2026}-0`))
       assert.include((yield* linesOf(old))[0], "checkpointRetention")
+      // A user who keeps the position knows it
+      old.checkpoint = undefined
+      old.end = "Open"
+      assert.deepStrictEqual(yield* linesOf(old, { after: Option.none() }), [])
       for (const id of [`${year2026 + 1}-0`, "1-0"]) {
         const young = new ScriptedLease()
         young.add(end(id))

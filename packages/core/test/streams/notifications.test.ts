@@ -192,6 +192,20 @@ describe("notifications", () => {
       assert.lengthOf(observed, 3)
     })))
 
+  it.effect("go on to the first reader, although a second one is refused", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { sweepInterval: "1 hour" })
+      const { tags } = yield* collecting(a)
+      yield* a.client.announceAll(fleet.names(1))
+      yield* TestClock.adjust("500 millis")
+      assert.strictEqual((yield* Effect.flip(Stream.runDrain(a.client.notifications)))._tag, "InvalidConfig")
+      backend.entryLeases.clear()
+      backend.streamLeases.clear()
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(tags(), ["StreamAdded", "StreamDisowned"])
+    })))
+
   it.effect("StreamTerminated has the reason if the backend refuses permanently", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne

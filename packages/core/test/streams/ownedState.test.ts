@@ -109,7 +109,10 @@ describe("A data stream at its owner", () => {
     one.waiting++
     assert.deepStrictEqual([sent(), sent()], [[false, false], [false, false]])
     succeed()
-    assert.deepStrictEqual(sent(), [undefined, false])
+    one.failures = 2
+    succeed()
+    // Without progress a streak of failures goes on
+    assert.deepStrictEqual([sent(), one.failures], [[undefined, false], 2])
     one.inHand++
     assert.deepStrictEqual(sent(), [true, false])
     one.inHand--
@@ -185,6 +188,14 @@ describe("A data stream at its owner", () => {
       )
       assert.strictEqual(one.over.reason._tag, how === "lose" ? "Vanished" : "Released")
     }
+  })
+
+  it("that is stopped without a recall is revoked, too", () => {
+    const one = owned()
+    let notices = 0
+    one.onRevoked.add(() => notices++)
+    one.stop()
+    assert.deepStrictEqual([stateOf(one).isRevoked, notices], [true, 1])
   })
 
   it("is kept for a handler that heard of the recall, and for no other", () => {

@@ -117,6 +117,20 @@ describe("running handlers", () => {
       assert.lengthOf(yield* a.client.owned, 2)
     })))
 
+  it.effect("announcements with room are no reason for a sweep", () =>
+    fleet.test(Effect.gen(function*() {
+      const { open } = yield* fleet.make
+      const a = yield* open("a", { sweepInterval: "1 hour" })
+      yield* a.start(a.client.run(Effect.never))
+      yield* TestClock.adjust("1 second")
+      const sweeps = () => a.link.calls.filter((call) => call === "pending").length
+      const before = sweeps()
+      yield* a.client.announceAll(fleet.names(3))
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual(yield* owned(a), ["s1", "s2", "s3"])
+      assert.strictEqual(sweeps(), before)
+    })))
+
   it.effect("a live owner is left alone, for however long it takes", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend, open } = yield* fleet.ofOne

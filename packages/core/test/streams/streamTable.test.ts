@@ -173,6 +173,35 @@ it.effect("agrees with a model after every sequence of four acts: owners, room, 
     for (const history of histories(4)) play(history)
   }))
 
+it.effect("interrupts a handler that begins although its lease is over, or was stopped", () =>
+  Effect.gen(function*() {
+    const config = yield* check({ service: "svc", processName: "a" })
+    const recorder = { update: () => {}, modify: () => {}, run: () => {} } as unknown as Recorder
+    const table = new StreamTable(yield* Clock.Clock, config, recorder)
+    for (const [how, expected] of [["none", 0], ["stop", 1], ["lose", 1]] as const) {
+      const lease = new OwnedStream({
+        stream: StreamName.StreamName.make("s1"),
+        entry: StreamName.EntryId.make("1-0"),
+        consumer: StreamStore.ConsumerName.make("simba-consumer-a"),
+        epoch: StreamStore.Epoch.make("session00000.1"),
+        token: 1 as FencingToken,
+        info: {},
+        failures: 0,
+        source: "sweep",
+        since: table.now(),
+        arrival: undefined
+      }, table.periods)
+      assert.isTrue(table.add(lease))
+      if (how === "stop") lease.stop()
+      else if (how === "lose") table.lose(lease, "Vanished")
+      let interrupted = 0
+      table.workBegan(lease, { interruptUnsafe: () => interrupted++ } as never)
+      assert.strictEqual(interrupted, expected, how)
+      table.end(lease, "released")
+      table.workEnded(lease)
+    }
+  }))
+
 it.effect("takes by name without room, which then is missing for others", () =>
   Effect.gen(function*() {
     const config = yield* check({ service: "svc", processName: "a", capacity: 1 })
