@@ -1,4 +1,4 @@
-// Checks the Lua files, and writes what their scripts are to TypeScript: scripts.generated.ts beside their folder.
+// Checks the Lua files, and writes their scripts as TypeScript: scripts.generated.ts beside their folder.
 //
 //   node scripts/lua.mjs            write
 //   node scripts/lua.mjs --check    fail when a text is not what would be written

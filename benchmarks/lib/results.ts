@@ -10,7 +10,7 @@ export interface Results extends Circumstances {
   readonly sizes?: Sizes
   readonly profiles?: ReadonlyArray<Profile>
   readonly charts?: ReadonlyArray<Chart>
-  /** When they were drawn, if by an earlier run. */
+  /** When they were drawn, if an earlier run drew them. */
   readonly chartsAt?: string
 }
 

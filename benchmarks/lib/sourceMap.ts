@@ -1,6 +1,6 @@
 /** Which source each piece of a bundle comes from. */
 
-/** A source is empty where the map names none. */
+/** A source is empty if the map names none. */
 export interface Piece {
   readonly source: string
   readonly text: string

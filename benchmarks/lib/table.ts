@@ -24,7 +24,7 @@ export const aligned = (lines: ReadonlyArray<ReadonlyArray<string>>): string => 
     .join("\n")
 }
 
-/** A run from before the quartiles has the smallest and the largest. */
+/** Runs from before the quartiles have the minimum and the maximum instead. */
 const intervalOf = (row: Row) => row.quartiles === undefined ? "spread" : "middle half"
 
 /** The result of one entrant. `verdict` compares effect-simba with it. */

@@ -1,8 +1,8 @@
 // The head of a script as data: what it does, its keys, its arguments and its reply.
 //
 //   KEYS[1] input                  a key
-//   KEYS[4n+2] entryLease          comes again for each item, as do those beside it
-//   ARGV[2] lease: ms              an argument that is no text: `ms`, `number`, or one of some texts
+//   KEYS[4n+2] entryLease          repeated for each item, together with its neighbours
+//   ARGV[2] lease: ms              an argument that is not a text: `ms`, `number`, or one of several texts
 //   ARGV[5..] fields               all the rest
 //   Operation a: id, mode          what an operation of several in one call takes from that rest, by its letter
 //   Reply: each 'Done' | { Count, last: EntryId }. What it means.
@@ -74,7 +74,7 @@ const typeOf = (text) => {
 
 const slotLine = /^(KEYS|ARGV)\[(?:(\d+)|(\d*)n([+-]\d+)?|(\d+)\.\.)\] (\w+)(:? ?.*)$/
 
-/** The slots of a head: numbered ones, those that come again, and the rest. */
+/** The slots of a head: numbered ones, repeated ones, and the rest. */
 const slotsOf = (header, problem) => {
   const slots = { KEYS: { fixed: [], each: [], rest: [] }, ARGV: { fixed: [], each: [], rest: [] } }
   for (const line of header) {
@@ -118,7 +118,7 @@ const operationsOf = (header) =>
 
 const replyOf = (header, problem) => {
   const at = header.findIndex((line) => line.startsWith("Reply: "))
-  if (at === -1) return problem("the head says no reply")
+  if (at === -1) return problem("the head names no reply")
   const end = header.findIndex((line, i) => i > at && !line.startsWith("  "))
   const text = header.slice(at, end === -1 ? undefined : end).join(" ").slice("Reply: ".length)
   const { rest, type } = typeOf(text)

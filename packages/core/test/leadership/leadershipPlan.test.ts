@@ -121,7 +121,7 @@ describe("a contender", () => {
       hasLease === (contention.phase !== "stopped" && contention.phase !== "contending")
     ))
 
-  it("contends while it is wanted, and is stopped only where nobody wants it", () =>
+  it("contends while it is wanted, and stops only if nobody wants it", () =>
     always(({ contention }) => contention.phase !== "stopped" || !contention.isWanted))
 
   it("begins no loop once it is closed or was stopped", () =>

@@ -181,7 +181,7 @@ describe("renewing", () => {
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
   it.effect.each([["never returns", Effect.never], ["says no", Effect.succeed(false)]] as const)(
-    "a lease that was taken by force is lost at once, also where its probe %s",
+    "a lease that was taken by force is lost at once, even if its probe %s",
     ([, isAlive]) =>
       Effect.gen(function*() {
         for (let before = 9_900; before < 15_100; before += 130) {

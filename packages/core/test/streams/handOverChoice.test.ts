@@ -42,7 +42,7 @@ describe("the data streams that a member gives away", () => {
     assert.deepStrictEqual(names(0, 0), [])
   })
 
-  it("have a message in hand only where nothing else is left, and as often as allowed", () => {
+  it("are processing a message only if nothing else is left, and as often as allowed", () => {
     assert.deepStrictEqual(names(8, 7).slice(6), ["busy 2"])
     assert.deepStrictEqual(names(9, 6), names(6, 6))
     assert.deepStrictEqual(names(9, -1), names(6, 6))

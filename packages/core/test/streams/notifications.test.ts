@@ -352,7 +352,7 @@ describe("claims", () => {
       assert.strictEqual((yield* Effect.flip(lease.protect(Effect.void)))._tag, "LeaseLost")
     })))
 
-  it.effect("say why they are over to who asks later, and nothing where they ended in order", () =>
+  it.effect("give later callers the reason why they are over, and no reason if they ended in order", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       yield* a.client.announceAll(fleet.names(2))

@@ -187,7 +187,7 @@ describe("a signal", () => {
       assert.strictEqual((yield* within("1 second"))[0], `50 pending after 0-${lastId}, 1, 2000 ms`)
     }))
 
-  it.effect("is followed once however often it comes, and not where nothing may be taken", () =>
+  it.effect("is followed once no matter how often it arrives, and not if nothing may be taken", () =>
     Effect.gen(function*() {
       const { released, within } = yield* setup({ drawn: 0.5, mayTake: (entry) => entry !== entryOf(2) })
       yield* released(entryOf(1), entryOf(2), entryOf(1))
@@ -261,7 +261,7 @@ describe("a signal", () => {
 })
 
 describe("an expired lease", () => {
-  it.effect("of a Go consumer is taken when it lasts 2 s, also where leases of this library last longer", () =>
+  it.effect("of a Go consumer is taken when it lasts 2 s, even if leases of this library last longer", () =>
     Effect.gen(function*() {
       const { expired, within } = yield* setup({
         leaseDuration: "9 seconds",

@@ -520,7 +520,7 @@ describe("done, called from outside the handler", () => {
     })))
 
   it.effect.each(["give it back", "dead-letter it"] as const)(
-    "fails where the handler is about to %s",
+    "fails when the handler is about to %s",
     (what) =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make

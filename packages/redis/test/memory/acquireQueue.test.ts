@@ -125,21 +125,25 @@ describe("a place in the queue", () => {
       assert.deepStrictEqual((yield* server.keys).map(({ key }) => key), ["simba:{m}:fence"])
     }).pipe(Effect.provide(FakeLive)), { tags: ["B4"] })
 
-  it.effect("a waiter that lost its place notices, and takes it again where it was", () =>
-    Effect.gen(function*() {
-      const server = yield* FakeRedis.FakeRedis
-      const [holder, first, second] = yield* Effect.all([openFake("holder"), openFake("first"), openFake("second")])
-      const scope = yield* Scope.make()
-      yield* Scope.provide(holder.acquire("m"), scope)
-      const order: Array<string> = []
-      const waiting = yield* start(first.withLock("m")(Effect.sync(() => order.push("first"))))
-      yield* TestClock.adjust("2 seconds")
-      assert.isTrue(yield* server.evict("simba:{m}:contender"))
-      const later = yield* start(second.withLock("m")(Effect.sync(() => order.push("second"))))
-      // At the latest when the known lease would have ended
-      yield* TestClock.adjust("17 seconds")
-      yield* Scope.close(scope, Exit.void)
-      yield* Fiber.joinAll([waiting, later])
-      assert.deepStrictEqual(order, ["first", "second"])
-    }).pipe(Effect.provide(FakeLive)), { tags: ["B10"] })
+  it.effect(
+    "a waiter that lost its place notices that, and queues again at the same place",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* FakeRedis.FakeRedis
+        const [holder, first, second] = yield* Effect.all([openFake("holder"), openFake("first"), openFake("second")])
+        const scope = yield* Scope.make()
+        yield* Scope.provide(holder.acquire("m"), scope)
+        const order: Array<string> = []
+        const waiting = yield* start(first.withLock("m")(Effect.sync(() => order.push("first"))))
+        yield* TestClock.adjust("2 seconds")
+        assert.isTrue(yield* server.evict("simba:{m}:contender"))
+        const later = yield* start(second.withLock("m")(Effect.sync(() => order.push("second"))))
+        // At the latest when the known lease would have ended
+        yield* TestClock.adjust("17 seconds")
+        yield* Scope.close(scope, Exit.void)
+        yield* Fiber.joinAll([waiting, later])
+        assert.deepStrictEqual(order, ["first", "second"])
+      }).pipe(Effect.provide(FakeLive)),
+    { tags: ["B10"] }
+  )
 })

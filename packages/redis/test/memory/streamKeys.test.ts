@@ -8,7 +8,7 @@ import * as StreamKeys from "../../src/streams/internal/keys.ts"
 import { a, b, input, keysOf, lease, name, onFake, setup } from "../support/streamScriptSetup.ts"
 
 describe("what is left in Redis", () => {
-  it.effect("done is one call, after which nothing of the holding is left", () =>
+  it.effect("done is one call, which leaves nothing of the lease behind", () =>
     onFake(Effect.gen(function*() {
       const { own, send, scriptCalls, server, service } = yield* setup()
       const held = yield* own("one")
@@ -48,7 +48,7 @@ describe("what is left in Redis", () => {
       assert.isAbove(keys.length, 12)
     })), { tags: ["B53"] })
 
-  it.effect("every key expires, also after a lease that outlived its failure count", () =>
+  it.effect("every key expires, even after a lease that outlived its failure count", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       for (const how of ["release", "handOver"] as const) {
@@ -124,7 +124,7 @@ describe("what is left in Redis", () => {
         assert.strictEqual(yield* send("EXISTS", streamLease), 0)
         assert.strictEqual(yield* send("PTTL", entryLease), 1)
         const event = yield* Effect.forkChild(expiries.next)
-        // However late the server would notice on its own
+        // No matter how late the server would notice it on its own
         yield* TestClock.adjust("5 millis")
         const { stream } = held
         assert.deepStrictEqual(yield* Fiber.join(event), { _tag: "Expired", stream, entry: held.entry })

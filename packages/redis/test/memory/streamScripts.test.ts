@@ -415,7 +415,7 @@ describe("finding", () => {
       assert.lengthOf((yield* server.trace).filter(({ args }) => args[0] !== "SCRIPT"), 1)
     })))
 
-  it.effect("goes by the names in the announcements, also where the table of them is wrong", () =>
+  it.effect("relies on the names in the announcements, even if the table of them is wrong", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const [one, two] = [yield* own("one"), yield* own("two")]
@@ -609,7 +609,7 @@ describe("renewing", () => {
       }
     })))
 
-  it.effect("is refused where the server refuses to claim: other members would take what they find idle", () =>
+  it.effect("is refused if the server refuses to claim: other members would take what they find idle", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -828,7 +828,7 @@ describe("trimming", () => {
       }
     })))
 
-  it.effect("removes what one node has, also where that is more than one command removes", () =>
+  it.effect("removes the data of one node, even if that is more than one command removes", () =>
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       const stream = streamOf("one")

@@ -85,7 +85,7 @@ describe("Stream ownership on a simulated Redis", () => {
   it.effect("holds where it once did not: seeds that found something", () =>
     Effect.forEach(
       // A hand-back was counted as a failure where the grace ended meanwhile (26, 27), and a failure twice where the
-      // reply was lost (14), also where the first request came later than the next failure (401095). Mistakes of
+      // reply was lost (14), even if the first request came later than the next failure (401095). Mistakes of
       // checkers: what is lost may have been committed (1460), and being done with it be lost besides (401478),
       // announcements that Go consumers have acknowledged and not deleted (32, 82), leases that a clock that was set
       // forward has ended (1184), and what was handed over may be handed on at its time, when shares are others (400148,

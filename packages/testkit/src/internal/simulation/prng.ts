@@ -54,7 +54,7 @@ export class Prng {
     return Math.floor(this.next() * below)
   }
 
-  /** Draws nothing where the probability is zero. */
+  /** Draws nothing if the probability is zero. */
   chance(probability: number): boolean {
     return probability > 0 && this.next() < probability
   }

@@ -98,7 +98,7 @@ export interface View {
   readonly timers: () => number
   /** A string on the server. */
   readonly read: (key: string) => string | undefined
-  /** A hash on the server; empty where there is none. */
+  /** A hash on the server; empty if there is none. */
   readonly hash: (key: string) => ReadonlyMap<string, string>
   /** A field of a hash on the server. */
   readonly field: (key: string, field: string) => string | undefined

@@ -1,7 +1,7 @@
 --- Counts failures of handlers, once for each attempt.
 ---
---- A repetition of the last attempt counts nothing, nor does an earlier attempt: a reply was lost, and a request may
---- arrive after all that were sent later.
+--- A repetition of the last attempt does not count, because only the reply may have been lost. Nor does an earlier
+--- attempt, because a request may arrive after later ones.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures
