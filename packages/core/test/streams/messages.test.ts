@@ -6,6 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Cause, Clock, Duration, Effect, Exit, Fiber, Logger, Metric, Option, Schedule, Schema, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { message, ScriptedLease } from "../support/scriptedLease.ts"
+import { suspending } from "../support/suspending.ts"
 
 const Numbered = Schema.Struct({ n: Schema.FiniteFromString.check(Schema.isInt()) })
 
@@ -116,6 +117,24 @@ describe("process", () => {
       // Each is reported once
       yield* TestClock.adjust("5 minutes")
       assert.strictEqual(1 + missed.length, gaps.length)
+      yield* Fiber.interrupt(fiber)
+    }))
+
+  it.effect("reports missing messages in time even if the wall clock was set back", () =>
+    Effect.gen(function*() {
+      const { clock, suspension } = yield* suspending
+      const lease = new ScriptedLease()
+      lease.add(numbered(1))
+      const { gaps, onGap } = collected()
+      const { run } = processing(lease, { onGap })
+      const fiber = yield* start(Effect.provideService(run, Clock.Clock, clock))
+      yield* Effect.yieldNow
+      suspension.millis = -60 * 60 * 1000
+      for (let n = 2; n <= 10; n += 2) {
+        lease.burst(1, numbered(n), numbered(n + 1))
+        yield* TestClock.adjust("500 millis")
+      }
+      assert.isNotEmpty(gaps)
       yield* Fiber.interrupt(fiber)
     }))
 

@@ -6,6 +6,7 @@ export const suspending = Effect.map(Clock.Clock, (base) => {
   const clock: Clock.Clock = {
     ...base,
     currentTimeMillisUnsafe: () => base.currentTimeMillisUnsafe() + suspension.millis,
+    currentTimeMillis: Effect.sync(() => clock.currentTimeMillisUnsafe()),
     monotonicTimeNanosUnsafe: () => base.monotonicTimeNanosUnsafe(),
     sleep: (duration) => base.sleep(duration)
   }

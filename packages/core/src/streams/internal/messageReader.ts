@@ -8,6 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
+import { instant } from "../../internal/lease/instant.ts"
 import * as log from "../../internal/log.ts"
 import type { StreamYielded } from "../StreamError.ts"
 import type { StreamLease } from "../StreamLease.ts"
@@ -39,6 +40,8 @@ const decoderOf = <A, RD>(schema: Schema.Codec<A, unknown, RD, unknown>, field: 
 
 /** The extent is read at most once a second while messages arrive, and after this time without one. */
 const checkAfterMillis = 1000
+
+const monotonic = Clock.clockWith((clock) => Effect.succeed(instant(clock).monotonic))
 
 /** How often the extent is read while no message arrives: only this shows that the data stream was written again. */
 const idleCheck = Duration.seconds(30)
@@ -85,6 +88,7 @@ export class MessageReader<A, R> {
   private ahead: ReadonlyArray<RawMessage> = []
   private readonly latestIds = new LatestIds()
   private index = 0
+  /** Monotonic milliseconds: a wall clock that is set back must not delay the next check. */
   private checkedAt = -Infinity
   /** Messages arrived since the last check. */
   private isUnchecked = true
@@ -161,7 +165,7 @@ export class MessageReader<A, R> {
     return Effect.gen({ self: this }, function*() {
       if (this.position === undefined) yield* this.begin
       if (this.isOver) return undefined
-      if (this.isUnchecked && (yield* Clock.currentTimeMillis) - this.checkedAt >= checkAfterMillis) {
+      if (this.isUnchecked && (yield* monotonic) - this.checkedAt >= checkAfterMillis) {
         const turn = yield* this.check
         if (turn !== undefined) return turn
       }
@@ -211,7 +215,7 @@ export class MessageReader<A, R> {
       const extent = Option.getOrUndefined(
         yield* retryOutages(position.offset === undefined ? this.lease.count(position.after) : this.lease.extent)
       )
-      this.checkedAt = yield* Clock.currentTimeMillis
+      this.checkedAt = yield* monotonic
       this.isUnchecked = false
       if (extent === undefined) return undefined
       if (!readPosition.isPast(position.after, extent)) {
