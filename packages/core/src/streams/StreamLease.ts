@@ -89,19 +89,21 @@ export interface StreamLease extends Pipeable, Inspectable {
    */
   readonly yield: Effect.Effect<never, StreamYielded>
   /**
-   * Finishes the stream, and removes its announcement. Its handler is interrupted and awaited first, unless the caller
-   * is the handler or its `onError`. Fails with `LeaseLost` if the ownership ended in another way. After a
-   * `BackendError` the stream may still be owned: try again.
+   * Finishes the stream, and removes its announcement. Its handler and protected work are interrupted and awaited first,
+   * unless the caller is the handler, its `onError`, or within that work. Fails with `LeaseLost` if the ownership ended
+   * in another way. After a `BackendError` the stream may still be owned: try again.
    */
   readonly done: Effect.Effect<void, LeaseLost | StoreError>
   /**
-   * Releases the unfinished stream, for other consumers to take at once. Its handler is interrupted and awaited first.
-   * If the caller is the handler or its `onError`, the release follows their end.
+   * Releases the unfinished stream, for other consumers to take at once. Its handler and protected work are interrupted
+   * and awaited first. If the caller is the handler or its `onError`, the release follows their end. Protected work that
+   * contains the caller continues after the release.
    */
   readonly release: Effect.Effect<void, LeaseLost | StoreError>
   /**
    * Runs `effect` while the stream is owned. A loss interrupts it, awaits its finalizers, and fails with `LeaseLost`.
-   * So does a lease that ended before `effect` succeeded. A failure of `effect` takes precedence over the loss.
+   * Every other end of the lease does so, too, before it ends: `done`, `release`, and the end of the scope or the client.
+   * A failure of `effect` takes precedence over the loss.
    */
   readonly protect: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | LeaseLost, R>
   /**

@@ -2,7 +2,7 @@
 import { type StreamClient, StreamMetrics, type StreamNotification } from "@effect-simba/core/streams"
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Fiber, Metric, Option, Stream } from "effect"
+import { Duration, Effect, Exit, Fiber, Metric, Option, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { check } from "../../src/streams/internal/config.ts"
 import * as notificationQueue from "../../src/streams/internal/notificationQueue.ts"
@@ -376,6 +376,60 @@ describe("claims", () => {
       yield* TestClock.adjust("1 hour")
       assert.isUndefined(asking.pollUnsafe())
       assert.strictEqual((yield* Effect.flip(done.ensure)).reason._tag, "Released")
+    })))
+})
+
+describe("work that a lease by name protects", () => {
+  const ends: Record<
+    string,
+    (
+      given: { readonly a: fleet.Consumer; readonly lease: fleet.Lease; readonly scope: Scope.Closeable }
+    ) => Effect.Effect<void, unknown>
+  > = {
+    "its release": ({ lease }) => lease.release,
+    "its done": ({ lease }) => lease.done,
+    "the end of its scope": ({ scope }) => Scope.close(scope, Exit.void),
+    "the end of its client": ({ a }) => a.close
+  }
+  for (const [name, end] of Object.entries(ends)) {
+    it.effect(`is interrupted and awaited by ${name}`, () =>
+      fleet.test(Effect.gen(function*() {
+        const { a, backend } = yield* fleet.ofOne
+        yield* orphan(backend, a)
+        const scope = yield* Scope.make()
+        const lease = Option.getOrThrow(yield* Scope.provide(a.client.acquireIfAvailable("s1"), scope))
+        let ownedAtEnd: boolean | undefined
+        const work = yield* Effect.forkDetach(
+          lease.protect(Effect.onInterrupt(Effect.never, () =>
+            Effect.andThen(
+              Effect.sleep("1 second"),
+              Effect.sync(() => ownedAtEnd = backend.lease(backend.entryLeases, lease.entry) !== undefined)
+            ))),
+          { startImmediately: true }
+        )
+        const ending = yield* Effect.forkChild(end({ a, lease, scope }), { startImmediately: true })
+        yield* TestClock.adjust("10 seconds")
+        assert.isTrue(ownedAtEnd)
+        assert.isTrue(Exit.isSuccess(yield* Fiber.await(ending)))
+        assert.strictEqual(backend.lease(backend.entryLeases, lease.entry), undefined)
+        yield* Fiber.interrupt(work)
+      })))
+  }
+
+  it.effect("continues if it ends the lease itself, also in a child fiber", () =>
+    fleet.test(Effect.gen(function*() {
+      const { a, backend } = yield* fleet.ofOne
+      yield* orphan(backend, a)
+      const lease = Option.getOrThrow(yield* a.acquire("s1"))
+      const other = yield* Effect.forkDetach(Effect.flip(lease.protect(Effect.never)), { startImmediately: true })
+      const work = yield* Effect.forkChild(
+        lease.protect(Effect.as(Effect.timeout(lease.done, "1 second"), "its result")),
+        { startImmediately: true }
+      )
+      yield* TestClock.adjust("100 millis")
+      assert.strictEqual(yield* Fiber.join(work), "its result")
+      assert.deepStrictEqual(backend.done, ["s1"])
+      assert.deepInclude(yield* Fiber.join(other), { _tag: "LeaseLost", resource: "s1", reason: { _tag: "Released" } })
     })))
 })
 

@@ -3,6 +3,7 @@
  * streams have it; `protect`, `withLock` and handlers run in it.
  */
 import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
@@ -12,9 +13,19 @@ import { awaitExit, isolate, Listeners } from "./observers.ts"
 
 type Work = Fiber.Fiber<unknown, unknown>
 
+type Contained = ReadonlyArray<{ readonly work: Work | undefined }>
+
+/** Protected work that contains the running fiber, once its fiber is known. Child fibers inherit it. */
+export const Containing: Context.Reference<Contained> = Context.Reference<Contained>(
+  "@effect-simba/core/internal/Containing",
+  { defaultValue: () => [] }
+)
+
 /** The fibers of one lease. They are interrupted together at its loss, and awaited before its release. */
 export class ProtectedWork {
   private readonly fibers = new Set<Work>()
+  /** Interrupted by `end`. */
+  private ended: WeakSet<Work> | undefined
   private starting = 0
   private readonly onStarted = new Listeners<void>()
 
@@ -41,14 +52,19 @@ export class ProtectedWork {
     this.fibers.delete(work)
   }
 
+  /** Whether it was interrupted because its lease was about to end as its owner asked. */
+  wasEnded(work: Work): boolean {
+    return this.ended?.has(work) === true
+  }
+
   /** Does not wait. */
   interrupt(): void {
     this.fibers.forEach((work) => isolate(work, () => work.interruptUnsafe()))
   }
 
-  /** Interrupts the work, and waits until it has ended. */
-  end(): Effect.Effect<void> {
-    if (this.starting === 0) return this.interruptAndAwait()
+  /** Interrupts the work, and waits until it has ended. `spares` selects work that continues. */
+  end(spares: (work: Work) => boolean = () => false): Effect.Effect<void> {
+    if (this.starting === 0) return this.interruptAndAwait(spares)
     // The work has not reached its first wait, so its fiber is not known yet. It resumed the releasing fiber itself
     return Effect.withFiber((releasing) =>
       Effect.andThen(
@@ -56,15 +72,18 @@ export class ProtectedWork {
           if (this.starting === 0) return resume(Effect.void)
           return Effect.sync(this.onStarted.add(() => isolate(releasing, () => resume(Effect.void))))
         }),
-        this.interruptAndAwait()
+        this.interruptAndAwait(spares)
       )
     )
   }
 
-  private interruptAndAwait(): Effect.Effect<void> {
+  private interruptAndAwait(spares: (work: Work) => boolean): Effect.Effect<void> {
     return Effect.withFiber((releasing) => {
       const others: Array<Work> = []
       this.fibers.forEach((work) => {
+        if (spares(work)) return
+        const ended = this.ended ??= new WeakSet()
+        ended.add(work)
         isolate(work, () => work.interruptUnsafe(releasing.id))
         // Work that closes the scope of its own lease cannot wait for itself: its interruption comes after the release
         if (work !== releasing) others.push(work)

@@ -123,16 +123,16 @@ export const make = Effect.fnUntraced(function*(
     }
   })
 
-  /** Not longer than `releaseTimeout`: an outage is waited out in the background. */
+  /** After protected work, and for at most `releaseTimeout`: an outage is waited out in the background. */
   const yieldLease = (owned: OwnedStream) =>
-    Effect.suspend(() =>
+    owned.afterWork(Effect.suspend(() =>
       owned.isOpen()
         ? Effect.flatMap(
           FiberSet.run(undoing, ends.yield(owned)),
           (fiber) => Effect.asVoid(Effect.timeoutOption(Fiber.await(fiber), config.releaseTimeout))
         )
         : Effect.void
-    )
+    ))
 
   const acquireIfAvailable = (name: string) =>
     Effect.suspend(() => {

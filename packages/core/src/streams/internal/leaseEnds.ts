@@ -109,7 +109,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
       call,
       (reply) => reply === "NotOwner" && how !== "done" && owned.attempted?.how === how ? how : reply
     )
-    return attempt(owned, how, reply, how).pipe(
+    return owned.afterWork(attempt(owned, how, reply, how)).pipe(
       Effect.andThen(
         how === "deadLettered"
           ? logDeadLettered(owned, owned.failures)

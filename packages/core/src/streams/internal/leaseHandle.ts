@@ -2,13 +2,13 @@
  * The `StreamLease` of a handler: the operations on its data stream. `handlerRunner` makes it; it reads and changes
  * the `ownedStream`.
  */
-import type * as Context from "effect/Context"
+import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import { Handle, timeLeft } from "../../internal/handle.ts"
-import { remains, settle } from "../../internal/lease/protectedWork.ts"
+import { Containing, remains, settle } from "../../internal/lease/protectedWork.ts"
 import type { LeaseLost, StoreError } from "../../SimbaError.ts"
 import { StreamYielded } from "../StreamError.ts"
 import type { StreamLease } from "../StreamLease.ts"
@@ -107,19 +107,22 @@ export class LeaseImpl extends Handle implements StreamLease {
         Effect.withFiber<A, E | LeaseLost, R>((parent) => {
           const { client: { table }, owned } = this
           // Check and begin in one step: after a yield in between, the lease may be over
-          if (!table.isHeld(owned)) return Effect.fail(owned.over)
+          if (!table.isHeld(owned) || !owned.takesWork) return Effect.fail(owned.over)
           owned.work.start()
-          const fiber = Effect.runForkWith(parent.context as Context.Context<R>)(effect)
+          const own: { work: Fiber.Fiber<A, E> | undefined } = { work: undefined }
+          const context = Context.add(parent.context, Containing, [...parent.getRef(Containing), own])
+          const fiber = own.work = Effect.runForkWith(context as Context.Context<R>)(effect)
           owned.work.add(fiber, !owned.isOpen())
           return restore(Fiber.await(fiber)).pipe(
             Effect.onInterrupt(() =>
               Effect.flatMap(Effect.andThen(Fiber.interrupt(fiber), Fiber.await(fiber)), remains)
             ),
             Effect.ensuring(Effect.sync(() => owned.work.remove(fiber))),
-            // A lease that ended normally was not lost
-            Effect.flatMap((exit) =>
-              settle(exit, table.isHeld(owned) || owned.outcome !== undefined ? undefined : owned.over)
-            )
+            Effect.flatMap((exit) => {
+              // A lease that ended normally was not lost
+              const isWhole = table.isHeld(owned) || owned.outcome !== undefined
+              return settle(exit, isWhole && !owned.work.wasEnded(fiber) ? undefined : owned.over)
+            })
           )
         })
       )

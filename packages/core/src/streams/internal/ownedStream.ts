@@ -8,7 +8,7 @@ import type { FencingToken } from "../../FencingToken.ts"
 import type { Instant } from "../../internal/lease/instant.ts"
 import { type Periods, TrackedLease } from "../../internal/lease/leaseDeadline.ts"
 import { Listeners } from "../../internal/lease/observers.ts"
-import { ProtectedWork } from "../../internal/lease/protectedWork.ts"
+import { Containing, ProtectedWork } from "../../internal/lease/protectedWork.ts"
 import { LeaseLost, type LossReason } from "../../SimbaError.ts"
 import type * as StreamMetrics from "../StreamMetrics.ts"
 import type { EntryId, StreamName } from "../StreamName.ts"
@@ -72,6 +72,8 @@ export class OwnedStream extends TrackedLease<StreamPeriods> implements Ownershi
   /** The fiber of its handler, once started. */
   handler: Fiber.Fiber<unknown, unknown> | undefined
   private protectedWork: ProtectedWork | undefined
+  /** Ends under way, or waiting for protected work. */
+  private workEndings = 0
   /** The last progress of the handler, in monotonic milliseconds; undefined while nobody watches. */
   progressedAt: number | undefined
   /** How many readers wait for messages, which is not a lack of progress. */
@@ -105,6 +107,30 @@ export class OwnedStream extends TrackedLease<StreamPeriods> implements Ownershi
   /** The fibers that run in `protect`. */
   get work(): ProtectedWork {
     return this.protectedWork ??= new ProtectedWork()
+  }
+
+  /** False while an end is under way: work that started now would outlast the lease. */
+  get takesWork(): boolean {
+    return this.workEndings === 0
+  }
+
+  /**
+   * Runs an end of the lease after its protected work has ended (L4). Work that contains the caller continues, because
+   * the caller cannot wait for it.
+   */
+  afterWork<A, E>(end: Effect.Effect<A, E>): Effect.Effect<A, E> {
+    return Effect.uninterruptibleMask((restore) => {
+      this.workEndings++
+      const { protectedWork } = this
+      const ending = protectedWork === undefined || protectedWork.isEmpty ? end : Effect.andThen(
+        Effect.withFiber((caller) => {
+          const containing = caller.getRef(Containing)
+          return protectedWork.end((one) => containing.some(({ work }) => work === one))
+        }),
+        end
+      )
+      return Effect.ensuring(restore(ending), Effect.sync(() => this.workEndings--))
+    })
   }
 
   /** The monotonic instant at which its handler counts as stalled. */

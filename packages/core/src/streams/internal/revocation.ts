@@ -57,8 +57,8 @@ export const awaitRecall = (client: ClientContext, owned: OwnedStream): Effect.E
   })
 
 /**
- * Users may release leases without a handler within the grace period; they are released after it. When the last handler
- * has ended, the backend has `releaseTimeout` for each batch.
+ * Users may release leases without a handler within the grace period; they are released after it, and after the work
+ * that they protect. When the last handler has ended, the backend has `releaseTimeout` for each batch.
  */
 export const revokeAll = (client: ClientContext, holdings: ReadonlyArray<OwnedStream>): Effect.Effect<void> =>
   Effect.gen(function*() {
@@ -66,7 +66,9 @@ export const revokeAll = (client: ClientContext, holdings: ReadonlyArray<OwnedSt
     yield* inSlices(table, holdings, (owned) => owned.revoke())
     yield* Effect.timeoutOption(awaitEnds(holdings), config.gracePeriod)
     yield* stop(table, holdings)
-    const left = holdings.filter((owned) => owned.isOpen())
+    const byHand = holdings.filter((owned) => owned.isOpen())
+    yield* Effect.forEach(byHand, (owned) => owned.afterWork(Effect.void), { concurrency: "unbounded", discard: true })
+    const left = byHand.filter((owned) => owned.isOpen())
     for (const batch of Arr.chunksOf(left, batchSize)) {
       const releases = Effect.forEach(batch, ends.yield, { concurrency: "unbounded", discard: true })
       if (Option.isNone(yield* Effect.timeoutOption(releases, config.releaseTimeout))) break
