@@ -413,6 +413,18 @@ describe("handlers that fail", () => {
       assert.deepStrictEqual(backend.done, [])
     })))
 
+  it.effect("a failure that the backend refuses to count ends no lease, and the log says so", () =>
+    fleet.test(Effect.gen(function*() {
+      const { a, lines } = yield* fleet.ofOne
+      a.link.modes.fail = "refuse"
+      yield* a.serve(1, Effect.fail("bad"))
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual(yield* owned(a), ["s1"])
+      const counting = lines.filter((line) => line.includes("Counting a failure"))
+      assert.isNotEmpty(counting)
+      for (const line of counting) assert.include(line, "failed; it does not count")
+    })))
+
   it.effect(
     "a retry schedule that dies ends the holding, and is a failure: nothing is owned without a handler",
     () =>

@@ -114,7 +114,12 @@ export const runHandler = <A, E, R, RS, RH>(
           continue
         }
         if (isYielded(cause) || (owned.isStopped && Cause.hasInterruptsOnly(cause))) return yield* yieldOrHandOver
-        const counted = yield* ends.retry(owned, "Counting a failure", ends.fail(owned, ++attempts))
+        const counted = yield* ends.retry(
+          owned,
+          "Counting a failure",
+          ends.fail(owned, ++attempts),
+          "it does not count"
+        )
         if (!owned.isOpen()) return
         const failures = Option.match(counted, { onNone: () => owned.failures + 1, onSome: ({ count }) => count })
         owned.failures = failures
@@ -123,8 +128,10 @@ export const runHandler = <A, E, R, RS, RH>(
         yield* reportFailure(restore, failure)
         if (!owned.isOpen()) return
         if (owned.isMarkedDone) return yield* markDone
-        const isForLong = Option.exists(counted, ({ period }) =>
-          Duration.isGreaterThanOrEqualTo(period, config.deadLetterAfter))
+        const isForLong = Option.exists(
+          counted,
+          ({ period }) => Duration.isGreaterThanOrEqualTo(period, config.deadLetterAfter)
+        )
         if (failures >= config.maxFailures && isForLong) {
           return yield* deadLetter(cause)
         }
@@ -133,8 +140,7 @@ export const runHandler = <A, E, R, RS, RH>(
           step = yield* Schedule.toStep(retry)
         }
         last = failures
-        const next = yield* Pull.catchDone(step(yield* Clock.currentTimeMillis, failure), () =>
-          Effect.undefined)
+        const next = yield* Pull.catchDone(step(yield* Clock.currentTimeMillis, failure), () => Effect.undefined)
         if (next === undefined) return yield* deadLetter(cause)
         if (!owned.isRevoked) yield* Effect.exit(restore(Effect.timeoutOption(owned.revoked, next[1])))
         if (!table.isHeld(owned)) return

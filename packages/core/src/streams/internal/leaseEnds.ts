@@ -35,7 +35,9 @@ export interface LeaseEnds {
   readonly retry: <A>(
     owned: OwnedStream,
     what: string,
-    attempt: Effect.Effect<A, LeaseLost | StoreError>
+    attempt: Effect.Effect<A, LeaseLost | StoreError>,
+    /** What follows if it never succeeds, for the log. */
+    otherwise?: string
   ) => Effect.Effect<Option.Option<A>>
   /** Retries an end. A lease whose end never succeeds is lost, so that another consumer takes it. */
   readonly endOrLose: (
@@ -118,7 +120,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
     )
   }
 
-  const retry: LeaseEnds["retry"] = (owned, what, attempt) =>
+  const retry: LeaseEnds["retry"] = (owned, what, attempt, otherwise = "its lease will expire") =>
     Effect.gen(function*() {
       let isLogged = false
       for (let delay = minPauseMillis;; delay = Math.min(delay * 2, maxPauseMillis)) {
@@ -131,7 +133,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
         if (!isLogged || isLast) {
           isLogged = true
           yield* log.warning(
-            `${what} failed${isLast ? "; its lease will expire" : "; retrying"}`,
+            `${what} failed; ${isLast ? otherwise : "retrying"}`,
             exit.cause
           ).pipe(Effect.annotateLogs(annotations(owned)))
         }
