@@ -14,6 +14,7 @@ import * as direct from "../../src/internal/client/commandSink.ts"
 import * as RedisKeys from "../../src/internal/mutex/keys.ts"
 import { coalescing } from "../support/commandSink.ts"
 import { contender, exitsOf, freshName, granted, requestOf } from "../support/harness.ts"
+import { uncaught } from "../support/uncaught.ts"
 
 /** A store on the fake server over a `Direct` like that of ioredis; `failing` may reply in place of the server. */
 const openDirect = Effect.gen(function*() {
@@ -73,6 +74,24 @@ describe("requests of one turn on a fake server", () => {
       granted(yield* Fiber.join(fibers[2]!))
       assert.strictEqual((yield* calls).length, 1)
     }).pipe(Effect.provide(FakeLive)))
+
+  it.effect("an observer that throws does not disturb its neighbours", () =>
+    Effect.gen(function*() {
+      const { store } = yield* openDirect
+      const thrown = yield* uncaught
+      const fibers = yield* Effect.forEach(
+        Array.from({ length: 3 }, () => requestOf("observed")),
+        (request) => Effect.forkChild(store.acquire(request), { startImmediately: true })
+      )
+      fibers[0]!.addObserver(() => {
+        throw new Error("an observer")
+      })
+      granted(yield* Fiber.join(fibers[1]!))
+      granted(yield* Fiber.join(fibers[2]!))
+      yield* Effect.promise(() => new Promise(setImmediate))
+      assert.deepStrictEqual(thrown.map(String), ["Error: an observer"])
+      assert.strictEqual((yield* calls).length, 1)
+    }).pipe(Effect.scoped, Effect.provide(FakeLive)))
 
   it.effect("a confirmation is written before the call returns, after waiting operations", () =>
     Effect.gen(function*() {

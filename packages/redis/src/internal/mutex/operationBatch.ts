@@ -89,6 +89,9 @@ interface Operation {
 const failureOf = (reply: unknown): string | undefined =>
   Array.isArray(reply) && reply.length === 2 && reply[0] === "error" ? String(reply[1]) : undefined
 
+const incomplete = (count: number, reply: unknown): ProtocolError =>
+  malformed("the replies of the mutex script", reply, `expected one for each of ${count} operations`)
+
 const writeAcquire = (
   call: Call,
   { confirm, id, lease, mode, mutex, ticket }: AcquireRequest
@@ -137,14 +140,19 @@ export const make = (
   let waiting: Array<Operation> = []
 
   const settle = (operations: ReadonlyArray<Operation>, failure: Failure | undefined, reply: unknown) => {
-    if (failure !== undefined) {
-      for (const operation of operations) operation.fail((name) => backendError(name, failure.cause))
-    } else if (Array.isArray(reply) && reply.length === operations.length) {
-      for (let i = 0; i < operations.length; i++) operations[i]!.reply(reply[i])
-    } else {
-      const problem = `expected one for each of ${operations.length} operations`
-      const error = malformed("the replies of the mutex script", reply, problem)
-      for (const operation of operations) operation.fail(() => error)
+    const isWhole = Array.isArray(reply) && reply.length === operations.length
+    for (let i = 0; i < operations.length; i++) {
+      const operation = operations[i]!
+      // The caller continues here: if one of its observers throws, the other callers get their replies all the same
+      try {
+        if (failure !== undefined) operation.fail((name) => backendError(name, failure.cause))
+        else if (isWhole) operation.reply(reply[i])
+        else operation.fail(() => incomplete(operations.length, reply))
+      } catch (error) {
+        queueMicrotask(() => {
+          throw error
+        })
+      }
     }
   }
 
