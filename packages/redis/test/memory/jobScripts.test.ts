@@ -254,6 +254,21 @@ describe("the jobs of a mutex", () => {
       assert.strictEqual(yield* expiry, 3000)
     }))
 
+  it.effect("do not expire after one is resumed while others are paused", () =>
+    Effect.gen(function*() {
+      const { real, send } = yield* setup
+      const { read, steer } = real.jobs
+      yield* read({ mutex, jobs: [job("a", 1000), job("b", 3000)] })
+      for (const other of ["b", undefined]) {
+        yield* steer(mutex, { _tag: "Pause", job: "a" })
+        yield* steer(mutex, { _tag: "Pause", job: other })
+        yield* steer(mutex, { _tag: "Resume", job: "a" })
+        assert.strictEqual(yield* send("PTTL", key), -1)
+        yield* steer(mutex, { _tag: "Resume", job: other })
+        assert.strictEqual(yield* send("PTTL", key), month)
+      }
+    }))
+
   it.effect("have no expiry if it is unknown how long one is kept", () =>
     Effect.gen(function*() {
       const { real, send } = yield* setup

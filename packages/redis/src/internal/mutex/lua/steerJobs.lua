@@ -15,6 +15,16 @@ local order, job, schedule = ARGV[1], ARGV[2], ARGV[3]
 -- Long enough for a leader to read it
 local retention = 30 * 86400000
 
+-- Without a leader the jobs expire, but no pause does
+local function expire()
+  for _, field in ipairs(redis.call('HKEYS', jobs)) do
+    if field == 'paused' or string.match(field, '^paused:') then
+      return
+    end
+  end
+  redis.call('PEXPIRE', jobs, retention)
+end
+
 -- Instants that passed during a pause are not caught up on
 local function resume(name)
   clear(jobs, 'paused', name)
@@ -42,7 +52,7 @@ elseif job == '' then
         resume(name)
       end
     end
-    redis.call('PEXPIRE', jobs, retention)
+    expire()
   end
 elseif not get(jobs, 'at', job) then
   return '0'
@@ -53,7 +63,7 @@ elseif order == 'Pause' then
   redis.call('PERSIST', jobs)
 elseif order == 'Resume' then
   resume(job)
-  redis.call('PEXPIRE', jobs, retention)
+  expire()
 else
   change(jobs, 'override', job, schedule)
 end
