@@ -383,7 +383,7 @@ describe("work that a lease by name protects", () => {
   const ends: Record<
     string,
     (
-      given: { readonly a: fleet.Consumer; readonly lease: fleet.Lease; readonly scope: Scope.Closeable }
+      setup: { readonly a: fleet.Consumer; readonly lease: fleet.Lease; readonly scope: Scope.Closeable }
     ) => Effect.Effect<void, unknown>
   > = {
     "its release": ({ lease }) => lease.release,

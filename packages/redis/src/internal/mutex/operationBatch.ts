@@ -143,7 +143,7 @@ export const make = (
     const isWhole = Array.isArray(reply) && reply.length === operations.length
     for (let i = 0; i < operations.length; i++) {
       const operation = operations[i]!
-      // The caller continues here: if one of its observers throws, the other callers get their replies all the same
+      // The caller continues here: if one of its observers throws, the other callers still get their replies
       try {
         if (failure !== undefined) operation.fail((name) => backendError(name, failure.cause))
         else if (isWhole) operation.reply(reply[i])
