@@ -55,7 +55,7 @@ const renew = Effect.fnUntraced(function*(
   })
   yield* agent.ask("hold", { prefix: freshName("renewal"), count })
   yield* Effect.sleep(warmUpMillis)
-  // What acquiring so many has left behind is not part of keeping them
+  // Garbage of the acquires is not part of keeping the leases
   yield* agent.ask("collectGarbage")
   const { stallMillis } = yield* spend(2 * windowMillis, true)
   return yield* Effect.forEach(

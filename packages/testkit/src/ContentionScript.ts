@@ -318,7 +318,7 @@ const placeOf = (history: History, { asked, mutex, order, worker }: Holding) => 
   return { since: Math.max(last, Math.min(asked, ...before)), latest: Math.max(last, asked) }
 }
 
-/** Whether a holding follows another one in the same turn of its process: their tokens are in one stride. */
+/** Whether a lease follows another one in the same turn of its process: their tokens are in one stride. */
 const sharesTurn = ({ holdings }: History, { mutex, token, worker }: Holding) =>
   holdings.some((other) =>
     other.mutex === mutex && other.worker === worker && other.token < token &&

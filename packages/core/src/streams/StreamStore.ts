@@ -637,7 +637,7 @@ export const Epoch = Schema.String.check(Schema.isPattern(/^[0-9a-z]{12}\.(?:[0-
 )
 
 /**
- * The checked id of a holding.
+ * The checked id of one consumer's lease on an announcement.
  *
  * @category models
  * @since 0.1.0

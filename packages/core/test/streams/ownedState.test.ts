@@ -140,7 +140,7 @@ describe("A data stream at its owner", () => {
     assert.isTrue(one.isEnding)
   })
 
-  it("stalls after so long without progress while its handler is busy, and else at its deadline", () => {
+  it("stalls after this long without progress while its handler is busy, and otherwise at its deadline", () => {
     const one = owned()
     Object.assign(one.options, { progressTimeout: 300 })
     assert.deepStrictEqual([one.stallsAt(), one.endsAt()], [Infinity, 1000])

@@ -426,7 +426,7 @@ describe("handlers that fail", () => {
     })))
 
   it.effect(
-    "a retry schedule that dies ends the holding, and is a failure: nothing is owned without a handler",
+    "a retry schedule that dies ends the lease, and is a failure: nothing is owned without a handler",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -625,7 +625,7 @@ describe("a release that the handler requests", () => {
 })
 
 describe("a lease in a handler", () => {
-  it.effect("a commit of an owner that was replaced fails, moves nothing, and ends the holding", () =>
+  it.effect("a commit of an owner that was replaced fails, moves nothing, and ends the lease", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       const errors: Array<unknown> = []

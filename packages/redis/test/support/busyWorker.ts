@@ -121,7 +121,7 @@ const locked = (config: BusyConfig) =>
     yield* report({ _tag: "Ended", exits: countTags(exits) })
   })
 
-/** Workers after the outage, in turns: a lease may be lost again while so many contend. */
+/** Workers after the outage, in turns: a lease may be lost once more while this many contend. */
 const worksOn = (working: Set<string>, count: number) =>
   Effect.gen(function*() {
     yield* orders.resume.await

@@ -64,7 +64,7 @@ export const setup = Effect.fnUntraced(function*(options?: { readonly enableEven
       const { entry, epoch } = request
       return { stream, entry, epoch, consumer, token: result._tag === "Taken" ? result.token : NaN } as Ownership
     }),
-    /** Announces so many data streams at once. `a` has read all, and may take them with these requests. */
+    /** Announces this many data streams at once. `a` has read all, and may take them with these requests. */
     announceMany: Effect.fnUntraced(function*(count: number) {
       const streams = Array.from({ length: count }, (_, i) => streamOf(String(i)))
       const entries = yield* service.announce(streams.map((stream) => ({ stream, info: {} })))

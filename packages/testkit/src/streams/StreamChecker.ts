@@ -4,7 +4,7 @@
  * Add them to the checkers of locks, which check the lease of each data stream like any lock.
  *
  * Programs `client.note(kind, { resource, id, ... })`. `resource` is a data stream. `id` is its name, `#`, and the
- * token of the holding, as `lock.identify` makes it of the stored value:
+ * token of the lease, as `lock.identify` derives it from the stored value:
  *
  * - `joined`, with `consumer` and `capacity`, and `left`: the time in which this process takes data streams.
  * - `expects`: `message` is the id of a last message of the data stream, after which it may be announced again.

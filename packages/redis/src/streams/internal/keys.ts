@@ -20,11 +20,11 @@ export const entryLease = (stream: StreamName, entry: EntryId): string => `${str
 /** String: the consumer, the epoch and the token that hold the data stream, under whichever entry. Expires with the lease. */
 export const streamLease = (stream: StreamName): string => `mutex:${stream}`
 
-/** The value of the entry lease of a holding. */
+/** The value of an entry lease. */
 export const entryValue = ({ consumer, epoch }: Pick<Ownership, "consumer" | "epoch">): string =>
   `${consumer}@@${epoch}`
 
-/** The value of the stream lease of a holding. */
+/** The value of a stream lease. */
 export const streamValue = (ownership: Pick<Ownership, "consumer" | "epoch" | "token">): string =>
   `${entryValue(ownership)}@@${ownership.token}`
 
