@@ -163,6 +163,20 @@ describe("A forced release", () => {
       assert.include(JSON.stringify([...messages]), `released@@${simba}`)
     })).pipe(Effect.provide(server)))
 
+  it.effect("notifies the Simba waiter whose turn it is of the owner before, or of nobody", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const received = yield* (yield* Subscriber).subscribe(`${owner}:${simba}`)
+      const force = send("EVAL", scripts.forceRelease.text.lua, "4", ...keys, "1500", "1")
+      for (const [by, from] of [[id(1), id(1)], [undefined, "nobody"]] as const) {
+        yield* send("DEL", ...keys)
+        if (by !== undefined) yield* tryIt(by)
+        yield* send("ZADD", queue, "1750000010", simba)
+        yield* force
+        yield* TestClock.adjust(Duration.millis(1))
+        assert.include(JSON.stringify([...(yield* Queue.clear(received))]), `"released@@${from}"`)
+      }
+    })).pipe(Effect.provide(server)))
+
   it.effect("moves the fence on, even if nobody waits", () =>
     Effect.gen(function*() {
       const token = Number(yield* tryIt(id(1)))
