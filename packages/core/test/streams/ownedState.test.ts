@@ -3,8 +3,10 @@ import type { FencingToken } from "@effect-simba/core/FencingToken"
 import { StreamName } from "@effect-simba/core/streams"
 import * as StreamStore from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
+import { LeaseImpl } from "../../src/streams/internal/leaseHandle.ts"
 import { after, type OwnedState, transitions } from "../../src/streams/internal/ownedState.ts"
 import { OwnedStream } from "../../src/streams/internal/ownedStream.ts"
 import { Pauses } from "../../src/streams/internal/pauses.ts"
@@ -208,6 +210,15 @@ describe("A data stream at its owner", () => {
     }
   })
 })
+
+it.effect("progress without a streak of failures is not reported to the backend", () =>
+  Effect.gen(function*() {
+    for (const failures of [0, 1]) {
+      const owned = { failures, hasProgressed: false, progressedAt: undefined }
+      yield* new LeaseImpl({} as never, owned as never).progress
+      assert.strictEqual(owned.hasProgressed, failures > 0)
+    }
+  }))
 
 it("what is paused is the service, or the data streams by name, and a change says so", () => {
   const pauses = new Pauses()

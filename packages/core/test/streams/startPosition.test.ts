@@ -207,6 +207,8 @@ describe("a position that its user keeps", () => {
           Effect.sync(() => other.add(message("3-0", { n: "0" })))
         )
         assert.deepStrictEqual([observed, isDone], [[2, 0], true])
+        // The position itself is committed by nobody
+        assert.deepStrictEqual(other.calls.filter((call) => call.startsWith("commit")), ["commit 2-0", "commit 3-0"])
       }
     }))
 

@@ -1,0 +1,205 @@
+/** What a sweep reads and takes, in which order, and when the next one is due. */
+import { StreamName } from "@effect-simba/core/streams"
+import { ConsumerName, type Pending } from "@effect-simba/core/streams/StreamStore"
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Duration, Effect, Random } from "effect"
+import { TestClock } from "effect/testing"
+import * as metricsRecorder from "../../src/internal/lease/metricsRecorder.ts"
+import { check } from "../../src/streams/internal/config.ts"
+import type { ClientContext } from "../../src/streams/internal/context.ts"
+import * as orphanSweep from "../../src/streams/internal/orphanSweep.ts"
+import { StreamTable } from "../../src/streams/internal/streamTable.ts"
+
+const entryOf = (n: number) => StreamName.EntryId.make(`${n}-0`)
+
+const me = ConsumerName.make("simba-consumer-a")
+
+interface Fields {
+  readonly consumer?: string
+  readonly idle?: Duration.Input
+  readonly isMalformed?: boolean
+  readonly go?: { readonly lease: string | undefined }
+}
+
+const pendingOf = (
+  n: number,
+  { consumer = "simba-consumer-gone", go, idle = "1 minute", isMalformed }: Fields = {}
+): Pending => ({
+  consumer: ConsumerName.make(consumer),
+  content: isMalformed === true
+    ? { _tag: "Malformed", entry: entryOf(n), problem: "no JSON" }
+    : { _tag: "Announced", entry: entryOf(n), stream: StreamName.StreamName.make(`s${n}`), info: {} },
+  deliveries: 1,
+  idle: Duration.fromInputUnsafe(idle),
+  goConsumer: go
+})
+
+/** One consumer whose backend has `pending`. `notes` has what it did, each with its millisecond. */
+const setup = Effect.fnUntraced(function*(
+  pending: Array<Pending>,
+  options: { readonly capacity?: number; readonly room?: () => number; readonly mayTake?: (n: number) => boolean } = {}
+) {
+  const config = yield* check({ service: "svc", processName: "a", capacity: options.capacity })
+  const metrics = metricsRecorder.make(yield* Effect.context<never>(), false, [])
+  const table = new StreamTable(yield* Clock.Clock, config, metrics)
+  const began = table.now().monotonic
+  const notes: Array<string> = []
+  const note = (text: string) => notes.push(`${Math.round(table.now().monotonic - began)} ${text}`)
+  const store = {
+    pending: (asked: { after?: string; consumer?: string; count: number; minIdle: Duration.Duration }) =>
+      Effect.sync(() => {
+        note(`pending ${asked.consumer ?? "all"} after ${asked.after}, ${Duration.toMillis(asked.minIdle)} ms`)
+        const from = asked.after === undefined
+          ? 0
+          : pending.findIndex(({ content }) => content.entry === asked.after) + 1
+        const entries = pending.slice(from, from + asked.count)
+        return { entries, next: from + asked.count < pending.length ? entries.at(-1)!.content.entry : undefined }
+      })
+  }
+  const taking = {
+    mayTake: ({ entry }: { entry: string }) => options.mayTake?.(Number(entry.split("-")[0])) ?? true,
+    take: (candidates: ReadonlyArray<{ entry: string; minIdle: Duration.Duration }>, source: string) =>
+      Effect.sync(() => {
+        const taken = candidates.slice(0, options.room?.() ?? Infinity)
+        const entries = candidates.map(({ entry }) => entry.split("-")[0])
+        note(`take ${entries.length > 5 ? entries.length : entries.join(" ")} by ${source}`)
+        return taken
+      }),
+    deadLetter: ({ entry }: { entry: string }, consumer: string) =>
+      Effect.sync(() => void note(`dead letter ${entry} of ${consumer}`))
+  }
+  const client = { config, metrics, store, table } as unknown as ClientContext
+  const adopt = Effect.sync(() => void note("adopt"))
+  return { sweep: orphanSweep.make(client, taking as never, () => {}, adopt), notes, table }
+})
+
+describe("a sweep", () => {
+  it.effect("reads all that is pending for longer than a lease, page by page; at the start one's own, however young", () =>
+    Effect.gen(function*() {
+      const { notes, sweep } = yield* setup(Array.from({ length: 450 }, (_, i) => pendingOf(i + 1)))
+      yield* sweep.once
+      assert.deepStrictEqual(notes.splice(0), [
+        "0 adopt",
+        "0 pending all after undefined, 2000 ms",
+        "0 take 200 by sweep",
+        "0 pending all after 200-0, 2000 ms",
+        "0 take 200 by sweep",
+        "0 pending all after 400-0, 2000 ms",
+        "0 take 50 by sweep"
+      ])
+      yield* sweep.own
+      assert.deepStrictEqual(notes.slice(0, 2), [`0 pending ${me} after undefined, 0 ms`, "0 take 200 by start"])
+    }))
+
+  it.effect("takes in the calls that there are, and ends when there is no room: the next one is due when there is", () =>
+    Effect.gen(function*() {
+      const rooms = [2, 1, 0]
+      const { notes, sweep } = yield* setup([1, 2, 3, 4, 5].map((n) => pendingOf(n)), {
+        room: () => rooms.shift() ?? 9
+      })
+      assert.isFalse(sweep.isRequested())
+      yield* sweep.once
+      assert.deepStrictEqual(notes.splice(0).slice(2), [
+        "0 take 1 2 3 4 5 by sweep",
+        "0 take 3 4 5 by sweep",
+        "0 take 4 5 by sweep"
+      ])
+      // Quick handlers would cause one after another
+      yield* TestClock.adjust("49 millis")
+      assert.isFalse(sweep.isRequested())
+      yield* TestClock.adjust("1 millis")
+      assert.isTrue(sweep.isRequested())
+      yield* sweep.once
+      yield* TestClock.adjust("1 second")
+      assert.isFalse(sweep.isRequested())
+      sweep.request()
+      assert.isTrue(sweep.isRequested())
+    }))
+
+  it.effect("without room reads nothing, and does not put off the next one", () =>
+    Effect.gen(function*() {
+      const { notes, sweep, table } = yield* setup([pendingOf(1)], { capacity: 1 })
+      yield* TestClock.adjust("1 second")
+      table.reserve(1, false)
+      yield* sweep.once
+      assert.deepStrictEqual([notes, sweep.isRequested()], [["1000 adopt"], true])
+      table.unreserve(1)
+      yield* sweep.once
+      assert.deepStrictEqual(notes.slice(1), [
+        "1000 adopt",
+        "1000 pending all after undefined, 2000 ms",
+        "1000 take 1 by sweep"
+      ])
+    }))
+
+  it.effect("leaves what may not be taken, and what cannot be read but its consumer may still work on", () =>
+    Effect.gen(function*() {
+      const { notes, sweep } = yield* setup([
+        pendingOf(1),
+        pendingOf(2),
+        pendingOf(3, { isMalformed: true }),
+        pendingOf(4, { isMalformed: true, idle: "10 minutes" }),
+        pendingOf(5, { isMalformed: true, consumer: me, idle: 0 })
+      ], { mayTake: (n) => n === 2 })
+      yield* sweep.once
+      assert.deepStrictEqual(notes.slice(2), [
+        "0 dead letter 4-0 of simba-consumer-gone",
+        "0 dead letter 5-0 of simba-consumer-a",
+        "0 take 2 by sweep"
+      ])
+    }))
+
+  it.effect("takes an entry of a Go consumer that was locked before, at the second check", () =>
+    Effect.gen(function*() {
+      const consumer = "redis-consumer-go"
+      const locked = [1, 2].map((n) => pendingOf(n, { consumer, go: { lease: consumer } }))
+      const pending = [...locked]
+      let isOwned = false
+      const { notes, sweep } = yield* setup(pending, { mayTake: (n) => n === 1 || !isOwned })
+      yield* sweep.once
+      assert.lengthOf(notes, 2)
+      pending.splice(0, 2, ...[1, 2].map((n) => pendingOf(n, { consumer, go: { lease: undefined } })))
+      const sweeping = yield* Effect.forkChild(sweep.once, { startImmediately: true })
+      isOwned = true
+      yield* TestClock.adjust("249 millis")
+      assert.isUndefined(sweeping.pollUnsafe())
+      yield* TestClock.adjust("1 millis")
+      assert.isDefined(sweeping.pollUnsafe())
+      assert.strictEqual(notes.at(-1), "250 take 1 by sweep")
+    }))
+})
+
+describe("the loop of sweeps", () => {
+  const timesOf = (notes: ReadonlyArray<string>) =>
+    notes.filter((note) => note.endsWith("adopt")).map((note) => Number(note.split(" ")[0]))
+
+  it.effect("varies the interval by a fifth, so that members do not sweep together", () =>
+    Effect.gen(function*() {
+      for (const [drawn, expected] of [[0, [1600, 3200]], [0.5, [2000, 4000]], [1, [2400, 4800]]] as const) {
+        const { notes, sweep } = yield* setup([])
+        yield* Effect.forkScoped(
+          Effect.provideService(sweep.loop, Random.Random, {
+            nextIntUnsafe: () => 0,
+            nextDoubleUnsafe: () => drawn
+          }),
+          { startImmediately: true }
+        )
+        yield* TestClock.adjust("4800 millis")
+        assert.deepStrictEqual(timesOf(notes).slice(0, 2), [...expected])
+      }
+    }))
+
+  it.effect("sweeps at once when it is woken, and 50 ms after the last sweep at the earliest", () =>
+    Effect.gen(function*() {
+      const { notes, sweep } = yield* setup([])
+      yield* Effect.forkScoped(sweep.loop, { startImmediately: true })
+      sweep.wake()
+      yield* TestClock.adjust("10 millis")
+      assert.deepStrictEqual(timesOf(notes), [0])
+      sweep.wake()
+      yield* TestClock.adjust("39 millis")
+      assert.deepStrictEqual(timesOf(notes), [0])
+      yield* TestClock.adjust("1 millis")
+      assert.deepStrictEqual(timesOf(notes), [0, 50])
+    }))
+})
