@@ -8,7 +8,7 @@ import * as RedisTopology from "@effect-simba/redis/RedisTopology"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import type { Simulation } from "@effect-simba/testkit"
 import * as GoConsumer from "@effect-simba/testkit/streams/GoConsumer"
-import { Duration, Effect, Layer, Schedule } from "effect"
+import { Duration, Effect, Layer, Predicate, Schedule } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import * as StreamKeys from "../../src/streams/internal/keys.ts"
 import { handler } from "../simulate/streamHandler.ts"
@@ -76,7 +76,10 @@ export const announce = (client: Client, stream: string) =>
 
 export const until = (stream: string, id: string) =>
   insist(checkpointOf(stream)).pipe(
-    Effect.repeat({ until: (checkpoint) => checkpoint.startsWith(`${id}@`), schedule: Schedule.spaced("200 millis") })
+    Effect.repeat({
+      until: (checkpoint) => checkpoint === id || checkpoint.startsWith(`${id}@`),
+      schedule: Schedule.spaced("200 millis")
+    })
   )
 
 /** A data stream that is processed before the exploration, so that all scripts that it needs are loaded. */
@@ -101,6 +104,8 @@ type Handle = (
   settings: Settings
 ) => Effect.Effect<unknown, unknown, StreamLease.StreamLease>
 
+const isYielded = (error: unknown) => Predicate.isTagged(error, "StreamYielded")
+
 /** Notes a handler for the checkers. */
 export const noted = <A, E>(
   { entry, stream, token }: StreamLease.StreamLease,
@@ -113,7 +118,11 @@ export const noted = <A, E>(
       client.note("granted", { ...fields, token })
       client.note("begin", fields)
     }),
-    () => work,
+    () =>
+      Effect.tapError(
+        work,
+        (error) => isYielded(error) ? Effect.void : Effect.sync(() => client.note("failed", fields))
+      ),
     () =>
       Effect.sync(() => {
         client.note("stopped", fields)

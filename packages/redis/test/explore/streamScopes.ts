@@ -49,11 +49,8 @@ const lostRequests: Simulation.Plan<never>["vary"] = {
 /** Ends each data stream in a different way: done, failed and dead, with a dead message, yielded. */
 const endLate = (lease: StreamLease.StreamLease, client: Client) =>
   Effect.gen(function*() {
-    const { entry, stream } = lease
-    if (stream === "s2") {
-      client.note("failed", { resource: stream, entry })
-      return yield* Effect.fail("the work failed")
-    }
+    const { stream } = lease
+    if (stream === "s2") return yield* Effect.fail("the work failed")
     if (stream === "s3") {
       yield* lease.deadLetter({ id: "1-0" as EntryId, fields: [["text", "1"]] }, "it cannot be read")
     }
