@@ -87,6 +87,22 @@ describe("renewing many leases", () => {
       yield* Effect.forEach(scopes, (scope) => Scope.close(scope, Exit.void))
     }).pipe(Effect.provide(TestLive)))
 
+  it.effect("a lease that was released while its renewal was in flight does not affect the others of the call", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const scope = yield* Scope.make()
+      yield* Scope.provide(Mutex.acquire("released"), scope)
+      const lease = yield* Mutex.acquire("held")
+      faults.guard = { late: "500 millis" }
+      yield* TestClock.adjust("10 seconds")
+      yield* Scope.close(scope, Exit.void)
+      yield* TestClock.adjust("500 millis")
+      faults.guard = "work"
+      assert.strictEqual(yield* timeLeft(lease), 16_000 * 0.95 - 500)
+      yield* TestClock.adjust("9 seconds")
+      assert.deepStrictEqual(yield* guards, ["guard 2"])
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
   it.effect("retries every lease of a call that got no reply in time", () =>
     Effect.gen(function*() {
       const faults = yield* Faults

@@ -71,3 +71,19 @@ describe("a forced release that overtakes the reply of the grant", () => {
       assert.strictEqual(yield* calls("guard"), 1)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 })
+
+it.effect("a forced release during a renewal is judged by the next one, which follows the reply", () =>
+  Effect.gen(function*() {
+    const faults = yield* Faults
+    const lease = yield* Mutex.acquire("m")
+    faults.guard = { late: "500 millis" }
+    yield* TestClock.adjust("10 seconds")
+    yield* TestClock.adjust("100 millis")
+    yield* Mutex.forceRelease("m")
+    yield* TestClock.adjust("399 millis")
+    assert.strictEqual(yield* calls("guard"), 1)
+    faults.guard = "work"
+    yield* TestClock.adjust("1 millis")
+    assert.strictEqual(yield* calls("guard"), 2)
+    assert.strictEqual((yield* Effect.flip(lease.ensure)).reason._tag, "ForcedRelease")
+  }).pipe(Effect.scoped, Effect.provide(TestLive)))

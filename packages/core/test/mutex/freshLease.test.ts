@@ -4,6 +4,7 @@ import { assert, it } from "@effect/vitest"
 import { Duration } from "effect"
 import { HeldLease } from "../../src/internal/mutex/heldLease.ts"
 import { settingsOf } from "../../src/internal/mutex/leaseOptions.ts"
+import { outage } from "../support/faultyStore.ts"
 
 it("a lease that was reported taken by force is handed on only after a renewal that was sent later", () => {
   const settings = settingsOf({
@@ -36,4 +37,33 @@ it("a lease whose machine slept is handed on only with more than the margin left
     new HeldLease(mutex, id, 100 as FencingToken.FencingToken, settings, { monotonic: 0, wall: 0 })
       .isFresh({ monotonic: 1000, wall })
   assert.deepStrictEqual([1000, 14_399, 14_400, 15_100].map(isFresh), [true, true, false, false])
+})
+
+it("a lease is not handed on while its renewal is in flight: the reply may be a loss", () => {
+  const settings = settingsOf({
+    ttl: Duration.seconds(10),
+    transition: Duration.seconds(6),
+    localTurn: Duration.seconds(1)
+  })
+  const at = (millis: number) => ({ monotonic: millis, wall: millis })
+  const id = "1-aaaaaaaaaaaa:us" as MutexName.LeaseId
+  const lease = new HeldLease(MutexName.MutexName.make("m"), id, 100 as FencingToken.FencingToken, settings, at(0))
+  lease.renewing = true
+  assert.isFalse(lease.isFresh(at(9500)))
+  lease.renewing = false
+  assert.isTrue(lease.isFresh(at(9500)))
+})
+
+it("a lease that could not be renewed keeps the pause of its schedule, however long the turns of its process are", () => {
+  const settings = settingsOf({
+    ttl: Duration.seconds(10),
+    transition: Duration.seconds(6),
+    localTurn: Duration.seconds(1)
+  })
+  const start = { monotonic: 0, wall: 0 }
+  const id = "1-aaaaaaaaaaaa:us" as MutexName.LeaseId
+  const lease = new HeldLease(MutexName.MutexName.make("m"), id, 100 as FencingToken.FencingToken, settings, start)
+  assert.strictEqual(lease.lead(1000), 2000)
+  lease.failure = outage
+  assert.strictEqual(lease.lead(1000), 0)
 })

@@ -141,6 +141,16 @@ describe("a place in the queue of the fleet", () => {
       holds(last.commands.includes("askNow") === (last.name === "Turn" && last.from === "asking"), steps)
     }))
 
+  it("keeps its ticket if a reply names none", () => {
+    const place = placePlan.make()
+    placePlan.next(place, events.Contend)
+    placePlan.next(place, events.Refused)
+    placePlan.next(place, events.AskBy)
+    placePlan.next(place, events.Rang)
+    placePlan.next(place, { _tag: "Refused", refused: { ...refused, ticket: undefined } })
+    assert.strictEqual(place.ticket, refused.ticket)
+  })
+
   it("H7: does nothing more once it is over", () =>
     explore(length, (steps) => {
       const last = steps.at(-1)!

@@ -5,7 +5,7 @@ import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Exit, Fiber, Layer, Logger } from "effect"
 import { TestClock } from "effect/testing"
-import { Faults } from "../support/faultyStore.ts"
+import { Faults, outage } from "../support/faultyStore.ts"
 import { another, start, TestLive, timeLeft } from "../support/setup.ts"
 
 const turns = { localTurn: 0 }
@@ -86,6 +86,34 @@ describe("a place that a release has queued", () => {
       yield* Mutex.acquire("m", turns)
       assert.include(faults.calls.slice(before), "acquire wait")
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
+})
+
+describe("a release that fails", () => {
+  it.effect("is sent again without the place: that one asks by itself", () =>
+    Effect.gen(function*() {
+      const requests: Array<MutexStore.ReleaseRequest> = []
+      const layer = Mutex.layer({ processName: "us" }).pipe(
+        Layer.provide(Layer.effect(
+          MutexStore.MutexStore,
+          Effect.map(MutexStore.MutexStore, (store) => ({
+            ...store,
+            release: (request, done) => {
+              if (requests.push(request) > 1) store.release(request, done)
+              else done(Exit.fail(outage))
+            }
+          }))
+        )),
+        Layer.provide(MutexStore.layerMemory),
+        Layer.provideMerge(Logger.layer([]))
+      )
+      yield* Effect.gen(function*() {
+        yield* hold(100)
+        const waiting = yield* start(Mutex.acquire("m", turns))
+        yield* TestClock.adjust("1 second")
+        yield* Fiber.join(waiting)
+        assert.deepStrictEqual(requests.map(({ requeue }) => requeue !== undefined), [true, false])
+      }).pipe(Effect.scoped, Effect.provide(layer))
+    }))
 })
 
 describe("a release that grants the mutex to another layer", () => {

@@ -1,7 +1,7 @@
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import * as Mutex from "@effect-simba/core/Mutex"
 import type { LeaseId, MutexName } from "@effect-simba/core/MutexName"
-import { inboxOf, MutexStore, type WakeUp, wakeUps } from "@effect-simba/core/MutexStore"
+import { inboxOf, MutexStore, release, type WakeUp, wakeUps } from "@effect-simba/core/MutexStore"
 import { BackendError } from "@effect-simba/core/SimbaError"
 import type { Notice, Subscriber } from "@effect-simba/core/Subscriber"
 import { RedisMutex } from "@effect-simba/redis"
@@ -383,6 +383,27 @@ describe("what a live layer could not release", () => {
       yield* settled
       assert.deepStrictEqual(yield* changes.next, { _tag: "Acquired", owner: gone.id })
       assert.strictEqual(ownerOf(yield* b.owner(m)), next.id)
+    }).pipe(Effect.provide(FakeLive)))
+
+  it.effect("is released when its turn comes, if a release had queued it, and a late request queues it again", () =>
+    Effect.gen(function*() {
+      const { a, b, late } = yield* stores
+      const m = freshName("queued by a release")
+      const [holder, gone, next] = [contender(a, m), contender(a, m), contender(b, m)]
+      const periods = { lease: Duration.minutes(1), confirm: Duration.seconds(30) }
+      yield* a.inbox(inboxOf(gone.id), () => undefined)
+      yield* holder.own
+      yield* next.subscribe
+      yield* next.wait
+      const requeue = { id: gone.id, lease: periods.lease }
+      const { requeued } = yield* release(a, { mutex: m, id: holder.id, ...periods, requeue })
+      assert.strictEqual(ownerOf(requeued!.ownership), next.id)
+      yield* gone.release
+      // By another connection, as far as the store knows
+      yield* late.acquire({ mutex: m, id: gone.id, mode: "wait", ...periods })
+      assert.strictEqual(ownerOf(yield* next.release), gone.id)
+      yield* settled
+      assert.strictEqual((yield* b.owner(m))._tag, "Free")
     }).pipe(Effect.provide(FakeLive)))
 
   it.effect("leaves the queue when it is notified to poll, and the next is notified instead", () =>

@@ -1,0 +1,26 @@
+/** How old a grant by message may be taken to be, if clocks are set. */
+import { FencingToken, MutexName } from "@effect-simba/core"
+import { assert, it } from "@effect/vitest"
+import { Duration } from "effect"
+import type { Refused } from "../../src/internal/mutex/attempt.ts"
+import { leaseOfGrant } from "../../src/internal/mutex/grantMessage.ts"
+import { settingsOf } from "../../src/internal/mutex/leaseOptions.ts"
+import type { LocalWaiter } from "../../src/internal/mutex/localWaiter.ts"
+
+it("a grant is never younger than its message, although the clocks of the server and of the waiter were set forward", () => {
+  const mutex = MutexName.MutexName.make("m")
+  const settings = settingsOf({
+    ttl: Duration.seconds(10),
+    transition: Duration.seconds(6),
+    localTurn: Duration.zero
+  })
+  const waiter = { attempt: { mutex, settings } } as LocalWaiter
+  const refused = { sent: { monotonic: 0, wall: 0 }, stamp: { micros: 0, token: 400 } } as Refused
+  const forward = 60_000
+  const grant = { token: FencingToken.FencingToken.make(500), micros: forward * 1000, millis: 16_000 }
+  const id = "1-aaaaaaaaaaaa:us" as MutexName.LeaseId
+  const lease = leaseOfGrant(grant, refused, waiter, { id, now: { monotonic: 100, wall: 100 + forward } })
+  assert.isDefined(lease)
+  // The waiter's clock is set back: only its monotonic clock limits the lease now
+  assert.isAtMost(lease!.left({ monotonic: 100, wall: 100 }), 16_000)
+})

@@ -1,0 +1,37 @@
+/** When a waiter polls that hears nothing. */
+import type { LeaseId } from "@effect-simba/core/MutexName"
+import { assert, describe, it } from "@effect/vitest"
+import { Duration } from "effect"
+import { pollDelay } from "../../src/internal/mutex/pollDelay.ts"
+
+const owner = "1:1@simba" as LeaseId
+const periods = { confirm: Duration.millis(1500), lease: Duration.seconds(16), random: 0.5 }
+const held = (seconds: number) => ({ _tag: "Held", owner, timeLeft: Duration.seconds(seconds) }) as const
+const delay = (ownership: Parameters<typeof pollDelay>[0]["ownership"], position: number, foreign: boolean) =>
+  pollDelay({ foreign, ownership, position }, periods)
+
+describe("a waiter polls", () => {
+  it("just after the lease of the owner, the first eight apart, the others within a confirm period", () => {
+    assert.deepStrictEqual([0, 1, 7, 8, 100].map((position) => delay(held(5), position, false)), [
+      5001,
+      5031,
+      5211,
+      5001 + 240 + 630,
+      5001 + 240 + 630
+    ])
+  })
+
+  it("after a lease of its layer, if the owner's is longer or has no end", () => {
+    assert.strictEqual(delay(held(60), 0, false), 16_001)
+    assert.strictEqual(delay({ _tag: "Held", owner }, 0, false), 16_000)
+  })
+
+  it("after a confirm period, if the mutex is free but kept for another", () => {
+    assert.strictEqual(delay({ _tag: "Free" }, 1, false), 1530)
+  })
+
+  it("beside Simba contenders every confirm period if it is the nearest, otherwise every two seconds", () => {
+    assert.deepStrictEqual([0, 1, 9].map((position) => delay(held(5), position, true)), [1500, 2000, 2000])
+    assert.strictEqual(delay(held(1), 0, true), 1001)
+  })
+})
