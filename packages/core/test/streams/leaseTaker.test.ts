@@ -9,6 +9,7 @@ import { check } from "../../src/streams/internal/config.ts"
 import type { ClientContext } from "../../src/streams/internal/context.ts"
 import * as leaseEnds from "../../src/streams/internal/leaseEnds.ts"
 import * as leaseTakers from "../../src/streams/internal/leaseTaker.ts"
+import { OwnedStream } from "../../src/streams/internal/ownedStream.ts"
 import { StreamTable } from "../../src/streams/internal/streamTable.ts"
 
 it.effect("thousands of refusals have one line in ten seconds, with their count", () =>
@@ -81,6 +82,42 @@ it.effect("a lease that came too late is released once: nobody waits for it, and
     yield* TestClock.adjust("1 minute")
     yield* Fiber.join(adding)
     assert.strictEqual(releases, 1)
+  }))
+
+it.effect("an end that the backend refuses is a loss, and what is over already asks nothing", () =>
+  Effect.gen(function*() {
+    const config = yield* check({ service: "svc", processName: "a" })
+    const metrics = metricsRecorder.make(yield* Effect.context<never>(), false, [])
+    const table = new StreamTable(yield* Clock.Clock, config, metrics)
+    const calls: Array<string> = []
+    const call = <A>(name: string, reply: A) => () => Effect.sync(() => (calls.push(name), reply))
+    const store = {
+      release: call("release", "NotOwner"),
+      done: call("done", "NotOwner"),
+      renew: call("renew", [{ _tag: "Lost", reason: "Vanished" }])
+    }
+    const ends = leaseEnds.make(table, store as never, config)
+    for (const how of ["release", "done"] as const) {
+      calls.length = 0
+      const owned = new OwnedStream({
+        stream: StreamName.StreamName.make("s1"),
+        entry: StreamName.EntryId.make("1-0"),
+        consumer: "simba-consumer-a",
+        epoch: "s00000000000.1",
+        token: 1,
+        info: {},
+        failures: 0,
+        source: "sweep",
+        since: table.now(),
+        arrival: undefined
+      } as never, table.periods)
+      assert.isTrue(table.add(owned))
+      const lost = yield* Effect.flip(ends[how](owned))
+      assert.deepInclude(lost, { _tag: "LeaseLost", reason: { _tag: "Vanished" } })
+      assert.deepStrictEqual([calls, owned.outcome], [[how, "renew"], undefined])
+      assert.strictEqual(yield* Effect.flip(ends.refused(owned)), lost)
+      assert.lengthOf(calls, 2)
+    }
   }))
 
 describe("a refused data stream", () => {

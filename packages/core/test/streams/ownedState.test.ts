@@ -211,6 +211,18 @@ describe("A data stream at its owner", () => {
   })
 })
 
+it.effect("a handler that asks whether it is revoked knows it, and waits for it no longer", () =>
+  Effect.gen(function*() {
+    for (const isRevoked of [false, true]) {
+      const owned = { isRevoked, hasHeard: false, isKept: false, revoked: Effect.void }
+      const lease = new LeaseImpl({} as never, owned as never)
+      assert.strictEqual(yield* lease.isRevoked, isRevoked)
+      assert.strictEqual(owned.hasHeard, isRevoked)
+      yield* lease.revoked
+      assert.deepStrictEqual([owned.hasHeard, owned.isKept], [isRevoked, !isRevoked])
+    }
+  }))
+
 it.effect("progress without a streak of failures is not reported to the backend", () =>
   Effect.gen(function*() {
     for (const failures of [0, 1]) {

@@ -269,6 +269,15 @@ describe("decisions", () => {
       }
     }
     assert.isAbove(decisions, 1000)
+    // Two that have too many, and two that have too few
+    const counts = [0, 3, 40, 90]
+    for (const n of Array.from({ length: 256 }, (_, n) => n)) {
+      const members = [0, 1, 2, 3].map((i) => member("bacd"[i]!, 100, counts[Math.floor(n / 4 ** i) % 4]!))
+      for (const { owned, session } of members) {
+        const view = { members, session, owned, leaving: [], movable: 1000 }
+        assert.deepStrictEqual(sharing.plan(state, view, 0, settings), spelledOut(members, session))
+      }
+    }
   })
 
   it("have as many data streams as may be moved, and as one batch has, at most", () => {

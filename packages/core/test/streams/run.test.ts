@@ -13,7 +13,7 @@ const owned = (consumer: fleet.Consumer) =>
 describe("running handlers", () => {
   it.effect("runs one for each announced data stream, with its info and token, and removes finished ones", () =>
     fleet.test(Effect.gen(function*() {
-      const { a, backend } = yield* fleet.ofOne
+      const { a, backend, lines } = yield* fleet.ofOne
       const observed: Array<unknown> = []
       yield* a.start(a.client.run(Effect.gen(function*() {
         const lease = yield* StreamLease.StreamLease
@@ -30,6 +30,7 @@ describe("running handlers", () => {
       assert.deepStrictEqual(backend.done, ["s1", "s2"])
       assert.deepStrictEqual(backend.rows, [])
       assert.deepStrictEqual(yield* owned(a), [])
+      assert.deepStrictEqual(lines.filter((line) => line.includes("dead letters")), [])
     })))
 
   it.effect(
