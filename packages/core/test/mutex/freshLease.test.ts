@@ -54,7 +54,7 @@ it("a lease is not handed on while its renewal is in flight: the reply may be a 
   assert.isTrue(lease.isFresh(at(9500)))
 })
 
-it("a lease that could not be renewed keeps the pause of its schedule, however long the turns of its process are", () => {
+it("a lease that could not be renewed keeps the pause of its schedule, no matter how long the turns of its process are", () => {
   const settings = settingsOf({
     ttl: Duration.seconds(10),
     transition: Duration.seconds(6),

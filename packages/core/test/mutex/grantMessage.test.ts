@@ -1,4 +1,4 @@
-/** How old a grant by message may be taken to be, if clocks are set. */
+/** The assumed age of a grant by message, if clocks are set. */
 import { FencingToken, MutexName } from "@effect-simba/core"
 import { assert, it } from "@effect/vitest"
 import { Duration } from "effect"

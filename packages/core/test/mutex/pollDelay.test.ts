@@ -1,4 +1,4 @@
-/** When a waiter polls that hears nothing. */
+/** When a waiter polls if nothing notifies it. */
 import type { LeaseId } from "@effect-simba/core/MutexName"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration } from "effect"
@@ -26,7 +26,7 @@ describe("a waiter polls", () => {
     assert.strictEqual(delay({ _tag: "Held", owner }, 0, false), 16_000)
   })
 
-  it("after a confirm period, if the mutex is free but kept for another", () => {
+  it("after a confirm period, if the mutex is free but reserved for another", () => {
     assert.strictEqual(delay({ _tag: "Free" }, 1, false), 1530)
   })
 

@@ -89,7 +89,7 @@ describe("a place that a release has queued", () => {
 })
 
 describe("a release that fails", () => {
-  it.effect("is sent again without the place: that one asks by itself", () =>
+  it.effect("is retried without the place, which sends its own request", () =>
     Effect.gen(function*() {
       const requests: Array<MutexStore.ReleaseRequest> = []
       const layer = Mutex.layer({ processName: "us" }).pipe(

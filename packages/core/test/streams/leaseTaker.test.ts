@@ -84,7 +84,7 @@ it.effect("a lease that came too late is released once: nobody waits for it, and
     assert.strictEqual(releases, 1)
   }))
 
-it.effect("an end that the backend refuses is a loss, and what is over already asks nothing", () =>
+it.effect("an end that the backend refuses is a loss, and a lease that is over sends no request", () =>
   Effect.gen(function*() {
     const config = yield* check({ service: "svc", processName: "a" })
     const metrics = metricsRecorder.make(yield* Effect.context<never>(), false, [])

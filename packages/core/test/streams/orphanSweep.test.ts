@@ -1,4 +1,4 @@
-/** What a sweep reads and takes, in which order, and when the next one is due. */
+/** What a sweep reads and takes, in which order, and when the next sweep is due. */
 import { StreamName } from "@effect-simba/core/streams"
 import { ConsumerName, type Pending } from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -34,7 +34,7 @@ const pendingOf = (
   goConsumer: go
 })
 
-/** One consumer whose backend has `pending`. `notes` has what it did, each with its millisecond. */
+/** One consumer whose backend has `pending`. `notes` lists what it did, with the milliseconds. */
 const setup = Effect.fnUntraced(function*(
   pending: Array<Pending>,
   options: { readonly capacity?: number; readonly room?: () => number; readonly mayTake?: (n: number) => boolean } = {}
@@ -74,7 +74,7 @@ const setup = Effect.fnUntraced(function*(
 })
 
 describe("a sweep", () => {
-  it.effect("reads all that is pending for longer than a lease, page by page; at the start one's own, however young", () =>
+  it.effect("reads entries that are pending for longer than a lease, page by page; at the start also its own, regardless of age", () =>
     Effect.gen(function*() {
       const { notes, sweep } = yield* setup(Array.from({ length: 450 }, (_, i) => pendingOf(i + 1)))
       yield* sweep.once
@@ -91,7 +91,7 @@ describe("a sweep", () => {
       assert.deepStrictEqual(notes.slice(0, 2), [`0 pending ${me} after undefined, 0 ms`, "0 take 200 by start"])
     }))
 
-  it.effect("takes in the calls that there are, and ends when there is no room: the next one is due when there is", () =>
+  it.effect("uses the available calls, and ends when there is no room: the next sweep is due when there is", () =>
     Effect.gen(function*() {
       const rooms = [2, 1, 0]
       const { notes, sweep } = yield* setup([1, 2, 3, 4, 5].map((n) => pendingOf(n)), {
@@ -104,7 +104,7 @@ describe("a sweep", () => {
         "0 take 3 4 5 by sweep",
         "0 take 4 5 by sweep"
       ])
-      // Quick handlers would cause one after another
+      // Otherwise quick handlers would cause one sweep after another
       yield* TestClock.adjust("49 millis")
       assert.isFalse(sweep.isRequested())
       yield* TestClock.adjust("1 millis")
@@ -116,7 +116,7 @@ describe("a sweep", () => {
       assert.isTrue(sweep.isRequested())
     }))
 
-  it.effect("without room reads nothing, and does not put off the next one", () =>
+  it.effect("reads nothing if there is no room, and does not delay the next sweep", () =>
     Effect.gen(function*() {
       const { notes, sweep, table } = yield* setup([pendingOf(1)], { capacity: 1 })
       yield* TestClock.adjust("1 second")
@@ -132,7 +132,7 @@ describe("a sweep", () => {
       ])
     }))
 
-  it.effect("leaves what may not be taken, and what cannot be read but its consumer may still work on", () =>
+  it.effect("skips entries that may not be taken, and unreadable ones that their consumer may still process", () =>
     Effect.gen(function*() {
       const { notes, sweep } = yield* setup([
         pendingOf(1),

@@ -211,7 +211,7 @@ describe("A data stream at its owner", () => {
   })
 })
 
-it.effect("a handler that asks whether it is revoked knows it, and waits for it no longer", () =>
+it.effect("a handler that has read that it is revoked no longer waits for the revocation", () =>
   Effect.gen(function*() {
     for (const isRevoked of [false, true]) {
       const owned = { isRevoked, hasHeard: false, isKept: false, revoked: Effect.void }

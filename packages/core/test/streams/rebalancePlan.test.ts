@@ -269,7 +269,7 @@ describe("decisions", () => {
       }
     }
     assert.isAbove(decisions, 1000)
-    // Two that have too many, and two that have too few
+    // Two members have too many, and two have too few
     const counts = [0, 3, 40, 90]
     for (const n of Array.from({ length: 256 }, (_, n) => n)) {
       const members = [0, 1, 2, 3].map((i) => member("bacd"[i]!, 100, counts[Math.floor(n / 4 ** i) % 4]!))

@@ -207,7 +207,7 @@ describe("a position that its user keeps", () => {
           Effect.sync(() => other.add(message("3-0", { n: "0" })))
         )
         assert.deepStrictEqual([observed, isDone], [[2, 0], true])
-        // The position itself is committed by nobody
+        // Nobody commits the position itself
         assert.deepStrictEqual(other.calls.filter((call) => call.startsWith("commit")), ["commit 2-0", "commit 3-0"])
       }
     }))

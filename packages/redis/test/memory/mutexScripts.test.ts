@@ -163,7 +163,7 @@ describe("A forced release", () => {
       assert.include(JSON.stringify([...messages]), `released@@${simba}`)
     })).pipe(Effect.provide(server)))
 
-  it.effect("notifies the Simba waiter whose turn it is of the owner before, or of nobody", () =>
+  it.effect("notifies the next Simba waiter of the previous owner, or that there was none", () =>
     Effect.scoped(Effect.gen(function*() {
       const received = yield* (yield* Subscriber).subscribe(`${owner}:${simba}`)
       const force = send("EVAL", scripts.forceRelease.text.lua, "4", ...keys, "1500", "1")

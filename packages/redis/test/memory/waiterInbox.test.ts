@@ -368,7 +368,7 @@ describe("what a live layer could not release", () => {
       yield* holder.own
       yield* Effect.scoped(Effect.andThen(gone.subscribe, gone.wait))
       yield* gone.release
-      // By another connection, as far as the store knows
+      // The store cannot distinguish this from another connection
       yield* late.acquire({
         mutex: m,
         id: gone.id,
@@ -399,7 +399,7 @@ describe("what a live layer could not release", () => {
       const { requeued } = yield* release(a, { mutex: m, id: holder.id, ...periods, requeue })
       assert.strictEqual(ownerOf(requeued!.ownership), next.id)
       yield* gone.release
-      // By another connection, as far as the store knows
+      // The store cannot distinguish this from another connection
       yield* late.acquire({ mutex: m, id: gone.id, mode: "wait", ...periods })
       const changes = yield* b.changes(m)
       yield* next.release
