@@ -118,6 +118,24 @@ describe("releasing", () => {
       yield* TestClock.adjust("10 seconds")
     }).pipe(Effect.provide(TestLive)))
 
+  it.effect("L4: a release that hangs takes no longer than its lease", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const scope = yield* Scope.make()
+      yield* Scope.provide(Mutex.acquire("m"), scope)
+      faults.guard = faults.release = "hang"
+      yield* TestClock.adjust("14900 millis")
+      const closing = yield* start(Scope.close(scope, Exit.void))
+      // The deadline is after 15.2 seconds, and the release timeout is 2
+      yield* TestClock.adjust("299 millis")
+      const before = closing.pollUnsafe()
+      yield* TestClock.adjust("1 millis")
+      const after = closing.pollUnsafe()
+      faults.release = "work"
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual([before, after], [undefined, Exit.void])
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
   it.effect("closing the layer waits for releases that are under way, for the release timeout in all", () =>
     Effect.gen(function*() {
       const { close, mutex, sent } = yield* sending
