@@ -1,8 +1,8 @@
 /** What the store in memory remembers about a mutex that nobody uses. */
-import { MutexName } from "@effect-simba/core"
+import { Mutex, MutexName } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
-import { assert, it } from "@effect/vitest"
-import { Duration, Effect } from "effect"
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect, Layer } from "effect"
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 import { MemoryMutex } from "../../src/internal/mutex/memoryStore.ts"
@@ -47,3 +47,49 @@ it.effect("a mutex that nobody uses takes no memory, however many names there we
     // An entry has about 800 bytes
     assert.isBelow((yield* use(1000, 20_000)) - before, 20_000 * 100)
   }).pipe(Effect.provide(MutexStore.layerMemory)))
+
+describe("a mutex in memory", () => {
+  const confirm = Duration.toMillis(times.confirm)
+  const at = (millis: number) => ({ monotonic: millis, wall: 1_000_000 + millis })
+
+  /** One that is held since 1 s, with two that wait, and what they receive. */
+  const stage = () => {
+    const one = new MemoryMutex({ token: 0, ticket: 0 })
+    const received: Array<readonly [number, MutexStore.WakeUp]> = []
+    one.advance(at(1000))
+    one.acquire({ mutex, id: id(1), mode: "try", ...times })
+    for (const counter of [2, 3]) {
+      one.listen(id(counter), (wakeUp) => received.push([counter, wakeUp]))
+      one.acquire({ mutex, id: id(counter), mode: "wait", ...times })
+    }
+    return { one, received }
+  }
+
+  it("has the next waiter poll at the end of the lease when the first one leaves", () => {
+    const { one, received } = stage()
+    one.advance(at(6000))
+    one.release({ mutex, id: id(2), ...times })
+    assert.deepStrictEqual(received, [[3, { _tag: "PollAfter", delay: Duration.millis(11_000) }]])
+  })
+
+  it("grants a whole lease to a waiter that queued within the confirm period, else that period", () => {
+    for (const [age, period] of [[confirm, 16_000], [confirm + 1, confirm]] as const) {
+      const { one } = stage()
+      one.advance(at(1000 + age))
+      one.release({ mutex, id: id(1), ...times })
+      assert.deepStrictEqual(one.ownership(), { _tag: "Held", owner: id(2), timeLeft: Duration.millis(period) })
+    }
+  })
+})
+
+it.effect("an inspection names a hundred waiters, unless it is asked for another number", () =>
+  Effect.gen(function*() {
+    const store = yield* MutexStore.MutexStore
+    for (let counter = 1; counter <= 103; counter++) {
+      yield* store.acquire({ mutex, id: id(counter), mode: "wait", ...times })
+    }
+    const named = (options?: Parameters<typeof Mutex.inspect>[1]) =>
+      Effect.map(Mutex.inspect("m", options), ({ waiters, waiting }) => [waiting, waiters.length])
+    assert.deepStrictEqual(yield* named(), [102, 100])
+    assert.deepStrictEqual(yield* named({ limit: 2 }), [102, 2])
+  }).pipe(Effect.provide(Mutex.layer().pipe(Layer.provideMerge(MutexStore.layerMemory)))))

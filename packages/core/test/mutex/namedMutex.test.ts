@@ -1,6 +1,7 @@
 import { type Lease, Mutex, type SimbaError } from "@effect-simba/core"
 import { assert, describe, expectTypeOf, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
+import * as leaseOptions from "../../src/internal/mutex/leaseOptions.ts"
 import { start, TestLive } from "../support/setup.ts"
 
 const Plain = Mutex.named("plain")
@@ -55,4 +56,12 @@ describe("a named mutex", () => {
       Effect.Effect<Lease.Lease, unknown, Mutex.Mutex>
     >()
   })
+})
+
+it("each option that no layer can accept is refused where a mutex is named", () => {
+  const options = [{ ttl: 0 }, { transition: 0 }, { maxHold: 0 }, { localTurn: -1 }, { timeout: -1 }, { isAlive: true }]
+  for (const option of options) {
+    assert.throws(() => leaseOptions.checkName("m", option as never), Object.keys(option)[0])
+  }
+  assert.strictEqual<string>(leaseOptions.checkName("m", { ttl: 1, transition: 1, maxHold: 1, localTurn: 0 }), "m")
 })

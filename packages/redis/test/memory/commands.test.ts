@@ -106,6 +106,10 @@ describe("the keys of all servers", () => {
     }))
 })
 
+it("an error of Redis has the message of its cause", () => {
+  assert.deepStrictEqual([redisError(new Error("x")).message, redisError("y").message], ["x", "y"])
+})
+
 describe("a malformed text", () => {
   it.effect("is counted once", () =>
     Effect.gen(function*() {
