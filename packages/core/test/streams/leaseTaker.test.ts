@@ -93,7 +93,12 @@ it.effect("an end that the backend refuses is a loss, and a lease that is over s
     const call = <A>(name: string, reply: A) => () => Effect.sync(() => (calls.push(name), reply))
     const store = {
       release: call("release", "NotOwner"),
-      done: call("done", "NotOwner"),
+      done: () =>
+        Effect.suspend(() => {
+          // While the request is under way its own reply decides, not that of a renewal
+          assert.isTrue([...table.all()][0]!.isEnding)
+          return call("done", "NotOwner")()
+        }),
       renew: call("renew", [{ _tag: "Lost", reason: "Vanished" }])
     }
     const ends = leaseEnds.make(table, store as never, config)
@@ -115,6 +120,7 @@ it.effect("an end that the backend refuses is a loss, and a lease that is over s
       const lost = yield* Effect.flip(ends[how](owned))
       assert.deepInclude(lost, { _tag: "LeaseLost", reason: { _tag: "Vanished" } })
       assert.deepStrictEqual([calls, owned.outcome], [[how, "renew"], undefined])
+      assert.isFalse(owned.isEnding)
       assert.strictEqual(yield* Effect.flip(ends.refused(owned)), lost)
       assert.lengthOf(calls, 2)
     }
