@@ -305,7 +305,7 @@ describe("servedInTurn", () => {
     ))
 
   /** This many times a contender acquires again at once, and the notified waiter this many milliseconds later. */
-  const races = (count: number, late: number | undefined, by = "stock") =>
+  const races = (count: number, late: number | undefined, by = "foreign") =>
     Effect.forEach(Array.from({ length: count }, (_, index) => `${by}${index}`), (id) =>
       Effect.gen(function*() {
         yield* take(id)
