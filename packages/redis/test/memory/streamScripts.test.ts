@@ -485,6 +485,11 @@ describe("dead letters", () => {
       const fields = Array.from({ length: 3501 }, (_, i) => [`f${i}`, "v"] as const)
       for (let i = 0; i < 2; i++) yield* service.deadLetterMessage(held, { id: id("3-0"), fields }, "why")
       assert.strictEqual(yield* send("XLEN", StreamKeys.deadMessages(held.stream)), 1)
+      const [packed] = yield* service.deadMessages(held.stream, undefined, 1)
+      assert.isTrue(yield* service.redriveMessage(held.stream, packed!.id))
+      assert.strictEqual(yield* send("HLEN", StreamKeys.deadIds(held.stream)), 0)
+      const refused = yield* Effect.flip(service.deadMessages(input as StreamName, undefined, 1))
+      assert.include(refused.message, "is the load-balancer stream")
     })))
 
   it.effect("of leases that ran out have the token of the last one", () =>
