@@ -1,10 +1,11 @@
 /** A server that speaks invalid RESP: truncated, with wrong lengths, nested, or no RESP at all. */
 import { Mutex } from "@effect-simba/core"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
+import * as FakeRedisServer from "@effect-simba/testkit/FakeRedisServer"
 import { Effect, Exit, Layer, Logger } from "effect"
-import { createServer, type Socket } from "node:net"
+import { connect, createServer, type Socket } from "node:net"
 import type { Finding } from "./fuzz.ts"
-import { anyText, type Draw, makeDraw, pick, show } from "./input.ts"
+import { anyText, type Draw, drawOf, pick, show } from "./input.ts"
 import { verdict } from "./verdict.ts"
 
 const frames = [
@@ -45,51 +46,72 @@ const anyFrame = (draw: Draw): string => {
   return anyText(draw)
 }
 
-export const fuzzFrames = Effect.fnUntraced(function*(seed: number, cases: number) {
-  const findings: Array<Finding> = []
-  const draw = makeDraw(seed)
-  let sent = ""
+/** How many replies of a connection are good before the first that may be bad. */
+const longest = 24
+
+/** A proxy of one case before a good server. Of the replies after the first few, some are replaced. */
+const openProxy = Effect.fnUntraced(function*(draw: Draw, target: number) {
+  const sent: Array<string> = []
   const sockets = new Set<Socket>()
-  const server = yield* Effect.acquireRelease(
+  const follow = (socket: Socket) => {
+    sockets.add(socket)
+    socket.on("error", () => {})
+    socket.on("close", () => sockets.delete(socket))
+  }
+  const proxy = yield* Effect.acquireRelease(
     Effect.callback<ReturnType<typeof createServer>>((resume) => {
-      const server = createServer((socket) => {
-        sockets.add(socket)
-        socket.on("error", () => {})
-        socket.on("close", () => sockets.delete(socket))
-        let replies = 0
-        socket.on("data", () => {
-          // The first few are valid, so that other parsers receive the later ones
-          sent = replies++ < Math.floor(draw() * 4) ? "+OK\r\n" : anyFrame(draw)
-          socket.write(sent, "latin1")
-          if (draw() < 0.1) socket.destroy()
+      const proxy = createServer((client) => {
+        const server = connect(target, "127.0.0.1")
+        follow(client)
+        follow(server)
+        client.on("close", () => server.destroy())
+        client.on("data", (data) => server.write(data))
+        let good = Math.floor(draw() * longest)
+        server.on("data", (data) => {
+          if (good-- > 0 || draw() < 0.5) return void client.write(data)
+          const frame = anyFrame(draw)
+          sent.push(frame)
+          client.write(frame, "latin1")
+          if (draw() < 0.1) client.destroy()
         })
       })
-      server.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
+      proxy.listen(0, "127.0.0.1", () => resume(Effect.succeed(proxy)))
     }),
-    (server) =>
+    (proxy) =>
       Effect.sync(() => {
         sockets.forEach((socket) => socket.destroy())
-        server.close()
+        proxy.close()
       })
   )
-  const address = server.address()
-  const port = typeof address === "object" && address !== null ? address.port : 0
-  for (let number = 0; number < cases; number++) {
-    const redis = IoRedis.layer({
-      url: `redis://127.0.0.1:${port}`,
-      connectTimeout: "60 millis",
-      commandTimeout: "40 millis",
-      client: { protocol: draw() < 0.5 ? 2 : 3 }
-    })
-    const exit = yield* Effect.scoped(Mutex.acquire("jobs", { timeout: "100 millis" })).pipe(
-      Effect.provide(RedisMutex.layerRedis({ commandTimeout: "40 millis" }).pipe(Layer.provide(redis))),
-      Effect.timeoutOption("10 seconds"),
-      Effect.flatMap((result) => result._tag === "None" ? Effect.die("it hangs") : Effect.void),
-      Effect.exit,
-      Effect.provide(Logger.layer([]))
-    )
-    const problem = Exit.isSuccess(exit) ? undefined : verdict(exit)
-    if (problem !== undefined) findings.push({ area: "frames", name: "an acquire", number, input: show(sent), problem })
-  }
-  return findings
+  const address = proxy.address()
+  return { sent, port: typeof address === "object" && address !== null ? address.port : 0 }
+})
+
+/** A case hardly computes, and waits for timeouts of real time: many wait at once. */
+const concurrency = 64
+
+export const fuzzFrames = Effect.fnUntraced(function*(seed: number, cases: number) {
+  const server = yield* FakeRedisServer.listen()
+  const numbers = Array.from({ length: cases }, (_, number) => number)
+  const found = yield* Effect.forEach(numbers, (number) =>
+    Effect.scoped(Effect.gen(function*() {
+      const draw = drawOf(seed, number)
+      const { port, sent } = yield* openProxy(draw, server.port)
+      const redis = IoRedis.layer({
+        url: `redis://127.0.0.1:${port}`,
+        connectTimeout: "2 seconds",
+        commandTimeout: "500 millis",
+        client: { protocol: draw() < 0.5 ? 2 : 3 }
+      })
+      const exit = yield* Mutex.withLock(`jobs-${number}`, { timeout: "2 seconds" })(Effect.void).pipe(
+        Effect.provide(RedisMutex.layerRedis({ commandTimeout: "500 millis" }).pipe(Layer.provide(redis))),
+        Effect.timeoutOption("10 seconds"),
+        Effect.flatMap((result) => result._tag === "None" ? Effect.die("it hangs") : Effect.void),
+        Effect.exit,
+        Effect.provide(Logger.layer([]))
+      )
+      const problem = Exit.isSuccess(exit) ? undefined : verdict(exit)
+      return problem === undefined ? [] : [{ area: "frames", name: "withLock", number, input: show(sent), problem }]
+    })), { concurrency })
+  return found.flat() satisfies ReadonlyArray<Finding>
 })

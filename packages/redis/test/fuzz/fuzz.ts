@@ -1,6 +1,6 @@
 /** Bad input for the library: for any input, it has a result or a tagged error. */
 import { Effect } from "effect"
-import { makeDraw, show } from "./input.ts"
+import { drawOf, show } from "./input.ts"
 import * as options from "./options.ts"
 import * as texts from "./texts.ts"
 import { verdict } from "./verdict.ts"
@@ -12,9 +12,6 @@ export interface Finding {
   readonly input: string
   readonly problem: string
 }
-
-/** Cases are independent: each is drawn by its own number. */
-const drawOf = (seed: number, number: number) => makeDraw(seed * 1_000_003 + number)
 
 export const fuzzTexts = (seed: number, cases: number): ReadonlyArray<Finding> => {
   const findings: Array<Finding> = []

@@ -15,6 +15,9 @@ export const makeDraw = (seed: number): Draw => {
   }
 }
 
+/** Cases are independent: each is drawn by its own number. */
+export const drawOf = (seed: number, number: number) => makeDraw(seed * 1_000_003 + number)
+
 const characters = [
   "a",
   "Z",

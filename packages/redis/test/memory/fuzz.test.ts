@@ -1,9 +1,11 @@
 import { Leadership, Mutex } from "@effect-simba/core"
 import * as MutexConfig from "@effect-simba/core/MutexConfig"
 import { ProtocolError } from "@effect-simba/core/SimbaError"
+import { RedisMutex } from "@effect-simba/redis"
 import { FakeRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Layer, Logger, Schema } from "effect"
+import { Context, Effect, Exit, Layer, Logger, Schema } from "effect"
+import { Redis } from "effect/persistence/Redis"
 import { reader } from "../../src/internal/client/decode.ts"
 import { fuzzOptions, fuzzTexts } from "../fuzz/fuzz.ts"
 import { fuzzEntries, fuzzMessages, fuzzReplies } from "../fuzz/layers.ts"
@@ -44,6 +46,24 @@ describe("any input has a result or a tagged error", () => {
 })
 
 describe("known findings", () => {
+  it.effect.each([null, 1, true, [null], ["a", {}], "OK"])(
+    "a layer is built where subscribers are counted as %s",
+    (reply) =>
+      Effect.gen(function*() {
+        const client = yield* Layer.build(FakeRedis.layerClient({ name: "broken" }))
+        const redis = Context.get(client, Redis)
+        const broken: Redis["Service"] = {
+          ...redis,
+          send: <A>(command: string, ...args: ReadonlyArray<string>) =>
+            command === "PUBSUB" ? Effect.succeed(reply as A) : redis.send<A>(command, ...args)
+        }
+        const mutex = RedisMutex.layerRedis().pipe(
+          Layer.provide(Layer.succeedContext(Context.add(client, Redis, broken)))
+        )
+        yield* Effect.provide(Mutex.withLock("jobs")(Effect.void), mutex)
+      }).pipe(Effect.scoped, onFake)
+  )
+
   const read = reader("a reply", Schema.String)
 
   it.each([

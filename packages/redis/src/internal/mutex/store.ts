@@ -129,6 +129,12 @@ const make = Effect.gen(function*() {
   })
 })
 
+/** For a reply that is none of `PUBSUB NUMSUB`, nobody is counted. */
+const isCounted = (reply: unknown): boolean => {
+  const count: unknown = Array.isArray(reply) ? reply[1] : undefined
+  return (typeof count === "number" || typeof count === "string") && Number(count) > 0
+}
+
 /**
  * Whether a script on each server can count the subscribers of a waiter's channel, checked once with a channel of this
  * store. Behind a proxy, or on a replica, it cannot.
@@ -141,12 +147,12 @@ const seesSubscribers = Effect.fnUntraced(function*(
   yield* subscriber.subscribe(channel)
   const [replies, failures] = yield* Effect.partition(
     servers,
-    (send) => send<ReadonlyArray<string | number>>("PUBSUB", "NUMSUB", channel),
+    (send) => send<unknown>("PUBSUB", "NUMSUB", channel),
     { concurrency: "unbounded" }
   )
   // A node of a Cluster that is down now says nothing about the others
   if (replies.length === 0 && failures[0] !== undefined) return yield* fromRedis("count subscribers")(failures[0])
-  return replies.every(([, count]) => Number(count) > 0)
+  return replies.every(isCounted)
 }, Effect.scoped)
 
 export const layer: Layer.Layer<MutexStore, BackendError, Redis> = Layer.effect(MutexStore, withBuildTimeout(make))
