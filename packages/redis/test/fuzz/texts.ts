@@ -1,6 +1,6 @@
 /** Everything that a process reads from Redis: replies of scripts, messages of channels, entries of streams. */
-import { Exit, type Schema } from "effect"
-import { reader, readerOf } from "../../src/internal/client/decode.ts"
+import type { Exit, Schema } from "effect"
+import { reader } from "../../src/internal/client/decode.ts"
 import * as messages from "../../src/internal/mutex/messages.ts"
 import * as mutexReplies from "../../src/internal/mutex/replies.ts"
 import * as mutexScripts from "../../src/internal/mutex/scripts.generated.ts"
@@ -10,9 +10,6 @@ import * as streamScripts from "../../src/streams/internal/scripts.generated.ts"
 import { type Draw, mutated, pick } from "./input.ts"
 
 const codec = <T, E>(schema: Schema.Codec<T, E>) => reader("a fuzzed text", schema)
-
-/** What arrives on a channel is a text. */
-const readInboxMessage = readerOf("a fuzzed text", messages.decodeInboxMessage)
 
 type Read = (input: unknown) => Exit.Exit<unknown, unknown>
 
@@ -39,7 +36,7 @@ const readers: ReadonlyArray<readonly [name: string, read: Read, valid: Readonly
   ["an owner", codec(mutexScripts.readOwner.reply), [ownership, "@@"]],
   ["a message of a mutex", codec(messages.MutexMessage), [`acquired@@${id}`]],
   ["a message of a contender", codec(messages.ContenderMessage), [`released@@${id}`, "look@@500"]],
-  ["a message of a layer", (input) => typeof input === "string" ? readInboxMessage(input) : Exit.void, [
+  ["a message of a layer", codec(messages.InboxMessage), [
     "7@@granted@@5@@4@@7",
     "7@@released",
     "7@@look@@500",

@@ -26,6 +26,25 @@ export const text = <T, E extends object>(
     })
   ))
 
+/**
+ * For the hot path: `decode` reads the whole value, or returns the problem as a string, and no field of it is checked
+ * again. Nothing here writes such a value.
+ */
+export const readBy = <T, E>(encoded: Schema.Codec<E>, decode: (input: E) => T | string): Schema.Codec<T, E> =>
+  encoded.pipe(Schema.decodeTo(
+    Schema.declare((_value): _value is T => true),
+    SchemaTransformation.transformEffect({
+      decode: (input: E, options) => {
+        const result = decode(input)
+        return typeof result === "string"
+          ? Effect.fail(new SchemaIssue.InvalidValue({ message: result }, input, options))
+          : Effect.succeed(result)
+      },
+      encode: (value: T, options) =>
+        Effect.fail(new SchemaIssue.Forbidden({ message: "only a server writes this" }, value, options))
+    })
+  ))
+
 export const countPattern = /^(0|[1-9]\d{0,15})$/
 
 const digits = Schema.String.check(Schema.isPattern(countPattern))

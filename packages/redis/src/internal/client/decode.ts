@@ -23,12 +23,6 @@ export const reader = <T, E>(where: string, codec: Schema.Codec<T, E>): Reader<T
   }
 }
 
-/** `decode` returns the problem as a string. */
-export const readerOf = <W, T extends object>(where: string, decode: (input: W) => T | string) => (input: W) => {
-  const result = decode(input)
-  return typeof result === "string" ? Exit.fail(malformed(where, input, result)) : Exit.succeed(result)
-}
-
 /** The messages of a channel, decoded. A malformed message is logged and skipped. */
 export const subscribe = <M, A>(
   subscriber: Subscriber["Service"],

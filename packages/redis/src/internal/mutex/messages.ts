@@ -1,7 +1,7 @@
 /** The messages that contenders and Redis exchange. */
 import type { Grant } from "@effect-simba/core/MutexStore"
 import * as Schema from "effect/Schema"
-import { countPattern, separator, text, tokenOf } from "../client/codecs.ts"
+import { countPattern, readBy, separator, text, tokenOf } from "../client/codecs.ts"
 import { millisPattern, OwnerId, ownerProblem } from "./ownership.ts"
 
 const counterPattern = /^\d{1,16}$/
@@ -66,12 +66,7 @@ const decodeGrant = (text: string | undefined, ahead: string | undefined, period
     : undefined
 }
 
-/**
- * Of the channel of a layer: `<counter>@@granted@@<token>@@<ahead>@@<millis>`, `<counter>@@look@@<millis>`, or
- * `forced@@<lease id>`. A plain function, because it stands between a release and the next owner. Returns the problem
- * as a string.
- */
-export const decodeInboxMessage = (input: string): InboxMessage | string => {
+const decodeInboxMessage = (input: string): InboxMessage | string => {
   if (input.startsWith("forced@@")) {
     const id = input.slice("forced@@".length)
     return ownerProblem(id) ?? { _tag: "Forced", id }
@@ -87,3 +82,9 @@ export const decodeInboxMessage = (input: string): InboxMessage | string => {
   }
   return "expected granted@@<token>@@<microseconds>@@<milliseconds>, or look@@<milliseconds>"
 }
+
+/**
+ * The channel of a layer: `<counter>@@granted@@<token>@@<ahead>@@<millis>`, `<counter>@@look@@<millis>`, or
+ * `forced@@<lease id>`.
+ */
+export const InboxMessage = readBy(Schema.String, decodeInboxMessage)

@@ -1,14 +1,14 @@
 /**
- * The codecs that the heads of the mutex scripts name, and the readers of the replies to operations: by plain functions,
- * because a codec takes longer than the request. They return the problem as a string.
+ * The codecs that the heads of the mutex scripts name, and those of the replies to operations. A plain function reads
+ * the latter, because a codec of their fields takes longer than the request. It returns the problem as a string.
  */
 import type { MutexState } from "@effect-simba/core/MutexState"
 import type { AcquireResult, Released, Stamp, Ticket } from "@effect-simba/core/MutexStore"
 import * as Duration from "effect/Duration"
 import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
-import { Count, Flag, Token, tokenOf } from "../client/codecs.ts"
-import { reader, readerOf } from "../client/decode.ts"
+import { Count, Flag, readBy, Token, tokenOf } from "../client/codecs.ts"
+import { reader } from "../client/decode.ts"
 import { decodeOwnership, OwnershipText } from "./ownership.ts"
 
 export { Count, Flag, OwnershipText }
@@ -86,9 +86,9 @@ export const InspectReply = Schema.Tuple([
 
 const decodeInspect = reader("the reply to an inspection", InspectReply)
 
-export const readAcquire = readerOf("the reply to an acquire", decodeAcquire)
+export const readAcquire = reader("the reply to an acquire", readBy(Schema.Unknown, decodeAcquire))
 
-export const readRelease = readerOf("the reply to a release", decodeRelease)
+export const readRelease = reader("the reply to a release", readBy(Schema.Unknown, decodeRelease))
 
 export const readInspect = (reply: unknown) =>
   Exit.map(decodeInspect(reply), ([ownership, token, waiting, waiters]): MutexState => ({

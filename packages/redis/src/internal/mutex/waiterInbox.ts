@@ -14,14 +14,14 @@ import type * as Fiber from "effect/Fiber"
 import * as Queue from "effect/Queue"
 import * as RcMap from "effect/RcMap"
 import * as Scope from "effect/Scope"
-import { reader, readerOf, subscribe } from "../client/decode.ts"
+import { reader, subscribe } from "../client/decode.ts"
 import * as log from "../client/log.ts"
 import { reportMalformed } from "../client/malformed.ts"
 import * as keys from "./keys.ts"
-import { ContenderMessage, decodeInboxMessage, type InboxMessage } from "./messages.ts"
+import { ContenderMessage, InboxMessage } from "./messages.ts"
 
 const readContenderMessage = reader("a message on a contender channel", ContenderMessage)
-const readInboxMessage = readerOf("a message on the channel of a layer", decodeInboxMessage)
+const readInboxMessage = reader("a message on the channel of a layer", InboxMessage)
 
 const toWakeUp = (message: ContenderMessage | Exclude<InboxMessage, { readonly _tag: "Forced" }>): WakeUp =>
   message._tag === "PollAfter"
