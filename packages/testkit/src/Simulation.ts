@@ -573,7 +573,7 @@ export const explore = <E>(plan: Plan<E>, options?: {
   Effect.map(loadVm, (vm) => {
     const { resultOf, setup, vary } = explorable(plan)
     const { first, ...explored } = exploreSetup(setup, vary, {
-      deviations: options?.deviations ?? 1,
+      maxDeviations: options?.deviations ?? 1,
       stopsAtFirst: options?.all !== true,
       within: parseSchedule(options?.within ?? "")
     }, (setup) => runSetup(setup, vm))

@@ -145,7 +145,7 @@ export class Keyspace {
     for (const [key, { heapAt }] of this.entries) if (heapAt !== Infinity) push(this.heap, { at: heapAt, key })
   }
 
-  /** The number of nodes that are not due yet. */
+  /** The number of nodes in the heap, including stale ones, such as those of keys that are gone. */
   get scheduled(): number {
     return this.heap.length
   }
@@ -165,6 +165,10 @@ export class Keyspace {
     }
   }
 
+  /**
+   * Removes the node that `nextActive` found, and returns its key. The caller sets `heapAt` of the entry to Infinity,
+   * because it has no node any more.
+   */
   takeActive(): string {
     return pop(this.heap)!.key
   }

@@ -2,7 +2,8 @@
  * Runs the jobs of a fleet while its contender leads. `Leadership` starts it.
  *
  * One loop for all jobs of a contender: it reads the state of the fleet, decides what to do with each job (`jobPlan`),
- * and sleeps until the next instant. All instants are by the backend's time, so the clocks of nodes do not matter.
+ * and sleeps until the next instant. All instants are by the backend's time, so the clocks of nodes do not matter. A
+ * leader whose clock is far off resigns nevertheless, because the work of its jobs may read that clock.
  */
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
@@ -30,6 +31,9 @@ const readIntervalMillis = 5000
 
 /** The minimum time between two resignations of a node with a wrong clock. */
 const clockPatienceMillis = 60 * 60 * 1000
+
+/** The pause after a claim was refused as `NotOwner`, `Running` or `Paused`, which another request would not change. */
+const refusedMillis = 1000
 
 /** A clock that differs by less is never considered wrong. */
 const toleranceMillis = 10_000
@@ -166,7 +170,10 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
           return job.claim.id
         }
 
-        /** The next read, and the next decision, follow after the effect. */
+        /**
+         * No decision about the job while the effect runs. A read that began before its end may lack its result: it is
+         * not adopted, and another one follows at once.
+         */
         const busy = (job: Tracked<R>) => <A, E, RE>(effect: Effect.Effect<A, E, RE>) => {
           job.isBusy = true
           return Effect.ensuring(
@@ -213,7 +220,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
             if (_tag !== "Claimed") {
               job.claim = undefined
               job.notBefore = now +
-                (_tag === "Early" ? Math.min(wait, readIntervalMillis) : _tag === "Taken" ? 1 : 1000)
+                (_tag === "Early" ? Math.min(wait, readIntervalMillis) : _tag === "Taken" ? 1 : refusedMillis)
               return
             }
             if (decision.missed > 0) yield* reportMissed(spec.name, decision)
@@ -289,6 +296,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
               yield* log.warning("Cannot read the jobs; retrying", latest.cause)
             }
           }
+          // An operator asked this leader to step down
           if (view.leaving === lease.id) host.resign(lease)
           const now = backendTime()
           let until = now + pauseAfter(readFailures)

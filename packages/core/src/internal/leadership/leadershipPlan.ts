@@ -7,7 +7,7 @@
  * - `stopped`: no loop.
  * - `contending`: the loop waits, for a pause or for the mutex.
  * - `leading`: it has the lease.
- * - `resigning`: it has the lease, but its work has failed. Job runs may end, but none starts.
+ * - `resigning`: it has the lease, but its work has failed, or it was asked to resign. Job runs may end, but none starts.
  * - `ending`: the runs have ended, or the drain timeout has passed. The loop is interrupted.
  */
 export type Phase = "stopped" | "contending" | "leading" | "resigning" | "ending"
@@ -40,6 +40,7 @@ export type Event =
   | { readonly _tag: "Over"; readonly lastedMillis: number }
   | { readonly _tag: "RunStarted" }
   | { readonly _tag: "RunEnded"; readonly leadership: number }
+  /** Also after a request to resign: by a failed job, an operator, or a clock that is far off. */
   | { readonly _tag: "WorkFailed"; readonly leadership: number }
   /** The runs have ended, or the drain timeout has passed. */
   | { readonly _tag: "Drained"; readonly leadership: number; readonly lastedMillis: number }

@@ -170,6 +170,7 @@ export class DueLeases<L extends AnyLease> {
   /** A suspension, or a clock that was set, shifts all deadlines and renewals, but not their order. */
   private recompute(now: Instant): void {
     for (const lease of this.all()) {
+      // Adjusts its deadlines to the clocks
       lease.left(now)
       this.place(lease)
     }

@@ -30,6 +30,7 @@ type Reply = { readonly _tag: "Renewed" } | { readonly _tag: "Lost" } | {
 }
 
 interface Renewal<L extends AnyLease, A extends Reply> {
+  /** The open leases. `place` moves one when its `nextRenewal` has changed. */
   readonly deadlines: DueLeases<L>
   readonly recorder: Recorder
   /** Names the request in errors, and its span. */
@@ -50,7 +51,7 @@ interface Renewal<L extends AnyLease, A extends Reply> {
     readonly lost: Metric.Counter<number>
     readonly timeLeft: Metric.Histogram<number>
   }
-  /** Returns a reply for each lease. A reply that was passed to `onAnswer` before counts even if the request fails. */
+  /** Returns a reply for each lease. A reply that was passed to `onReply` before counts even if the request fails. */
   readonly send: (
     batch: ReadonlyArray<L>,
     onReply: (index: number, reply: A) => void
@@ -93,7 +94,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
   const nextDelay = (lease: L, now: Instant) =>
     Effect.map(nextStep(lease, now, { _tag: "Failed" }), (delay) => Number.isFinite(delay) ? delay : pauseMillis)
 
-  /** After a renewal, or the grant. */
+  /** After a renewal, or the grant: the schedule, which is the option `guard` of users, decides the next renewal. */
   const setPace = Effect.fnUntraced(function*(lease: L, ttl: Duration.Duration) {
     const pace = yield* nextStep(lease, deadlines.now(), { _tag: "Renewed", ttl })
     // A renewal in flight decides when the next one is due

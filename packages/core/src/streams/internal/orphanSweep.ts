@@ -1,6 +1,9 @@
 /**
  * Finds orphaned data streams without events: entries that have been pending for longer than a lease. `consumption`
  * runs it, and `leaseTaker` takes what it finds.
+ *
+ * An entry of a Go consumer has no lease between its delivery and its lock. It may be taken if a sweep found it
+ * leased by that consumer before, or if it has been idle for 40 s (`goEntries`).
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -19,11 +22,15 @@ import { batchSize, type Candidate, type LeaseTaker } from "./leaseTaker.ts"
 export interface OrphanSweep {
   /** Takes entries that an earlier process of this name left pending: other consumers take them only later. */
   readonly own: Effect.Effect<void, StoreError>
-  /** Whether a sweep ran out of room. Orphans go before new announcements. */
+  /**
+   * Whether orphans may be waiting for room. `announcementReader` then sweeps before it reads new announcements, which
+   * have waited less.
+   */
   readonly isRequested: () => boolean
+  /** `announcementReader` and `orphanSignals` lacked room for what they found. */
   readonly request: () => void
   readonly once: Effect.Effect<void, StoreError>
-  /** Starts a sweep now. */
+  /** Starts a sweep now: `orphanSignals` may have missed signals, or has too many. */
   readonly wake: () => void
   readonly loop: Effect.Effect<never, StoreError>
 }
@@ -33,6 +40,7 @@ type Source = "start" | "sweep"
 /** The minimum pause between two sweeps. Quick handlers would otherwise start one sweep after another. */
 const minDistanceMillis = 50
 
+/** `adoptHandOvers` confirms the data streams that other members handed over to this one, and starts their handlers. */
 export const make = (
   client: ClientContext,
   taking: LeaseTaker,

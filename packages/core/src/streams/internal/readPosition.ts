@@ -34,7 +34,7 @@ export interface Missing {
   readonly count: Option.Option<number>
 }
 
-/** An extent, and how many messages were left in a part of it at that instant. */
+/** An extent, and how many messages were left in a range at that instant. The function that takes it names the range. */
 export type Counted = Extent & { readonly counted: number | undefined }
 
 /** Before the first message. */
@@ -50,6 +50,9 @@ export const originOf = ({ added, first, length }: Extent): Origin => ({ first, 
 /**
  * Whether a stream that is behind the position is a different one. No commit passes the last message, so a checkpoint
  * beyond it belongs to another stream. A first message before which nothing was deleted proves the same.
+ *
+ * It relies on two facts: the caller awaits `MessageReader.settled`, so no commit is under way, and a fail-over that
+ * loses messages loses their commits too. `origin` is undefined if no check has read how the stream began.
  */
 export const isRewritten = (
   origin: Origin | undefined,
@@ -88,6 +91,10 @@ const mayMiss = (position: ReadPosition, extent: Extent): boolean => {
  * Messages that are left between the checkpoint and a later start were processed. Messages that were deleted there, or
  * that the count at the checkpoint lacks, are missing: nobody may have reported them. Messages between a start and a
  * later checkpoint were processed once, so only trimming past the start counts as missing.
+ *
+ * For example, with a checkpoint at message 5 of 5:
+ * - start 8, and 6 was deleted: 2 are counted, so the offset is 7. `check` computes 8, and reports one missing after 5.
+ * - start 3, and 4 was deleted: 1 is counted, so the offset is 4. `check` computes 4, and reports none.
  */
 export const beside = (start: EntryId, checkpoint: Checkpoint, extent: Counted): ReadPosition => {
   const unknown = at({ id: start, offset: undefined })

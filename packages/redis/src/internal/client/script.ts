@@ -1,4 +1,10 @@
-/** A script with the types of its head, and the one way to run it on a server that may have forgotten it. */
+/**
+ * A script with the types of its head (the KEYS, ARGV and Reply lines of the Lua file), and the one way to run it on a
+ * server that may have forgotten it. Batches send through a `CommandSink`, all others through `Redis`.
+ *
+ * `Redis.eval` of Effect is not used: it loads a forgotten script and sends its hash once more, which fails in a Cluster
+ * that loaded it on another node. `send` sends the text.
+ */
 import type { BackendError, StoreError } from "@effect-simba/core/SimbaError"
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
@@ -68,7 +74,7 @@ export const send = (
         else attempt(true)
       })
     } catch (cause) {
-      // No caller may wait for a reply that never comes
+      // No caller may wait for a reply that never comes. Not retryable: the arguments are at fault
       done({ cause: new DriverError(`the command cannot be written: ${cause}`, false) }, undefined)
     }
   }

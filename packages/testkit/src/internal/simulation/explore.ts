@@ -10,7 +10,10 @@ import type { Outcome, Setup } from "./setup.ts"
 export interface Explored {
   /** Runs. */
   readonly schedules: number
-  /** Schedules that were skipped, also among `branches`: a kill with the outcome of one that was run. */
+  /**
+   * Schedules that were left out, also among `branches`: their last deviation is a kill with the outcome of an earlier
+   * one.
+   */
   readonly skipped: number
   /** The number of different histories. */
   readonly states: number
@@ -25,7 +28,8 @@ export interface Explored {
 }
 
 export interface Limits {
-  readonly deviations: number
+  /** The maximum number of deviations of a schedule. */
+  readonly maxDeviations: number
   /** Ends at the first violation. */
   readonly stopsAtFirst: boolean
   /** Only schedules that start with this one. */
@@ -53,6 +57,7 @@ interface Branch {
   readonly open: ReadonlyArray<ReadonlyArray<string>>
 }
 
+/** `deviations`: the kinds that may occur. */
 export const explore = (
   setup: Setup<never>,
   deviations: Deviations,
@@ -69,7 +74,7 @@ export const explore = (
     const outcome = run({ ...setup, explored: { choices, deviations } })
     choices.check()
     schedules++
-    if (schedule === limits.within || schedule.length < limits.deviations) skipped += choices.skipped
+    if (schedule === limits.within || schedule.length < limits.maxDeviations) skipped += choices.skipped
     histories.add(digest(outcome))
     if (outcome.violations.length === 0) return { schedule, from: choices.from, open: choices.open }
     violations++
@@ -83,13 +88,13 @@ export const explore = (
   const root = visit(limits.within)
   const branches = root === undefined ? [] : extensions(root)
   let level = root === undefined ? [] : [root]
-  for (let depth = limits.within.length + 1; depth <= limits.deviations && isComplete; depth++) {
+  for (let depth = limits.within.length + 1; depth <= limits.maxDeviations && isComplete; depth++) {
     const next: Array<Branch> = []
     for (const branch of level) {
       for (const schedule of extensions(branch)) {
         const found = visit(schedule)
         if (!isComplete) return { schedules, skipped, states: histories.size, violations, first, isComplete, branches }
-        if (found !== undefined && depth < limits.deviations) next.push(found)
+        if (found !== undefined && depth < limits.maxDeviations) next.push(found)
       }
     }
     level = next

@@ -27,6 +27,7 @@ export const watch = Effect.fnUntraced(function*({ client: options, connectTimeo
   let wasReplica = false
   const runLog = Effect.runForkWith(yield* Effect.context<never>())
   const report = (cause: unknown) => {
+    // Removes its arguments, which may contain a password
     refusedCommand(cause)
     runLog(log.debug("Redis connection (Sentinel)", cause))
   }
@@ -97,8 +98,8 @@ export const watch = Effect.fnUntraced(function*({ client: options, connectTimeo
       return client
     })
   /**
-   * Call it when a server replied that it is a replica. The first connection that finds a replica makes the others
-   * follow.
+   * Call it when a server replied that it is a replica. That connection reconnects, and the first connection that
+   * reaches a primary afterwards drops all others.
    */
   const onReplica = () => {
     wasReplica = true

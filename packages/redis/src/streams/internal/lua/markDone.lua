@@ -5,6 +5,9 @@
 --- An entry becomes a new announcement if messages after the end were announced, or if it was repeated after the end
 --- was written.
 ---
+--- `include/ownerCheck.lua` defines `input`, `group` and the other shared slots, which are the same in all scripts of
+--- owners: `handOvers` and `signals` are not used here. It also refuses callers that are not the owner.
+---
 --- KEYS[1] input
 --- KEYS[2] failures
 --- KEYS[3] announced
@@ -34,6 +37,7 @@ return forEachOwned(function(lease)
   local announcedBy, repeats, last, payload = announcementOf(announced, stream)
   local wasThere = finishEntry(input, group, failures, entry, lease.entryLease, lease.streamLease)
   forgetAnnouncement(announced, stream, entry)
+  -- Usually the commit of the last message has stored the end already
   if committed and endedBy ~= entry then
     writeCheckpoint(checkpoint, committed, entry, offset, keepMillis)
   end
@@ -41,6 +45,7 @@ return forEachOwned(function(lease)
     -- Without a checkpoint the next handler reads everything that was written since
     local order = committed and compareIds(last, committed) or 0
     if order > 0 and endedBy == entry or order >= 0 and repeats > 0 then
+      -- The new announcement is one of the repetitions
       announce(input, announced, stream, payload, committed and math.max(0, repeats - 1) or 0, last)
     end
   end

@@ -5,6 +5,9 @@
 --- If already taken with the same value, extends the leases and keeps the token. A lease that expired while a handler
 --- was busy counts as a failure.
 ---
+--- Each has two leases: Go consumers know only that of the entry, which announcements of the same data stream do not
+--- share. The lease of the stream excludes owners under another announcement, and carries the token.
+---
 --- KEYS[1] input
 --- KEYS[2] failures
 --- KEYS[3] announced
@@ -43,7 +46,7 @@ local function isLapsing(key, value)
 end
 
 -- A request from before this value yielded the lease arrives only now: nobody waits for it any more. Epochs of a
--- session are counted, except those of hand-overs
+-- session are counted; those of hand-overs have another form, and are compared as a whole
 local function isLate(value, yielded)
   local session, count = string.match(value, '^(.*%.)([0-9a-z]+)$')
   for earlier in string.gmatch(yielded or '', '[^\n]+') do
