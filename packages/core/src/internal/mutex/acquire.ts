@@ -74,6 +74,7 @@ const grantTo = (
   if (mode === "wait" && !queue.comesFirst()) return queue.join(waiter)
   const asked = context.now().monotonic
   queue.ask(waiter, asked)
+  // Without a reply by then, the request counts as an outage
   const until = asked + attempt.settings.leaseMillis
   const request = withReply(context, attempt.settings, until, send(context, attempt, { mode: "try" }))
   const asking = mode === "try" ? request : retryOutages(
@@ -105,6 +106,7 @@ const obtain = (
   Effect.withFiber((fiber) => {
     if (queues.isClosed()) return Effect.fail(closed())
     const { context } = queues
+    // `tasks` resumes many waiters in slices. An error is delivered by the scheduler of the waiting fiber
     const waiter = new LocalWaiter(attempt, context.tasks, fiber.currentDispatcher)
     let queue: LocalQueue | undefined
     const granting = Effect.suspend(() => grantTo(waiter, queue = queues.at(attempt.mutex), queues, mode))

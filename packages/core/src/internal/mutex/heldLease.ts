@@ -39,7 +39,7 @@ export class HeldLease extends TrackedLease<LeaseSettings> implements GuardReque
   forcedAt: number | undefined
   /** Tokens of its grant after its own, for the next holders in this process. */
   private spare: number
-  /** Its grant does not cover its whole lease, and no reply has extended it yet. */
+  /** Granted by a message, for less than its lease, mostly a confirm period. No reply has extended it yet. */
   isUnconfirmed = false
   /** Undefined for a bare lease. */
   private work: ProtectedWork | undefined
@@ -155,7 +155,7 @@ export class HeldLease extends TrackedLease<LeaseSettings> implements GuardReque
     return this.work?.isEmpty === false
   }
 
-  /** Interrupts its work and waits until it has ended, before the release (L4). */
+  /** Interrupts its work and waits until it has ended, before the release (L4, docs/protocol.md). */
   endWork(): Effect.Effect<void> | undefined {
     if (this.work === undefined || this.work.isEmpty) return undefined
     if (this.state === "held") this.state = "ending"

@@ -141,8 +141,8 @@ export const make = Effect.fnUntraced(function*(
   }
 
   /**
-   * L4: what protected work still used is released when the work has ended. A lease without protected work is released
-   * by its holder.
+   * What protected work still used is released when the work has ended (L4, docs/protocol.md). A lease without protected
+   * work is released by its holder.
    */
   const close = Effect.suspend(() => {
     const open = deadlines.all()

@@ -152,6 +152,10 @@ export class LocalQueue implements QueueContext {
     this.carryOut(linePlan.ended(this.line, "Lost"))
   }
 
+  /**
+   * `heldLeases` calls it before a release. Undefined: the next fiber in line has the lease now, so nothing is sent.
+   * `{}`: a plain release. Otherwise the release also queues the place of those that wait.
+   */
   released(lease: HeldLease, now: Instant): Parting | undefined {
     if (this.held !== lease) return {}
     const waiter = this.waiters.first
@@ -172,6 +176,7 @@ export class LocalQueue implements QueueContext {
     ) {
       return false
     }
+    // No other grant has this token: `isFresh` requires a spare one of the grant, which reserved its whole stride
     const heir = new HeldLease(this.mutex, lease.id, lease.token + 1 as FencingToken, settings, now)
     heir.inherit(lease)
     this.context.recorder.update(MutexMetrics.mutex.localHandOffs, 1, this.mutex)
@@ -259,7 +264,7 @@ export class LocalQueue implements QueueContext {
   private serve(event: "Won" | "HandedOn", waiter: LocalWaiter, lease: HeldLease, turnBegan: number): void {
     this.take(waiter)
     this.hold(event, waiter, lease, turnBegan)
-    // Work that blocks the event loop should have its whole lease
+    // A grant by message may last only a confirm period. Work that blocks the event loop should have its whole lease
     if (lease.isUnconfirmed) this.layer.leases.confirm(lease)
     waiter.conclude(Exit.succeed(lease))
   }
@@ -308,7 +313,7 @@ export class LocalQueue implements QueueContext {
     place.end()
   }
 
-  /** H7: anything that the backend may know about it is undone in the background. */
+  /** Anything that the backend may know about it is undone in the background (H7, docs/protocol.md). */
   private abandonPlace(place: FleetPlace): void {
     const { id, isKnown } = place
     this.end(place)

@@ -3,7 +3,11 @@
  *
  * A place listens from the beginning (H4), has at most one request under way, and sleeps only until its next poll.
  * Messages that arrive during a request wait for its end. A grant by message is judged by the last reply, so after a
- * gap the place polls first (H5).
+ * gap the place polls first (H5). H4 and H5 are properties in docs/protocol.md.
+ *
+ * - ticket: the server's time at which the place queued. A request with it keeps its rank.
+ * - gap: messages may have been missed.
+ * - confirm period: the time in which a granted waiter must respond, before the next one is served.
  */
 import type { Grant, Ticket, WakeUp } from "../../MutexStore.ts"
 import type { Refused } from "./attempt.ts"

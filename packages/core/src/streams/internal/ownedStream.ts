@@ -115,8 +115,8 @@ export class OwnedStream extends TrackedLease<StreamPeriods> implements Ownershi
   }
 
   /**
-   * Runs an end of the lease after its protected work has ended (L4). Work that contains the caller continues, because
-   * the caller cannot wait for it.
+   * Runs an end of the lease after its protected work has ended (L4, docs/protocol.md). Work that contains the caller
+   * continues, because the caller cannot wait for it.
    */
   afterWork<A, E>(end: Effect.Effect<A, E>): Effect.Effect<A, E> {
     return Effect.uninterruptibleMask((restore) => {

@@ -24,7 +24,10 @@ import * as keys from "./keys.ts"
 import { readAcquire, readInspect, readRelease } from "./replies.ts"
 import type { operations } from "./scripts.generated.ts"
 
-/** Which waiters without a subscriber are skipped: all, those of effect-simba, or none. */
+/**
+ * Which waiters without a subscriber are skipped as dead: all, those of effect-simba (`own`), or none. In a Cluster a
+ * Simba waiter may have subscribed at another node than the one that counts.
+ */
 export type SkipDead = "1" | "own" | "0"
 
 type Settle<A> = (exit: Exit.Exit<A, StoreError>) => void
@@ -199,6 +202,7 @@ export const make = (
       fail: (error) => settle(Exit.fail(error(name))),
       isAbandoned: false
     }
+    // The first one of a task: sent with those that follow in it
     if (waiting.push(operation) === 1) sink.afterCurrentTask(flush)
     return operation
   }

@@ -2,6 +2,8 @@
  * Delivers messages to waiters. One channel serves all waiters of a layer, so that a wait costs no subscription. If
  * contenders of another implementation take part, a waiter also subscribes to its own channel. `store` has one for
  * each layer.
+ *
+ * The id of a waiter is `<counter>-<key>:<process>`. The key is random, and names the layer and its channel.
  */
 import type { LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import type { MutexStore, WakeUp } from "@effect-simba/core/MutexStore"
@@ -39,7 +41,10 @@ interface Waiter {
 interface Inbox {
   /** By the counters of their ids. */
   readonly waiters: Map<string, Waiter>
-  /** Of layers, which are notified of forced releases. */
+  /**
+   * Called with the id of an owner whose mutex was released by force. This is a hint: the layer sends a renewal at once,
+   * and the reply decides.
+   */
   readonly forced: Set<(id: string) => void>
 }
 
@@ -49,7 +54,10 @@ export interface WaiterInbox {
   readonly noteForeign: (mutex: MutexName, id: LeaseId) => void
 }
 
-/** `onStranger` is called for a message to an id that does not wait here, with the part of the id before the colon. */
+/**
+ * `onStranger` is called for a message to an id that does not wait here, with the part of the id before the colon. If
+ * its release failed, or was overtaken by a late request, `store` repeats it (`pendingReleases`).
+ */
 export const make = Effect.fnUntraced(function*(
   subscriber: Subscriber["Service"],
   onStranger: (attempt: string) => void
