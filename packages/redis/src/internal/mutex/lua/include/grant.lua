@@ -1,6 +1,10 @@
 --- Makes a contender the owner for a lease, with a new token. An owner keeps the token that it has.
+---
+--- `acquire` grants with `grant`, and `requeue` with `take`. `handOver`, and a grant without waiters in
+--- `acquireAndRelease`, use `own`: it mints the token from the time of the server, and publishes the grant.
 --- @include own.lua
 
+-- `isOwner`: the request is repeated, or extends a grant
 local function take(mutex, id, lease, isOwner)
   local token = isOwner and redis.call('GET', mutex.fence)
   if not token then
@@ -10,6 +14,7 @@ local function take(mutex, id, lease, isOwner)
   return token
 end
 
+-- For a contender that may be in the queue. An owner of effect-simba ends the reservation for a Simba waiter
 local function grant(mutex, id, lease, isOwner)
   local token = take(mutex, id, lease, isOwner)
   redis.call('ZREM', mutex.queue, id)

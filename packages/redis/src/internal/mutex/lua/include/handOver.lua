@@ -10,7 +10,7 @@
 --- @include liveWaiters.lua
 --- @include wakeUp.lua
 
--- Returns the id that was notified, the owner, and the period of its grant
+-- Returns the id that was notified, and the owner; nothing if the caller comes first or nobody waits
 local function handOver(mutex, from, confirm, lease, caller, ticket)
   local head = live(mutex, '0')
   local id = head[1]
@@ -44,5 +44,5 @@ local function handOver(mutex, from, confirm, lease, caller, ticket)
 
     scheduleBehind(mutex, id, inbox, confirm)
   end
-  return id, id, period
+  return id, id
 end

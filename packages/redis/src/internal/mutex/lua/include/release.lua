@@ -1,14 +1,18 @@
---- Decides a release.
+--- Decides a release, or the undo of an abandoned acquire.
+---
+--- The caller may own the mutex, wait in the queue, or neither. `acquireAndRelease` calls it directly, and through
+--- `requeue` for a release that queues another id.
 ---
 --- - The caller owns it: the first live waiter is granted the mutex, otherwise it is free.
---- - Otherwise the caller leaves the queue. A free mutex is handed over, because the waiters that were notified may be
----   unresponsive, and a Simba release may have notified the caller alone. If the mutex is owned and the caller was the
----   first, the new first waiter is notified when to poll.
+--- - Otherwise the caller leaves the queue, if it is there. A free mutex is handed over, because the waiters that were
+---   notified may be unresponsive, and a Simba release may have notified the caller alone. If the mutex is owned and
+---   the caller was the first, the new first waiter is notified when to poll.
 ---
---- `nextId` is the id that the caller has queued. Nobody behind it is served.
+--- `nextId` is the id that `requeue` has queued for the caller. If it comes first, nobody is notified: `requeue` grants
+--- it the mutex itself.
 --- @include handOver.lua
 
--- Returns the owner afterwards, the period of its grant if it is new, and whether the mutex is free for anybody
+-- Returns the owner afterwards, and whether the mutex is free for anybody
 local function release(mutex, id, current, confirm, lease, nextId)
   local wasOwner = current == id
   -- An owner does not wait
@@ -17,14 +21,14 @@ local function release(mutex, id, current, confirm, lease, nextId)
     redis.call('ZREM', mutex.queue, id)
   end
   if wasOwner or (not current and redis.call('EXISTS', mutex.reserved) == 0) then
-    local done, notified, granted, period = pcall(handOver, mutex, id, confirm, lease, nextId)
+    local done, notified, granted = pcall(handOver, mutex, id, confirm, lease, nextId)
     if wasOwner and not (done and granted) then
       redis.call('DEL', mutex.owner)
     end
     if not done then
       error(notified, 0)
     end
-    return granted, period, not notified
+    return granted, not notified
   elseif rank == 0 then
 
     --- @include scheduleBehind.lua

@@ -10,7 +10,7 @@
 local function requeue(mutex, id, current, confirm, lease, nextId, nextLease)
   local owner, queue = mutex.owner, mutex.queue
   local ticket = enter(queue, nextId)
-  local after, period, isFree = release(mutex, id, current, confirm, lease, nextId)
+  local after, isFree = release(mutex, id, current, confirm, lease, nextId)
   if isFree or after == nextId then
 
     --- @include grant.lua
