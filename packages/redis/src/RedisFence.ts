@@ -31,7 +31,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Redis from "./internal/client/effectRedis.ts"
 import { fromRedis } from "./internal/client/errors.ts"
-import { malformed } from "./internal/client/malformed.ts"
+import { malformed } from "./internal/client/malformedInput.ts"
 import { evaluate } from "./internal/client/script.ts"
 import * as RedisKeys from "./internal/mutex/keys.ts"
 

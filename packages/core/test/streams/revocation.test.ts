@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect } from "effect"
-import { Slice } from "../../src/internal/lease/slices.ts"
+import { Slice } from "../../src/internal/lease/workSlices.ts"
 import type { OwnedStream } from "../../src/streams/internal/ownedStream.ts"
 import * as revocation from "../../src/streams/internal/revocation.ts"
 import type { StreamTable } from "../../src/streams/internal/streamTable.ts"

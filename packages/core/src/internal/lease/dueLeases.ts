@@ -9,11 +9,11 @@ import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Scheduler from "effect/Scheduler"
+import { sleepUntil } from "./backgroundLoop.ts"
 import { IndexedHeap } from "./indexedHeap.ts"
 import { ClockComparison, comparePeriodMillis, type Instant, instant } from "./instant.ts"
 import type { Periods, TrackedLease } from "./leaseDeadline.ts"
-import { Slice } from "./slices.ts"
-import { sleepUntil } from "./supervise.ts"
+import { Slice } from "./workSlices.ts"
 
 /** A lease of a mutex may label its metrics with it. */
 export type AnyLease = TrackedLease<Periods> & { readonly mutex?: string }

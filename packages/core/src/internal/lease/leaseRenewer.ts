@@ -15,13 +15,13 @@ import type { MutexSchedule, Renewal as Outcome } from "../../MutexSchedule.ts"
 import type { StoreError } from "../../SimbaError.ts"
 import * as log from "../log.ts"
 import * as tracing from "../tracing.ts"
+import { supervise } from "./backgroundLoop.ts"
 import type { AnyLease, DueLeases } from "./dueLeases.ts"
 import type { Instant } from "./instant.ts"
 import type { Recorder } from "./metricsRecorder.ts"
 import { replyTimeout } from "./replyTimeout.ts"
-import type { Slice } from "./slices.ts"
 import { toFailure } from "./storeFailure.ts"
-import { supervise } from "./supervise.ts"
+import type { Slice } from "./workSlices.ts"
 
 /** The reply for one lease. */
 type Reply = { readonly _tag: "Renewed" } | { readonly _tag: "Lost" } | {

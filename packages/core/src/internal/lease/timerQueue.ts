@@ -7,10 +7,10 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
+import { sleepUntil, supervise } from "./backgroundLoop.ts"
 import { IndexedHeap, type Item } from "./indexedHeap.ts"
 import { ClockComparison, comparePeriodMillis, instant } from "./instant.ts"
-import { Slice } from "./slices.ts"
-import { sleepUntil, supervise } from "./supervise.ts"
+import { Slice } from "./workSlices.ts"
 
 export interface TimerQueue {
   /** Calls `ring` once, at an instant in monotonic milliseconds, unless the returned function is called before. */

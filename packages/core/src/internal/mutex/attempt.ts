@@ -11,9 +11,9 @@ import type { AcquireRequest, AcquireResult, MutexStore } from "../../MutexStore
 import { BackendError, type StoreError } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
 import type { Recorder } from "../lease/metricsRecorder.ts"
-import type { SlicedTasks } from "../lease/slices.ts"
 import { isTransient, noReply, outagePause } from "../lease/storeFailure.ts"
 import { limit, type TimerQueue } from "../lease/timerQueue.ts"
+import type { SlicedTasks } from "../lease/workSlices.ts"
 import { HeldLease } from "./heldLease.ts"
 import type { LeaseSettings } from "./leaseOptions.ts"
 

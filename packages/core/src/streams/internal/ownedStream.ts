@@ -1,6 +1,6 @@
 /**
  * One owned data stream: plain data, without a fiber or timer of its own. `streamTable` renews and ends it,
- * `handlerRunner` runs its handler, and `ownedState` has its states.
+ * `handlerRunner` runs its handler, and `ownedStreamStates` has its states.
  */
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
@@ -13,7 +13,7 @@ import { LeaseLost, type LossReason } from "../../SimbaError.ts"
 import type * as StreamMetrics from "../StreamMetrics.ts"
 import type { EntryId, StreamName } from "../StreamName.ts"
 import type { Announcement, ConsumerName, Epoch, Member, Ownership, RenewRequest } from "../StreamStore.ts"
-import { after, type OwnedState, type transitions } from "./ownedState.ts"
+import { after, type OwnedState, type transitions } from "./ownedStreamStates.ts"
 import type { Arrival } from "./rebalancePlan.ts"
 
 export const annotations = (

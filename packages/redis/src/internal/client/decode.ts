@@ -1,4 +1,4 @@
-/** Decodes replies and messages of Redis at the boundary. `malformed` reports those that are not as they should be. */
+/** Decodes replies and messages of Redis at the boundary. `malformedInput` reports those that are not as they should be. */
 import type { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import type * as Duration from "effect/Duration"
@@ -8,7 +8,7 @@ import * as Queue from "effect/Queue"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
-import { malformed, reportMalformed } from "./malformed.ts"
+import { malformed, reportMalformed } from "./malformedInput.ts"
 
 export type Reader<T> = (input: unknown) => Exit.Exit<T, ProtocolError>
 

@@ -18,7 +18,7 @@ import * as RcMap from "effect/RcMap"
 import * as Scope from "effect/Scope"
 import { reader, subscribe } from "../client/decode.ts"
 import * as log from "../client/log.ts"
-import { reportMalformed } from "../client/malformed.ts"
+import { reportMalformed } from "../client/malformedInput.ts"
 import * as keys from "./keys.ts"
 import { ContenderMessage, InboxMessage } from "./messages.ts"
 

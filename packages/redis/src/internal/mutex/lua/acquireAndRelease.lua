@@ -45,7 +45,7 @@ for i = 1, #codes do
   elseif (code == 't' or code == 'w') and not current and redis.call('EXISTS', queue, reserved) == 0 then
     if not ownFree then
 
-      --- @include include/own.lua
+      --- @include include/newOwner.lua
 
       ownFree = own
     end

@@ -2,7 +2,7 @@
 ---
 --- `acquire` grants with `grant`, and `requeue` with `take`. `handOver`, and a grant without waiters in
 --- `acquireAndRelease`, use `own`: it mints the token from the time of the server, and publishes the grant.
---- @include own.lua
+--- @include newOwner.lua
 
 -- `isOwner`: the request is repeated, or extends a grant
 local function take(mutex, id, lease, isOwner)

@@ -6,7 +6,7 @@
 --- time, and the period of the grant. If no lease is passed, no waiter is fresh.
 ---
 --- The mutex is not reserved: an owner of effect-simba has deleted the reservation when it was granted the mutex.
---- @include own.lua
+--- @include newOwner.lua
 --- @include liveWaiters.lua
 --- @include wakeUp.lua
 

@@ -1,7 +1,7 @@
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, Logger } from "effect"
 import { TestClock } from "effect/testing"
-import { supervise } from "../../src/internal/lease/supervise.ts"
+import { supervise } from "../../src/internal/lease/backgroundLoop.ts"
 
 it.effect("a loop that crashes is logged, restarts, and can be interrupted", () =>
   Effect.gen(function*() {

@@ -7,8 +7,8 @@ import { Effect } from "effect"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { LeaseImpl } from "../../src/streams/internal/leaseHandle.ts"
-import { after, type OwnedState, transitions } from "../../src/streams/internal/ownedState.ts"
 import { OwnedStream } from "../../src/streams/internal/ownedStream.ts"
+import { after, type OwnedState, transitions } from "../../src/streams/internal/ownedStreamStates.ts"
 import { Pauses } from "../../src/streams/internal/pauses.ts"
 
 const text = readFileSync(join(import.meta.dirname, "../../../../docs/protocol.md"), "utf8")
