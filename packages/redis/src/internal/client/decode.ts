@@ -1,4 +1,4 @@
-/** Decodes replies and messages of Redis at the boundary. `malformedInput` reports those that are not as they should be. */
+/** Decodes replies and messages of Redis at the boundary. `malformedInput` reports those that nobody can read. */
 import type { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import type * as Duration from "effect/Duration"

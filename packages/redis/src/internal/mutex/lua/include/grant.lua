@@ -1,7 +1,7 @@
 --- Makes a contender the owner for a lease, with a new token. An owner keeps the token that it has.
 ---
 --- `acquire` grants with `grant`, and `requeue` with `take`. `handOver`, and a grant without waiters in
---- `acquireAndRelease`, use `own`: it mints the token from the time of the server, and publishes the grant.
+--- `acquireAndRelease`, use `own`: it mints the token and its stride from the server's time, and publishes the grant.
 --- @include newOwner.lua
 
 -- `isOwner`: the request is repeated, or extends a grant
