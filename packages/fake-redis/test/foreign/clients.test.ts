@@ -147,7 +147,7 @@ describe("node-redis with its defaults", () => {
     })
   }
 
-  alike("invalidates its own cache", ["read", "seen"], async (where) => {
+  alike("invalidates its own cache", ["read", "observed"], async (where) => {
     const redis = createClient({
       socket: socketOf(where),
       RESP: 3,
