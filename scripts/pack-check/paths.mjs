@@ -10,7 +10,7 @@ export const plans = ["mutex", "mixed-fleet", "streams"]
  */
 const inRedis = (...files) => files.map((file) => `packages/redis/src/${file}.ts`)
 export const simulatorHelpers = inRedis(
-  ...["codecs", "commandSink", "decode", "driverError", "effectRedis", "errors", "log", "malformed", "script"]
+  ...["codecs", "commandSink", "decode", "driverError", "effectRedis", "errors", "log", "malformedInput", "script"]
     .map((file) => `internal/client/${file}`),
   ...["keys", "lockModel", "ownership", "replies", "scriptCalls", "scripts.generated"]
     .map((file) => `internal/mutex/${file}`),

@@ -19,25 +19,25 @@ const bundles = [
   {
     name: "a program that only locks",
     code: `${operations}\nexport { layer } from "@effect-simba/redis/RedisMutex"`,
-    most: 37_600,
+    most: 38_300,
     without: [...leadership, ...streams, ...cluster, ...doctor]
   },
   {
     name: "one on another provider of Redis",
     code: `${operations}\nexport { layerRedis } from "@effect-simba/redis/RedisMutex"`,
-    most: 30_700,
+    most: 31_500,
     without: [...leadership, ...streams, ...cluster, ...doctor, "connectTimeout"]
   },
   {
     name: "one in memory",
     code: `export { acquire, layerMemory, withLock } from "@effect-simba/core/Mutex"`,
-    most: 21_400,
+    most: 21_450,
     without: [...leadership, ...streams]
   },
   {
     name: "core and redis without streams",
     code: `export * as core from "@effect-simba/core"\nexport * as redis from "@effect-simba/redis"`,
-    most: 55_300,
+    most: 56_100,
     // The doctor knows the keys of streams
     without: ["simba_stream"]
   }
