@@ -41,11 +41,20 @@ const outcomeOf = ({ lastRun }: Jobs.JobState) =>
     onSome: ({ outcome }) => Option.getOrElse(outcome, () => "running")
   })
 
+const unknown = (name: string, job: Option.Option<string>) =>
+  stop(
+    "negative",
+    Option.isSome(job)
+      ? `"${printable(name)}" has no job "${printable(job.value)}".`
+      : `"${printable(name)}" has no jobs.`
+  )
+
 const list = Command.make(
   "list",
   { name: nameArgument },
   Effect.fnUntraced(function*({ name }) {
     const { isPaused, jobs } = yield* Jobs.list(name)
+    if (jobs.length === 0) return yield* unknown(name, Option.none())
     yield* print({ isPaused, jobs: jobs.map(toJson) }, (paint) => [
       ...table(jobs, {
         JOB: ({ name }) => name,
@@ -61,14 +70,6 @@ const list = Command.make(
     ])
   }, Effect.provide(mutexes))
 ).pipe(Command.withDescription("List the jobs of a fleet, with the last and the next run of each"))
-
-const unknown = (name: string, job: Option.Option<string>) =>
-  stop(
-    "negative",
-    Option.isSome(job)
-      ? `"${printable(name)}" has no job "${printable(job.value)}".`
-      : `"${printable(name)}" has no jobs.`
-  )
 
 const done = Effect.fnUntraced(function*(was: boolean, name: string, job: Option.Option<string>, text: string) {
   if (!was) return yield* unknown(name, job)

@@ -217,16 +217,23 @@ const redrive = Command.make(
       wanted,
       (id) => Effect.map(dead.redrive(id), (redriven) => ({ id, redriven }))
     )
+    const isMissing = results.some(({ redriven }) => !redriven)
+    const left = isMissing ? yield* Stream.runCollect(dead.all) : []
+    const currentId = (id: EntryId) => left.find((each) => id === ("message" in each ? each.message : each.entry))?.id
+    const problem = (id: EntryId) => {
+      const current = currentId(id)
+      return current === undefined ? id : `${id} is the id under WAS; use the id ${current}`
+    }
     yield* print(
       results,
       (paint) =>
         results.length === 0 ?
           [paint("dim", "there are no dead letters")] :
           results.map(({ id, redriven }) =>
-            redriven ? paint("green", `redriven: ${id}`) : paint("yellow", `not there: ${id}`)
+            redriven ? paint("green", `redriven: ${id}`) : paint("yellow", `not there: ${problem(id)}`)
           )
     )
-    if (results.some(({ redriven }) => !redriven)) return yield* stop("negative")
+    if (isMissing) return yield* stop("negative")
   }, onStore)
 ).pipe(Command.withDescription("Announce dead letters again, or append dead messages to their data stream again"))
 

@@ -32,6 +32,12 @@ const flags = {
   announce: switchFlag("announce", "Announce the data stream afterwards, if it is finished")
 }
 
+/** The place in words. A time beyond the last message is clamped to that message. */
+const placeOf = (to: Position, after: EntryId): string =>
+  DateTime.isDateTime(to) && after.startsWith(`${DateTime.toEpochMillis(to) - 1}-`)
+    ? `with the first message since ${DateTime.formatIso(to)}`
+    : `after ${after}`
+
 const move = Effect.fnUntraced(function*(
   name: ServiceName,
   stream: StreamName,
@@ -47,7 +53,7 @@ const move = Effect.fnUntraced(function*(
   if (announce) yield* StreamClient.announce(stream)
   const isAnnounced = Option.isSome(yield* service.find(stream))
   yield* print({ stream, after, announced: isAnnounced }, (paint) => [
-    paint("green", `reading of "${printable(stream)}" continues after ${after}`),
+    paint("green", `reading of "${printable(stream)}" continues ${placeOf(to, after)}`),
     ...isAnnounced ? [] : [paint("yellow", "It is not announced: nobody reads it until it is. See --announce.")]
   ])
 })

@@ -19,7 +19,10 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: jobs", (i
         ]).pipe(Effect.provideService(Mutex.Mutex, mutex))
       )
       const list = commandLine.json(["jobs", "list", name], server)
-      yield* until("the leader has polled", Effect.map(list, ({ jobs }) => jobs[0]?.schedule === "cron UTC 0 0 1 1 *"))
+      yield* until(
+        "the leader has polled",
+        Effect.map(list, ({ jobs }) => jobs?.[0]?.schedule === "cron UTC 0 0 1 1 *")
+      )
 
       assert.strictEqual((yield* commandLine.run(["jobs", "run", name, "report"], server)).code, 0)
       yield* until("it runs", Effect.sync(() => runs === 1))
@@ -40,6 +43,11 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: jobs", (i
       const wrong = yield* commandLine.run(["jobs", "reschedule", name, "report", "--cron", "0 0 L * *"], server)
       assert.strictEqual(wrong.code, 64)
       assert.include(wrong.errors, "28-31")
+
+      const absent = freshName("nosuch")
+      const none = yield* commandLine.run(["jobs", "list", absent], server)
+      assert.deepStrictEqual([none.code, none.output], [1, ""])
+      assert.include(none.errors, `"${absent}" has no jobs.`)
 
       const unknown = yield* commandLine.run(["jobs", "run", name, "other"], server)
       assert.strictEqual(unknown.code, 1)

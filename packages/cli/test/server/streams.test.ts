@@ -69,6 +69,10 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
         for (const part of ["DEAD MESSAGE", message.id, ids[1], "not a number at [\"n\"]"]) {
           assert.include(table.output, String(part))
         }
+        const byOldId = ["streams", "redrive", service, "--stream", "orders:eu", String(ids[1])]
+        const mistaken = yield* commandLine.run(byOldId, server)
+        assert.strictEqual(mistaken.code, 1)
+        assert.include(mistaken.output, `not there: ${ids[1]} is the id under WAS; use the id ${message.id}`)
         const redrive = ["streams", "redrive", service, "--stream", "orders:eu", "--all"]
         assert.deepStrictEqual(yield* commandLine.json(redrive, server), [{ id: message.id, redriven: true }])
         assert.deepStrictEqual(yield* commandLine.json(messages, server), [])
@@ -168,7 +172,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
         after: "3-0",
         announced: true
       })
-      yield* seek("seek", service, "moved:1", "1970-01-01T00:00:00.002Z")
+      const toTime = yield* commandLine.run(["streams", "seek", service, "moved:1", "1970-01-01T00:00:00.002Z"], server)
+      assert.include(toTime.output, "continues with the first message since 1970-01-01T00:00:00.002Z")
       assert.strictEqual(yield* checkpoint, "1-18446744073709551615")
       assert.strictEqual((yield* commandLine.run(["streams", "seek", service, "moved:1", "soon"], server)).code, 64)
       assert.deepStrictEqual(yield* seek("trim", service, "moved:1", "moved:2", "--keep", "1 second"), [
