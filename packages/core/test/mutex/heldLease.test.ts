@@ -246,7 +246,7 @@ describe("a busy process", { tags: ["L1"] }, () => {
         const late = Effect.fnUntraced(function*(millis: number) {
           stall.millis += millis
           yield* TestClock.adjust("1 second")
-          return lines.splice(0).filter((line) => line.includes("so busy"))
+          return lines.splice(0).filter((line) => line.includes("paused or too busy"))
         })
         assert.lengthOf(yield* late(399), 0)
         const [warning] = yield* late(400)

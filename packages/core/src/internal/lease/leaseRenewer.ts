@@ -258,9 +258,9 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
     if (millis < margin / 2 || monotonic < warnedAt + warnEveryMillis) return
     warnedAt = monotonic
     recorder.run(log.warning(
-      `This process is so busy that timers come ${Math.round(millis)} ms late. Leases have a margin of ` +
-        `${Math.round(margin)} ms: work may run on when its ${what} belongs to somebody else. Give long computations ` +
-        "pauses, run less at once, or use longer leases"
+      `This process was paused or too busy: timers come ${Math.round(millis)} ms late. Leases have a margin of ` +
+        `${Math.round(margin)} ms: work may run on when its ${what} belongs to somebody else. Avoid pauses, split ` +
+        "long computations, or use longer leases"
     ))
   }
 
