@@ -87,9 +87,10 @@ for (const path of pages) {
   if (!isUnpublished && text.includes("#not-on-npm-yet")) {
     problems.push(`${shown(path)} says that the packages are not on npm`)
   }
-  // `fake-redis` is a command of another package: without `--no`, npx downloads any package published under the name
-  for (const [call] of text.matchAll(/\bnpx (?!--no )fake-redis\b.*/g)) {
-    if (!path.endsWith("requirements.md")) problems.push(`${shown(path)}: ${call}: npx --no`)
+  // `fake-redis` is a command of another package: without `--no`, npx downloads any package published under the name.
+  // Without `--`, npm takes the flags that follow.
+  for (const [call] of text.matchAll(/\bnpx (?!--no -- )(?:--no |fake-redis\b).*/g)) {
+    problems.push(`${shown(path)}: ${call}: npx --no --`)
   }
 }
 

@@ -5,7 +5,7 @@
 //   node scripts/pack-check.mjs --long            more seeds and compilers, all runtimes, and what the pages say
 //   node scripts/pack-check.mjs --long --write    and writes the table of runtimes into the documentation
 import { join } from "node:path"
-import { runCommandLineAlone } from "./pack-check/commandLine.mjs"
+import { runCommandLines } from "./pack-check/commandLine.mjs"
 import { installExamples, runOn } from "./pack-check/examples.mjs"
 import { checkImports } from "./pack-check/imports.mjs"
 import { packedConsumer, temporaryFolder } from "./pack-check/packedConsumer.mjs"
@@ -66,8 +66,8 @@ const usePackages = () =>
         await withRedis((redisUrl) => mustHold(systemNode, consumer, programs, redisUrl))
         await withRedis((redisUrl) => mustHold(systemNode, consumer, ["runtime/commandLine.mjs"], redisUrl))
       })
-      await step("npx effect-simba, with no other package installed", () =>
-        withRedis((redisUrl) => runCommandLineAlone(packed, temporary, redisUrl)))
+      await step("npx, as the guides print it", () =>
+        withRedis((redisUrl) => runCommandLines(packed, temporary, redisUrl)))
     })(),
     (async () => {
       await step("simulations", () =>
