@@ -21,8 +21,10 @@ const guides = [
   "observability",
   "operations",
   "protocol",
+  "questions",
   "requirements",
   "runbooks",
+  "stream-guarantees",
   "streams",
   "data-streams",
   "testing",
@@ -32,7 +34,9 @@ const guides = [
 
 const programs = readdirSync(join(root, "examples")).filter((name) => name.endsWith(".ts"))
 
-const tests = ["simulate-your-code", "test-your-code", "test-your-streams"].map((name) => `test/${name}.test.ts`)
+const tests = ["explore-your-code", "simulate-your-code", "test-your-code", "test-your-streams"].map((name) =>
+  `test/${name}.test.ts`
+)
 
 /** The programs and tests, with all files that they import. */
 const examples = new Set([...programs, ...tests].flatMap((name) => [...filesFrom(`examples/${name}`)]))
