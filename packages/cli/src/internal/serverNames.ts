@@ -7,10 +7,9 @@ import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as References from "effect/References"
 import * as Schema from "effect/Schema"
-import * as Stream from "effect/Stream"
 import { mutexes, namesWith } from "./mutexCommands.ts"
 import { settings } from "./settings.ts"
-import { onStore, open, pendingOf, services } from "./streamServices.ts"
+import { announcementsOf, known, onStore, services } from "./streamServices.ts"
 
 /** The first argument of such a call. */
 export const flag = "--names"
@@ -27,8 +26,8 @@ const ofJobs = (mutex: string) =>
 
 const ofStreams = (service: string) =>
   onStore(Effect.gen(function*() {
-    const pending = pendingOf(yield* open(yield* Schema.decodeEffect(ServiceName)(service)))
-    const found = yield* Stream.runCollect(Stream.take(pending, mostStreams))
+    const name = yield* Schema.decodeEffect(ServiceName)(service)
+    const found = yield* announcementsOf({ name, ...(yield* known(name)) }, mostStreams)
     return found.flatMap(({ content }) => content._tag === "Announced" ? [content.stream] : [])
   }))
 

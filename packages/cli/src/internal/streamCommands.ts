@@ -1,7 +1,7 @@
 /** `streams`: the services of a server, their consumers and data streams, dead letters and dead messages. */
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import type { DeadLetter, DeadMessage, ServiceState } from "@effect-simba/core/streams/StreamState"
-import type { Service } from "@effect-simba/core/streams/StreamStore"
+import type { Service, ServiceName } from "@effect-simba/core/streams/StreamStore"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
@@ -15,13 +15,13 @@ import { countFlag, durationFlag, optional, switchFlag } from "./settings.ts"
 import { pause, resume } from "./streamPauses.ts"
 import { rewind, seek, trim } from "./streamPositions.ts"
 import {
+  announcementsOf,
   deadOf,
   known,
   lagOf,
   messagesOf,
   onStore,
   open,
-  pendingOf,
   serviceArgument,
   services
 } from "./streamServices.ts"
@@ -46,18 +46,18 @@ const list = Command.make(
     const rows = yield* Effect.forEach(names, (name) =>
       Effect.scoped(Effect.gen(function*() {
         const service = yield* open(name)
-        const { announced, consumers, deadLetters, oldest, paused, pending } = yield* service.inspect
-        // Listing pending announcements would create a missing group
-        const lag = pending === 0 ? undefined : yield* lagOf(service)
+        const state = yield* service.inspect
+        const { announced, consumers, deadLetters, oldest, paused, pending } = state
+        const lag = yield* lagOf({ name, service, state })
         return {
           name,
           announced,
           pending,
           consumers: consumers.length,
           oldest: Duration.toMillis(oldest),
-          lag: lag?.messages ?? 0,
-          isCounted: lag?.isCounted ?? true,
-          waiting: lag?.age ?? 0,
+          lag: lag.messages,
+          isCounted: lag.isCounted,
+          waiting: lag.age,
           paused,
           deadLetters
         }
@@ -79,29 +79,43 @@ const list = Command.make(
   }, onStore)
 ).pipe(Command.withDescription("List the services that share data streams"))
 
-/** The data streams that were delivered to consumers. */
-const dataStreams = (service: Service, paused: ServiceState["paused"], lease: Duration.Duration, limit: number) =>
-  pendingOf(service).pipe(
-    Stream.take(limit),
-    Stream.mapEffect(({ consumer, content, idle }) =>
+/** The data streams that are announced, with or without an owner. */
+const dataStreams = (
+  of: { readonly name: ServiceName; readonly service: Service; readonly state: ServiceState },
+  lease: Duration.Duration,
+  limit: number
+) =>
+  Effect.flatMap(
+    announcementsOf(of, limit),
+    Effect.forEach(({ content, delivery }) =>
       Effect.map(
-        content._tag === "Announced" ? messagesOf(service, content.stream) : Effect.undefined,
+        content._tag === "Announced" ? messagesOf(of.service, content.stream) : Effect.undefined,
         (messages) => ({
           stream: content._tag === "Announced" ? content.stream : "(unreadable)",
           entry: content.entry,
-          consumer,
-          idle: Duration.toMillis(idle),
-          isOrphan: Duration.isGreaterThan(idle, lease),
-          isPaused: paused.service || content._tag === "Announced" && paused.streams.includes(content.stream),
+          consumer: delivery?.consumer ?? null,
+          idle: delivery === undefined ? null : Duration.toMillis(delivery.idle),
+          isDelivered: delivery !== undefined,
+          isOrphan: delivery !== undefined && Duration.isGreaterThan(delivery.idle, lease),
+          isPaused: of.state.paused.service ||
+            content._tag === "Announced" && of.state.paused.streams.includes(content.stream),
           /** The messages behind the checkpoint, and how long the first has waited. */
           lag: messages?.lag.messages ?? null,
           isCounted: messages?.lag.isCounted ?? true,
           waiting: messages === undefined ? null : Duration.toMillis(messages.lag.age),
           deadMessages: messages?.dead ?? null
         })
-      ), { concurrency: 8 }),
-    Stream.runCollect
+      ), { concurrency: 8 })
   )
+
+type DataStream = Effect.Success<ReturnType<typeof dataStreams>>[number]
+
+const stateOf = ({ isDelivered, isOrphan, isPaused }: DataStream): string =>
+  isDelivered
+    ? isPaused ? "paused" : isOrphan ? "orphan" : "owned"
+    : isPaused
+    ? "paused, not delivered"
+    : "not delivered"
 
 const letterTable = (letters: ReadonlyArray<DeadLetter>, paint: Paint) =>
   table(letters, {
@@ -130,8 +144,7 @@ const inspect = Command.make(
   },
   Effect.fnUntraced(function*({ leaseDuration = Duration.seconds(2), limit, service: name }) {
     const { service, state } = yield* known(name)
-    // Listing pending announcements would create a missing group, and a new service has none pending
-    const streams = state.pending === 0 ? [] : yield* dataStreams(service, state.paused, leaseDuration, limit)
+    const streams = yield* dataStreams({ name, service, state }, leaseDuration, limit)
     const deadLetters = yield* service.deadLetters(undefined, limit)
     const consumers = state.consumers.map(({ idle, name, pending }) => ({
       name,
@@ -169,13 +182,15 @@ const inspect = Command.make(
         ...table(streams, {
           "DATA STREAM": ({ stream }) => stream,
           CONSUMER: ({ consumer }) => consumer,
-          IDLE: ({ idle }) => idleFor(idle),
+          IDLE: ({ idle }) => idle === null ? null : idleFor(idle),
           BEHIND: behind,
           FOR: ({ waiting }) => waiting === null ? null : idleFor(waiting),
           DEAD: ({ deadMessages }) => deadMessages,
-          STATE: ({ isOrphan, isPaused }) => isPaused ? "paused" : isOrphan ? "orphan" : "owned"
+          STATE: stateOf
         }, paint),
-        ...streams.length < state.pending ? [paint("dim", `${streams.length} of ${state.pending}: see --limit`)] : [],
+        ...streams.length === limit && limit < state.announced
+          ? [paint("dim", `${limit} of ${state.announced}: see --limit`)]
+          : [],
         ...deadLetters.length === 0 ? [] : ["", ...letterTable(deadLetters, paint)]
       ]
     )

@@ -2,10 +2,24 @@
 import type { StoreError } from "@effect-simba/core/SimbaError"
 import { type EntryId, type StreamName } from "@effect-simba/core/streams/StreamName"
 import type { DeadLetter, DeadMessage, ServiceState } from "@effect-simba/core/streams/StreamState"
-import { type Service, ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
-import { announcementField, fromRedis, Redis, scan, streamKeys as keys } from "@effect-simba/redis/RedisInternals"
+import {
+  type ConsumerName,
+  type Entry,
+  type Service,
+  ServiceName,
+  StreamStore
+} from "@effect-simba/core/streams/StreamStore"
+import {
+  announcementField,
+  fromRedis,
+  Redis,
+  scan,
+  streamKeys as keys,
+  toEntry
+} from "@effect-simba/redis/RedisInternals"
 import { RedisTopology } from "@effect-simba/redis/RedisTopology"
 import * as RedisStreams from "@effect-simba/redis/streams/RedisStreams"
+import * as Arr from "effect/Array"
 import * as Argument from "effect/cli/Argument"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -98,8 +112,50 @@ const pages = <A>(read: (after: EntryId | undefined) => Effect.Effect<Page<A>, S
   )
 
 /** All unfinished announcements that were delivered to a consumer. */
-export const pendingOf = (service: Service) =>
-  pages((after) => service.pending({ minIdle: Duration.zero, count: 500, after }))
+const pendingOf = (service: Service) => pages((after) => service.pending({ minIdle: Duration.zero, count: 500, after }))
+
+type Entries = ReadonlyArray<readonly [id: EntryId, fields: ReadonlyArray<string>]>
+
+/** The first announcements that no consumer has: those after the last one that the group has delivered. */
+const undeliveredOf = Effect.fnUntraced(function*(name: ServiceName, count: number) {
+  const { send } = yield* Redis
+  const input = keys.input(name)
+  const parse = toEntry((stream) => stream === input ? "a data stream needs another name" : undefined)
+  const groups = yield* send<ReadonlyArray<ReadonlyArray<unknown>>>("XINFO", "GROUPS", input)
+  const group = groups.find(([, group]) => group === keys.group(name))
+  // A group that does not exist yet will read from the first entry
+  const last = group === undefined ? "0-0" : String(group[group.indexOf("last-delivered-id") + 1])
+  const entries = yield* send<Entries>("XRANGE", input, `(${last}`, "+", "COUNT", String(count))
+  return entries.map(([entry, fields]) =>
+    parse(entry, Arr.chunksOf(fields, 2).map(([field = "", value = ""]) => [field, value] as const))
+  )
+}, Effect.mapError(fromRedis("read undelivered announcements")))
+
+/** An unfinished announcement, and the consumer that has it, if any. */
+interface Announced {
+  readonly content: Entry
+  readonly delivery: { readonly consumer: ConsumerName; readonly idle: Duration.Duration } | undefined
+}
+
+/** Unfinished announcements, at most `limit`: the delivered ones first. */
+export const announcementsOf = Effect.fnUntraced(function*(
+  { name, service, state }: { readonly name: ServiceName; readonly service: Service; readonly state: ServiceState },
+  limit: number
+) {
+  // Before the delivered ones, so that an announcement that is delivered in between is not missed
+  const undelivered = state.announced === 0 ? [] : yield* undeliveredOf(name, limit)
+  // Listing pending announcements would create a missing group
+  const delivered = state.pending === 0
+    ? []
+    : yield* Stream.runCollect(Stream.take(pendingOf(service), limit))
+  const isDelivered = new Set(delivered.map(({ content }) => content.entry))
+  return [
+    ...delivered.map(({ consumer, content, idle }): Announced => ({ content, delivery: { consumer, idle } })),
+    ...undelivered
+      .filter(({ entry }) => !isDelivered.has(entry))
+      .map((content): Announced => ({ content, delivery: undefined }))
+  ].slice(0, limit)
+})
 
 type Dead = DeadLetter | DeadMessage
 
@@ -125,14 +181,13 @@ export const messagesOf = Effect.fnUntraced(function*(service: Service, stream: 
 /** The maximum number of data streams of a service whose lag is added up. */
 const mostStreams = 1000
 
-/** How far a service is behind in the data streams that were delivered. */
-export const lagOf = (service: Service) =>
-  pendingOf(service).pipe(
-    Stream.take(mostStreams + 1),
-    Stream.mapEffect(({ content }) => content._tag === "Announced" ? service.lag(content.stream) : Effect.undefined, {
-      concurrency: 32
-    }),
-    Stream.runCollect,
+/** How far a service is behind in the data streams that are announced to it, with or without an owner. */
+export const lagOf = (of: Parameters<typeof announcementsOf>[0]) =>
+  announcementsOf(of, mostStreams + 1).pipe(
+    Effect.flatMap(Effect.forEach(
+      ({ content }) => content._tag === "Announced" ? of.service.lag(content.stream) : Effect.undefined,
+      { concurrency: 32 }
+    )),
     Effect.map((lags) => ({
       messages: lags.slice(0, mostStreams).reduce((sum, lag) => sum + (lag?.messages ?? 0), 0),
       isCounted: lags.length <= mostStreams && lags.every((lag) => lag?.isCounted !== false),

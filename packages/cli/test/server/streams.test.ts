@@ -118,23 +118,62 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       yield* StreamClient.announce("early:1").pipe(
         Effect.provide(RedisStreams.layer({ service: "early", redis: { url: server.url } }))
       )
+      for (const n of [1, 2, 3, 4, 5]) yield* server.send("XADD", "early:1", "*", "n", String(n))
       yield* server.send("XADD", "theirs-input", "*", "no", "service")
-      const listed: ReadonlyArray<{ readonly name: string }> = yield* commandLine.json(["streams", "list"], server)
+      const listed: ReadonlyArray<{ readonly name: string; readonly waiting: number }> = yield* commandLine.json([
+        "streams",
+        "list"
+      ], server)
       const early = listed.filter(({ name }) => name === "early" || name === "theirs")
-      assert.deepStrictEqual(early.map((row) => ({ ...row, oldest: 0 })), [
+      assert.deepStrictEqual(early.map((row) => ({ ...row, oldest: 0, waiting: 0 })), [
         {
           name: "early",
           announced: 1,
           pending: 0,
           consumers: 0,
           oldest: 0,
-          lag: 0,
+          lag: 5,
           isCounted: true,
           waiting: 0,
           paused: { service: false, streams: [] },
           deadLetters: 0
         }
       ] as ReadonlyArray<object>)
+      assert.isAbove(early[0]!.waiting, 0)
+      const inspect = commandLine.json(["streams", "inspect", "early"], server)
+      const shown = Effect.map(inspect, ({ streams }: { streams: ReadonlyArray<Record<string, unknown>> }) =>
+        streams.map(({ consumer, isDelivered, lag, stream }) => ({ stream, consumer, isDelivered, lag })))
+      const first = { stream: "early:1", consumer: null, isDelivered: false, lag: 5 }
+      assert.deepStrictEqual(yield* shown, [first])
+      assert.match(
+        (yield* commandLine.run(["streams", "inspect", "early"], server)).output,
+        /early:1 +- +- +5 .* not delivered/
+      )
+      // The commands have not made the group, which belongs to the consumers
+      assert.deepStrictEqual(yield* server.send("XINFO", "GROUPS", "early-input"), [])
+
+      yield* server.send("XGROUP", "CREATE", "early-input", "early-group", "0")
+      yield* server.send("XREADGROUP", "GROUP", "early-group", "c", "STREAMS", "early-input", ">")
+      yield* StreamClient.announce("early:2").pipe(
+        Effect.provide(RedisStreams.layer({ service: "early", redis: { url: server.url } }))
+      )
+      yield* server.send("XADD", "early:2", "*", "n", "1")
+      assert.deepStrictEqual(yield* shown, [
+        { ...first, consumer: "c", isDelivered: true },
+        { stream: "early:2", consumer: null, isDelivered: false, lag: 1 }
+      ] as ReadonlyArray<object>)
+      const after: ReadonlyArray<{ readonly name: string; readonly lag: number }> = yield* commandLine.json(
+        ["streams", "list"],
+        server
+      )
+      assert.strictEqual(
+        after.find(({ name }) =>
+          name === "early"
+        )?.lag,
+        6
+      )
+      const some = yield* commandLine.run(["streams", "inspect", "early", "--limit", "1"], server)
+      assert.include(some.output, "1 of 2: see --limit")
     }))
 
   it.effect("seek and rewind move a checkpoint, only with --force while it is owned, and say who reads it", () =>
@@ -195,6 +234,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       assert.deepStrictEqual((yield* change("inspect", service)).paused, { service: true, streams: ["halted:1"] })
       assert.match((yield* commandLine.run(["streams", "list"], server)).output, /halted .*all/)
       assert.deepStrictEqual(yield* change("resume", service), [{ stream: null, changed: true }])
+      const inspected = yield* commandLine.run(["streams", "inspect", service], server)
+      assert.match(inspected.output, /halted:1 .* paused, not delivered\n/)
+      assert.match(inspected.output, /halted:2 .* not delivered\n/)
       const repeated = yield* commandLine.run(["streams", "resume", service], server)
       assert.strictEqual(repeated.code, 1)
       assert.include(repeated.output, "not paused")
