@@ -8,10 +8,10 @@ import { problem } from "./report.mjs"
 
 const shell = process.platform === "win32"
 
-/** The arguments of `npx` in the first such line of a page. */
+/** The arguments of `npx` in the first line of a page that runs this command, as printed. */
 const documented = (page, command) => {
   const text = readFileSync(join(root, page), "utf8")
-  return new RegExp(`^(?:.*\`)?npx ((?:--no -- )?${command}\\b[^\`\\n]*)`, "m").exec(text)[1].split(" ")
+  return new RegExp(`^(?:.*\`)?npx ((?:-\\S+ )*${command}\\b[^\`\\n]*)`, "m").exec(text)[1].split(" ")
 }
 
 const application = async (packed, temporary, name) => {
@@ -28,7 +28,7 @@ const runCommandLine = async (packed, temporary, redisUrl) => {
     if (!pattern.test(text)) problem(`npx ${args.join(" ")}:\n${text}`)
   }
   await npx([...documented("docs/command-line.md", "effect-simba"), "--json"], { REDIS_URL: redisUrl }, /"findings":\[/)
-  const named = documented("docs/requirements.md", "effect-simba").slice(0, 3)
+  const named = documented("docs/requirements.md", "effect-simba")
   await npx([...named, "--url", redisUrl, "doctor", "--json"], {}, /"findings":\[/)
   await npx([...named, "--help"], {}, /--sentinel/)
   await npx([...named, "--version"], {}, /^effect-simba v?\d+\.\d+\.\d+$/)
