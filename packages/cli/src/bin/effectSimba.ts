@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * Command line for operators: mutexes and data streams of a Redis server.
+ * Command line for operators: inspects and operates the mutexes, jobs and data streams on a Redis server.
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"

@@ -23,7 +23,7 @@ import { streams } from "./streamCommands.ts"
 import { watch } from "./watch.ts"
 
 const command = Command.make("effect-simba").pipe(
-  Command.withDescription("Mutexes and data streams of a Redis server, for operators"),
+  Command.withDescription("Inspect and operate the mutexes, jobs and data streams on a Redis server"),
   Command.withSubcommands([...mutexCommands, watch, runCommand, jobs, streams, doctor, bench]),
   Command.withGlobalFlags(settings)
 )
@@ -36,7 +36,10 @@ const versionIn = Effect.fnUntraced(function*(packageFile: URL) {
   return (yield* Schema.decodeEffect(Package)(text)).version
 })
 
-/** Known even if the other flags cannot be read. The words after `--` are the command of `run`. */
+/**
+ * Where and how errors are printed. Needs only `--json`, so it works even if the flags do not parse. The words after
+ * `--` are the command of `run`.
+ */
 const outputOf = (args: ReadonlyArray<string>) => {
   const end = args.indexOf("--")
   const isJson = args.slice(0, end < 0 ? args.length : end).includes("--json")
@@ -66,7 +69,7 @@ export const main = Effect.fnUntraced(function*(packageFile: URL) {
     }),
     Effect.provideService(CliOutput.Presenter, presenter(isJson)),
     Effect.provideService(References.MinimumLogLevel, "Error"),
-    // Standard output is for results, and a loss is reported once
+    // Standard output is only for results. Below `Error` the log would repeat a loss that the command reports
     Effect.provideService(Logger.LogToStderr, true)
   )
 })

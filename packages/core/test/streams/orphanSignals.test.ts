@@ -1,4 +1,4 @@
-/** What a member asks the backend upon signals and events: when, for which entries, and what it leaves to the sweeps. */
+/** What a member requests from the backend on signals and expiry events, when, and what it leaves to the sweeps. */
 import { SimbaError } from "@effect-simba/core"
 import { StreamMetrics, StreamName } from "@effect-simba/core/streams"
 import {
@@ -33,7 +33,7 @@ const member = (session: string): Member => ({
   owned: 0
 })
 
-/** Pending at a consumer of this library; at a Go consumer where `lease` is given. */
+/** An entry that is pending at a consumer of this library, or at a Go consumer if `go` is given. */
 const pendingOf = (
   entry: StreamName.EntryId,
   go?: { readonly lease?: string; readonly deliveries?: number }
@@ -51,22 +51,24 @@ interface Options {
   readonly leaseDuration?: Duration.Input
   readonly sweepInterval?: Duration.Input
   readonly bound?: Duration.Duration
-  /** What the backend has pending. */
+  /** The pending entries of the backend. */
   readonly pending?: Array<Pending>
-  /** Draws this part of what is drawn. */
+  /** Every random number, in [0, 1). */
   readonly drawn?: number
   readonly mayTake?: (entry: StreamName.EntryId) => boolean
-  /** How many of the candidates of one call are taken. */
+  /** How many candidates one call takes at most. */
   readonly room?: number
+  /** Whether the member only notifies its listener of expired leases. */
   readonly isListening?: boolean
+  /** The subscription that the backend refuses permanently. */
   readonly refuses?: "signals" | "expiries"
 }
 
-/** Returns when all of it was heard. */
+/** Offers the values, and returns once the member has processed them. */
 const heard = <A>(queue: Queue.Queue<A>, ...values: ReadonlyArray<A>) =>
   Effect.andThen(Queue.offerAll(queue, values), Effect.repeat(Effect.yieldNow, { times: 20 + 2 * values.length }))
 
-/** One member whose backend has `pending`. `notes` has what it did, each with its millisecond. */
+/** Starts one member on a backend with these pending entries. `notes` lists what it did, with the time in ms. */
 const setup = Effect.fnUntraced(function*(options: Options = {}) {
   const { pending = [], room = Infinity } = options
   const config = yield* check({
@@ -125,7 +127,7 @@ const setup = Effect.fnUntraced(function*(options: Options = {}) {
     Effect.forkScoped({ startImmediately: true })
   )
   yield* TestClock.adjust(0)
-  // The subscription is a gap
+  // Signals before the subscription are missed, so it counts as a gap
   if (options.refuses !== "signals") assert.deepStrictEqual(notes.splice(0), ["0 wake"])
   return {
     notes,
@@ -137,7 +139,7 @@ const setup = Effect.fnUntraced(function*(options: Options = {}) {
       heard(expiries, ...entries.map((entry): Expiry => ({ _tag: "Expired", entry, stream }))),
     signal: (signal: Signal) => heard(signals, signal),
     expiry: (expiry: Expiry) => heard(expiries, expiry),
-    /** What it did within this time, and forgets it. */
+    /** Returns what the member did in this time, and clears the notes. */
     within: (time: Duration.Input) => Effect.map(TestClock.adjust(time), () => notes.splice(0))
   }
 })
@@ -152,8 +154,8 @@ const compare = (a: string, b: string) => {
 
 const lastId = "18446744073709551615"
 
-describe("a signal", () => {
-  it.effect("is followed at once by the first member with room, and 30 ms later by each further one", () =>
+describe("signals", () => {
+  it.effect("the first member with room acts on a signal at once, and each further member 30 ms later", () =>
     Effect.gen(function*() {
       const members = ["b", "c", "d"].map((name) => member(`s0000000000${name}`))
       const ranks = new Set<number>()
@@ -171,7 +173,7 @@ describe("a signal", () => {
       assert.deepStrictEqual([...ranks].sort(), [0, 1, 2, 3])
     }))
 
-  it.effect("is followed within 120 ms, at an instant that is drawn, while the fleet is unknown", () =>
+  it.effect("a member that does not know its fleet acts on a signal after a random delay of at most 120 ms", () =>
     Effect.gen(function*() {
       for (const [drawn, at] of [[0, 0], [0.5, 60], [0.9999, 120]] as const) {
         const { released, within } = yield* setup({ drawn, pending: [pendingOf(entryOf(1))] })
@@ -180,14 +182,14 @@ describe("a signal", () => {
       }
     }))
 
-  it.effect("is followed no later than by a sweep", () =>
+  it.effect("a signal is not delayed beyond the interval of sweeps", () =>
     Effect.gen(function*() {
       const { released, within } = yield* setup({ drawn: 0.9, sweepInterval: "50 millis" })
       yield* released(entryOf(1))
       assert.strictEqual((yield* within("1 second"))[0], `50 pending after 0-${lastId}, 1, 2000 ms`)
     }))
 
-  it.effect("is followed once no matter how often it arrives, and not if nothing may be taken", () =>
+  it.effect("a repeated signal is acted on once, and not at all if its entry may not be taken", () =>
     Effect.gen(function*() {
       const { released, within } = yield* setup({ drawn: 0.5, mayTake: (entry) => entry !== entryOf(2) })
       yield* released(entryOf(1), entryOf(2), entryOf(1))
@@ -196,11 +198,11 @@ describe("a signal", () => {
       assert.deepStrictEqual(yield* within("1 second"), [])
     }))
 
-  it.effect("of many is one call by pages, from the oldest to the latest, and takes nothing else", () =>
+  it.effect("one paged scan serves many signals, from the oldest entry to the newest, and takes nothing else", () =>
     Effect.gen(function*() {
       const all = Array.from({ length: 450 }, (_, i) => entryOf(i + 1))
       const { released, within } = yield* setup({ drawn: 0.5, pending: all.map((entry) => pendingOf(entry)) })
-      // Among ids the text is no order
+      // Ids are ordered as numbers, not as text
       yield* released(entryOf(300), entryOf(9), entryOf(20))
       assert.deepStrictEqual(yield* within("1 second"), [
         `60 pending after 8-${lastId}, 200, 2000 ms`,
@@ -208,12 +210,12 @@ describe("a signal", () => {
         "60 pending after 208-0, 200, 2000 ms",
         "60 take 300-0/2000 by signal"
       ])
-      // One of them is far away, another is not pending any more: no call for each entry in between
+      // One entry is far away, and another is no longer pending: the scan still takes one call per page
       yield* released(entryOf(1), id("1-1"), entryOf(401))
       assert.lengthOf(yield* within("1 second"), 3 + 2)
     }))
 
-  it.effect("beyond ten thousand that are due wakes a sweep", () =>
+  it.effect("a signal beyond ten thousand that are due wakes a sweep", () =>
     Effect.gen(function*() {
       const { released, within } = yield* setup({ drawn: 0.9, sweepInterval: "1 hour" })
       yield* released(...Array.from({ length: 10_000 }, (_, i) => entryOf(i + 1)))
@@ -222,7 +224,7 @@ describe("a signal", () => {
       assert.deepStrictEqual(yield* within("1 millis"), ["1 wake"])
     }))
 
-  it.effect("without room asks for nothing, and a sweep follows; so it does where the room was not enough", () =>
+  it.effect("a member without room, or with too little, requests a sweep for the signals that it drops", () =>
     Effect.gen(function*() {
       const dropped = Effect.map(Metric.value(StreamMetrics.stream.signals.dropped), ({ count }) => count)
       const used = Effect.map(Metric.value(StreamMetrics.stream.signals.used), ({ count }) => count)
@@ -243,14 +245,14 @@ describe("a signal", () => {
       assert.strictEqual((yield* used) - usedBefore, 5)
     }))
 
-  it.effect("leaves an entry of a Go consumer alone, which claimed it since", () =>
+  it.effect("an entry that a Go consumer has claimed since the signal is left alone", () =>
     Effect.gen(function*() {
       const { released, within } = yield* setup({ pending: [pendingOf(entryOf(1), {})] })
       yield* released(entryOf(1))
       assert.lengthOf(yield* within("1 minute"), 1)
     }))
 
-  it.effect("of a hand-over adopts it where it is for this member", () =>
+  it.effect("a member adopts a hand-over if the signal names its session", () =>
     Effect.gen(function*() {
       const { signal, within } = yield* setup()
       yield* signal({ _tag: "HandedOver", session: "s00000000001" })
@@ -260,8 +262,8 @@ describe("a signal", () => {
     }))
 })
 
-describe("an expired lease", () => {
-  it.effect("of a Go consumer is taken when it lasts 2 s, even if leases of this library last longer", () =>
+describe("expired leases", () => {
+  it.effect("a Go consumer's entry is taken 2 s after its delivery, even if leases of this library last longer", () =>
     Effect.gen(function*() {
       const { expired, within } = yield* setup({
         leaseDuration: "9 seconds",
@@ -276,7 +278,7 @@ describe("an expired lease", () => {
       assert.strictEqual((yield* within("1 second"))[1], "1000 take 2-0/9000 by expiry")
     }))
 
-  it.effect("whose entry is not idle is polled after the lease of a Go consumer, once", () =>
+  it.effect("an entry that is not idle is checked once more, after the duration of a Go consumer's lease", () =>
     Effect.gen(function*() {
       const pending: Array<Pending> = []
       const { expired, within } = yield* setup({ pending })
@@ -286,7 +288,7 @@ describe("an expired lease", () => {
       assert.deepStrictEqual(yield* within("1 minute"), [])
     }))
 
-  it.effect("whose entry a Go consumer claimed and did not lock is taken at the second check", () =>
+  it.effect("an entry that a Go consumer claimed and did not lock is taken at the second check", () =>
     Effect.gen(function*() {
       const pending: Array<Pending> = []
       const { expired, within } = yield* setup({ pending })
@@ -298,7 +300,7 @@ describe("an expired lease", () => {
       assert.strictEqual((yield* within("1 millis"))[1], "2310 take 1-0/2000 by expiry")
     }))
 
-  it.effect("whose entry a Go consumer has read only, or locked since, is left to the sweeps", () =>
+  it.effect("an entry that a Go consumer has only read, or has locked since, is left to the sweeps", () =>
     Effect.gen(function*() {
       for (const go of [{ deliveries: 1 }, { lease: "redis-consumer-go" }]) {
         const pending: Array<Pending> = []
@@ -310,7 +312,7 @@ describe("an expired lease", () => {
       }
     }))
 
-  it.effect("notifies a reader of notifications instead, where there is room and it may be taken", () =>
+  it.effect("a listener is notified instead, if there is room and the entry may be taken", () =>
     Effect.gen(function*() {
       const { expired, table, within } = yield* setup({
         capacity: 1,
@@ -325,8 +327,8 @@ describe("an expired lease", () => {
     }))
 })
 
-describe("a gap", () => {
-  it.effect("wakes a sweep, which adopts hand-overs too, and counts", () =>
+describe("gaps", () => {
+  it.effect("a gap wakes a sweep and is counted", () =>
     Effect.gen(function*() {
       const gaps = Effect.map(Metric.value(StreamMetrics.stream.signals.gap), ({ count }) => count)
       const { expiry, signal, within } = yield* setup()
@@ -337,14 +339,14 @@ describe("a gap", () => {
       assert.strictEqual((yield* gaps) - before, 2)
     }))
 
-  it.effect("is assumed after the bound of a subscription that shows none", () =>
+  it.effect("a gap is assumed after each bound without a signal", () =>
     Effect.gen(function*() {
       const { within } = yield* setup({ bound: Duration.seconds(2) })
       assert.deepStrictEqual(yield* within("5 seconds"), ["2000 wake", "2000 wake", "4000 wake", "4000 wake"])
     }))
 })
 
-it.effect("a subscription that is refused permanently has a line, and the other one works on", () =>
+it.effect("a permanently refused subscription is logged once, and the other one keeps working", () =>
   Effect.gen(function*() {
     const withoutSignals = yield* setup({ refuses: "signals", pending: [pendingOf(entryOf(1))] })
     yield* withoutSignals.expired(entryOf(1))

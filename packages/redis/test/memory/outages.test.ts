@@ -1,4 +1,4 @@
-/** The replies of a server in trouble, and what a fail-over loses. */
+/** How clients handle errors from a server in trouble, and what a failover loses. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { MutexStore } from "@effect-simba/core/MutexStore"
 import { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
@@ -16,12 +16,12 @@ import { backendError } from "../../src/internal/client/errors.ts"
 import { FakeLive, openFake, start } from "../support/fakeProcess.ts"
 import { contender, freshName } from "../support/harness.ts"
 
-/** As ioredis reports the reply of the server. */
+/** An error reply of the server, as ioredis reports it. */
 class ReplyError extends Error {
   override readonly name = "ReplyError"
 }
 
-describe("a provider without timeouts, of a server that never replies", () => {
+describe("a provider without timeouts and a server that never replies", () => {
   const streams = StreamClient.layer({ service: "svc" }).pipe(Layer.provide(RedisStreams.layerStore))
 
   it.effect.each(
@@ -37,7 +37,7 @@ describe("a provider without timeouts, of a server that never replies", () => {
     Effect.gen(function*() {
       const context = yield* Layer.build(FakeRedis.layerClient({ name: "a" }))
       const redis = Context.get(context, Redis)
-      // Without a subscriber of its own, subscriptions go through Redis.subscribe
+      // If the provider has no Subscriber, subscriptions go through Redis.subscribe
       const others = silent === "a subscription" ? Context.empty() : Context.add(context, Subscriber, {
         ...Context.get(context, Subscriber),
         listen: (channel, listener) =>
@@ -60,14 +60,14 @@ describe("a provider without timeouts, of a server that never replies", () => {
     }).pipe(Effect.scoped, Effect.provide(FakeLive)))
 })
 
-it("an error of another provider does not keep the arguments of its command, which may be secrets", () => {
+it("a BackendError does not contain the arguments of the failed command, which may be secrets", () => {
   const cause = Object.assign(new Error("ERR"), { command: { name: "SET", args: ["key", "hunter2"] } })
   assert.notInclude(inspect(backendError("fenced write", cause), { depth: null, showHidden: true }), "hunter2")
 })
 
 describe("a server in trouble", () => {
   it.effect.each(["BUSY", "LOADING", "READONLY", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN"] as const)(
-    "%s is waited out by renewals and acquires",
+    "renewals and acquires retry through %s until it is over",
     (state) =>
       Effect.gen(function*() {
         const server = yield* FakeRedis.FakeRedis
@@ -90,7 +90,7 @@ describe("a server in trouble", () => {
     { tags: ["B14"] }
   )
 
-  it.effect("a contender polls a loading server at most every ten seconds in the end, and leads soon after", () =>
+  it.effect("a contender slows to one poll in ten seconds while a server loads, and leads soon after", () =>
     Effect.gen(function*() {
       const server = yield* FakeRedis.FakeRedis
       const us = yield* openFake("a")
@@ -104,8 +104,8 @@ describe("a server in trouble", () => {
         yield* TestClock.adjust("1 minute")
         return (yield* server.trace).filter(({ client, role }) => client === "a" && role === "commands").length
       })
-      // For the duration of a lease each second, as any acquire; its undo; then ever slower, the contender and its
-      // watch alike
+      // The first minute has a request each second for the duration of a lease, as for any acquire, and the release of
+      // that attempt. Later the contender and its watch both slow down
       assert.isBelow(yield* asked, 60)
       assert.isBelow(yield* asked, 18)
       assert.isBelow(yield* asked, 18)
@@ -116,7 +116,7 @@ describe("a server in trouble", () => {
     }).pipe(Effect.scoped, Effect.provide(FakeLive)))
 
   it.effect(
-    "permanent refusals are reported at once, and distinguished from impossible replies",
+    "permanent refusals are reported at once, and impossible replies are a ProtocolError",
     () =>
       Effect.gen(function*() {
         let reply: Effect.Effect<never, RedisError> | undefined
@@ -176,7 +176,7 @@ describe("a server in trouble", () => {
     }).pipe(Effect.scoped, Effect.provide(FakeLive)))
 
   it.effect(
-    "after a fail-over that lost a grant every contender can get the mutex, under growing tokens",
+    "after a failover that lost a grant, every contender can acquire the mutex, with growing tokens",
     () =>
       Effect.gen(function*() {
         const server = yield* FakeRedis.FakeRedis
@@ -189,7 +189,7 @@ describe("a server in trouble", () => {
         const turn = (mutex: Mutex.Mutex["Service"]) =>
           mutex.withLock("m")((lease) => Effect.sync(() => void tokens.push(lease.token)))
         for (const mutex of [b, c, b, c, b]) yield* turn(mutex)
-        // Who is behind a holder of its own layer has its turn once that one knows that it lost
+        // A waiter behind a holder of the same layer gets its turn once that holder knows that it lost the lease
         const behind = yield* start(turn(a))
         yield* TestClock.adjust("10 seconds")
         assert.strictEqual((yield* Fiber.join(lost)).reason._tag, "Vanished")

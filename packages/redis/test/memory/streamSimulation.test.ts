@@ -230,7 +230,7 @@ describe("Stream ownership on a simulated Redis", () => {
   it.effect("finds a store that takes what a Go consumer has", () =>
     Effect.map(
       found({ ...calm, go: 1, consumers: 1, capacity: 64, late: 3000 }, greedy),
-      (checkers) => assert.include(checkers, "Go consumers that live are left alone")
+      (checkers) => assert.include(checkers, "live Go consumers are left alone")
     ))
 
   /** Members that take the others for empty, and whose capacity changes as often. */

@@ -45,14 +45,14 @@ export const measure = () => {
     waits.delete(key)
     return end(wait, at)
   }
-  /** The instant from which waits for the free mutex count. */
+  /** Counts waits for a free mutex from this instant only. */
   const begin = (resource: string, at: number) => void freeSince.set(resource, at)
   return { begin, onEvent, found }
 }
 
 /**
- * Without failures nobody waits longer than `bound` milliseconds for a free mutex. The wait starts over when a Simba
- * contender is called, for which the others hold back: the one called before did not come.
+ * Without failures nobody waits longer than `bound` milliseconds for a free mutex. The wait starts over when the mutex
+ * is reserved for another Simba contender: the others hold back for it, and the previous one did not come.
  */
 export const freeMutexesAreTaken = (bound: number): Checker.Checker => ({
   name: "free mutexes are taken",

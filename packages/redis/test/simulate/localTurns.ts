@@ -1,13 +1,13 @@
-/** The checker of turns that a process shares: each ends in time, and its tokens are its own. */
+/** Checks the turns that fibers of one process share: each must end in time. */
 import { tokenStride } from "@effect-simba/core/MutexStore"
 import type { Checker } from "@effect-simba/testkit"
 
-/** The clock of a process may be slower by this much. */
+/** A process's clock may run slow by up to this fraction. */
 const rate = 0.02
 
 /**
  * A lease goes to another fiber of its process only while its turn is younger than `localTurn`, in milliseconds. A turn
- * starts at the latest when its first holder notes it, and no earlier than its process's request.
+ * starts no earlier than the process's request, and no later than its first holder's note.
  */
 export const turnsEnd = ({ localTurn }: { readonly localTurn: number }): Checker.Checker => ({
   name: "turns end",

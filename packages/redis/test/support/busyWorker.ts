@@ -1,6 +1,6 @@
 /**
- * A process whose work keeps its processor busy, for `process/busyOutage.test.ts`. The test cuts its connection
- * meanwhile; afterwards the process takes one more mutex or data stream, which nobody else may own.
+ * A process whose work keeps its processor busy, for `server/process/busyOutage.test.ts`. Meanwhile the test cuts its
+ * connection. Afterwards the process takes one more mutex or data stream, which nobody else may own.
  */
 import * as Mutex from "@effect-simba/core/Mutex"
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
@@ -12,8 +12,8 @@ import { Cause, Deferred, Effect, Exit, Fiber, Latch, Option } from "effect"
 export interface BusyConfig {
   readonly url: string
   /**
-   * What the work runs under: mutexes, mutexes whose own `isAlive` interrupts it, leaderships, or data streams that the
-   * test has announced, possibly while another process takes them.
+   * What protects the work: mutexes, mutexes whose own `isAlive` interrupts it, leaderships, or data streams that the
+   * test has announced. With `shared`, another process takes the data streams that this one loses.
    */
   readonly kind: "withLock" | "watchdog" | "leader" | "streams" | "shared"
   readonly count: number
@@ -30,24 +30,25 @@ export interface BusyConfig {
 export type BusyReport =
   /** All work continues. */
   | { readonly _tag: "Working" }
-  /** How all work ended, by the tags of its errors, `Done` among them. */
+  /** How many pieces of work ended in each way: the tag of the error, or `Done`. */
   | { readonly _tag: "Ended"; readonly exits: Readonly<Record<string, number>> }
-  /** Milliseconds of processor time in one second, afterwards. */
+  /** Milliseconds of processor time in one second, after all work has ended. */
   | { readonly _tag: "Rested"; readonly cpu: number }
   | { readonly _tag: "Worked"; readonly spans: ReadonlyArray<Span>; readonly longestTurn: number }
   | { readonly _tag: "Fresh" }
   | { readonly _tag: "FreshEnded"; readonly exit: string }
 
-/** From the start of a handler to its last step, in milliseconds that all processes of the machine share. */
+/** From the start of a handler to its last step, by `machineTime`. */
 export interface Span {
   readonly stream: string
   readonly from: number
   to: number
 }
 
+/** A clock that all processes of the machine share. Milliseconds. */
 export const machineTime = (): number => Number(process.hrtime.bigint()) / 1e6
 
-/** The orders of the test. */
+/** What the test orders the process to do. */
 export type BusyOrder = "finish" | "resume" | "release"
 
 export const service = "busy"
@@ -84,7 +85,7 @@ const countTags = (exits: ReadonlyArray<Exit.Exit<unknown, unknown>>) => {
 
 const names = ({ count }: BusyConfig) => Array.from({ length: count }, (_, i) => `busy-${i}`)
 
-/** Calls `begun` in each body; bodies compute once all have started. */
+/** Each body waits in `first` until all have started. `all` ends at the same time. */
 const starting = (count: number) => {
   const all = Deferred.makeUnsafe<void>()
   let begun = 0
@@ -121,7 +122,7 @@ const locked = (config: BusyConfig) =>
     yield* report({ _tag: "Ended", exits: countTags(exits) })
   })
 
-/** Workers after the outage, in turns: a lease may be lost once more while this many contend. */
+/** Waits until every worker has run again after the outage. They need not run at once: a lease may be lost again. */
 const worksOn = (working: Set<string>, count: number) =>
   Effect.gen(function*() {
     yield* orders.resume.await
@@ -147,7 +148,7 @@ const led = (config: BusyConfig) =>
     yield* report({ _tag: "Ended", exits: countTags(exits) })
   })
 
-/** Owns data streams from the first to the fresh one. */
+/** Owns data streams, and the fresh one after their work has ended. */
 const owned = (config: BusyConfig) =>
   Effect.gen(function*() {
     const { all, first } = starting(config.count)
@@ -171,7 +172,7 @@ const owned = (config: BusyConfig) =>
     return yield* Effect.never
   })
 
-/** Owns data streams that another consumer takes when it loses them. */
+/** Owns data streams. Another consumer takes those that it loses. */
 const shared = ({ count }: BusyConfig) =>
   Effect.gen(function*() {
     const { all, first } = starting(count)
@@ -201,7 +202,7 @@ const shared = ({ count }: BusyConfig) =>
   })
 
 const rest = Effect.gen(function*() {
-  // Losses are logged and leases released meanwhile
+  // In this second losses are logged and leases released
   yield* Effect.sleep("1 second")
   const before = process.cpuUsage()
   yield* Effect.sleep("1 second")

@@ -85,10 +85,10 @@ const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUn
  * - `no ping-pong`: no data stream is handed over twice within `stay`, while the members stay the same since `settle`
  *   before the first hand-over. A second hand-over counts only if no data streams were taken or ended in between, so
  *   that shares are the same.
- * - `Go consumers that live are left alone`: only Go consumers change the lease of an entry of another owner before it
+ * - `live Go consumers are left alone`: only Go consumers change the lease of an entry of another owner before it
  *   expires, or work under it.
- * - `Go consumers have their time`: an entry that was delivered to a Go consumer is not taken for 40 seconds before its
- *   first lock (2 seconds if it claimed an entry that was locked before), nor for a fifth of a second after it
+ * - `Go consumers have time to finish`: an entry that was delivered to a Go consumer is not taken for 40 seconds before
+ *   its first lock (2 seconds if it claimed an entry that was locked before), nor for a fifth of a second after it
  *   unlocked. A client that receives messages late may react to the end of an earlier lease.
  * - `dead letters are earned`: failures of handlers, and leases that expired under a handler, are counted no more often
  *   than they happen, and only `maxFailures` of them make a dead letter. A commit resets the count. Malformed

@@ -11,7 +11,7 @@ import * as Stream from "effect/Stream"
 import { type Bench, type Cases, granted, ownerOf, type Party, refused, timeLeftOf } from "./bench.ts"
 import { oddNames } from "./names.ts"
 
-/** The listed mutexes whose name contains that of the bench, sorted; the backend may have others. */
+/** The listed mutexes whose names contain the bench's, sorted. The backend may have others. */
 const listed = ({ mutex, store }: Bench) =>
   Effect.map(
     Stream.runCollect(Stream.filter(store.list, (name) => name.includes(mutex))),
@@ -19,7 +19,7 @@ const listed = ({ mutex, store }: Bench) =>
   )
 
 export const observing = ({ bench, it }: Cases): void => {
-  it.effect("S16: observers are notified of acquisitions and confirmations, by the owner's id, in order", () =>
+  it.effect("S16: observers are notified of each acquisition and confirmation in order, with the owner's id", () =>
     Effect.gen(function*() {
       const { mutex, next, nothing, parties, store } = yield* bench("changes")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -88,7 +88,7 @@ export const observing = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* store.inspect(mutex, 10), nobody, "the token belongs to an owner")
     }))
 
-  it.effect("B59: an inspection shows the waiters in order, the first ones by name, and how long each has waited", () =>
+  it.effect("B59: an inspection counts all waiters and lists the first in order, with how long each has waited", () =>
     Effect.gen(function*() {
       const { mutex, parties, pass, store } = yield* bench("inspect queue")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -128,7 +128,7 @@ export const observing = ({ bench, it }: Cases): void => {
       yield* b.confirm
     }))
 
-  it.effect("B59: the list has what is owned and what is waited for, and nothing that was released or has expired", () =>
+  it.effect("B59: the list shows mutexes that are owned or waited for, and none that was released or has expired", () =>
     Effect.gen(function*() {
       const one = yield* bench("list")
       const { confirm, lease, mutex, newId, pass, store } = one
@@ -159,7 +159,7 @@ export const observing = ({ bench, it }: Cases): void => {
       )
     }))
 
-  it.effect("S19, B59: the list has any name unchanged", () =>
+  it.effect("S19, B59: the list shows every name unchanged, however odd", () =>
     Effect.gen(function*() {
       const one = yield* bench("list odd")
       const { confirm, lease, mutex, newId, store } = one
@@ -173,7 +173,7 @@ export const observing = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* listed(one), [...names].sort())
     }))
 
-  it.effect("B59: the list has many names, each once", () =>
+  it.effect("B59: the list shows each of many names once", () =>
     Effect.gen(function*() {
       const one = yield* bench("list many")
       const { confirm, lease, mutex, newId, store } = one

@@ -1,4 +1,4 @@
-/** The checkers of owners: no stream is orphaned for long, moved without reason, or taken from a live owner. */
+/** Checks the owners of data streams: none is orphaned for long, moved without reason, or taken from a live owner. */
 import { beliefs } from "../../../internal/checkers/excuses.ts"
 import { seconds } from "../../../internal/checkers/fields.ts"
 import type { Event } from "../../../internal/simulation/history.ts"
@@ -19,7 +19,7 @@ interface Lease {
 /** Leases as the server has them. Cheap, because a lease is read again only after a command that names its key. */
 const followLeases = (view: View, model: StreamModel) => {
   const known = new Map<string, Lease>()
-  /** A fault may have changed any. */
+  /** Whether a fault may have changed leases since they were last read. */
   let isStale = false
   const read = (key: string, lease: Lease) => {
     const value = view.read(key)
@@ -41,7 +41,7 @@ const followLeases = (view: View, model: StreamModel) => {
       known.set(key, lease)
       return lease
     },
-    /** Returns which are live now. */
+    /** Returns a predicate: whether a lease is live now. */
     refresh: () => {
       if (isStale) { for (const [key, lease] of known) read(key, lease) }
       isStale = false
@@ -53,8 +53,8 @@ const followLeases = (view: View, model: StreamModel) => {
 
 export const noOrphans = (model: StreamModel, bounds: { own: number; go: number }, recovery: number): Checker =>
   checker("orphans are taken", (view) => {
-    /** Each consumer: since when it has had free capacity, if it has any. */
     const joined = new Map<string, { readonly consumer: string; readonly capacity: number; readonly at: number }>()
+    /** Since when each client with free capacity has had it. */
     const able = new Map<string, number>()
     const orphans = new Map<string, { readonly since: number; readonly consumer: string | undefined }>()
     const ownedAt = new Map<string, number>()
@@ -95,7 +95,7 @@ export const noOrphans = (model: StreamModel, bounds: { own: number; go: number 
           (before.consumer === undefined || (consumer !== undefined && model.isGoConsumer(consumer))))
         const since = isMoved ? now : before.since
         orphans.set(entry, { since, consumer })
-        // Without the set of consumers of this library, a dead one counts as a Go consumer
+        // After a loss of the set of this library's consumers, a dead one counts as a Go consumer
         const countsAsGo = delivery !== undefined && (model.isGoConsumer(delivery.consumer) ||
           now - (view.serverNow() - delivery.deliveredAt) <= view.lossAt() + recovery)
         const bound = countsAsGo ? bounds.go : bounds.own
@@ -132,9 +132,9 @@ export const noOrphans = (model: StreamModel, bounds: { own: number; go: number 
   })
 
 /**
- * A second hand-over has two possible reasons. A member joined or left: at once. The shares changed, because other data
- * streams were taken or ended: not before `stay`. Either change may precede the first hand-over by `settle` without its
- * sender knowing.
+ * A data stream may be handed over again for two reasons: at once if a member joined or left, and after `stay` if the
+ * shares changed because other data streams were taken or ended. The change may precede the first hand-over by up to
+ * `settle`, because its sender may not have known of it.
  */
 export const noPingPong = (model: StreamModel, settle: number, stay: number): Checker =>
   checker("no ping-pong", (view) => {
@@ -162,7 +162,7 @@ export const noPingPong = (model: StreamModel, settle: number, stay: number): Ch
         if (before !== undefined && changedAt < before - settle) {
           const first = `${resource} was handed over at ${seconds(before)}, and again`
           if (at - before < stay) view.violated(`${first}, although no member joined or left`)
-          else if (loadedAt < before - settle) view.violated(`${first} when it was due, although nothing had changed`)
+          else if (loadedAt < before - settle) view.violated(`${first} after a rest, although nothing had changed`)
         }
         moved.set(resource, at)
       }
@@ -170,7 +170,7 @@ export const noPingPong = (model: StreamModel, settle: number, stay: number): Ch
   })
 
 export const liveGoConsumersAreLeftAlone = (model: StreamModel): Checker =>
-  checker("Go consumers that live are left alone", (view) => {
+  checker("live Go consumers are left alone", (view) => {
     const { isExcused, onEvent } = beliefs(view)
     const leases = new Map<string, { readonly holder: string; readonly until: number; readonly since: number }>()
     const keys = new Set<string>()
@@ -218,16 +218,22 @@ export const liveGoConsumersAreLeftAlone = (model: StreamModel): Checker =>
     }
   })
 
-/**
- * In milliseconds: when other Go consumers would take an entry that it has not locked, and how long its calls after
- * unlocking may take.
- */
-const [goLease, timeToLock, timeToFinish, lockTries] = [2000, 40_000, 200, 32]
+/** The duration of a Go consumer's lease. */
+const goLeaseMillis = 2000
 
-/** How long a client may process late messages. */
+/** How long after its delivery an entry is left to a Go consumer that has not locked it. */
+const lockMillis = 40_000
+
+/** How long a Go consumer has to finish an entry after it unlocked it. */
+const finishMillis = 200
+
+/** After how many refused locks a Go consumer stops reading. */
+const lockTries = 32
+
+/** How long after a disturbance a client may still process late messages. */
 const latenessMillis = 2000
 
-/** An entry, and what its consumer did since its delivery. */
+/** A delivery of an entry to a Go consumer, and what the consumer has done with the entry since. */
 interface Delivery {
   readonly stream: string
   readonly key: string
@@ -238,20 +244,21 @@ interface Delivery {
   /** Server time at which the lease ends. */
   readonly until: number
   readonly hasLocked: boolean
-  /** An earlier lease on the entry may have ended: its event may be late. */
+  /** Whether an earlier delivery may have been locked. The expiry event of that lease may arrive late. */
   readonly wasLocked: boolean
   /**
-   * Its lease expired. A late renewal restores the lease, but does not stop a consumer that is about to take the entry.
+   * Whether its lease ever expired. A late renewal restores the lease, but does not stop a client that is about to take
+   * the entry.
    */
   readonly hasExpired: boolean
   readonly unlockedAt: number
-  /** How often the lock of another consumer kept it from locking. Its reader ends at `lockTries`. */
+  /** How often another consumer's lock refused it. At `lockTries` its reader stops. */
   readonly refusals: number
 }
 
 export const goConsumersHaveTime = (model: StreamModel): Checker =>
-  checker("Go consumers have their time", (view) => {
-    /** Delivered to Go consumers. */
+  checker("Go consumers have time to finish", (view) => {
+    /** The pending entries of Go consumers. */
     let all = new Map<string, Delivery>()
     const names = new Map<string, string | undefined>()
     const changes = view.follow(model.input)
@@ -261,14 +268,14 @@ export const goConsumersHaveTime = (model: StreamModel): Checker =>
       const took = `${client} took ${entry} (${stream}) from ${consumer}`
       if (view.lossAt() >= since || view.serverStepAt() >= since) return
       const wasLate = at - Math.max(view.disturbedAt(client), view.resumedAt(client)) < latenessMillis
-      // It claimed an entry whose lease expired, and had the duration of a lease to lock it
-      if (!hasLocked && wasLocked && idle >= goLease) return
+      // A consumer that claimed an entry after its lease expired has the duration of a lease to lock it
+      if (!hasLocked && wasLocked && idle >= goLeaseMillis) return
       if (!hasLocked && (wasLocked && wasLate || before.refusals >= lockTries)) return
-      if (!hasLocked && idle < timeToLock) return view.violated(`${took}, which has not locked it for ${seconds(idle)}`)
+      if (!hasLocked && idle < lockMillis) return view.violated(`${took}, which had not locked it in ${seconds(idle)}`)
       const passed = at - unlockedAt
-      if (!hasExpired && passed < timeToFinish) view.violated(`${took}, which unlocked it ${seconds(passed)} before`)
+      if (!hasExpired && passed < finishMillis) view.violated(`${took}, which unlocked it ${seconds(passed)} earlier`)
     }
-    /** What it is now, after a command of this client or an expiry. */
+    /** Returns the delivery after a command from `client`, or after an expiry if there is none. */
     const next = (entry: string, before: Delivery, client: string | undefined, at: number): Delivery => {
       const lease = view.read(before.key)
       if (client === undefined && lease === before.lease) return before
@@ -279,7 +286,7 @@ export const goConsumersHaveTime = (model: StreamModel): Checker =>
       return {
         ...before,
         lease,
-        // A server may keep a key for a while after its end
+        // A server may keep a key for a while after it expires
         until: lease === undefined
           ? -Infinity
           : view.expiresAt(before.key) ?? (lease === before.lease ? before.until : Infinity),

@@ -1,6 +1,7 @@
 --- Puts a waiter into the queue, and keeps the queue from expiring while it waits.
 ---
---- It keeps its place, or goes to the place of its ticket, or to the end.
+--- A waiter that is already queued keeps its place. One with an earlier ticket goes back to that place; any other goes
+--- to the end.
 --- @include clock.lua
 
 -- Tickets are microseconds here, and seconds in the queue
@@ -8,13 +9,13 @@ local function ticketOf(score)
   return math.floor(score * 1000000 + 0.5)
 end
 
--- Never a whole second, which is a Simba ticket
+-- A ticket of effect-simba is never a whole second: those belong to Simba contenders
 local function put(queue, id, at, mode)
   local ticket = at % 1000000 == 0 and at + 1 or at
   return ticket, redis.call('ZADD', queue, mode, string.format('%.6f', ticket / 1000000), id)
 end
 
--- Returns the ticket, and how many are ahead
+-- Returns the ticket, and how many waiters are ahead
 local function enter(queue, id, former)
   local old = former and ticketOf(former)
   local isOld = old and old <= micros()
@@ -25,15 +26,15 @@ local function enter(queue, id, former)
   end
   local others = not isOld and redis.call('ZCARD', queue) - 1
   if others and ahead < others then
-    -- The clock is behind, or another one queued in this microsecond
+    -- The clock stepped back, or another waiter queued in the same microsecond
     local last = redis.call('ZRANGE', queue, '-1', '-1', 'WITHSCORES')[2]
     return put(queue, id, ticketOf(last) + 1, 'XX'), others
   end
   return ticket, ahead
 end
 
--- Every waiter touches the queue before it sleeps, so the queue must outlive the sleep. It is kept for one confirm
--- period more, so that not every waiter extends it
+-- Every waiter touches the queue before it sleeps, so the queue must outlive the sleep. One more confirm period spares
+-- most waiters the extension
 local function keepQueue(queue, ownerMillis, lease, confirm)
   local keep = math.max(ownerMillis, 0) + lease + confirm
   if redis.call('PTTL', queue) < keep then
@@ -41,8 +42,8 @@ local function keepQueue(queue, ownerMillis, lease, confirm)
   end
 end
 
--- How old a ticket is, and the token of the last grant, in microseconds: a later grant has a larger token, even if the
--- clock steps
+-- The ages of the ticket and of the last grant, in microseconds. The token gives the time of that grant: it grows even
+-- if the clock steps back
 local function ages(fence, ticket)
   return micros() - ticket, micros() - (tonumber(redis.call('GET', fence) or '') or 0)
 end

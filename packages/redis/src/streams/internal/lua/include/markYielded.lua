@@ -3,7 +3,7 @@
 
 local function markYielded(failures, entry, value)
   redis.call('HDEL', failures, entry .. ':busy')
-  -- The last few: a request may be older than the lease of another owner
+  -- Keeps the last few values: a late request may predate the leases of later owners
   local yielded = value .. '\n' .. (redis.call('HGET', failures, entry .. ':yielded') or '')
   redis.call('HSET', failures, entry .. ':yielded', string.match(yielded, '^[^\n]+\n?[^\n]*\n?[^\n]*\n?[^\n]*'))
   redis.call('PEXPIRE', failures, keepMillis)
