@@ -79,8 +79,10 @@ export class FleetPlace {
       case "ask":
         return this.ask(false)
       case "askNow":
+        // A turn came while the request pauses in an outage
         return this.endPause?.()
       case "askAfterOthers":
+        // Every poll without a turn: all places of the layer may poll at once
         this.unset?.()
         return this.ask(false, this.queue.context.tasks.pass)
       case "confirm":
@@ -206,7 +208,8 @@ export class FleetPlace {
 
   /**
    * When it polls if it is not notified, in monotonic milliseconds. While this process was paused or suspended, the lease
-   * that the reply names ran on.
+   * that the reply names ran on. An age of one confirm period is not counted: the request takes time too, and a poll
+   * before the lease ends is wasted.
    */
   private latest(refused: Refused): number {
     const { confirmTimeout: confirm, inbox: { bound }, lease, now, random } = this.queue.context

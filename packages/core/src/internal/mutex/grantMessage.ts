@@ -2,6 +2,9 @@
  * Decides whether a waiter may start on the message of its grant without a request, because the grant is recent
  * enough. `fleetPlace` calls it; `placePlan` has made sure that the reply is the latest one, and that no gap followed
  * it.
+ *
+ * A grant lasts a whole lease if the waiter was fresh: then there is nothing to confirm, unless its own lease differs.
+ * Otherwise it lasts a confirm period, and a confirmation is sent before the work starts.
  */
 import type { LeaseId } from "../../MutexName.ts"
 import type { Grant } from "../../MutexStore.ts"
@@ -37,5 +40,6 @@ export const leaseOfGrant = (
   })
   // The clocks may have run at different rates during the wait
   lease.grantedFor(grant.millis, grant.millis - marginMillis(after + grant.millis))
+  // The confirmation, or the first renewal of a whole lease, needs the other half (docs/protocol.md)
   return lease.left(now) < grant.millis / 2 ? undefined : lease
 }

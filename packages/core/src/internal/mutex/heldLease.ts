@@ -39,7 +39,7 @@ export class HeldLease extends TrackedLease<LeaseSettings> implements GuardReque
   forcedAt: number | undefined
   /** Tokens of its grant after its own, for the next holders in this process. */
   private spare: number
-  /** Granted by a message, for less than its lease, mostly a confirm period. No reply has extended it yet. */
+  /** Granted by a message for a period other than its lease, mostly a confirm period. No reply has extended it yet. */
   isUnconfirmed = false
   /** Undefined for a bare lease. */
   private work: ProtectedWork | undefined
@@ -67,7 +67,10 @@ export class HeldLease extends TrackedLease<LeaseSettings> implements GuardReque
     return { mutex: this.mutex, lease: this.id, token: this.token }
   }
 
-  /** It counts from the message of its grant, which lasts `period`, of which `usable` can be used. Milliseconds. */
+  /**
+   * It counts from the message of its grant, which lasts `period`, of which `usable` can be used. Milliseconds. A fresh
+   * waiter is granted a whole lease, any other a confirm period. `localQueue` confirms the latter before work starts.
+   */
   grantedFor(period: number, usable: number): void {
     this.isUnconfirmed = period !== this.options.leaseMillis
     this.shorten(usable, this.isUnconfirmed ? usable * 0.75 : Infinity)

@@ -24,7 +24,11 @@ export interface Request extends Omit<ReleaseRequest, "confirm" | "lease" | "req
 type Failure = Cause.Cause<StoreError | Cause.TimeoutError>
 
 interface ReleaseSender {
-  /** Releases within `within` milliseconds. Waits for the first attempt; retries in the background. */
+  /**
+   * Releases within `within` milliseconds. If the store is ready, the request is sent before this returns, and nobody
+   * waits for the reply: no later request can overtake it. Otherwise waits for the first attempt, unless the one before
+   * got no reply. Retries in the background.
+   */
   readonly now: (request: Request, within: number) => Effect.Effect<void>
   /** Does not wait at all. */
   readonly later: (request: Request) => Effect.Effect<void>
@@ -42,6 +46,7 @@ export const make = Effect.fnUntraced(function*(
   const whileOpen = yield* FiberSet.runtime(background)()
   const afterwards = Effect.runForkWith(yield* Effect.context<never>())
   const releaseMillis = Duration.toMillis(config.releaseTimeout)
+  /** For the next owner: a release grants it the default lease of this layer, not the lease that ends. */
   const lease = Duration.sum(config.ttl, config.transition)
   const closing = Latch.makeUnsafe(false)
   let closed = false

@@ -98,6 +98,7 @@ export const make = (client: ClientContext): LeaseTaker => {
   const add: LeaseTaker["add"] = (acquisition, deliver) =>
     Effect.suspend(() => {
       const owned = new OwnedStream(acquisition, table.periods)
+      // The table is closed, the data stream is in use here, or the lease is already over
       if (!table.add(owned)) {
         // No handler has started, so nothing failed
         owned.stop()
@@ -109,7 +110,10 @@ export const make = (client: ClientContext): LeaseTaker => {
       return Effect.annotateLogs(log.debug(`Data stream taken (${owned.source})`), annotations(owned))
     })
 
-  /** A lost reply may have been a grant: a retry with the same epochs gets the same reply. */
+  /**
+   * A lost reply may have been a grant. A retry with the same epochs gets the same token and a whole lease again, which
+   * counts from that attempt.
+   */
   const send = (requests: ReadonlyArray<TakeRequest>) =>
     Effect.suspend(() => {
       const until = table.now().monotonic + lease

@@ -62,6 +62,9 @@ const warnOfGap = (gap: Gap) =>
 /**
  * A message; a message that cannot be decoded and is now in the dead letters; or a rewind, to the beginning of another
  * data stream or to the last delivered message that the server still has.
+ *
+ * After a rewind the loop forgets what it has not committed, and after a lost end commits the position that is left
+ * (`turnBack`). It then reads on from there.
  */
 export type Delivery<A> =
   | { readonly _tag: "Message"; readonly message: Message<A> }
@@ -97,7 +100,10 @@ export class MessageReader<A, R> {
   private isReopened = false
   /** Average of the last read. */
   private messageSize: number | undefined
-  /** Succeeds when no commit of delivered messages can follow. */
+  /**
+   * Succeeds when no commit of delivered messages can follow. `concurrentLoop` sets it, because its handlers may still
+   * run during a read. The other loops run none then.
+   */
   settled: Effect.Effect<void> = Effect.void
 
   constructor(

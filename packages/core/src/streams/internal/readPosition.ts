@@ -52,7 +52,11 @@ export const originOf = ({ added, first, length }: Extent): Origin => ({ first, 
  * beyond it belongs to another stream. A first message before which nothing was deleted proves the same.
  *
  * It relies on two facts: the caller awaits `MessageReader.settled`, so no commit is under way, and a fail-over that
- * loses messages loses their commits too. `origin` is undefined if no check has read how the stream began.
+ * loses messages loses their commits too.
+ *
+ * `origin` is undefined if no check has read how the stream began. Then the checkpoint decides. One that the stream
+ * still reaches was committed in it, so only the end after it was lost. Without one, nothing shows that this is the
+ * same stream, and no commit is undone by reading it from the beginning.
  */
 export const isRewritten = (
   origin: Origin | undefined,

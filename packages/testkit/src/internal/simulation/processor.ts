@@ -29,7 +29,7 @@ export interface Pace {
   readonly isOrdered: boolean
 }
 
-/** A processor that takes no time. */
+/** A processor that takes no time: in explorations, and in the phase after the faults. */
 export const free: Pace = { cost: () => 0, shuffles: false, budget: () => 2048, isOrdered: true }
 
 export const drawPace = ({ stall, task, yieldAfter }: ProcessorFault, prng: Prng): Pace => {
@@ -84,9 +84,9 @@ class Tasks {
 
 export class Processor {
   pace: Pace
-  /** Called after each turn, with its milliseconds. */
+  /** Called after each turn, with its milliseconds. `processes` marks a process with a long one as disturbed. */
   onTurn: ((millis: number) => void) | undefined
-  /** By how many milliseconds a runnable fiber is delayed, while others continue. */
+  /** By how many milliseconds a runnable fiber is delayed, while others continue. Only explorations set it. */
   setAside: (() => number) | undefined
   readonly scheduler: Scheduler.Scheduler
   private readonly world: World
@@ -167,7 +167,10 @@ export class Processor {
     if (!this.isResting) this.world.enqueue(this.run)
   }
 
-  /** An upper bound of its lateness: the time since the start of the previous turn. Milliseconds. */
+  /**
+   * An upper bound of its lateness: the time since the start of the previous turn. Milliseconds. The checkers excuse
+   * work that outlives its lease by no more.
+   */
   get lateness(): number {
     return this.turnAt === -Infinity ? 0 : this.world.now() - this.turnBeforeAt
   }

@@ -2,8 +2,13 @@
 ---
 --- Transition: owned -> done, (none) -> announced
 ---
---- An entry becomes a new announcement if messages after the end were announced, or if it was repeated after the end
---- was written.
+--- The data stream is announced again in two cases. `last` is its last message when it was last announced.
+--- - `last` is after the end message, which the owner committed: those messages belong to a new run.
+--- - The announcement was repeated, and `last` is not before the checkpoint. Without a checkpoint, any repetition
+---   counts, once.
+---
+--- If the handler ended without an end message, only the second case applies: messages that it left unread do not
+--- count.
 ---
 --- `include/ownerCheck.lua` defines `input`, `group` and the other shared slots, which are the same in all scripts of
 --- owners: `handOvers` and `signals` are not used here. It also refuses callers that are not the owner.
@@ -44,7 +49,9 @@ return forEachOwned(function(lease)
   if announcedBy == entry then
     -- Without a checkpoint the next handler reads everything that was written since
     local order = committed and compareIds(last, committed) or 0
-    if order > 0 and endedBy == entry or order >= 0 and repeats > 0 then
+    local hasMoreAfterEnd = order > 0 and endedBy == entry
+    local isRepeated = order >= 0 and repeats > 0
+    if hasMoreAfterEnd or isRepeated then
       -- The new announcement is one of the repetitions
       announce(input, announced, stream, payload, committed and math.max(0, repeats - 1) or 0, last)
     end

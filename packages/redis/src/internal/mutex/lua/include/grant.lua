@@ -4,7 +4,7 @@
 --- `acquireAndRelease`, use `own`: it mints the token and its stride from the server's time, and publishes the grant.
 --- @include newOwner.lua
 
--- `isOwner`: the request is repeated, or extends a grant
+-- Leaves the queue and the reservation to the caller. `isOwner`: the request is repeated, or extends a grant
 local function take(mutex, id, lease, isOwner)
   local token = isOwner and redis.call('GET', mutex.fence)
   if not token then

@@ -1,11 +1,15 @@
 --- Hands a mutex that nobody owns any more to the first live waiter.
 ---
+--- `acquire`, `release` and `forceRelease` call it. The last passes no `lease`, so it grants only the confirm period.
+---
 --- A fresh waiter is granted a whole lease. It queued within the last confirm period and its layer listens, so it is
 --- almost certainly responsive. Any other is granted the confirm period, and the waiter behind it is notified when to
 --- poll. The message of a grant carries what its waiter needs to start at once: its token, how far that is ahead of the
 --- time, and the period of the grant. If no lease is passed, no waiter is fresh.
 ---
 --- The mutex is not reserved: an owner of effect-simba has deleted the reservation when it was granted the mutex.
+---
+--- Some files are included inside a branch: defining their functions takes time, which other branches save.
 --- @include newOwner.lua
 --- @include liveWaiters.lua
 --- @include wakeUp.lua
