@@ -3,7 +3,21 @@ import { FencingToken } from "@effect-simba/core/FencingToken"
 import { StreamError, StreamMessages, StreamMetrics } from "@effect-simba/core/streams"
 import { StreamLease } from "@effect-simba/core/streams/StreamLease"
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, Clock, Duration, Effect, Exit, Fiber, Logger, Metric, Option, Schedule, Schema, Stream } from "effect"
+import {
+  Cause,
+  Clock,
+  Data,
+  Duration,
+  Effect,
+  Exit,
+  Fiber,
+  Logger,
+  Metric,
+  Option,
+  Schedule,
+  Schema,
+  Stream
+} from "effect"
 import { TestClock } from "effect/testing"
 import { message, ScriptedLease } from "../support/scriptedLease.ts"
 import { suspending } from "../support/suspending.ts"
@@ -783,7 +797,36 @@ describe("attempts", () => {
       )
       yield* dying.run
       assert.deepStrictEqual(dying.observed, [1, 0])
-      assert.include(lease.dead[0]![1], "boom")
+      assert.strictEqual(lease.dead[0]![1], "Error: boom")
+    }))
+
+  class Refused extends Data.TaggedError("Refused")<{ readonly order: bigint; readonly cause?: unknown }> {}
+  class Declined extends Schema.TaggedError<Declined>()("Declined", { bank: Schema.String }) {
+    override readonly message = "no funds"
+  }
+  const unshown = Object.defineProperty(new Error("no fields"), "code", {
+    enumerable: true,
+    get: () => {
+      throw new Error("no code")
+    }
+  })
+
+  it.effect("the reason of a dead message is the name, the message and the fields of what failed, without frames", () =>
+    Effect.gen(function*() {
+      for (
+        const [error, reason] of [
+          [new Refused({ order: 7n }), "Refused {\"order\":7n}"],
+          [new Refused({ order: 7n, cause: new Error("offline") }), "Refused {\"order\":7n} (cause: Error: offline)"],
+          [new Declined({ bank: "b" }), "Declined: no funds {\"bank\":\"b\"}"],
+          ["busy", "busy"],
+          [{ code: 3 }, "{\"code\":3}"],
+          [unshown, "an error that cannot be shown"]
+        ] as ReadonlyArray<readonly [unknown, string]>
+      ) {
+        const lease = three()
+        yield* failing(lease, { attempts: 1 }, error).run
+        assert.deepStrictEqual(lease.dead, [["2-0", reason]])
+      }
     }))
 
   it.effect("errors of this library are not a failure of the message: they end it, and nothing is dead", () =>

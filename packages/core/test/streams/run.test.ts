@@ -197,7 +197,7 @@ describe("handlers that fail", () => {
       yield* TestClock.adjust("1 second")
       assert.deepStrictEqual(backend.done, ["s2"])
       assert.strictEqual(backend.dead.length, 1)
-      assert.include(backend.dead[0]!.reason, "poisoned")
+      assert.strictEqual(backend.dead[0]!.reason, "Error: poisoned")
       assert.deepStrictEqual(backend.rows, [])
       assert.include(lines, "Error: Data stream is in the dead letters now: its handlers failed 3 time(s)")
     })))

@@ -17,7 +17,9 @@ import { StreamYielded } from "../StreamError.ts"
 import { StreamLease } from "../StreamLease.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import type { ClientContext } from "./context.ts"
+import { failureText } from "./failureText.ts"
 import { LeaseImpl } from "./leaseHandle.ts"
+import { reasonOf } from "./leaseRequests.ts"
 import type { LeaseTaker } from "./leaseTaker.ts"
 import { defaultBackoff } from "./messageAttempts.ts"
 import { annotations, type OwnedStream } from "./ownedStream.ts"
@@ -84,7 +86,7 @@ export const runHandler = <A, E, R, RS, RH>(
     ends.endOrLose(
       owned,
       "Moving an announcement to the dead letters",
-      ends.deadLetter(owned, Cause.pretty(cause))
+      ends.deadLetter(owned, reasonOf(failureText(cause)))
     )
 
   /**

@@ -14,5 +14,5 @@ const retry = retrySchedule("20 millis", "500 millis")
 export const retryOutages = <A>(effect: Effect.Effect<A, LeaseError>): Effect.Effect<A, LeaseError> =>
   Effect.retry(effect, { schedule: retry, while: isTransient })
 
-/** The reason of a dead message, as its letter states it. */
+/** The reason of a dead message or of a dead announcement, as its letter states it. */
 export const reasonOf = (text: string): string => text.slice(0, 1000)

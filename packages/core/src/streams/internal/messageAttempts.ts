@@ -17,6 +17,7 @@ import { StreamYielded } from "../StreamError.ts"
 import type { StreamLease } from "../StreamLease.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import type { RawMessage } from "../StreamState.ts"
+import { failureText } from "./failureText.ts"
 import { type LeaseError, reasonOf, retryOutages } from "./leaseRequests.ts"
 
 /** One second, doubling up to half a minute, without end. */
@@ -89,7 +90,7 @@ export const make = (
     yield* log.error(`A message failed ${count} time(s); moving it to the dead letters`, cause).pipe(
       Effect.annotateLogs(subjectOf([message]))
     )
-    yield* retryOutages(lease.deadLetter(message, reasonOf(Cause.pretty(cause))))
+    yield* retryOutages(lease.deadLetter(message, reasonOf(failureText(cause))))
     yield* Metric.update(StreamMetrics.stream.deadMessages.failed, 1)
   })
 
