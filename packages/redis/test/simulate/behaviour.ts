@@ -1,6 +1,4 @@
-/**
- * What the processes of a simulated fleet do with mutexes: they wait, work, contend and write, in every possible way.
- */
+/** What the processes of a simulated fleet do with mutexes: they wait, work, contend and write in every way. */
 import { type Lease, Mutex } from "@effect-simba/core"
 import type { MutexName } from "@effect-simba/core/MutexName"
 import { Subscriber } from "@effect-simba/core/Subscriber"
@@ -46,7 +44,7 @@ export interface Settings {
   readonly throws: boolean
 }
 
-/** Where work writes its token in Redis. */
+/** The key to which work writes its token. */
 export const fencedKey = (resource: string) => `fenced:{${resource}}`
 
 /** A contender that could not acquire rests before it retries: twice as long each time. */
@@ -61,7 +59,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
   let waits = 0
   let writes = 0
 
-  /** Reads what is left before it asks: a yield in between may take time. */
+  /** Reads the time left before it sends the request: a yield in between may take time. */
   const ensured = (lease: Lease.Lease) =>
     Effect.flatMap(
       lease.timeLeft,

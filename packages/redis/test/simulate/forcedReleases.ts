@@ -1,4 +1,4 @@
-/** The checker of forced releases: the old owner stops soon. */
+/** Checks forced releases: the former owner must stop soon. */
 import type { Checker } from "@effect-simba/testkit"
 
 const beliefs = new Set(["ensured", "begin", "step"])

@@ -1,9 +1,9 @@
 /**
- * The checker of jobs: which runs start, under which token, and that each instant is handed out or reported as missed.
+ * Checks jobs: which runs start, under which token, and that each instant is handed out or reported as missed.
  */
 import type { Checker } from "@effect-simba/testkit"
 
-/** `period`: of the instants, which are its multiples. Milliseconds. */
+/** The instants of a job are the multiples of `period`, in milliseconds. */
 export interface JobRules {
   readonly job: string
   readonly period: number
@@ -99,7 +99,7 @@ export const jobsKeepTheirWord = (
       uncertain.delete(`${job} of ${instant}`)
     }
     const decide = ({ at, cause, claim, job, missed, mode }: NonNullable<ReturnType<typeof claimOf>>, when: number) => {
-      // A repeated request
+      // The request was repeated
       if (claims.has(claim)) return
       claims.add(claim)
       const rule = rules.get(job)

@@ -1,4 +1,4 @@
-/** The plan of jobs: a fleet with jobs of every kind, clocks that differ and jump, crashes and outages. */
+/** The plan for jobs: a fleet with jobs of every kind, clocks that differ and jump, crashes and outages. */
 import { Leadership, Mutex } from "@effect-simba/core"
 import { RedisMutex } from "@effect-simba/redis"
 import { Simulation } from "@effect-simba/testkit"

@@ -53,7 +53,7 @@ interface Simba {
   readonly comeAndGo: boolean
 }
 
-/** Busy ones return at once. */
+/** Busy contenders return at once. */
 const simba = (client: Simulation.Client, resources: ReadonlyArray<string>, { comeAndGo, holds }: Simba) => {
   const [shortest, longest] = holds
   const upTo = (millis: number) => Duration.millis(client.random() * millis)
@@ -84,8 +84,8 @@ const simba = (client: Simulation.Client, resources: ReadonlyArray<string>, { co
 }
 
 /**
- * Waiters poll every 2 seconds beside Simba contenders, and the nearest after a confirm period. The messages and requests
- * of a poll, and of the one before it, have delays.
+ * Beside Simba contenders waiters poll every 2 seconds, and the first waiter after a confirm period. The messages and
+ * requests of a poll and of the previous poll have delays.
  */
 const pollBound = 2000 + confirm + 700
 
@@ -97,7 +97,7 @@ const simbaClients = 2
 /**
  * Each Simba contender may be in the queue before effect-simba, with a ticket of whole seconds, and a second time,
  * because a place survives an acquisition. The rest are barges without a race: the notified place belonged to a Simba
- * contender that rests, or has gone.
+ * contender that rests or has left.
  */
 const barges = 2 * simbaClients + 8
 

@@ -1,5 +1,5 @@
 /**
- * The standard plan of the mutex: a few processes, each with a few fibers, use a few mutexes in every possible way,
+ * The standard plan for mutexes: a few processes, each with a few fibers, use a few mutexes in every possible way,
  * under every fault. The plain plan omits later additions: contenders that stay, writes under a fence, and servers that
  * cannot know whether anybody listens.
  */
@@ -120,7 +120,7 @@ export const loadOf = (seed: number | string) => {
   }
 }
 
-/** Processors without delays. */
+/** Processors on which computing takes no time. */
 export const { processor: _processor, ...withoutProcessors } = Simulation.allFaults
 
 const allFaults = Simulation.allFaults as Simulation.Faults & Required<Pick<Simulation.Faults, "processor" | "suspend">>

@@ -1,4 +1,4 @@
-/** A checker of the scripts for owners of data streams: each acts for the current owner, and refuses all others. */
+/** Checks the scripts for owners of data streams: each acts for the current owner and refuses all others. */
 import type { Checker, Simulation } from "@effect-simba/testkit"
 import * as StreamKeys from "../../src/streams/internal/keys.ts"
 
@@ -14,7 +14,7 @@ const tokenOf = (leaseValue: string) => leaseValue.slice(leaseValue.lastIndexOf(
 const isAct = (reply: unknown) =>
   reply !== "NotOwner" && reply !== "AlreadyDone" && !(Array.isArray(reply) && reply[0] === "error")
 
-/** The owners for whom a command has acted, by its arguments. */
+/** Derives from a command's arguments the owners for which it acted. */
 const actsOf = (service: Parameters<typeof StreamKeys.input>[0], streams: ReadonlyArray<string>) => {
   const [input, failures, handOvers] = [StreamKeys.input, StreamKeys.failures, StreamKeys.handOvers].map((key) =>
     key(service)

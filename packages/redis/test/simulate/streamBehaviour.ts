@@ -1,4 +1,4 @@
-/** What the processes of a simulated fleet do with data streams: they produce, consume, fail, hang, leave and come back. */
+/** What the processes of a simulated fleet do with data streams: produce, consume, fail, hang, leave and return. */
 import type { SimbaError } from "@effect-simba/core"
 import { StreamClient } from "@effect-simba/core/streams"
 import type { StreamStore } from "@effect-simba/core/streams/StreamStore"
@@ -40,7 +40,7 @@ const go = (client: Simulation.Client, settings: Settings) => {
   const session = Effect.suspend(() =>
     Effect.scoped(Effect.gen(function*() {
       const redis = yield* Redis
-      // It would make the group without what was announced before
+      // The Go consumer would create the group without earlier announcements
       yield* Effect.ignore(redis.send("XGROUP", "CREATE", `${service}-input`, `${service}-group`, "0", "MKSTREAM"))
       const id = `stock-${client.name}.${client.generation}.${++sessions}`
       const { unrenewed } = settings
@@ -57,7 +57,7 @@ const go = (client: Simulation.Client, settings: Settings) => {
   return Effect.forever(Effect.andThen(Effect.ignore(session), pause(200, 2000)))
 }
 
-/** All that one process does. */
+/** Everything that one process does. */
 export const busy = (
   client: Simulation.Client,
   settings: Settings

@@ -13,7 +13,7 @@ export const offsets = (client: Simulation.Client) => {
     Effect.suspend(() => client.outside(delay(), ({ state }) => String(state.get(`${stream} offset`) ?? "0-0")))
   return {
     read,
-    /** From now on writes with a smaller token are refused. */
+    /** Refuses writes with a smaller token from now on. */
     claim: (stream: string, token: number) =>
       Effect.suspend(() =>
         client.outside(delay(), ({ state }) => {
@@ -53,7 +53,7 @@ export const handler = (client: Simulation.Client, settings: Settings) => {
       })
     })
 
-  /** As `StreamMessages.process` does, but with the offset elsewhere. */
+  /** Does what `StreamMessages.process` does, but keeps the offset in an external system. */
   const processByOwnOffset = <E, R>(
     lease: StreamLease.StreamLease,
     handle: (message: { readonly id: EntryId; readonly value: typeof Order.Type }) => Effect.Effect<void, E, R>
@@ -87,7 +87,7 @@ export const handler = (client: Simulation.Client, settings: Settings) => {
     const fields = { resource: stream, id, entry }
     const uses = usesOf(settings)
 
-    // Reads what is left before it asks: a yield in between may take time
+    // Reads the time left before it sends the request: a yield in between may take time
     const ensured = Effect.gen(function*() {
       const left = yield* lease.timeLeft
       yield* lease.ensure

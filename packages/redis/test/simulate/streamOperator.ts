@@ -12,7 +12,10 @@ export const operate = (client: Simulation.Client, settings: Settings) => {
   const names = [...settings.streams.keys()]
   const pick = <A>(items: ReadonlyArray<A>) => items[Math.floor(between(0, items.length))]!
 
-  /** Finished data streams must be announced again. Some messages are left: a reader that starts after the last one waits forever. */
+  /**
+   * Announces the data stream again, because it may be finished. Seeks leave some messages: a reader that starts after the
+   * last one waits forever.
+   */
   const seek = Effect.gen(function*() {
     const stream = pick(names)
     const to = chance(0.2) ? "beginning" : `${Math.ceil(between(0, settings.messages))}-0`
@@ -34,7 +37,7 @@ export const operate = (client: Simulation.Client, settings: Settings) => {
 
   const works = [uses.seeks ? [seek] : [], uses.pauses ? [interrupt] : [], uses.trims ? [trim] : []].flat()
 
-  /** Pauses of other operators too, who may be dead. */
+  /** Also undoes pauses by other operators, which may be dead. */
   const resumeAll = insist(Effect.gen(function*() {
     const { paused } = yield* StreamClient.inspect
     if (paused.service) yield* StreamClient.resume()
@@ -48,7 +51,7 @@ export const operate = (client: Simulation.Client, settings: Settings) => {
   return works.length === 0
     ? Effect.void
     : Effect.raceFirst(Effect.forever(busy), calm).pipe(
-      // A request of a moment ago may still be on its way
+      // A recent request may still be on its way
       Effect.andThen(Effect.sleep("3 seconds")),
       Effect.andThen(uses.pauses ? resumeAll : Effect.void),
       Effect.provide(StreamClient.layer({ ...optionsOf(client, settings, 0), processName: `${client.name}-operator` }))

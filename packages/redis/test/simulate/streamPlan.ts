@@ -1,6 +1,6 @@
 /**
- * The plan of stream ownership: a few consumers share a few data streams while producers announce and fill them, under
- * faults; in some seeds beside Go consumers.
+ * The plan for stream ownership: a few consumers share a few data streams while producers announce and fill them, under
+ * faults, in some seeds beside Go consumers.
  */
 import * as RedisTopology from "@effect-simba/redis/RedisTopology"
 import { RedisStreams } from "@effect-simba/redis/streams"
@@ -49,7 +49,7 @@ const releasedOf = (service: ServiceName): NonNullable<Simulation.LockModel["rel
   })
 }
 
-/** Each checker asks about each owner that a command changes: a batch is read once. */
+/** Reads each batch once, although each checker asks about each owner that a command changes. */
 const readOnce = (read: NonNullable<Simulation.LockModel["released"]>): typeof read => {
   let last: readonly [args: unknown, reply: unknown, found: ReturnType<typeof read>] = [undefined, undefined, undefined]
   return (args, reply) => {
@@ -156,7 +156,7 @@ const settle = ({ confirmTimeout: confirm, heartbeatInterval: heartbeat, leaseDu
 const stay = ({ confirmTimeout: confirm, heartbeatInterval: heartbeat }: Pace) =>
   Duration.millis(10 * (confirm + 4 * heartbeat) / (1 + Simulation.allFaults.clockRate!))
 
-/** Without the uses of other systems. */
+/** The load without `uses`. */
 export const plainLoadOf = (seed: number | string) => {
   const draw = draws(`streams/${seed}`)
   const pick = <A>(name: string, items: ReadonlyArray<A>) => items[Math.floor(draw(name) * items.length)]!
@@ -219,7 +219,7 @@ export const plainLoadOf = (seed: number | string) => {
   }
 }
 
-/** Half of the fleets: one or two of the uses together. */
+/** Half of the fleets have one or more uses. */
 const usesIn = (seed: number | string, { losses, settings }: ReturnType<typeof plainLoadOf>): Uses | undefined => {
   const draw = draws(`uses/${seed}`)
   const { capacity, consumers, ownOffsets, rounds, go, streams } = settings
@@ -254,7 +254,7 @@ const lossless: Simulation.Faults = { ...harmless, restart: { every: 15_000, los
 const { clog: _clog, partition: _partition, pause: _pause, suspend: _suspend, ...short } = lossless
 const gentle: Simulation.Faults = { ...short, kill: { every: 20_000, lasts: [100, 5000] } }
 
-/** Longer than all leases, repeatedly. */
+/** Repeated outages, some longer than all leases. */
 const outages: Simulation.Faults = {
   errorState: { every: 5000, lasts: [3000, 10_000], states: Simulation.allFaults.errorState!.states }
 }

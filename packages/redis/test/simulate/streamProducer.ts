@@ -14,7 +14,7 @@ end
 return 1
 `
 
-/** KEYS stream, mark; ARGV an id below all drafts. Drafts that were trimmed are known by the last id of the data stream. */
+/** KEYS stream, mark; ARGV an id below all drafts. The last id of the data stream shows even trimmed drafts. */
 const endDrafts = `
 redis.call('SET', KEYS[2], '1', 'PX', '600000')
 local info = redis.pcall('XINFO', 'STREAM', KEYS[1])
@@ -26,9 +26,7 @@ end
 return 1
 `
 
-/**
- * Its data streams, each from the first message to the last, from the start again in each process: the ids are fixed.
- */
+/** Writes the client's data streams from first message to last. A restarted process starts over: the ids are fixed. */
 export const produce = (client: Simulation.Client, settings: Settings) => {
   const { note } = client
   const { between, calm, chance, pause } = tools(client)
@@ -46,7 +44,7 @@ export const produce = (client: Simulation.Client, settings: Settings) => {
       : ["n", String(n)]
     return insist(Effect.catchIf(
       send("XADD", stream, `${n}-0`, ...fields),
-      // It is there already, or a surviving message has a larger id
+      // The message exists already, or a surviving message has a larger id
       (error) => String(error.cause).includes("equal or smaller"),
       () => Effect.void
     ))
@@ -74,7 +72,7 @@ export const produce = (client: Simulation.Client, settings: Settings) => {
   const announceRaw = (text: string) =>
     Effect.ignore(send("XADD", `${settings.service ?? service}-input`, "*", "lbs-input", text))
 
-  /** Messages with larger ids, and their end: both do nothing once they are over, however late they arrive. */
+  /** Writes and ends drafts, which have larger ids. Late requests do nothing after the end. */
   const drafts = (stream: string) =>
     Effect.gen(function*() {
       for (let n = 1; n <= 4; n++) {
@@ -85,7 +83,7 @@ export const produce = (client: Simulation.Client, settings: Settings) => {
       yield* insist(send("EVAL", endDrafts, "2", stream, draftsOver(stream), draftId(0)))
     })
 
-  /** Not the last message of a round, which ends the data stream. */
+  /** Deletes any message except the last of a round, which ends the data stream. */
   const deleteSome = (stream: string, written: number) =>
     Effect.suspend(() => {
       const n = Math.ceil(between(0, written))

@@ -18,7 +18,7 @@ export interface Pace {
 export type Ailment = "none" | "fails" | "hangs" | "slow" | "poison" | "curable"
 
 /**
- * What users of other systems do with data streams.
+ * What users with external systems, operators and producers do with data streams.
  *
  * - `handling`: messages one by one, several at once in order by key, or in batches.
  * - `attempts`: how often a message is tried before it is a dead letter.
@@ -80,7 +80,7 @@ export const draftsOver = (stream: string) => `drafts-over:${stream}`
  * - `goWork`: the longest time for one data stream of a Go consumer.
  */
 export interface Settings {
-  /** Default: that of this module. */
+  /** Default: the service of this module. */
   readonly maxFailures?: number
   readonly service?: string
   readonly streams: ReadonlyMap<string, Ailment>

@@ -12,7 +12,7 @@ export const appendOnly = [
   "--aof-use-rdb-preamble no"
 ]
 
-/** Commands of one file; an unfinished one at the end was never executed. */
+/** The commands of one file. An unfinished command at the end was never executed. */
 const commandsOf = (bytes: Buffer): Array<ReadonlyArray<string>> => {
   const found: Array<ReadonlyArray<string>> = []
   let at = 0
@@ -26,7 +26,7 @@ const commandsOf = (bytes: Buffer): Array<ReadonlyArray<string>> => {
   for (;;) {
     const head = line()
     if (head === undefined) return found
-    // Timestamps that newer servers write
+    // Newer servers write timestamps
     if (head.startsWith("#")) continue
     if (!/^\*\d+$/.test(head)) throw new Error(`not an append-only file: ${head.slice(0, 40)}`)
     const parts: Array<string> = []

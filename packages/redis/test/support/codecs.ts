@@ -1,4 +1,4 @@
-/** The properties of a codec of keys, messages and replies: one reading for a text, one text for a value. */
+/** The properties of a codec for keys, messages or replies: a text has one reading, and a value has one text. */
 import { assert, it } from "@effect/vitest"
 import { Arbitrary, Equal, Result, Schema } from "effect"
 

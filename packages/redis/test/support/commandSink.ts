@@ -1,4 +1,4 @@
-/** A sink of commands as over ioredis, on any provider of `Redis`. */
+/** Makes any provider of `Redis` coalesce commands as ioredis does. */
 import { Effect, Scheduler, type Scope } from "effect"
 import type { Redis } from "effect/persistence/Redis"
 import { type CommandSink, overRedis } from "../../src/internal/client/commandSink.ts"

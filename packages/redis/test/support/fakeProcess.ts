@@ -1,4 +1,4 @@
-/** Processes on one fake server. */
+/** Starts processes on one fake server. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { RedisMutex } from "@effect-simba/redis"
 import { FakeRedis, TestMutex } from "@effect-simba/testkit"

@@ -54,7 +54,7 @@ const random = Math.random().toString(36).slice(2, 8).padEnd(8, "0")
 /** The counter that names a waiter in the messages to its layer. */
 export const counterOf = (id: string): string => id.slice(0, id.indexOf("-"))
 
-/** Wire ids whose order is not the order of arrival, each with its own layer; or with the layer of another. */
+/** Wire ids whose order is not the order of arrival, each of a new layer or of the layer of `sibling`. */
 export const freshId = (sibling?: LeaseId): LeaseId => {
   const number = 1_000_000 - ++count
   const layer = sibling === undefined ? random + number.toString(36).padStart(4, "0") : inboxOf(sibling)
@@ -131,7 +131,7 @@ export const contender = (
     confirm: Effect.map(ask("wait"), granted),
     subscribe: wakeUps(store, mutex, id),
     leave,
-    /** Returns the ownership afterwards. */
+    /** Returns the ownership after the command. */
     release: Effect.andThen(leave, store.owner(mutex)),
     guard: Effect.map(store.guard([{ mutex, id, lease }]), (results) => results[0]!)
   }
@@ -196,7 +196,7 @@ export const messagesOn = Effect.fnUntraced(function*(server: Server, ...channel
   return messages
 })
 
-/** Calls of each command since `reset`, including those from within scripts. */
+/** Counts the calls of each command since `reset`, including calls from scripts. */
 export const commandStats = (server: Server) => ({
   reset: server.send("CONFIG", "RESETSTAT"),
   calls: Effect.map(server.send("INFO", "commandstats"), (info) =>

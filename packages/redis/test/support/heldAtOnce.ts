@@ -1,4 +1,4 @@
-/** Requests for thousands of leases at one moment: their results, and the number of calls. */
+/** Sends requests for thousands of leases at once, and checks their results and the number of calls. */
 import { StreamName } from "@effect-simba/core/streams/StreamName"
 import { ConsumerName, Epoch, type Ownership, ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import * as RedisStreams from "@effect-simba/redis/streams/RedisStreams"
@@ -64,7 +64,7 @@ export const heldAtOnce = Effect.suspend(() => {
     yield* service.read({ consumer: a, count: size, block: Duration.millis(10) })
     const held = yield* own(announced.map(({ entry }, i) => ({ stream: streams[i]!, entry })), 0)
 
-    // The replies to the first are lost: nothing is counted twice
+    // Repeats the requests as if the first replies were lost: nothing is counted twice
     for (let i = 0; i < 2; i++) {
       const { calls, replies } = yield* ofAll(held, (held) => service.fail(held, { attempt: 1 }))
       assert.deepStrictEqual(replies.map((reply) => reply === "NotOwner" ? reply : reply.count), each(1))

@@ -21,7 +21,7 @@ export interface Stage {
   readonly open: (options?: OpenOptions) => Effect.Effect<Mutex.Mutex["Service"], unknown, Scope.Scope>
   readonly server: {
     readonly send: (...args: ReadonlyArray<string>) => Effect.Effect<unknown, unknown>
-    /** Stops it: connections stay open, and it does not reply. */
+    /** Suspends the server: connections stay open, and it does not reply. */
     readonly pause: Effect.Effect<void>
     readonly resume: Effect.Effect<void>
     readonly kill: Effect.Effect<void>
@@ -47,7 +47,7 @@ const noChannel = (server: Stage["server"]) =>
 const keysLeft = (server: Stage["server"], mutex: MutexName) =>
   Effect.map(server.send("KEYS", `simba:{${mutex}}*`), (keys) => keys as ReadonlyArray<string>)
 
-/** Work that waits for its interruption, and notes when it arrived. */
+/** Work that waits for its interruption, and records when it was interrupted. */
 const interruptible = () => {
   let interruptedAt: number | undefined
   return {
@@ -322,7 +322,7 @@ export const shortOutage = scenario(function*({ open, server }) {
       yield* server.resume
       yield* until("renewed", Effect.map(lease.timeLeft, (left) => Duration.toMillis(left) > 9500))
       assert.strictEqual(yield* server.send("GET", keysOf(m).owner), lease.id)
-      // And a lost connection as well
+      // A lost connection is survived, too
       yield* server.loseConnections
       yield* Effect.sleep("500 millis")
       yield* until("renewed", Effect.map(lease.timeLeft, (left) => Duration.toMillis(left) > 9500))

@@ -10,7 +10,7 @@ export class RedisServerError extends Schema.TaggedError<RedisServerError>()("Re
 
 export type Reply = string | number | null | ReadonlyArray<Reply> | RedisServerError
 
-/** Reads one reply; `undefined` when there is more to come. */
+/** Reads one reply. Returns `undefined` if it is incomplete. */
 const parse = (data: Buffer, start: number): readonly [reply: Reply, end: number] | undefined => {
   const eol = data.indexOf("\r\n", start)
   if (eol === -1) return undefined

@@ -4,13 +4,13 @@ import { connect, createServer, type Socket } from "node:net"
 
 export interface Relay {
   readonly port: number
-  /** The command that contains this arrives, but its reply does not: the connection is closed instead. Once. */
+  /** The next command that contains this text reaches the server, but the connection is closed instead of its reply. */
   cut: string | undefined
   /** The target of connections from now on. */
   target: number
   /** How long the first reply of a connection takes. Milliseconds. */
   greeting: number
-  /** Closes all connections, and refuses others. */
+  /** While set, all connections are closed, and new ones are refused. */
   isDown: boolean
 }
 

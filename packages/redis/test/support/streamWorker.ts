@@ -1,6 +1,6 @@
 /**
- * A process that owns data streams and says in Redis what it processes. `process/streams.test.ts` starts it, and reads
- * afterwards what the server kept.
+ * A process that owns data streams and records in Redis what it processes. `process/streams.test.ts` starts it, and
+ * finally reads what the server kept.
  */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import { StreamLease } from "@effect-simba/core/streams/StreamLease"

@@ -10,14 +10,14 @@ export interface WorkerConfig {
   readonly name: string
   readonly mutex: string
   readonly log: string
-  /** A key that it waits for before it begins, so that several begin together. */
+  /** A key for which the process waits before it begins, so that several processes begin together. */
   readonly go?: string
-  /** How often it wants the mutex. */
+  /** How often the process acquires the mutex. */
   readonly rounds: number
   /** How often it writes while it holds the mutex, and how long it pauses after each. */
   readonly writes: number
   readonly pauseMillis: number
-  /** Of its writes. Default: longer than a busy machine needs for them. */
+  /** The timeout of its writes. Default: longer than a busy machine needs. */
   readonly commandTimeout?: Duration.Input
 }
 

@@ -1,5 +1,5 @@
 /**
- * The checkers of arrival order: between processes by their places in the queue, within a process by the order of
+ * Checks the order of arrival: between processes by their places in the queue, and within a process by the order of
  * requests.
  */
 import { all } from "../simulation/ownershipTracker.ts"
@@ -10,7 +10,7 @@ interface Queued {
   readonly place: number
   readonly at: number
   readonly client: string
-  /** The command that queued it first. */
+  /** The command that first queued the waiter. */
   readonly command: object
 }
 
@@ -67,7 +67,7 @@ export const firstComeFirstServed: Checker = {
           queue.delete(to)
           for (const [id, waiter] of queue) {
             if (lineOf(id) === lineOf(to)) continue
-            // One call may grant first, and then queue another
+            // One call may grant the mutex and afterwards queue another waiter
             if (waiter.command === event.command) continue
             // After the server's clock was set back, a later ticket may be smaller
             if (view.serverStepAt() > -Infinity && waiter.at >= since) continue
@@ -86,7 +86,7 @@ interface Asking {
   readonly at: number
   readonly client: string
   readonly line: string
-  /** The request may be sent later than the note. */
+  /** Whether the request may be sent later than the note. */
   readonly asksLater: boolean
 }
 

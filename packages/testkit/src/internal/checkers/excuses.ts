@@ -1,25 +1,25 @@
-/** Excuses for a client that relies on a lease which the server does not know. */
+/** Excuses for a client that relies on a lease that the server does not know. */
 import type { Event } from "../simulation/history.ts"
 import { all } from "../simulation/ownershipTracker.ts"
 import type { View } from "../simulation/setup.ts"
 import { field } from "./fields.ts"
 
-/** A process that resumes first finishes its turn; without a processor, its current step. */
+/** After it resumes, a process finishes its turn or, if computing takes time, its current step. */
 const step = 1
 
 /** A suspended machine stopped its timers too: the process notices when it next compares its clocks. */
 const comparisonMillis = 1100
 
 interface Grant {
-  /** The first request: it may measure the age of its grant from there. */
+  /** When the client sent its first request. It may measure the age of its grant from this time. */
   readonly askedAt: number
-  /** A server that lost data may grant to the same id again: that is a different grant. */
+  /** When the id was granted. A server that lost data may grant to the same id again, which is a different grant. */
   at: number
   /** Server time at which the forcibly released lease would have ended. */
   forcedUntil: number
 }
 
-/** What happened to the ids, and so which wrong beliefs of their clients are excused. */
+/** Follows what happens to ids, to know which wrong beliefs of their clients are excused. */
 export const beliefs = (view: View) => {
   const grants = new Map<string, Grant>()
   const reported = new Set<string>()

@@ -1,4 +1,4 @@
-/** The checkers of turns: each grant is used, and each waiter is served before others have overtaken it too often. */
+/** Checks turns: each grant is used, and each waiter is served before others have overtaken it too often. */
 import * as Duration from "effect/Duration"
 import type { Event } from "../simulation/history.ts"
 import { all } from "../simulation/ownershipTracker.ts"
@@ -36,7 +36,7 @@ const owners = (view: View) => {
       for (const [id, client] of [...clients]) if (client === gone) clients.set(id, undefined)
     },
     clientOf: (id: string) => clients.get(id),
-    /** Whether no fault has affected a client since then. */
+    /** Whether no fault has affected a client since `since`. */
     isUndisturbed: (client: string, since: number, recovery: number) =>
       view.isRunning(client) && view.lossAt() < since && view.serverStepAt() < since &&
       view.disturbedAt(client) + recovery < since && view.resumedAt(client) + recovery < since

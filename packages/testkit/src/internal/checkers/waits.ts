@@ -1,4 +1,4 @@
-/** The checkers of waiting: nobody sleeps while the lock is free, and everybody is served in the end. */
+/** Checks waiting: nobody sleeps while the lock is free, and everybody is served in the end. */
 import * as Duration from "effect/Duration"
 import type { Event } from "../simulation/history.ts"
 import type { Checker } from "../simulation/setup.ts"
@@ -8,7 +8,7 @@ interface Waiting {
   readonly client: string
   readonly resource: string
   readonly at: number
-  /** Milliseconds; of this waiter. */
+  /** The `recovery` of this waiter. Milliseconds. */
   readonly recovery: number | undefined
 }
 
@@ -43,9 +43,9 @@ const waits = () => {
 
 /**
  * While the lock is free, no undisturbed waiter sleeps longer than `bound`. The limit is `afterLoss` if the server lost
- * the owner or its clock was stepped, or if several others are unresponsive. It counts from the moment at which a
- * paused or suspended waiter continues. A disturbed waiter has `recovery` (default zero) more: a lost command costs its
- * timeout and the pause after it.
+ * the owner or its clock was stepped, or if several others are unresponsive. For a waiter that was paused or suspended,
+ * time counts from the moment at which it continues. A disturbed waiter has `recovery` (default zero) more: a lost
+ * command costs its timeout and the pause after it.
  *
  * @category checkers
  * @since 0.1.0

@@ -1,4 +1,4 @@
-/** The checkers of owners: their work does not overlap, and stale writes are refused. */
+/** Checks the work of owners: it does not overlap, and stale writes are refused. */
 import type { Checker } from "../simulation/setup.ts"
 import { beliefs } from "./excuses.ts"
 import { field, seconds } from "./fields.ts"
@@ -47,8 +47,8 @@ export const workNeverOverlaps: Checker = {
 }
 
 /**
- * A resource that checks tokens accepts no token below the largest it has seen: in Redis unless the server lost that
- * token, outside of Redis never. Outside, it refuses no write that an owner sent within its lease, by the server's
+ * A resource that checks tokens accepts no token below the largest that it has accepted, except in Redis after a loss
+ * of that token. A resource outside Redis also refuses no write that an owner sent within its lease, by the server's
  * clock, unless data or time was lost since.
  */
 export const writesAreFenced: Checker = {

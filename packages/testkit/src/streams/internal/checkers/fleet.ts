@@ -1,4 +1,4 @@
-/** The checkers of failures, dead letters and consumers. */
+/** Checks how failures are counted, what becomes a dead letter, and that dead consumers are removed. */
 import { all } from "../../../internal/simulation/ownershipTracker.ts"
 import type { Checker } from "../../../internal/simulation/setup.ts"
 import {
@@ -15,8 +15,9 @@ import {
 
 export const deadLettersAreEarned = (model: StreamModel, maxFailures: number): Checker =>
   checker("dead letters are earned", (view) => {
-    /** By entry: failures of handlers. By data stream: leases that their owner did not end. */
+    /** The failures of handlers by entry. */
     const failed = new Map<string, number>()
+    /** How many leases of each data stream ended without their owner's doing. */
     const ended = new Map<string, number>()
     const streams = new Map<string, string | undefined>()
     const changes = view.follow(model.input)
@@ -24,7 +25,7 @@ export const deadLettersAreEarned = (model: StreamModel, maxFailures: number): C
     let before: ReturnType<typeof known> | undefined
     const more = (counts: Map<string, number>, key: string) => counts.set(key, (counts.get(key) ?? 0) + 1)
     const earned = (entry: string) => (failed.get(entry) ?? 0) + (ended.get(streams.get(entry) ?? "") ?? 0)
-    /** A command counts failures of entries that it names. */
+    /** Returns the failure counts of the entries that a command names, which are all it can change. */
     const known = (args: ReadonlyArray<string>) => {
       for (const [entry, fields] of changes().added) streams.set(entry, model.announcement(fields))
       const counts = new Map<string, string>()

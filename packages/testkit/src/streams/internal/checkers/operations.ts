@@ -1,4 +1,4 @@
-/** The checkers of dead messages, of gaps, and of the operations of operators: pausing and trimming. */
+/** Checks dead messages, gaps, and what operators do: they pause and trim data streams. */
 import type { Checker } from "../../../internal/simulation/setup.ts"
 import {
   beginning,
@@ -16,7 +16,7 @@ import {
 
 export const deadMessagesAreEarned = (model: StreamModel, attempts: number): Checker =>
   checker("dead messages are earned", (view) => {
-    /** By owner and message. */
+    /** Counts attempts by owner and message. */
     const tried = new Map<string, number>()
     const most = new Map<string, number>()
     const letters = new Map<string, Set<string>>()
@@ -59,14 +59,14 @@ export const gapsAreReported = (model: StreamModel): Checker =>
   checker("gaps are reported", (view) => {
     const position = positions(view, model)
     const follows = new Map(model.streams.map((stream) => [stream, view.follow(stream)]))
-    /** Deleted before they were read, and not reported yet. */
+    /** Messages that were deleted before they were read, and have not been reported yet. */
     const missing = new Map(model.streams.map((stream) => [stream, new Set<string>()]))
     const processed = new Map(model.streams.map((stream) => [stream, new Set<string>()]))
     const letters = new Map(model.streams.map((stream) => [stream, view.follow(model.deadMessages(stream))]))
     const deleted = new Map<string, number>()
     const check = (stream: string) => {
       const read = position.of(stream)
-      // A dead letter was read, and is not processed
+      // A dead letter was read, although it is not processed
       for (const [, fields] of letters.get(stream)!().added) {
         const id = model.deadId(fields) ?? ""
         processed.get(stream)!.add(id)
@@ -90,14 +90,13 @@ export const gapsAreReported = (model: StreamModel): Checker =>
           const sought = soughtBy(model, event)
           const to = sought === undefined ? undefined : checkpointOf(view, model, sought)
           if (sought !== undefined && to !== undefined) {
-            // Messages that were deleted before the first one that is left are not missing to a reader that starts
-            // there
+            // A reader that starts at the first remaining message misses nothing that was deleted before it
             const first = view.stream(sought)?.entries[0]?.[0]
             drop(sought, (message) =>
               compareIds(message, to) <= 0 || first === undefined || compareIds(message, first) < 0)
           }
           const trimmed = model.trimmed?.(event.command.args)
-          // Another checker judges it
+          // Trimming has a separate checker
           if (trimmed !== undefined) {
             drop(trimmed, (message) =>
               compareIds(message, position.of(trimmed) ?? beginning) <= 0)
@@ -116,7 +115,7 @@ export const gapsAreReported = (model: StreamModel): Checker =>
         const [missed, all] = [Number(note.fields["missed"]), deleted.get(stream) ?? 0]
         const before = missing.get(stream)!.size
         drop(stream, (message) => compareIds(after, message) < 0 && compareIds(message, until) <= 0)
-        // A former owner passed the others, and had no time to notice
+        // The others were passed by a former owner, which had no time to report them
         let others = missed - (before - missing.get(stream)!.size)
         drop(stream, (message) => compareIds(message, after) <= 0 && others-- > 0)
         if (missed > all && view.lossAt() < 0) {

@@ -1,4 +1,4 @@
-/** The checkers of messages and announcements: none is skipped, none is forgotten, and no checkpoint moves back. */
+/** Checks messages and announcements: none is skipped or forgotten, and no checkpoint moves back. */
 import type { Checker, View } from "../../../internal/simulation/setup.ts"
 import {
   beginning,
@@ -17,7 +17,7 @@ import {
   touches
 } from "./model.ts"
 
-/** A data stream that lost its end, but not the commit of it, is read from its beginning. */
+/** If the server lost the end of a data stream, but not its commit, the data stream is read from the beginning. */
 const isReread = (view: View, checkpoint: string | undefined) => checkpoint === beginning && view.lossAt() >= 0
 
 export const checkpointsGrow = (model: StreamModel): Checker =>
@@ -26,7 +26,7 @@ export const checkpointsGrow = (model: StreamModel): Checker =>
     const highest = new Map<string, string>()
     const processed = new Map<string, Set<string>>()
     const committed = streamsOf(model, model.checkpoint)
-    /** A system outside may be ahead of the checkpoint. */
+    /** An external system may be ahead of the checkpoint. */
     const check = (stream: string, at: number, kept?: string) => {
       const id = kept ?? checkpointOf(view, model, stream)
       const place = kept === undefined ? stream : `${stream} outside`
@@ -137,7 +137,7 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
     const ends = new Map<string, Array<string>>()
     const announced = new Set<string>()
     const finished = new Set<string>()
-    /** Acknowledged by Go consumers, which delete the entry next, unless they die in between. */
+    /** Entries that Go consumers have acknowledged. They delete these next, unless they die in between. */
     const acknowledged = new Set<string>()
     const highest = new Map<string, string>()
     const begun = new Map<string, number>()
@@ -151,14 +151,11 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
       return end !== undefined && compareIds(checkpoint ?? beginning, end) >= 0
     }
     const isAtItsEnd = (stream: string) => reaches(stream, position.of(stream))
-    /**
-     * A data stream that is rewritten after its end has a new checkpoint, and its producer may delete it before it is
-     * read.
-     */
+    /** A data stream that is written again after its end may be deleted before it is read, with a new checkpoint. */
     const wasDeletedAfterItsEnd = (stream: string) =>
       view.stream(stream) === undefined && reaches(stream, highest.get(stream))
     const isAtAnEnd = (stream: string) => ends.get(stream)?.includes(position.of(stream) ?? "") === true
-    /** Handlers that began before a loss of data and were done: they may report it again. */
+    /** A handler that began before a loss of data and has processed everything may report the end again. */
     const wasAtItsEnd = (stream: string, entry: string) =>
       view.lossAt() >= (begun.get(entry) ?? Infinity) && reaches(stream, highest.get(stream))
     const isDead = (entry: string) => {
