@@ -87,24 +87,27 @@ const dataStreams = (
 ) =>
   Effect.flatMap(
     announcementsOf(of, limit),
-    Effect.forEach(({ content, delivery }) =>
+    Effect.forEach((announced) =>
       Effect.map(
-        content._tag === "Announced" ? messagesOf(of.service, content.stream) : Effect.undefined,
-        (messages) => ({
-          stream: content._tag === "Announced" ? content.stream : "(unreadable)",
-          entry: content.entry,
-          consumer: delivery?.consumer ?? null,
-          idle: delivery === undefined ? null : Duration.toMillis(delivery.idle),
-          isDelivered: delivery !== undefined,
-          isOrphan: delivery !== undefined && Duration.isGreaterThan(delivery.idle, lease),
-          isPaused: of.state.paused.service ||
-            content._tag === "Announced" && of.state.paused.streams.includes(content.stream),
-          /** The messages behind the checkpoint, and how long the first has waited. */
-          lag: messages?.lag.messages ?? null,
-          isCounted: messages?.lag.isCounted ?? true,
-          waiting: messages === undefined ? null : Duration.toMillis(messages.lag.age),
-          deadMessages: messages?.dead ?? null
-        })
+        messagesOf(of.service, announced),
+        (messages) => {
+          const { content, delivery } = announced
+          return {
+            stream: content._tag === "Announced" ? content.stream : "(unreadable)",
+            entry: content.entry,
+            consumer: delivery?.consumer ?? null,
+            idle: delivery === undefined ? null : Duration.toMillis(delivery.idle),
+            isDelivered: delivery !== undefined,
+            isOrphan: delivery !== undefined && Duration.isGreaterThan(delivery.idle, lease),
+            isPaused: of.state.paused.service ||
+              content._tag === "Announced" && of.state.paused.streams.includes(content.stream),
+            /** The messages behind the checkpoint, and how long the first has waited. */
+            lag: messages?.lag.messages ?? null,
+            isCounted: messages?.lag.isCounted ?? true,
+            waiting: messages === undefined ? null : Duration.toMillis(messages.lag.age),
+            deadMessages: messages?.dead ?? null
+          }
+        }
       ), { concurrency: 8 })
   )
 

@@ -169,13 +169,22 @@ export const deadOf = (service: Service, stream: StreamName | undefined) => {
   }
 }
 
-/** The messages after the checkpoint (all if there is none), and the dead ones. */
-export const messagesOf = Effect.fnUntraced(function*(service: Service, stream: StreamName) {
+/** Whether the server refuses the data stream: an announcement that no consumer has was not checked by one. */
+const isRefused = ({ delivery }: Announced) => (error: StoreError): boolean =>
+  delivery === undefined && error._tag === "BackendError" && !error.isRetryable
+
+const uncountable = { messages: 0, isCounted: false, age: Duration.zero }
+
+/** The messages after the checkpoint (all if there is none), and the dead ones. Undefined if they cannot be read. */
+export const messagesOf = Effect.fnUntraced(function*(service: Service, announced: Announced) {
+  const { content } = announced
+  if (content._tag === "Malformed") return undefined
+  const { stream } = content
   const { send } = yield* Redis
   return yield* Effect.all({
     lag: service.lag(stream),
     dead: Effect.mapError(send<number>("XLEN", keys.deadMessages(stream)), fromRedis("count dead messages"))
-  })
+  }).pipe(Effect.catchIf(isRefused(announced), () => Effect.undefined))
 })
 
 /** The maximum number of data streams of a service whose lag is added up. */
@@ -185,7 +194,14 @@ const mostStreams = 1000
 export const lagOf = (of: Parameters<typeof announcementsOf>[0]) =>
   announcementsOf(of, mostStreams + 1).pipe(
     Effect.flatMap(Effect.forEach(
-      ({ content }) => content._tag === "Announced" ? of.service.lag(content.stream) : Effect.undefined,
+      (announced) =>
+        announced.content._tag === "Announced"
+          ? Effect.catchIf(
+            of.service.lag(announced.content.stream),
+            isRefused(announced),
+            () => Effect.succeed(uncountable)
+          )
+          : Effect.undefined,
       { concurrency: 32 }
     )),
     Effect.map((lags) => ({

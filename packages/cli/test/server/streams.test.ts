@@ -174,6 +174,12 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       )
       const some = yield* commandLine.run(["streams", "inspect", "early", "--limit", "1"], server)
       assert.include(some.output, "1 of 2: see --limit")
+
+      // A Go producer can announce what is no data stream
+      yield* server.send("SET", "early:3", "text")
+      yield* server.send("XADD", "early-input", "*", "lbs-input", `{"DataStreamName":"early:3","Info":{}}`)
+      assert.deepInclude((yield* shown).at(-1), { stream: "early:3", isDelivered: false, lag: null })
+      assert.match((yield* commandLine.run(["streams", "list"], server)).output, /early .* 6\+ /)
     }))
 
   it.effect("seek and rewind move a checkpoint, only with --force while it is owned, and say who reads it", () =>
