@@ -34,8 +34,8 @@ const processing = (
 
 const seconds = (n: number) => Effect.sleep(Duration.seconds(n))
 
-describe("several at once", () => {
-  it.effect("messages of one key keep their order, others pass, and no more run than allowed", () =>
+describe("several messages at once", () => {
+  it.effect("messages of one key keep their order, other keys overtake them, and no more run than allowed", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(1, "a"), order(2, "a"), order(3, "b"), order(4, "c"), order(5, "d"))
@@ -100,7 +100,7 @@ describe("several at once", () => {
       assert.strictEqual(lease.checkpoint, "3-0")
     }))
 
-  it.effect("a handler that yields ends it in the same way", () =>
+  it.effect("a handler that yields ends processing in the same way", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(1, "a"), order(2, "b"), order(3, "c"))
@@ -158,7 +158,7 @@ describe("several at once", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("many at once have four times as many behind a slow message", () =>
+  it.effect("a high concurrency allows four times its number of messages behind a slow one", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(...Array.from({ length: 300 }, (_, i) => order(i + 1, String(i))))
@@ -208,7 +208,7 @@ describe("batches", () => {
     return { fiber, observed }
   })
 
-  it.effect("have the messages of one read, up to a number, and one commit each", () =>
+  it.effect("a batch has the messages of one read, up to a limit, and one commit", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(...[1, 2, 3, 4, 5].map((n) => order(n)))
@@ -223,7 +223,7 @@ describe("batches", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("wait to be full, by number, bytes or time", () =>
+  it.effect("a batch waits until its number, bytes or time is reached", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       const { fiber, observed } = yield* batched(lease, { batch: 3, batchBytes: 100, batchWithin: "1 second" })
@@ -244,7 +244,7 @@ describe("batches", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("that always fail are retried message by message: only the bad one is dead", () =>
+  it.effect("a batch that always fails is retried message by message: only the bad one becomes a dead letter", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(1), order(2), order(3), message("4-0", { customer: "a", n: "0" }))
@@ -272,7 +272,7 @@ describe("batches", () => {
       assert.deepStrictEqual([lease.checkpoint, lease.end], ["4-0", "Ended"])
     }))
 
-  it.effect("that are not complete are left to the next owner when the data stream is revoked", () =>
+  it.effect("an incomplete batch is left to the next owner when the data stream is revoked", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       const { fiber, observed } = yield* batched(lease, { batchWithin: "1 minute" })
@@ -286,7 +286,7 @@ describe("batches", () => {
 })
 
 describe("reads", () => {
-  it.effect("count every byte: as many messages as fit, and no more", () =>
+  it.effect("a read has as many messages as fit, counting every byte", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(...Array.from({ length: 40 }, (_, i) => message(`${i + 1}-0`, { n: "" })))
@@ -298,7 +298,7 @@ describe("reads", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("start with few messages, and have fewer if messages are large", () =>
+  it.effect("reads start with few messages, and request fewer if messages are large", () =>
     Effect.gen(function*() {
       const counts: Array<number> = []
       for (const size of [10, 1000]) {

@@ -1,4 +1,4 @@
-/** When an entry of a Go consumer may be taken: after its lock was seen, or after a long time. */
+/** When an entry of a Go consumer may be taken: after it was seen locked, or after a long time. */
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { ConsumerName, type Pending } from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -17,15 +17,15 @@ const pending = (fields: { consumer?: string; deliveries?: number; idle?: number
 
 const locked = pending({ lease: "redis-consumer-go" })
 
-describe("an entry of a Go consumer", () => {
-  it("is left alone while its lock was never seen, for 40 seconds", () => {
+describe("entries of Go consumers", () => {
+  it("an entry that was never seen locked is left alone for 40 seconds", () => {
     const entries = new GoEntries()
     assert.isFalse(entries.mayTake(pending()))
     assert.isFalse(entries.mayTake(pending({ idle: 39_999 })))
     assert.isTrue(entries.mayTake(pending({ idle: 40_000 })))
   })
 
-  it("is left alone while it is locked, and may be taken afterwards", () => {
+  it("a locked entry is left alone, and may be taken once it is unlocked", () => {
     const entries = new GoEntries()
     assert.isFalse(entries.mayTake(locked))
     assert.isFalse(entries.mayTake(pending({ lease: "redis-consumer-go", idle: 90_000 })))
@@ -35,19 +35,19 @@ describe("an entry of a Go consumer", () => {
   it.each([
     ["the same consumer again", { deliveries: 2 }],
     ["another consumer", { consumer: "redis-consumer-go-2" }]
-  ])("starts over if it was delivered to %s", (_, fields) => {
+  ])("the wait for an entry starts over if it was delivered to %s", (_, fields) => {
     const entries = new GoEntries()
     entries.mayTake(locked)
     assert.isFalse(entries.mayTake(pending(fields)))
   })
 
-  it("learns nothing about its consumer if the lock is another's", () => {
+  it("another owner's lock says nothing about the consumer of the entry", () => {
     const entries = new GoEntries()
     assert.isFalse(entries.mayTake(pending({ lease: "simba-consumer-ours@@s00000000000.1" })))
     assert.isFalse(entries.mayTake(pending()))
   })
 
-  it("is known until a whole sweep does not find it", () => {
+  it("an entry is known until a whole sweep does not find it", () => {
     const entries = new GoEntries()
     entries.mayTake(locked)
     entries.endSweep()

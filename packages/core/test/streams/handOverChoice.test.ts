@@ -24,7 +24,7 @@ const movable = [
 const names = (count: number, busy: number) => choose(movable, count, busy).map(({ name }) => name)
 
 describe("the data streams that a member gives away", () => {
-  it("are those whose handlers wait, the latest first, then those that never read, then those with a message in hand", () =>
+  it("streams with waiting handlers go first, the latest of them before others; busy ones go last", () =>
     assert.deepStrictEqual(names(9, 9), [
       "waits 2",
       "waits 1",
@@ -37,12 +37,12 @@ describe("the data streams that a member gives away", () => {
       "busy, handed over"
     ]))
 
-  it("are no more than were asked for", () => {
+  it("no more data streams are chosen than requested", () => {
     assert.deepStrictEqual(names(2, 2), ["waits 2", "waits 1"])
     assert.deepStrictEqual(names(0, 0), [])
   })
 
-  it("are processing a message only if nothing else is left, and as often as allowed", () => {
+  it("data streams that process a message are chosen only if no others are left, and no more than allowed", () => {
     assert.deepStrictEqual(names(8, 7).slice(6), ["busy 2"])
     assert.deepStrictEqual(names(9, 6), names(6, 6))
     assert.deepStrictEqual(names(9, -1), names(6, 6))

@@ -20,7 +20,7 @@ const latestIds = (...ns: ReadonlyArray<number>) => {
   return latestIds
 }
 
-it("those that are kept are the oldest", () => {
+it("the oldest ids are kept", () => {
   const ids = latestIds(1, 2, 3)
   assert.deepStrictEqual(ids.range(extent(1, 3)), { after: before(1), count: 6 })
   ids.keep(2)
@@ -30,7 +30,7 @@ it("those that are kept are the oldest", () => {
   assert.isUndefined(ids.range(extent(1, 3)))
 })
 
-it("there is a range only if the oldest must exist and was not chosen by a producer", () => {
+it("there is a range only if the oldest id must still exist and was not chosen by a producer", () => {
   const ids = latestIds(5, 6)
   assert.isDefined(ids.range(extent(5, 5)))
   assert.isUndefined(ids.range(extent(6, 9)))
@@ -45,13 +45,13 @@ it("there is a range only if the oldest must exist and was not chosen by a produ
   assert.isUndefined(own.range({ ...small, last: EntryId.make("9-0") }))
 })
 
-it("what was read ends at the first other message", () => {
+it("the count of read messages ends at the first message that differs", () => {
   assert.strictEqual(latestIds(1, 2, 3).countRead(messages(1, 2, 4)), 2)
   assert.strictEqual(latestIds(1, 2, 3).countRead(messages(2, 3)), 0)
   assert.strictEqual(latestIds(1, 2, 3).countRead([]), 0)
 })
 
-it("ten are known at any age, more for ten seconds, and never more than a thousand", () => {
+it("ten ids are known at any age, more for ten seconds, and never more than a thousand", () => {
   const countOf = (ids: LatestIds, first: number) => ids.range(extent(first, 1e6))!.count / 2
   const slow = Array.from({ length: 30 }, (_, i) => i * 20_000)
   assert.strictEqual(countOf(latestIds(...slow), 0 + slow[20]!), 10)

@@ -12,7 +12,7 @@ import * as leaseTakers from "../../src/streams/internal/leaseTaker.ts"
 import { OwnedStream } from "../../src/streams/internal/ownedStream.ts"
 import { StreamTable } from "../../src/streams/internal/streamTable.ts"
 
-it.effect("thousands of refusals have one line in ten seconds, with their count", () =>
+it.effect("thousands of refusals are logged as one line every ten seconds, with their count", () =>
   Effect.gen(function*() {
     const config = yield* check({ service: "svc", processName: "a", capacity: 10_000 })
     const metrics = metricsRecorder.make(yield* Effect.context<never>(), false, [])
@@ -126,7 +126,7 @@ it.effect("an end that the backend refuses is a loss, and a lease that is over s
     }
   }))
 
-describe("a refused data stream", () => {
+describe("taking data streams", () => {
   const entryOf = (n: number) => StreamName.EntryId.make(`${n}-0`)
   const candidate = (n: number) => ({
     entry: entryOf(n),
@@ -174,7 +174,7 @@ describe("a refused data stream", () => {
 
   const taken = (token: number) => ({ _tag: "Taken", failures: 0, token })
 
-  it.effect("is asked for again when the lease of its owner is over, after a lease at the latest, or a sweep", () =>
+  it.effect("a refused data stream may be requested again once its owner's lease is over, and after a lease at the latest", () =>
     Effect.gen(function*() {
       const error = new SimbaError.BackendError({ operation: "take", isRetryable: false, cause: new Error("OOM") })
       const { mayTake, take } = yield* setup({
@@ -196,12 +196,12 @@ describe("a refused data stream", () => {
       assert.deepStrictEqual(open(), [1, 2, 3, 4])
     }))
 
-  it.effect("may be skipped for thousands of entries, each for its time", () =>
+  it.effect("each entry may be skipped for its own time", () =>
     Effect.gen(function*() {
       const { mayTake, taker } = yield* setup({})
       taker.skipFor(entryOf(1), Duration.seconds(5))
       taker.skipFor(entryOf(2), Duration.seconds(60))
-      // Those whose time is over are forgotten now and then
+      // Entries whose time is over are forgotten now and then
       yield* TestClock.adjust("30 seconds")
       taker.skipFor(entryOf(3), Duration.seconds(5))
       assert.deepStrictEqual([1, 2, 3].map(mayTake), [true, false, false])
@@ -209,7 +209,7 @@ describe("a refused data stream", () => {
       assert.deepStrictEqual([1, 2, 3].map(mayTake), [true, true, true])
     }))
 
-  it.effect("is neither one that is paused, owned here, or still has a handler here", () =>
+  it.effect("a data stream is not taken while it is paused, owned here, or still has a handler here", () =>
     Effect.gen(function*() {
       let isPaused = true
       const { mayTake, table, take } = yield* setup({ "1-0": taken(1) }, { isPaused: () => isPaused })
@@ -226,7 +226,7 @@ describe("a refused data stream", () => {
       assert.isTrue(mayTake(1))
     }))
 
-  it.effect("frees the room that was reserved for it, and each request has an epoch of its own", () =>
+  it.effect("a refusal frees the room that was reserved, and each request has an epoch of its own", () =>
     Effect.gen(function*() {
       const { delivered, epochs, state, table, take } = yield* setup({
         "1-0": taken(1),
@@ -246,7 +246,7 @@ describe("a refused data stream", () => {
       assert.deepStrictEqual(epochs, ["s00000000000.1", "s00000000000.2", "s00000000000.3"])
     }))
 
-  it.effect("a request without a reply is sent again with the same epoch, for as long as a lease, and holds the closing", () =>
+  it.effect("a request without a reply is repeated with the same epoch for up to a lease, and closing waits for it", () =>
     Effect.gen(function*() {
       const { delivered, epochs, state, table, take, taker } = yield* setup({ "1-0": taken(1) })
       state.outages = 2
@@ -263,7 +263,7 @@ describe("a refused data stream", () => {
       yield* TestClock.adjust("5 seconds")
       assert.isDefined(failing.pollUnsafe())
       assert.strictEqual(table.free(), 63)
-      // Two may be under way
+      // Two requests may be under way
       Object.assign(state, { outages: 0, delay: 300 })
       const first = yield* Effect.forkChild(take(1), { startImmediately: true })
       yield* TestClock.adjust("100 millis")
@@ -275,7 +275,7 @@ describe("a refused data stream", () => {
       assert.isDefined(both.pollUnsafe())
     }))
 
-  it.effect("that went to the dead letters has its line in the log", () =>
+  it.effect("a data stream that became a dead letter is logged", () =>
     Effect.gen(function*() {
       const { take } = yield* setup({ "1-0": { _tag: "DeadLettered", failures: 3 } })
       const lines: Array<string> = []
@@ -284,7 +284,7 @@ describe("a refused data stream", () => {
       assert.deepStrictEqual(lines, ["Data stream is in the dead letters now: its handlers failed 3 time(s)"])
     }))
 
-  it.effect("of announcements that cannot be read those are counted that became a dead letter here", () =>
+  it.effect("unreadable announcements count only if they became a dead letter here", () =>
     Effect.gen(function*() {
       const { taker } = yield* setup({ "1-0": true, "2-0": false })
       const count = Effect.map(Metric.value(StreamMetrics.stream.malformedAnnouncements), ({ count }) => count)

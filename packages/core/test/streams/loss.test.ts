@@ -116,7 +116,7 @@ describe("an owner that dies", () => {
     })))
 
   it.effect(
-    "is followed within lease plus sweep although nothing is ever published",
+    "a dead owner has a successor within a lease and a sweep, although nothing is ever published",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a, backend, open } = yield* fleet.ofOne
@@ -136,7 +136,7 @@ describe("an owner that dies", () => {
     { tags: ["G15"] }
   )
 
-  it.effect("is followed at once if expiries are published", () =>
+  it.effect("a dead owner has a successor at once if expiries are published", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       backend.publishesExpiries = true
@@ -324,7 +324,7 @@ describe("an owner that dies", () => {
       assert.strictEqual(backend.running.size, 0)
     })))
 
-  it.effect("is followed within a sweep of the end of a long outage", () =>
+  it.effect("a dead owner has a successor within a sweep after the end of a long outage", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       yield* a.serve(3)

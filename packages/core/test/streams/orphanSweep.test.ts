@@ -73,8 +73,8 @@ const setup = Effect.fnUntraced(function*(
   return { sweep: orphanSweep.make(client, taking as never, () => {}, adopt), notes, table }
 })
 
-describe("a sweep", () => {
-  it.effect("reads entries that are pending for longer than a lease, page by page; at the start also its own, regardless of age", () =>
+describe("one sweep", () => {
+  it.effect("a sweep reads entries that are pending for longer than a lease, page by page; a start reads its own of any age", () =>
     Effect.gen(function*() {
       const { notes, sweep } = yield* setup(Array.from({ length: 450 }, (_, i) => pendingOf(i + 1)))
       yield* sweep.once
@@ -91,7 +91,7 @@ describe("a sweep", () => {
       assert.deepStrictEqual(notes.slice(0, 2), [`0 pending ${me} after undefined, 0 ms`, "0 take 200 by start"])
     }))
 
-  it.effect("uses the available calls, and ends when there is no room: the next sweep is due when there is", () =>
+  it.effect("a sweep calls until its room is used up, and the next one is due 50 ms later", () =>
     Effect.gen(function*() {
       const rooms = [2, 1, 0]
       const { notes, sweep } = yield* setup([1, 2, 3, 4, 5].map((n) => pendingOf(n)), {
@@ -116,7 +116,7 @@ describe("a sweep", () => {
       assert.isTrue(sweep.isRequested())
     }))
 
-  it.effect("reads nothing if there is no room, and does not delay the next sweep", () =>
+  it.effect("a sweep without room reads nothing, and does not delay the next sweep", () =>
     Effect.gen(function*() {
       const { notes, sweep, table } = yield* setup([pendingOf(1)], { capacity: 1 })
       yield* TestClock.adjust("1 second")
@@ -132,7 +132,7 @@ describe("a sweep", () => {
       ])
     }))
 
-  it.effect("skips entries that may not be taken, and unreadable ones that their consumer may still process", () =>
+  it.effect("a sweep skips entries that may not be taken, and unreadable ones that their consumer may still process", () =>
     Effect.gen(function*() {
       const { notes, sweep } = yield* setup([
         pendingOf(1),
@@ -149,7 +149,7 @@ describe("a sweep", () => {
       ])
     }))
 
-  it.effect("takes an entry of a Go consumer that was locked before, at the second check", () =>
+  it.effect("a sweep takes a formerly locked entry of a Go consumer at the second check", () =>
     Effect.gen(function*() {
       const consumer = "redis-consumer-go"
       const locked = [1, 2].map((n) => pendingOf(n, { consumer, go: { lease: consumer } }))
@@ -173,7 +173,7 @@ describe("the loop of sweeps", () => {
   const timesOf = (notes: ReadonlyArray<string>) =>
     notes.filter((note) => note.endsWith("adopt")).map((note) => Number(note.split(" ")[0]))
 
-  it.effect("varies the interval by a fifth, so that members do not sweep together", () =>
+  it.effect("the interval varies by a fifth, so that members do not sweep together", () =>
     Effect.gen(function*() {
       for (const [drawn, expected] of [[0, [1600, 3200]], [0.5, [2000, 4000]], [1, [2400, 4800]]] as const) {
         const { notes, sweep } = yield* setup([])
@@ -189,7 +189,7 @@ describe("the loop of sweeps", () => {
       }
     }))
 
-  it.effect("sweeps at once when it is woken, and 50 ms after the last sweep at the earliest", () =>
+  it.effect("a wake-up causes a sweep at once, but no earlier than 50 ms after the last one", () =>
     Effect.gen(function*() {
       const { notes, sweep } = yield* setup([])
       yield* Effect.forkScoped(sweep.loop, { startImmediately: true })

@@ -13,7 +13,7 @@ const tidies = (consumer: fleet.Consumer) => consumer.link.calls.filter((call) =
 const removals = (lines: ReadonlyArray<string>) => lines.filter((line) => line.includes("Removed"))
 
 describe("keeping checkpoints", () => {
-  it.effect("keeps checkpoints of data streams that are owned for long: once a day, through outages, including claims", () =>
+  it.effect("checkpoints of data streams that are owned or claimed for long are kept once a day, despite outages", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { heartbeatInterval: "1 hour", leaseDuration: "3 hours", sweepInterval: "1 hour" })
@@ -34,7 +34,7 @@ describe("keeping checkpoints", () => {
 })
 
 describe("the reaper", () => {
-  it.effect("runs once within reapAfter, and removes what was silent for that long", () =>
+  it.effect("the reaper runs once within each reapAfter, and removes what was silent for that long", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { reapAfter: "1 minute" })
@@ -53,7 +53,7 @@ describe("the reaper", () => {
       assert.isTrue(backend.tidied.every(({ idle }) => idle === minute))
     })))
 
-  it.effect("is done by one member for all", () =>
+  it.effect("one member reaps for all", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const options = { rebalance: true, reapAfter: "1 minute" } as const
@@ -70,7 +70,7 @@ describe("the reaper", () => {
       assert.strictEqual(tidies(b), last)
     })))
 
-  it.effect("is done by every client if members do not know one another", () =>
+  it.effect("every client reaps if members do not know one another", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { reapAfter: "1 minute" })
@@ -80,7 +80,7 @@ describe("the reaper", () => {
       for (const one of [a, b]) assert.isAtLeast(tidies(one), 10)
     })))
 
-  it.effect("logs how much was removed", () =>
+  it.effect("the log says how much was removed", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, lines, open } = yield* fleet.make
       const a = yield* open("a", { reapAfter: "1 minute" })
@@ -98,7 +98,7 @@ describe("the reaper", () => {
     })))
 
   it.effect.each(["fail", "refuse"] as const)(
-    "is retried later when the backend replies with: %s",
+    "reaping is retried later when the backend replies with: %s",
     (mode) =>
       fleet.test(Effect.gen(function*() {
         const { backend, lines, open } = yield* fleet.make
@@ -118,7 +118,7 @@ describe("the reaper", () => {
       }))
   )
 
-  it.effect("may take longer than other calls if there is much to remove", () =>
+  it.effect("reaping may take longer than other calls if there is much to remove", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, lines, open } = yield* fleet.make
       const a = yield* open("a", { reapAfter: "1 minute" })
@@ -129,7 +129,7 @@ describe("the reaper", () => {
       assert.deepStrictEqual(removals(lines), ["Info: Removed 5000 silent consumer(s) and 0 finished announcement(s)"])
     })))
 
-  it.effect("does not wait forever for a backend that does not reply", () =>
+  it.effect("the reaper does not wait forever for a backend that does not reply", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { reapAfter: "1 minute" })
@@ -143,7 +143,7 @@ describe("the reaper", () => {
       assert.isAtLeast(backend.tidied.length, 1)
     })))
 
-  it.effect("ends with the consumer", () =>
+  it.effect("the reaper ends with the consumer", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { reapAfter: "1 minute" })

@@ -41,15 +41,15 @@ const imbalance = (starts: ReadonlyArray<Start>): number => {
 const chances = (seed: number) =>
   Random.withSeed(Effect.map(Random.Random, (random) => () => random.nextDoubleUnsafe()), String(seed))
 
-describe("plan", () => {
-  it("moves streams from members above their share to members below it", () => {
+describe("plans", () => {
+  it("streams move from members above their share to members below it", () => {
     assert.deepStrictEqual(plans([member("a", 64, 10), member("b", 64, 0)]), ["b", undefined])
     assert.deepStrictEqual(plans([member("a", 64, 5), member("b", 64, 5)]), [undefined, undefined])
     assert.deepStrictEqual(plans([member("a", 64, 1), member("b", 64, 0)]), [undefined, undefined])
     assert.deepStrictEqual(plans([member("a", 64, 3), member("b", 64, 2)]), [undefined, undefined])
   })
 
-  it("shares in proportion to capacity", () => {
+  it("shares are in proportion to capacity", () => {
     assert.deepStrictEqual(plans([member("a", 10, 8), member("b", 30, 24)]), [undefined, undefined])
     assert.deepStrictEqual(plans([member("a", 10, 9), member("b", 30, 23)]), ["b", undefined])
     assert.deepStrictEqual(plans([member("a", 0, 1), member("b", 30, 3)]), ["b", undefined])
@@ -62,12 +62,12 @@ describe("plan", () => {
     assert.deepStrictEqual(plans(members, sharing.initial), [undefined, undefined, undefined])
   })
 
-  it("never exceeds the capacity of a member", () => {
+  it("no plan exceeds the capacity of a member", () => {
     assert.deepStrictEqual(plans([member("a", 4, 9), member("b", 4, 4)]), [undefined, undefined])
     assert.deepStrictEqual(plans([member("a", 4, 9), member("b", 4, 3)]), ["b", undefined])
   })
 
-  it("needs a stream that may be moved, and membership", () => {
+  it("a plan needs membership and a stream that may be moved", () => {
     const members = [member("a", 64, 10), member("b", 64, 0)]
     const view = { members, session: "a", owned: 10, leaving: [], movable: 0 }
     assert.isUndefined(sharing.plan(sharing.initial, view, 0, settings))
@@ -117,7 +117,7 @@ describe("pacing", () => {
   const [a, b] = [member("a", 64, 10), member("b", 64, 0)]
   const view = { members: [a, b], session: "a", owned: 10, leaving: [], movable: 10 }
 
-  it("rests after a change of membership", () => {
+  it("a member rests after a change of membership", () => {
     const state = sharing.observe(sharing.initial, view, 1000, settings)
     assert.isUndefined(sharing.plan(state, view, 1000 + settings.settle - 1, settings))
     assert.strictEqual(sharing.plan(state, view, 1000 + settings.settle, settings)?.to.session, "b")
@@ -130,7 +130,7 @@ describe("pacing", () => {
     assert.strictEqual(smaller.quietUntil, 3000 + settings.settle)
   })
 
-  it("rests after a hand-over, and counts it on both sides while it is in transit", () => {
+  it("a member rests after a hand-over, and counts it on both sides while it is in transit", () => {
     const state = sharing.handedOver(sharing.initial, "b", 1000, settings)
     assert.isUndefined(sharing.plan(state, view, 1000 + settings.rest - 1, settings))
     assert.strictEqual(sharing.plan(state, view, 1000 + settings.rest, settings)?.to.session, "b")
@@ -166,7 +166,7 @@ const assertNothingWentBack = (fleet: Fleet, first = 0) => {
 
 describe("a fleet whose members have old information", { tags: ["G32"] }, () => {
   it.effect.prop(
-    "comes to rest in balance, with at most one hand-over more than needed, and no stream moves back",
+    "a fleet comes to rest in balance, with at most one hand-over more than needed, and no stream moves back",
     [numbers.check(Schema.isMinLength(2)), Schema.Int],
     ([wild, seed]) =>
       Effect.gen(function*() {
@@ -251,7 +251,7 @@ const spelledOut = (members: ReadonlyArray<Member>, session: string): sharing.De
 }
 
 describe("decisions", () => {
-  it("are those that pair each surplus stream with one open place, in every fleet of three, a quarter at a time", () => {
+  it("decisions pair each surplus stream with one open place, in every fleet of three, a quarter at a time", () => {
     const numbers = [0, 2, 5].flatMap((capacity) => [0, 1, 2, 3, 5, 18].map((owned) => [capacity, owned] as const))
     const state = { ...sharing.initial, levelSince: -Infinity }
     let decisions = 0
@@ -280,7 +280,7 @@ describe("decisions", () => {
     }
   })
 
-  it("have as many data streams as may be moved, and as one batch has, at most", () => {
+  it("a decision has at most as many data streams as may be moved, and at most one batch", () => {
     const members = [member("a", 5000, 4000), member("b", 5000, 0)]
     const countOf = (movable: number, batch: number) =>
       sharing.plan(
@@ -299,7 +299,7 @@ describe("decisions", () => {
     })
   })
 
-  it("count what leaves as the receiver's, once for each", () => {
+  it("each stream that is leaving counts once, as the receiver's", () => {
     const members = [member("a", 10, 6), member("b", 10, 0)]
     const planned = (leaving: number) =>
       sharing.plan(

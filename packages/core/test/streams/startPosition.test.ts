@@ -23,31 +23,31 @@ const at = (position: StartPosition, extent: Option.Option<Extent> = Option.some
   return [id, offset]
 }
 
-describe("a position", () => {
-  it("is the beginning, after deleted messages, or the end", () => {
+describe("start positions", () => {
+  it("the beginning is before the first remaining message, and now is the end", () => {
     assert.deepStrictEqual(at("beginning"), ["0-0", 10])
     assert.deepStrictEqual(at("now"), ["3000-5", 30])
     assert.deepStrictEqual(at("now", Option.none()), ["0-0", 0])
     assert.deepStrictEqual(at("beginning", Option.some({ ...trimmed, length: 0, first: undefined })), ["0-0", 30])
   })
 
-  it("is before the message with the id, and before the first one since a time", () => {
+  it("an id or a time is the position before the first message at or after it", () => {
     assert.deepStrictEqual(at("2000-3"), ["2000-2", undefined])
     assert.deepStrictEqual(at("2000-0"), ["1999-18446744073709551615", undefined])
     assert.deepStrictEqual(at(DateTime.makeUnsafe(2000)), ["1999-18446744073709551615", undefined])
-    // Messages that were deleted after them are missing, if there are any
+    // Messages that were deleted after these positions may be missing
     assert.deepStrictEqual(at("0-0"), ["0-0", undefined])
     assert.deepStrictEqual(at(DateTime.makeUnsafe(500)), ["499-18446744073709551615", undefined])
     const whole = Option.some({ ...trimmed, added: trimmed.length })
     assert.deepStrictEqual(at(DateTime.makeUnsafe(500), whole), ["499-18446744073709551615", 0])
     assert.deepStrictEqual(at(DateTime.makeUnsafe(1500), whole), ["1499-18446744073709551615", undefined])
-    // Without the number of those that were deleted further on
+    // Messages were deleted further on, so their number before the position is unknown
     const holey = Option.some({ ...trimmed, lastDeleted: id("2000-0") })
     assert.deepStrictEqual(at("beginning", holey), ["0-0", undefined])
     assert.deepStrictEqual(at("beginning", Option.some({ ...trimmed, lastDeleted: id("900-0") })), ["0-0", 10])
   })
 
-  it("is never beyond the end", () => {
+  it("a position is never beyond the end", () => {
     for (const position of ["3000-6", "9000-0", DateTime.makeUnsafe(9000)]) {
       assert.deepStrictEqual(at(position), ["3000-5", 30])
     }
@@ -84,7 +84,7 @@ const processed = Effect.fnUntraced(function*(
 })
 
 describe("a data stream without a checkpoint", () => {
-  it.effect("is read from the beginning, from now, from an id or from a time", () =>
+  it.effect("the first owner reads from the beginning, from now, from an id or from a time", () =>
     Effect.gen(function*() {
       const cases: ReadonlyArray<readonly [StartPosition | undefined, ReadonlyArray<number>]> = [
         [undefined, [1, 2, 3, 4]],
@@ -105,7 +105,7 @@ describe("a data stream without a checkpoint", () => {
       }
     }))
 
-  it.effect("has one from its first owner on: a successor reads what arrived since, and no gap", () =>
+  it.effect("the first owner stores the start: a successor reads what arrived since, and reports no gap", () =>
     Effect.gen(function*() {
       const one = lease(1, 2, 3)
       one.trim(2)
@@ -118,7 +118,7 @@ describe("a data stream without a checkpoint", () => {
     }))
 })
 
-it.effect("a position among messages that are deleted is a gap, and the beginning is none", () =>
+it.effect("a position among deleted messages is reported as a gap, and the beginning is not", () =>
   Effect.gen(function*() {
     for (const [to, expected] of [["beginning", []], ["2-0", ["1-18446744073709551615 4-0"]]] as const) {
       const one = lease(1, 2, 3, 4, 5)
@@ -129,8 +129,8 @@ it.effect("a position among messages that are deleted is a gap, and the beginnin
     }
   }))
 
-describe("a position that its user keeps", () => {
-  it.effect("counts, behind the checkpoint and ahead of it, and none is before the first message", () =>
+describe("positions that the handler keeps itself", () => {
+  it.effect("the position replaces the checkpoint, behind it or ahead of it, and without one reading starts over", () =>
     Effect.gen(function*() {
       for (
         const [after, expected] of [[Option.some("1-0"), [2, 3, 4]], [Option.some("3-0"), [4]], [Option.none(), [
@@ -150,7 +150,7 @@ describe("a position that its user keeps", () => {
       }
     }))
 
-  it.effect("with none, a start that was stored before counts", () =>
+  it.effect("without a position, a start that was stored earlier counts", () =>
     Effect.gen(function*() {
       const one = lease(1, 2)
       assert.deepStrictEqual((yield* processed(one, { after: Option.none(), from: "now" })).observed, [])
@@ -158,7 +158,7 @@ describe("a position that its user keeps", () => {
       assert.deepStrictEqual((yield* processed(one, { after: Option.none(), from: "now" })).observed, [3])
     }))
 
-  it.effect("reports gaps, dead-letters what cannot be decoded, and yields when it is revoked", () =>
+  it.effect("gaps are reported, undecodable messages become dead letters, and a revoked handler yields", () =>
     Effect.gen(function*() {
       const one = lease(1, 2, 3, 4)
       one.trim(2)
@@ -174,7 +174,7 @@ describe("a position that its user keeps", () => {
       assert.isTrue(error?._tag === "Fail" && error.error instanceof StreamError.StreamYielded)
     }))
 
-  it.effect("before the end of the data stream leaves the rest to process, and at the end nothing", () =>
+  it.effect("a position before the end leaves the rest to process, and one at the end leaves nothing", () =>
     Effect.gen(function*() {
       for (const [after, expected] of [["1-0", [2, 0]], ["3-0", []]] as const) {
         const one = lease(1, 2)
@@ -189,7 +189,7 @@ describe("a position that its user keeps", () => {
       }
     }))
 
-  it.effect("at the last message is the end, although the commit of that message was lost", () =>
+  it.effect("a position at the last message ends the data stream, although the commit of that message was lost", () =>
     Effect.gen(function*() {
       const one = lease(1, 2)
       one.add(message("3-0", { n: "0" }))
@@ -197,7 +197,7 @@ describe("a position that its user keeps", () => {
       const options = { after: Option.some("3-0"), until: ({ value }: { value: { n: number } }) => value.n === 0 }
       assert.deepInclude(yield* processed(one, options), { observed: [], isDone: true })
       assert.deepStrictEqual([one.checkpoint, one.end], ["3-0", "Ended"])
-      // At another message, and at one that is deleted, it waits for more
+      // At any other message, even a deleted one, the handler waits for more
       for (const left of [2, 1]) {
         const other = lease(1, 2)
         other.trim(left)
@@ -212,7 +212,7 @@ describe("a position that its user keeps", () => {
       }
     }))
 
-  it.effect("is refused if it is not an id, and so is a start", () =>
+  it.effect("a position that is not an id is refused, and so is such a start", () =>
     Effect.gen(function*() {
       const one = lease(1)
       for (const options of [{ after: Option.some("five") }, { from: "yesterday" }]) {
