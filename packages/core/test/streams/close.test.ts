@@ -9,7 +9,7 @@ const owned = (consumer: fleet.Consumer) =>
 
 describe("closing a consumer", () => {
   it.effect(
-    "revokes first, interrupts after the grace period, releases after the work has ended",
+    "a close revokes first, interrupts after the grace period, and releases once the work has ended",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -52,7 +52,7 @@ describe("closing a consumer", () => {
     { tags: ["B57", "G20"] }
   )
 
-  it.effect("leaves the group, and a producer, who never joined it, sends nothing", () =>
+  it.effect("a closing consumer leaves the group, and a producer, which never joined, sends nothing", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const [runner, claimer, producer] = [yield* open("a"), yield* open("b"), yield* open("c")]
@@ -66,7 +66,7 @@ describe("closing a consumer", () => {
       assert.deepStrictEqual([runner, claimer, producer].map(leaves), [1, 0, 0])
     })))
 
-  it.effect("does not wait forever for a backend that does not reply to its leaving", () =>
+  it.effect("a close does not wait forever for the reply to its request to leave", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       yield* a.start(a.client.run(Effect.void))
@@ -77,7 +77,7 @@ describe("closing a consumer", () => {
       assert.isDefined(closing.pollUnsafe())
     })))
 
-  it.effect("warns of a refusal, and says nothing aloud of an outage", () =>
+  it.effect("a refusal to leave the group is logged as a warning, and an outage is not", () =>
     fleet.test(Effect.gen(function*() {
       for (const mode of ["refuse", "fail"] as const) {
         const { a, lines } = yield* fleet.ofOne
@@ -94,23 +94,27 @@ describe("closing a consumer", () => {
       }
     })))
 
-  it.effect("others take over at once by a signal, and count no failure", () =>
-    fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const a = yield* open("a", { gracePeriod: 0 })
-      const b = yield* open("b", { sweepInterval: "1 hour" })
-      yield* a.serve(3)
-      yield* b.start(b.client.run(Effect.never))
-      yield* TestClock.adjust("5 seconds")
-      yield* a.close
-      yield* TestClock.adjust("200 millis")
-      assert.deepStrictEqual(yield* owned(b), ["s1", "s2", "s3"])
-      assert.deepStrictEqual(backend.done, [])
-      assert.isTrue((yield* b.client.owned).every(({ failures }) => failures === 0))
-    })), { tags: ["G20"] })
+  it.effect(
+    "other consumers take over at once on a signal, and count no failure",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        const a = yield* open("a", { gracePeriod: 0 })
+        const b = yield* open("b", { sweepInterval: "1 hour" })
+        yield* a.serve(3)
+        yield* b.start(b.client.run(Effect.never))
+        yield* TestClock.adjust("5 seconds")
+        yield* a.close
+        yield* TestClock.adjust("200 millis")
+        assert.deepStrictEqual(yield* owned(b), ["s1", "s2", "s3"])
+        assert.deepStrictEqual(backend.done, [])
+        assert.isTrue((yield* b.client.owned).every(({ failures }) => failures === 0))
+      })),
+    { tags: ["G20"] }
+  )
 
   it.effect.each([true, false])(
-    "one consumer with room for one takes over all by signals, one after another (at once: %s)",
+    "one consumer with room for one takes over all on signals, one after another (rebalance: %s)",
     (rebalance) =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -127,7 +131,7 @@ describe("closing a consumer", () => {
   )
 
   it.effect(
-    "needs no reply of the backend: a reader that waits for announcements stops at once",
+    "a close needs no reply from the backend: a reader that waits for announcements stops at once",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a } = yield* fleet.ofOne
@@ -157,7 +161,7 @@ describe("closing a consumer", () => {
       }
     })))
 
-  it.effect("is bounded by the release timeout while the backend hangs, for any number of data streams", () =>
+  it.effect("a close is bounded by the release timeout while the backend hangs, for any number of data streams", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { gracePeriod: 0, capacity: 300 })
@@ -204,7 +208,7 @@ describe("closing a consumer", () => {
       }))
   )
 
-  it.effect("does not wait for an onError that hangs", () =>
+  it.effect("a close does not wait for an onError that hangs", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { gracePeriod: "1 second" })
@@ -222,7 +226,7 @@ describe("closing a consumer", () => {
     })))
 
   it.effect.each([["ends", Effect.void], ["hangs", Effect.never]] as const)(
-    "reports to onError a failure during the interruption, and does not wait for long: it %s",
+    "a failure during the interruption is reported to onError, which delays the close only briefly: it %s",
     ([, onError]) =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -240,7 +244,7 @@ describe("closing a consumer", () => {
       }))
   )
 
-  it.effect("does not wait for a backend that nobody could join yet", () =>
+  it.effect("a close does not wait for a backend that the consumer could not join yet", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       a.link.mode = "fail"
@@ -269,9 +273,9 @@ describe("closing a consumer", () => {
       assert.isDefined(closing.pollUnsafe())
     })))
 
-  // Every 50 ms of a life in which something is always under way
+  // Closes at many moments of a life in which something is always under way
   for (const slow of ["prepare", "read", "take", "renew", "done", "fail", "release"] as const) {
-    it.effect(`leaves nothing behind at any moment, while ${slow} is slow`, () =>
+    it.effect(`a close leaves nothing behind at any moment while ${slow} is slow`, () =>
       fleet.test(Effect.gen(function*() {
         for (let at = 0; at <= 2500; at += 250) {
           const { backend, open } = yield* fleet.make
@@ -299,7 +303,7 @@ describe("closing a consumer", () => {
 })
 
 describe("releasing a data stream", () => {
-  it.effect("interrupts its handler, awaits it, and leaves it to others for a moment", () =>
+  it.effect("a release interrupts the handler, awaits it, and leaves the data stream to others for a moment", () =>
     fleet.test(Effect.gen(function*() {
       const { a, open } = yield* fleet.ofOne
       const b = yield* open("b", { sweepInterval: "1 hour" })

@@ -37,7 +37,7 @@ const lossOf = (lease: fleet.Lease) =>
   }))
 
 describe("an outage of half a minute", () => {
-  it.effect("ends with all taken again within a lease and a sweep, however late in a pause it ends", () =>
+  it.effect("after an outage everything is taken again within a lease and a sweep, however late in a pause it ends", () =>
     fleet.test(Effect.gen(function*() {
       for (let millis = 30_000; millis < 36_000; millis += 300) {
         const { a } = yield* fleet.ofOne
@@ -55,7 +55,7 @@ describe("an outage of half a minute", () => {
 })
 
 describe("an owner whose event loop stalls", () => {
-  it.effect("interrupts all of its 500 handlers in one turn if their deadlines passed meanwhile", () =>
+  it.effect("all 500 handlers are interrupted in one turn if their deadlines passed during the stall", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const [begun, interrupted] = [yield* perTurn, yield* perTurn]
@@ -79,7 +79,7 @@ describe("an owner whose event loop stalls", () => {
 })
 
 describe("an owner that dies", () => {
-  it.effect("logs everything that it lost within half a second in one line, and the loss of one data stream with its reason", () =>
+  it.effect("an owner logs what it lost within half a second in one line, and a single loss with its reason", () =>
     fleet.test(Effect.gen(function*() {
       const { lines, open } = yield* fleet.make
       const a = yield* open("a", { capacity: 500 })
@@ -153,7 +153,7 @@ describe("an owner that dies", () => {
     })))
 
   it.effect(
-    "continues with its former data streams right after a restart under the same name",
+    "a consumer that restarts under the same name continues with its former data streams at once",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a, backend, open } = yield* fleet.ofOne
@@ -175,7 +175,7 @@ describe("an owner that dies", () => {
 
   // With a short interval there is nearly always a sweep just before there is room
   it.effect.each(["2 seconds", "50 millis", "55 millis"] as const)(
-    "prefers orphans to all that is new, sweeping every %s",
+    "a consumer takes orphans before new data streams, sweeping every %s",
     (sweep) =>
       fleet.test(Effect.gen(function*() {
         const { open } = yield* fleet.make
@@ -196,7 +196,7 @@ describe("an owner that dies", () => {
       }))
   )
 
-  it.effect("its former handler still runs: the data stream is left to others, and not requested", () =>
+  it.effect("a data stream whose former handler still runs here is left to others, and not requested", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { sweepInterval: "500 millis" })
@@ -249,25 +249,29 @@ describe("an owner that dies", () => {
       assert.deepStrictEqual(yield* owned(b), [])
     })))
 
-  it.effect("takes a data stream with it only a limited number of times", () =>
-    fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      for (let i = 0; i < 3; i++) {
-        const a = yield* open(`a${i}`, { maxFailures: 3, deadLetterAfter: 0 })
-        yield* a.serve(1)
+  it.effect(
+    "a data stream whose owners die becomes a dead letter after maxFailures of them",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        for (let i = 0; i < 3; i++) {
+          const a = yield* open(`a${i}`, { maxFailures: 3, deadLetterAfter: 0 })
+          yield* a.serve(1)
+          yield* TestClock.adjust("4400 millis")
+          assert.deepStrictEqual(yield* owned(a), ["s1"])
+          yield* a.kill
+        }
+        const b = yield* open("b", { maxFailures: 3, deadLetterAfter: 0 })
+        yield* b.start(b.client.run(Effect.never))
         yield* TestClock.adjust("4400 millis")
-        assert.deepStrictEqual(yield* owned(a), ["s1"])
-        yield* a.kill
-      }
-      const b = yield* open("b", { maxFailures: 3, deadLetterAfter: 0 })
-      yield* b.start(b.client.run(Effect.never))
-      yield* TestClock.adjust("4400 millis")
-      assert.deepStrictEqual(yield* owned(b), [])
-      assert.strictEqual(backend.dead.length, 1)
-    })), { tags: ["B52"] })
+        assert.deepStrictEqual(yield* owned(b), [])
+        assert.strictEqual(backend.dead.length, 1)
+      })),
+    { tags: ["B52"] }
+  )
 
   it.effect(
-    "is no failure of a data stream whose handler waited for messages",
+    "a lost lease is no failure of a data stream whose handler waited for messages",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -294,7 +298,7 @@ describe("an owner that dies", () => {
     { tags: ["B52"] }
   )
 
-  it.effect("counts a lease from before the claim was sent, not from the reply", () =>
+  it.effect("a lease counts from before the claim was sent, not from the reply", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       a.link.delays.take = 400
@@ -339,7 +343,7 @@ describe("an owner that dies", () => {
       }
     })))
 
-  it.effect("is followed by its own process only when its uninterruptible handler has ended", () =>
+  it.effect("a process takes its data stream again only when its uninterruptible handler has ended", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       let running = 0
@@ -366,7 +370,7 @@ describe("an owner that dies", () => {
     })))
 
   it.effect(
-    "is followed by a consumer with room, whether shares are even or not",
+    "a consumer with room takes over from a dead owner, whether shares are even or not",
     () =>
       fleet.test(Effect.gen(function*() {
         const { open } = yield* fleet.make
@@ -387,7 +391,7 @@ describe("an owner that dies", () => {
 
 describe("an owner that is cut off", () => {
   it.effect(
-    "has its handlers interrupted at the local deadline, before another starts",
+    "handlers are interrupted at the local deadline, before another handler starts",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a, open } = yield* fleet.ofOne
@@ -433,7 +437,7 @@ describe("an owner that is cut off", () => {
     { tags: ["G11"] }
   )
 
-  it.effect("counts its lease from before a renewal was sent, not from the reply", () =>
+  it.effect("a renewed lease counts from before the renewal was sent, not from the reply", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       a.link.delays.renew = 400
@@ -450,7 +454,7 @@ describe("an owner that is cut off", () => {
       assert.isAtMost(yield* left, 1500)
     })))
 
-  it.effect("resumes its work after an outage that was longer than the lease", () =>
+  it.effect("an owner resumes its work after an outage that was longer than the lease", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       const { handler, notes } = noting()
@@ -543,7 +547,7 @@ describe("replies of the backend", () => {
     { tags: ["G13"] }
   )
 
-  it.effect("nor does a late end of the old one", () =>
+  it.effect("a late end of an old holding does not affect a newer one either", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const [a, b] = [yield* open("a"), yield* open("b", { sweepInterval: "50 millis" })]
@@ -710,7 +714,7 @@ describe("replies of the backend", () => {
 })
 
 describe("a handler that makes no progress", { tags: ["G32"] }, () => {
-  it.effect("loses its data stream, although its process renews, and another one continues", () =>
+  it.effect("a handler without progress loses its data stream although its process renews, and another continues", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { progressTimeout: "10 seconds" })

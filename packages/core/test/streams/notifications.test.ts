@@ -26,7 +26,7 @@ const collecting = (consumer: fleet.Consumer) =>
   })
 
 describe("notifications", () => {
-  it.effect("report what is added and disowned, and end with StreamTerminated when the client closes", () =>
+  it.effect("notifications report what is added and disowned, and end with StreamTerminated when the client closes", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { gracePeriod: 0, sweepInterval: "1 hour" })
@@ -47,7 +47,7 @@ describe("notifications", () => {
       assert.strictEqual(backend.done.length, 0)
     })))
 
-  it.effect("do not report an end that the user caused", () =>
+  it.effect("an end that the user caused is not reported", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       const { tags } = yield* collecting(a)
@@ -68,7 +68,7 @@ describe("notifications", () => {
         const { backend, open } = yield* fleet.make
         const a = yield* open("a", { capacity: 5000, gracePeriod: 0 })
         yield* a.client.announceAll(fleet.names(3000))
-        // Pending from an earlier life, all of them
+        // These are pending from an earlier life of the consumer
         for (const row of backend.rows.slice(0, 1000)) row.owner = "simba-consumer-a"
         const reading = yield* a.start(Effect.scoped(
           Effect.flatMap(Stream.toPull(a.client.notifications), (pull) => Effect.andThen(pull, Effect.never))
@@ -110,7 +110,7 @@ describe("notifications", () => {
     { tags: ["G14"] }
   )
 
-  it.effect("report StreamExpired once if expiries are published, and a claim takes it", () =>
+  it.effect("StreamExpired is reported once if expiries are published, and a claim takes the data stream", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       backend.publishesExpiries = true
@@ -192,7 +192,7 @@ describe("notifications", () => {
       assert.lengthOf(observed, 3)
     })))
 
-  it.effect("go on to the first reader, although a second one is refused", () =>
+  it.effect("the first reader keeps receiving notifications although a second one is refused", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { sweepInterval: "1 hour" })
@@ -224,7 +224,7 @@ describe("notifications", () => {
       assert.strictEqual(refused._tag, "InvalidConfig")
     })))
 
-  it.effect("a reader that stops leaves: what it was assigned is released, what it claimed is not", () =>
+  it.effect("a reader that stops leaves: what it was assigned is released, and what it claimed is kept", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { gracePeriod: "2 seconds" })
@@ -257,19 +257,23 @@ const orphan = (backend: Backend, consumer: fleet.Consumer) =>
   })
 
 describe("claims", () => {
-  it.effect("return none while any consumer owns it, this client included", () =>
-    fleet.test(Effect.gen(function*() {
-      const { a, open } = yield* fleet.ofOne
-      const b = yield* open("b")
-      yield* a.serve(1)
-      yield* TestClock.adjust("10 seconds")
-      for (const client of [a, b]) assert.isTrue(Option.isNone(yield* client.acquire("s1")))
-      assert.strictEqual((yield* Effect.flip(b.acquire("s9")))._tag, "StreamNotFound")
-      assert.strictEqual((yield* Effect.flip(b.acquire(" ")))._tag, "InvalidName")
-      assert.deepStrictEqual(yield* owned(a), ["s1"])
-    })), { tags: ["G9"] })
+  it.effect(
+    "a claim returns none while any consumer owns the data stream, this client included",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { a, open } = yield* fleet.ofOne
+        const b = yield* open("b")
+        yield* a.serve(1)
+        yield* TestClock.adjust("10 seconds")
+        for (const client of [a, b]) assert.isTrue(Option.isNone(yield* client.acquire("s1")))
+        assert.strictEqual((yield* Effect.flip(b.acquire("s9")))._tag, "StreamNotFound")
+        assert.strictEqual((yield* Effect.flip(b.acquire(" ")))._tag, "InvalidName")
+        assert.deepStrictEqual(yield* owned(a), ["s1"])
+      })),
+    { tags: ["G9"] }
+  )
 
-  it.effect("are refused before the first delivery, and nothing is taken", () =>
+  it.effect("a claim before the first delivery is refused, and nothing is taken", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       yield* a.client.announceAll(fleet.names(1))
@@ -280,7 +284,7 @@ describe("claims", () => {
       assert.strictEqual(backend.streamLeases.size, 0)
     })))
 
-  it.effect("leave alone a consumer that just read the announcement, and is about to take it", () =>
+  it.effect("a claim takes nothing from a consumer that has just read the announcement and is about to take it", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend, open } = yield* fleet.ofOne
       const b = yield* open("b")
@@ -292,25 +296,31 @@ describe("claims", () => {
       assert.strictEqual(backend.streamLeases.size, 0)
     })))
 
-  it.effect("last as long as their scope, then the data stream is released", () =>
-    fleet.test(Effect.gen(function*() {
-      const { a, backend } = yield* fleet.ofOne
-      yield* orphan(backend, a)
-      yield* Effect.scoped(Effect.gen(function*() {
-        const lease = yield* a.client.acquireIfAvailable("s1").pipe(
-          Effect.timeout("5 seconds"),
-          Effect.map(Option.getOrThrow)
+  it.effect(
+    "a claim lasts as long as its scope, and its data stream is released at the end",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { a, backend } = yield* fleet.ofOne
+        yield* orphan(backend, a)
+        yield* Effect.scoped(Effect.gen(function*() {
+          const lease = yield* a.client.acquireIfAvailable("s1").pipe(
+            Effect.timeout("5 seconds"),
+            Effect.map(Option.getOrThrow)
+          )
+          const later = Effect.andThen(TestClock.adjust("1 hour"), lease.ensure)
+          yield* later
+        }))
+        assert.deepStrictEqual(yield* owned(a), [])
+        assert.deepStrictEqual([backend.streamLeases.size, backend.rows.length, backend.done], [0, 1, []])
+        yield* Effect.scoped(
+          Effect.flatMap(a.client.acquireIfAvailable("s1"), (lease) => Option.getOrThrow(lease).done)
         )
-        const later = Effect.andThen(TestClock.adjust("1 hour"), lease.ensure)
-        yield* later
-      }))
-      assert.deepStrictEqual(yield* owned(a), [])
-      assert.deepStrictEqual([backend.streamLeases.size, backend.rows.length, backend.done], [0, 1, []])
-      yield* Effect.scoped(Effect.flatMap(a.client.acquireIfAvailable("s1"), (lease) => Option.getOrThrow(lease).done))
-      assert.deepStrictEqual(backend.done, ["s1"])
-    })), { tags: ["G12"] })
+        assert.deepStrictEqual(backend.done, ["s1"])
+      })),
+    { tags: ["G12"] }
+  )
 
-  it.effect("are released in the background if the backend does not reply to the closing scope", () =>
+  it.effect("a claim is released in the background if the backend does not reply to the closing scope", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", {
@@ -332,7 +342,7 @@ describe("claims", () => {
       assert.deepStrictEqual([yield* owned(a), backend.streamLeases.size], [[], 0])
     })))
 
-  it.effect("protect work: a loss interrupts it, and the result is the loss", () =>
+  it.effect("a claim protects work: a loss interrupts it, and the result is the loss", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       yield* orphan(backend, a)
@@ -352,7 +362,7 @@ describe("claims", () => {
       assert.strictEqual((yield* Effect.flip(lease.protect(Effect.void)))._tag, "LeaseLost")
     })))
 
-  it.effect("give later callers the reason why they are over, and no reason if they ended in order", () =>
+  it.effect("a lost claim gives later callers the reason, and one that ended in order gives none", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       yield* a.client.announceAll(fleet.names(2))
@@ -379,7 +389,7 @@ describe("claims", () => {
     })))
 })
 
-describe("work that a lease by name protects", () => {
+describe("work that a claim protects", () => {
   const ends: Record<
     string,
     (
@@ -392,7 +402,7 @@ describe("work that a lease by name protects", () => {
     "the end of its client": ({ a }) => a.close
   }
   for (const [name, end] of Object.entries(ends)) {
-    it.effect(`is interrupted and awaited by ${name}`, () =>
+    it.effect(`protected work is interrupted and awaited by ${name}`, () =>
       fleet.test(Effect.gen(function*() {
         const { a, backend } = yield* fleet.ofOne
         yield* orphan(backend, a)
@@ -416,7 +426,7 @@ describe("work that a lease by name protects", () => {
       })))
   }
 
-  it.effect("continues if it ends the lease itself, also in a child fiber", () =>
+  it.effect("work continues if it ends the lease itself, even in a child fiber", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       yield* orphan(backend, a)
@@ -433,28 +443,32 @@ describe("work that a lease by name protects", () => {
     })))
 })
 
-describe("a claim that is abandoned", () => {
-  it.effect("leaves nothing behind, although it is granted afterwards", () =>
-    fleet.test(Effect.gen(function*() {
-      const { a, backend } = yield* fleet.ofOne
-      yield* orphan(backend, a)
-      a.link.delays.take = 300
-      a.link.modes.release = "fail"
-      const claiming = yield* Effect.forkChild(Effect.exit(Effect.timeout(a.acquire("s1"), "100 millis")))
-      yield* TestClock.adjust("1 second")
-      assert.isDefined(claiming.pollUnsafe())
-      a.link.modes.release = "work"
-      yield* TestClock.adjust("1 second")
-      assert.deepStrictEqual(yield* owned(a), [])
-      assert.deepStrictEqual([backend.streamLeases.size, backend.running.size], [0, 0])
-      a.link.delays.take = 0
-      yield* Option.getOrThrow(yield* a.acquire("s1")).ensure
-    })), { tags: ["H7"] })
+describe("abandoned claims", () => {
+  it.effect(
+    "an abandoned claim leaves nothing behind, although it is granted later",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { a, backend } = yield* fleet.ofOne
+        yield* orphan(backend, a)
+        a.link.delays.take = 300
+        a.link.modes.release = "fail"
+        const claiming = yield* Effect.forkChild(Effect.exit(Effect.timeout(a.acquire("s1"), "100 millis")))
+        yield* TestClock.adjust("1 second")
+        assert.isDefined(claiming.pollUnsafe())
+        a.link.modes.release = "work"
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual(yield* owned(a), [])
+        assert.deepStrictEqual([backend.streamLeases.size, backend.running.size], [0, 0])
+        a.link.delays.take = 0
+        yield* Option.getOrThrow(yield* a.acquire("s1")).ensure
+      })),
+    { tags: ["H7"] }
+  )
 })
 
 describe("announcing", () => {
   it.effect(
-    "refuses names before anything is sent, and a list with one of them as a whole",
+    "an invalid name is refused before anything is sent, and so is a whole list that contains one",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a } = yield* fleet.ofOne
@@ -468,7 +482,7 @@ describe("announcing", () => {
     { tags: ["G30"] }
   )
 
-  it.effect("twice is harmless while the first is unfinished", () =>
+  it.effect("a second announcement is harmless while the first is unfinished", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       const [first] = yield* a.client.announceAll(fleet.names(1))
@@ -504,8 +518,8 @@ describe("options", { tags: ["G29"] }, () => {
   }
 })
 
-describe("options that are not given", { tags: ["G29"] }, () => {
-  it.effect("have the values of the documentation", () =>
+describe("defaults and bounds", { tags: ["G29"] }, () => {
+  it.effect("options that are not given have the values of the documentation", () =>
     Effect.gen(function*() {
       const config = yield* check({ service: "svc", processName: "a" })
       const shown = Object.entries(config).map(([name, value]) => [
@@ -534,7 +548,7 @@ describe("options that are not given", { tags: ["G29"] }, () => {
       })
     }))
 
-  it.effect("and those that are, are refused at their bounds, not beside them", () =>
+  it.effect("given options are refused at their bounds, and accepted just inside them", () =>
     Effect.gen(function*() {
       const isRefused = (options: Partial<StreamClient.Options>) =>
         Effect.match(check({ service: "svc", ...options }), { onFailure: () => true, onSuccess: () => false })
@@ -557,7 +571,7 @@ describe("options that are not given", { tags: ["G29"] }, () => {
 })
 
 describe("the queue of notifications", () => {
-  it.effect("is full from 256 on, has each expiry once, and takes nothing after its end", () =>
+  it.effect("the queue is full from 256 on, has each expiry once, and takes nothing after its end", () =>
     Effect.gen(function*() {
       let queued = 0
       const recorder = { modify: (_: unknown, by: number) => void (queued += by) }
@@ -596,7 +610,7 @@ describe("the queue of notifications", () => {
 })
 
 describe("figures", () => {
-  it.effect("are counted where things happen, and gauges return to zero", () =>
+  it.effect("figures are counted where things happen, and gauges return to zero", () =>
     Effect.gen(function*() {
       yield* fleet.test(Effect.gen(function*() {
         const { open } = yield* fleet.make

@@ -54,7 +54,7 @@ describe("balance", () => {
       assert.deepStrictEqual([yield* count(a), yield* count(b)], [1, 1])
     })))
 
-  it.effect("moves a data stream whose handler waits, and interrupts none that is processing a message", () =>
+  it.effect("a data stream whose handler waits moves, and no handler that is processing a message is interrupted", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true, gracePeriod: "3 seconds" })
@@ -123,7 +123,7 @@ describe("balance", () => {
     })))
 
   it.effect.each(["is processing a message", "cannot be interrupted"] as const)(
-    "one that %s blocks no other: the idle ones move after the grace period",
+    "a handler that %s blocks no others: idle data streams move after the grace period",
     (how) =>
       fleet.test(Effect.gen(function*() {
         const { lines, open } = yield* fleet.make
@@ -252,7 +252,7 @@ describe("balance", () => {
       assert.strictEqual(adopted - before.count, 1)
     })))
 
-  it.effect("can be disabled, on either side", () =>
+  it.effect("rebalancing can be disabled on either side", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true })
@@ -295,7 +295,7 @@ describe("balance", () => {
     { tags: ["B55"] }
   )
 
-  it.effect("what was handed over and is gone before it is confirmed is not owned", () =>
+  it.effect("a data stream that is gone before its hand-over is confirmed is not owned", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true, sweepInterval: "1 hour" })
@@ -312,7 +312,7 @@ describe("balance", () => {
       assert.strictEqual(yield* count(b), 0)
     })))
 
-  it.effect("what was handed over and cannot be confirmed is yielded, and does not count as its failure", () =>
+  it.effect("a hand-over that cannot be confirmed is yielded, and does not count as a failure", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true })
@@ -344,7 +344,7 @@ describe("balance", () => {
       assert.isDefined(closing.pollUnsafe())
     })))
 
-  it.effect("a giver that dies during the grace takes nothing with it", () =>
+  it.effect("a giver that dies during the grace period takes nothing with it", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true, gracePeriod: "10 seconds" })

@@ -11,7 +11,7 @@ const owned = (consumer: fleet.Consumer) =>
   Effect.map(consumer.client.owned, (leases) => leases.map(({ stream }) => stream).sort())
 
 describe("running handlers", () => {
-  it.effect("runs one for each announced data stream, with its info and token, and removes finished ones", () =>
+  it.effect("each announced data stream runs one handler, with its info and token, and is removed when finished", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend, lines } = yield* fleet.ofOne
       const observed: Array<unknown> = []
@@ -51,7 +51,7 @@ describe("running handlers", () => {
   )
 
   it.effect(
-    "takes no more than its capacity, and reads no more than it has room for",
+    "a consumer takes no more than its capacity, and reads no more than it has room for",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -81,7 +81,7 @@ describe("running handlers", () => {
     { tags: ["G7", "G32"] }
   )
 
-  it.effect("refuses a second consumption of one client, and allows it after the first", () =>
+  it.effect("a second consumption of one client is refused during the first, and allowed after it", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       const first = yield* a.start(a.client.run(Effect.never))
@@ -171,7 +171,7 @@ describe("handlers that fail", () => {
     }
   }
 
-  it.effect("are run again by the schedule, still owning, and every failure is observed", () =>
+  it.effect("a failed handler runs again by the schedule, still owning, and every failure is observed", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       const { handler, onError, state } = failing(3)
@@ -186,7 +186,7 @@ describe("handlers that fail", () => {
       assert.deepStrictEqual(backend.done, ["s1"])
     })))
 
-  it.effect("go to the dead letters with the cause when the schedule ends; the others continue", () =>
+  it.effect("a data stream becomes a dead letter with its cause when the schedule ends, and the others continue", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend, lines } = yield* fleet.ofOne
       yield* a.start(a.client.run(
@@ -202,7 +202,7 @@ describe("handlers that fail", () => {
       assert.include(lines, "Error: Data stream is in the dead letters now: its handlers failed 3 time(s)")
     })))
 
-  it.effect("go to the dead letters with their line in the log, even if the first reply is lost", () =>
+  it.effect("a dead letter is logged even if the first reply is lost", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend, lines } = yield* fleet.ofOne
       a.link.modes.deadLetter = "lost"
@@ -217,7 +217,7 @@ describe("handlers that fail", () => {
     })))
 
   it.effect(
-    "go to the dead letters after maxFailures, under any schedule, counted over all consumers",
+    "maxFailures make a dead letter under any schedule, counted over all consumers",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, lines, open } = yield* fleet.make
@@ -226,7 +226,7 @@ describe("handlers that fail", () => {
         yield* a.start(a.client.run(handler, { retry: Schedule.spaced("100 millis"), onError }))
         const [{ entry } = { entry: "" }] = yield* a.client.announceAll(fleet.names(1))
         yield* TestClock.adjust("250 millis")
-        // Another consumer failed meanwhile
+        // A failure on another consumer
         backend.failures.set(entry, backend.failures.get(entry)! + 1)
         yield* TestClock.adjust("1 minute")
         assert.deepStrictEqual(state.observed, [1, 2, 3, 5])
@@ -258,7 +258,7 @@ describe("handlers that fail", () => {
       yield* a.close
     })))
 
-  it.effect("isolated failures of a handler that reports progress bury nothing", () =>
+  it.effect("isolated failures of a handler that reports progress make no dead letter", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { maxFailures: 3, deadLetterAfter: 0 })
@@ -280,7 +280,7 @@ describe("handlers that fail", () => {
       assert.deepStrictEqual(backend.dead, [])
     })))
 
-  it.effect("are no dead letter before deadLetterAfter, so an outage of what they need buries nothing", () =>
+  it.effect("no dead letter is made before deadLetterAfter, so an outage of another system makes none", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       yield* a.start(a.client.run(Effect.fail("downstream"), { onError: () => Effect.void }))
@@ -291,7 +291,7 @@ describe("handlers that fail", () => {
       assert.strictEqual(backend.dead.length, 1)
     })))
 
-  it.effect("yielding is not a failure, and others go first", () =>
+  it.effect("yielding is not a failure, and lets other consumers go first", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend, open } = yield* fleet.ofOne
       const b = yield* open("b")
@@ -369,7 +369,7 @@ describe("handlers that fail", () => {
       }
     })).pipe(Effect.provideService(Metric.MetricRegistry, new Map())), { tags: ["G17"] })
 
-  it.effect("an end that fails has a line when it is tried again, and one when the lease is given up", () =>
+  it.effect("an end that fails is logged when it is retried, and again when the lease is given up", () =>
     fleet.test(Effect.gen(function*() {
       const { a, lines } = yield* fleet.ofOne
       a.link.modes.done = "fail"
@@ -460,7 +460,7 @@ describe("handlers that fail", () => {
 })
 
 describe("done, called from outside the handler", () => {
-  it.effect("interrupts it and awaits it first: then there is at most one handler for each data stream", () =>
+  it.effect("done interrupts the handler and awaits it, so that each data stream has at most one handler", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       let running = 0
@@ -484,7 +484,7 @@ describe("done, called from outside the handler", () => {
       assert.strictEqual(running, 1)
     })))
 
-  it.effect("between two runs of a handler that failed, it is not run again", () =>
+  it.effect("a failed handler does not run again if done is called before its retry", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       let runs = 0
@@ -497,7 +497,7 @@ describe("done, called from outside the handler", () => {
       assert.deepStrictEqual([runs, backend.done, backend.dead], [1, ["s1"], []])
     })))
 
-  it.effect("reports to onError how the handler failed when it was interrupted", () =>
+  it.effect("a failure of the handler during its interruption is reported to onError", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       const reported: Array<unknown> = []
@@ -512,7 +512,7 @@ describe("done, called from outside the handler", () => {
       assert.deepStrictEqual(backend.done, ["s1"])
     })))
 
-  it.effect("is done and no dead letter, if the handler fails for the last time as it is interrupted", () =>
+  it.effect("a data stream is done and no dead letter if the interrupted handler fails for the last time", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { maxFailures: 1, deadLetterAfter: 0 })
@@ -522,7 +522,7 @@ describe("done, called from outside the handler", () => {
       assert.deepStrictEqual([backend.done, backend.dead], [["s1"], []])
     })))
 
-  it.effect("fails if the stream cannot be done any more", () =>
+  it.effect("done fails if the backend refuses it", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       a.link.modes.done = "refuse"
@@ -533,7 +533,7 @@ describe("done, called from outside the handler", () => {
     })))
 
   it.effect.each(["give it back", "dead-letter it"] as const)(
-    "fails when the handler is about to %s",
+    "done fails when the handler is about to %s",
     (what) =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -553,7 +553,7 @@ describe("done, called from outside the handler", () => {
       }))
   )
 
-  it.effect("called by onError it is done at once, and onError continues", () =>
+  it.effect("onError may call done: the data stream is done at once, and onError continues", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       const reported: Array<string> = []
@@ -572,7 +572,7 @@ describe("done, called from outside the handler", () => {
       assert.deepStrictEqual([backend.done, reported], [["s1", "s2"], ["s1", "s2"]])
     })))
 
-  it.effect("called by the handler it ends the lease, and reads fail afterwards", () =>
+  it.effect("a handler may call done: its lease ends, and its reads fail", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { capacity: 1 })
@@ -607,7 +607,7 @@ describe("a release that the handler requests", () => {
   ]
 
   it.effect.each(ways)(
-    "releases the data stream when the handler has ended: %s",
+    "the data stream is released when the handler has ended: %s",
     ([, way]) =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -626,7 +626,7 @@ describe("a release that the handler requests", () => {
 })
 
 describe("a lease in a handler", () => {
-  it.effect("a commit of an owner that was replaced fails, moves nothing, and ends the lease", () =>
+  it.effect("a commit by an owner that was replaced fails, moves nothing, and ends the lease", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       const errors: Array<unknown> = []
