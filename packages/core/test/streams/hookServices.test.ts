@@ -18,7 +18,7 @@ const pager = () => {
 }
 
 describe("onError", () => {
-  it.effect("has the services of its program", () =>
+  it.effect("onError has the services of its program", () =>
     fleet.test(Effect.gen(function*() {
       const { calls, layer } = pager()
       const { a } = yield* fleet.ofOne
@@ -30,7 +30,7 @@ describe("onError", () => {
       assert.deepStrictEqual(calls, ["s1"])
     })))
 
-  it("adds its services to those of the handler and of retry", () => {
+  it("onError adds its services to those of the handler and of retry", () => {
     const retry = Schedule.recurs(2).pipe(
       Schedule.modifyDelay(() => Rate.use(({ times }) => Effect.succeed(times)))
     )

@@ -42,8 +42,8 @@ const ownedBy = (table: StreamTable, stream: string, token: number, entry = "1-0
     arrival: undefined
   }, table.periods)
 
-describe("a claim under way while its client closes", () => {
-  it.effect("fails, and the lease that it was granted is released", () =>
+describe("claims while their client closes", () => {
+  it.effect("a claim under way fails, and the lease that it was granted is released", () =>
     fleet.test(Effect.gen(function*() {
       for (const delay of [100, 450]) {
         const { a, backend, open } = yield* fleet.ofOne
@@ -73,7 +73,7 @@ describe("a claim under way while its client closes", () => {
       assert.notInclude(a.link.calls, "take")
     })))
 
-  it.effect("does not delay closing for longer than the release timeout", () =>
+  it.effect("a claim under way does not delay closing for longer than the release timeout", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", {
@@ -157,7 +157,7 @@ describe("a lease of a data stream that is in use here", () => {
 })
 
 describe("an end that failed", () => {
-  it.effect("leaves a data stream that was renewed since like any other: it moves to a consumer with more room", () =>
+  it.effect("a data stream whose end failed and that was renewed since moves like any other", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true })
@@ -189,7 +189,7 @@ describe("an end that failed", () => {
 })
 
 describe("the owned data streams of a client", () => {
-  it.effect("end together when one of them is used, before a timer fires", () =>
+  it.effect("owned data streams end together when one of them is used, before a timer fires", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       const table = yield* Effect.provideService(newTable, Clock.Clock, clock)
@@ -212,7 +212,7 @@ describe("the owned data streams of a client", () => {
       assert.isFalse(isSecondOpen)
     }))
 
-  it.effect("are those whose deadline has not passed, even in a process that is too busy for its timers", () =>
+  it.effect("a data stream is owned until its deadline, even in a process that is too busy for its timers", () =>
     fleet.test(Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       const { open } = yield* fleet.make
@@ -227,7 +227,7 @@ describe("the owned data streams of a client", () => {
 })
 
 describe("stopping data streams", () => {
-  it.effect("awaits a handler that starts while others are being stopped", () =>
+  it.effect("stopping awaits a handler that starts while others are being stopped", () =>
     Effect.gen(function*() {
       const table = yield* newTable
       const [first, second] = [ownedBy(table, "s1", 1), ownedBy(table, "s2", 2)]

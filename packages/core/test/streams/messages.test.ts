@@ -324,7 +324,7 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("what was delivered of a former data stream says nothing of the end that its successor lost", () =>
+  it.effect("messages of a former data stream say nothing about the end that its successor lost", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       const at = (n: number) => numbered(n, `${1_770_000_000_000 + n}-0`)
@@ -470,7 +470,7 @@ describe("process", () => {
       assert.deepStrictEqual(observed, [])
     }))
 
-  it.effect("announced again after its end it waits for more, however long, up to the next end", () =>
+  it.effect("a data stream that is announced again after its end waits for more messages up to the next end", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), end("2-0"))
@@ -487,7 +487,7 @@ describe("process", () => {
       assert.deepStrictEqual(observed, [3, 0])
     }))
 
-  it.effect("announced again after its end it is over when it is deleted", () =>
+  it.effect("a data stream that is announced again after its end is done when it is deleted", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.checkpoint = end("2-0").id
@@ -500,7 +500,7 @@ describe("process", () => {
       yield* Fiber.join(fiber)
     }))
 
-  it.effect("written again after its end with smaller ids, and deleted before it is read, it is over", () =>
+  it.effect("a data stream that is written again with smaller ids and deleted before it is read is done", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1))
@@ -522,7 +522,7 @@ describe("process", () => {
       assert.deepStrictEqual(observed, [])
     }))
 
-  it.effect("without a limit of attempts, a failing handler ends it with its error, after a commit, and restarts there", () =>
+  it.effect("without a limit of attempts, a failing handler ends processing with its error, and restarts after the last commit", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2), numbered(3), end("4-0"))
@@ -752,7 +752,7 @@ describe("attempts", () => {
     return lease
   }
 
-  it.effect("a message that always fails is in the dead letters after ten attempts in three minutes, and the next follows", () =>
+  it.effect("a message that always fails becomes a dead letter after ten attempts in three minutes, and the next follows", () =>
     Effect.gen(function*() {
       const lease = three()
       const { at, run, observed } = failing(lease)
@@ -829,7 +829,7 @@ describe("attempts", () => {
       }
     }))
 
-  it.effect("errors of this library are not a failure of the message: they end it, and nothing is dead", () =>
+  it.effect("errors of this library are not failures of the message: they end processing without a dead letter", () =>
     Effect.gen(function*() {
       const token = FencingToken.make(1)
       const errors = [
@@ -866,7 +866,7 @@ describe("attempts", () => {
       assert.deepStrictEqual(lease.dead, [])
     }))
 
-  it.effect("revoked between two attempts it yields at once, and leaves the message to the next owner", () =>
+  it.effect("a handler that is revoked between two attempts yields at once, and leaves the message to the next owner", () =>
     Effect.gen(function*() {
       const lease = three()
       const { run } = failing(lease, { commitEvery: 10 })
@@ -878,7 +878,7 @@ describe("attempts", () => {
       assert.deepStrictEqual([lease.checkpoint, lease.dead.length], ["1-0", 0])
     }))
 
-  it.effect("what was processed before is committed in time between two attempts, and pauses are progress", () =>
+  it.effect("earlier messages are committed in time between two attempts, and pauses count as progress", () =>
     Effect.gen(function*() {
       const lease = three()
       const backoff = Schedule.spaced("1 minute")
@@ -893,7 +893,7 @@ describe("attempts", () => {
 })
 
 describe("revoked", { tags: ["B57"] }, () => {
-  it.effect("it stops between two messages, commits what was processed, and yields", () =>
+  it.effect("a revoked handler stops between two messages, commits what was processed, and yields", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2), numbered(3))
@@ -909,7 +909,7 @@ describe("revoked", { tags: ["B57"] }, () => {
       assert.deepStrictEqual(lease.calls.slice(2), ["progress", "progress", "handBack", "commit 2-0"])
     }))
 
-  it.effect("it stops at once while it waits for messages", () =>
+  it.effect("a revoked handler stops at once while it waits for messages", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1))
@@ -922,7 +922,7 @@ describe("revoked", { tags: ["B57"] }, () => {
       assert.strictEqual(lease.checkpoint, "1-0")
     }))
 
-  it.effect("before the first message it yields untouched; after the last it is done", () =>
+  it.effect("a revoked handler yields without a commit before the first message, and is done after the last", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(end("1-0"))
@@ -938,7 +938,7 @@ describe("revoked", { tags: ["B57"] }, () => {
       assert.strictEqual(other.checkpoint, "1-0")
     }))
 
-  it.effect("yields although the backend is gone", () =>
+  it.effect("a revoked handler yields although the backend is gone", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1))
@@ -962,7 +962,7 @@ describe("lost", () => {
       assert.strictEqual(lease.checkpoint, "1-0")
     }), { tags: ["B55"] })
 
-  it.effect("interrupted, it commits what was processed while it owns the stream, and sends nothing if it does not", () =>
+  it.effect("an interrupted handler commits what was processed if it owns the stream, and sends nothing otherwise", () =>
     Effect.gen(function*() {
       for (const isLost of [false, true]) {
         const lease = new ScriptedLease()
@@ -976,7 +976,7 @@ describe("lost", () => {
       }
     }))
 
-  it.effect("interrupted, it does not wait for a backend that is silent for longer than the lease lasts", () =>
+  it.effect("an interrupted handler does not wait for a backend that is silent for longer than the lease lasts", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2))
@@ -992,7 +992,7 @@ describe("lost", () => {
       assert.deepStrictEqual(commits(lease), ["commit 1-0"])
     }))
 
-  it.effect("waits out an outage at each step", () =>
+  it.effect("processing survives an outage at each step", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered("x", "1-0"), numbered(2), end("3-0"))

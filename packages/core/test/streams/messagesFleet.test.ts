@@ -72,7 +72,7 @@ const by = (who: string, processed: ReadonlyArray<readonly [string, number, numb
   processed.filter(([one]) => one === who).map(([, n]) => n)
 
 describe("messages of data streams that change hands", () => {
-  it.effect("to the last message, then done", () =>
+  it.effect("messages are processed to the last, and the data stream is done", () =>
     Effect.gen(function*() {
       const { add, backend, join, processed } = yield* stage
       add("s", ...numbers(5))
@@ -86,7 +86,7 @@ describe("messages of data streams that change hands", () => {
     }))
 
   it.effect(
-    "after a death, the next owner starts after the last commit, with a larger token",
+    "the next owner of a dead one starts after the last commit, with a larger token",
     () =>
       Effect.gen(function*() {
         const { add, backend, join, processed } = yield* stage
@@ -108,7 +108,7 @@ describe("messages of data streams that change hands", () => {
     { tags: ["B55"] }
   )
 
-  it.effect("yielded normally, nothing is processed twice", () =>
+  it.effect("nothing is processed twice after a normal yield", () =>
     Effect.gen(function*() {
       const { add, backend, join, processed } = yield* stage
       add("s", ...numbers(20))
@@ -159,7 +159,7 @@ describe("messages of data streams that change hands", () => {
       assert.deepStrictEqual(by("b", processed), [])
     }))
 
-  it.effect("waiting for messages is no lack of progress, and undecodable messages stop nothing", () =>
+  it.effect("waiting for messages counts as progress, and undecodable messages stop nothing", () =>
     Effect.gen(function*() {
       const { add, backend, join, processed } = yield* stage
       add("s", 1, NaN)

@@ -6,7 +6,7 @@ import * as revocation from "../../src/streams/internal/revocation.ts"
 import type { StreamTable } from "../../src/streams/internal/streamTable.ts"
 
 describe("the revocation of thousands", () => {
-  it.effect("each turn of the event loop has one slice of them, including the later ones", () =>
+  it.effect("each turn of the event loop revokes one slice of the data streams, including later ones", () =>
     Effect.gen(function*() {
       const clock = yield* Clock.Clock
       const expected = new Slice(clock)

@@ -165,7 +165,7 @@ const setup = Effect.gen(function*() {
   }
 })
 
-it.effect("agrees with a model after every sequence of four acts: owners, room, handlers that linger, metrics", () =>
+it.effect("the table agrees with a model after every sequence of four acts: owners, room, handlers that linger, metrics", () =>
   Effect.gen(function*() {
     const play = yield* setup
     const histories = (length: number): ReadonlyArray<ReadonlyArray<Act>> =>
@@ -173,7 +173,7 @@ it.effect("agrees with a model after every sequence of four acts: owners, room, 
     for (const history of histories(4)) play(history)
   }))
 
-it.effect("interrupts a handler that begins although its lease is over, or was stopped", () =>
+it.effect("a handler that begins although its lease is over or was stopped is interrupted", () =>
   Effect.gen(function*() {
     const config = yield* check({ service: "svc", processName: "a" })
     const recorder = { update: () => {}, modify: () => {}, run: () => {} } as unknown as Recorder
@@ -202,7 +202,7 @@ it.effect("interrupts a handler that begins although its lease is over, or was s
     }
   }))
 
-it.effect("takes by name without room, which then is missing for others", () =>
+it.effect("a data stream taken by name needs no room, and uses up room for others", () =>
   Effect.gen(function*() {
     const config = yield* check({ service: "svc", processName: "a", capacity: 1 })
     const recorder = { update: () => {}, modify: () => {}, run: () => {} } as unknown as Recorder

@@ -64,7 +64,7 @@ const owns = (own: Own, ...streams: ReadonlyArray<string>) =>
 const goOwns = (go: Go, ...streams: ReadonlyArray<string>) =>
   Effect.map(go.owned, (owned) => owned.toSorted().join() === streams.join())
 
-/** By now it waits for messages: the server shows no sign of it. */
+/** Waits until the consumer waits for messages, of which the server shows no sign. */
 const joined = Effect.sleep("300 millis")
 
 const elapsed = <E, R>(effect: Effect.Effect<unknown, E, R>) =>

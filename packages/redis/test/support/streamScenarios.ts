@@ -403,7 +403,7 @@ export const gaps = scenario(function*(stage) {
   assert.deepStrictEqual(observed.slice(-2), [1000, 1001])
 })
 
-/** What an owner read on over before it noticed is reported by the next one, whichever position that begins at. */
+/** Messages that an owner passed unnoticed are reported by the next owner, whichever position it begins at. */
 export const passedOver = scenario(function*(stage) {
   const { service, streams } = named(stage, "passed", 3)
   const found = new Map<string, ReadonlyArray<unknown>>()
@@ -413,7 +413,7 @@ export const passedOver = scenario(function*(stage) {
     yield* stage.send("EVAL", add, "1", stream)
     yield* stage.send("XTRIM", stream, "MINID", "7-0")
     yield* stage.send("XDEL", stream, "11-0")
-    // It had four messages: 1, 2, 9 and 10
+    // The former owner had read four messages: 1, 2, 9 and 10
     yield* stage.send("SET", `simba:checkpoint:${stream}`, "10-0@@@@4")
   }
   yield* a.client.announceAll(streams)

@@ -1,6 +1,6 @@
 /**
- * A process whose work keeps its processor busy loses its server for a while. All its work ends, it comes to rest, and
- * what it takes afterwards is renewed and belongs to nobody else meanwhile.
+ * A process whose work keeps its processor busy loses its server for a while. All its work must end, and the process
+ * must come to rest. What it takes after the outage is renewed and belongs to nobody else.
  */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import { RedisStreams } from "@effect-simba/redis/streams"
@@ -34,7 +34,7 @@ const large = { ttl: 4000, transition: 6000, commandTimeout: 1000, leaseDuration
 /** Longer than a lease that nobody renews. Milliseconds. */
 const watched = ({ leaseDuration }: BusyConfig["periods"]) => 1.5 * leaseDuration
 
-/** Another contender tries to take the fresh mutex for a while, and what it took. */
+/** A rival contender for the fresh mutex: whether it can take the mutex, within a while or at once. */
 const rivalOfMutex = (server: Server, periods: BusyConfig["periods"]) =>
   Effect.gen(function*() {
     const rival = yield* openMutex(server, { ...periods, redis: { serverChecks: false } })
@@ -54,7 +54,7 @@ const rivalOfMutex = (server: Server, periods: BusyConfig["periods"]) =>
     }
   })
 
-/** The same for the fresh data stream, which another consumer would take if its lease ended. */
+/** A rival consumer for the fresh data stream. It takes the data stream if the lease ends. */
 const rivalOfStream = (server: Server, periods: BusyConfig["periods"]) =>
   Effect.gen(function*() {
     const { commandTimeout, leaseDuration } = periods
@@ -113,10 +113,7 @@ const start = (kind: BusyConfig["kind"], { count, outage, periods }: Size) =>
     return { order, relay, said, server, worker }
   })
 
-/**
- * Another consumer takes what the busy process loses: data streams that both worked on at one instant, by the clock of
- * the machine.
- */
+/** Another consumer takes what the busy process loses. Finds data streams on which both worked at the same instant. */
 const ownedTwice = (size: Size) =>
   Effect.gen(function*() {
     const { order, relay, said, server } = yield* start("shared", size)
