@@ -1,6 +1,6 @@
 import { type FencingToken, Mutex, MutexName } from "@effect-simba/core"
 import { assert, it } from "@effect/vitest"
-import { Clock, Duration, Effect, Exit, Fiber, References } from "effect"
+import { Clock, Duration, Effect, Exit, Fiber, References, Scope } from "effect"
 import { HeldLease } from "../../src/internal/mutex/heldLease.ts"
 import type { HeldLeases } from "../../src/internal/mutex/heldLeases.ts"
 import { protect } from "../../src/internal/mutex/leaseHandle.ts"
@@ -99,4 +99,26 @@ it.effect("a release that work requests as it starts awaits all work that is sta
     yield* Fiber.join(ending)
     assert.isDefined(outer.pollUnsafe())
     assert.isDefined(inner.pollUnsafe())
+  }))
+
+it.effect("a fiber that is set aside while it gives up leaves behind no lease that it is handed meanwhile", () =>
+  Effect.gen(function*() {
+    const left: Array<number> = []
+    for (let ops = 3; ops < 40; ops++) {
+      yield* Effect.gen(function*() {
+        const scope = yield* Scope.make()
+        yield* Scope.provide(Mutex.acquire("m"), scope)
+        const waiting = yield* Effect.forkChild(
+          Effect.provideService(Effect.scoped(Mutex.acquire("m")), References.MaxOpsBeforeYield, ops),
+          { startImmediately: true }
+        )
+        for (let i = 0; i < 50; i++) yield* Effect.yieldNow
+        waiting.interruptUnsafe()
+        yield* Scope.close(scope, Exit.void)
+        yield* Fiber.await(waiting)
+        for (let i = 0; i < 50; i++) yield* Effect.yieldNow
+        if ((yield* Mutex.owner("m"))._tag === "Held") left.push(ops)
+      }).pipe(Effect.provide(TestLive))
+    }
+    assert.deepStrictEqual(left, [])
   }))

@@ -341,6 +341,8 @@ describe("The mutex on a simulated Redis", () => {
       Effect.forEach(
         [
           ...Array.from({ length: 40 }, (_, index) => mixedFleetPlan(index + 1)),
+          // A fiber was handed the mutex while it gave up, and nobody released it
+          mixedFleetPlan(65003021),
           // The first like those above; the others requests that were given up and still arrived, or places that were
           // given up while the server was out of reach, and taken out by a Simba contender (601136); one turn of nine
           // works (702369)

@@ -128,22 +128,23 @@ export class LocalQueue implements QueueContext {
     return waiter.await()
   }
 
-  /** Undoes an acquire that failed or was interrupted. */
+  /** Undoes an acquire that failed or was interrupted. In one step: a hand-over may come before the next one. */
   giveUp(waiter: LocalWaiter): Effect.Effect<void> {
-    const { layer: { leases }, mutex } = this
-    switch (linePlan.undoOf(waiter)) {
-      case "nothing":
-        return Effect.void
-      case "undo":
-        return Effect.map(leases.undo({ mutex, id: waiter.attempt.id }), () => this.abandon(waiter))
-      case "leave":
-        return Effect.sync(() => {
+    return Effect.suspend(() => {
+      const { layer: { leases }, mutex } = this
+      switch (linePlan.undoOf(waiter)) {
+        case "nothing":
+          return Effect.void
+        case "undo":
+          return Effect.map(leases.undo({ mutex, id: waiter.attempt.id }), () => this.abandon(waiter))
+        case "leave":
           this.take(waiter)
           this.happens("Left", waiter)
-        })
-      case "release":
-        return leases.giveUp(waiter.lease)
-    }
+          return Effect.void
+        case "release":
+          return leases.giveUp(waiter.lease)
+      }
+    })
   }
 
   lost(lease: HeldLease): void {
