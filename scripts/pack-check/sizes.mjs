@@ -37,7 +37,7 @@ const bundles = [
   {
     name: "core and redis without streams",
     code: `export * as core from "@effect-simba/core"\nexport * as redis from "@effect-simba/redis"`,
-    most: 56_100,
+    most: 56_300,
     // The doctor knows the keys of streams
     without: ["simba_stream"]
   }
