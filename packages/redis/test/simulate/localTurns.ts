@@ -5,6 +5,9 @@ import type { Checker } from "@effect-simba/testkit"
 /** A process's clock may run slow by up to this fraction. */
 const rate = 0.02
 
+/** A fiber that is handed a lease may be set aside this many times before it notes it. */
+const turnsToNote = 10
+
 /**
  * A lease goes to another fiber of its process only while its turn is younger than `localTurn`, in milliseconds. A turn
  * starts no earlier than the process's request, and no later than its first holder's note.
@@ -30,7 +33,8 @@ export const turnsEnd = ({ localTurn }: { readonly localTurn: number }): Checker
           view.violated(`${id} went to another fiber with token ${token}, although each turn has one holder`)
         }
         if (
-          age > localTurn / (1 - rate) + view.lateness(event.client) + 1 && view.resumedAt(event.client) < turn.since
+          age > localTurn / (1 - rate) + turnsToNote * view.lateness(event.client) + 1 &&
+          view.resumedAt(event.client) < turn.since
         ) {
           view.violated(`${id} went to another fiber ${Math.round(age)} ms after its turn began`)
         }

@@ -282,6 +282,18 @@ describe("servedInTurn", () => {
       listening
     ))
 
+  it.effect("does not count a waiter of a client with a failed wait, until its next request", () =>
+    Effect.gen(function*() {
+      const failed = ({ note }: Simulation.Client) => Effect.andThen(wait("a"), Effect.sync(() => note("failed")))
+      yield* accepts(checker(), (client) => Effect.andThen(failed(client), barge(3)), listening)
+      yield* finds(
+        checker(),
+        /^3 others were granted m since .* when 0 were ahead of a/,
+        (client) => Effect.andThen(failed(client), Effect.andThen(wait("a"), barge(4))),
+        listening
+      )
+    }))
+
   it.effect("knows how many are ahead", () =>
     Effect.gen(function*() {
       const inTurn = Effect.andThen(

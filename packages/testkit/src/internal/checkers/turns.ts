@@ -109,7 +109,7 @@ interface Turn {
   isRacing: boolean
   /** Consecutive barges that did not count. */
   races: number
-  /** A wait of its client failed, and it has not sent a request since. */
+  /** A wait of its client failed, and no request since then proves that another one continues. */
   mayHaveFailed: boolean
 }
 
@@ -133,6 +133,7 @@ export const servedInTurn = (options: {
     const waiting = new Map<string, Turn>()
     /** Released ids: their later requests do not count. */
     const left = new Set<string>()
+    const granted = new Set<string>()
     const lineOf = view.lock.line ?? ((id) => id)
     /** A line that queues again has abandoned its former place. */
     const supersede = (resource: string, id: string) => {
@@ -193,7 +194,9 @@ export const servedInTurn = (options: {
           }
           for (const { id, place, resource } of all(view.lock.queued?.(args, reply))) {
             const known = waiting.get(id)
-            if (known !== undefined) known.mayHaveFailed = false
+            // During a fault, and shortly after it, this may be a late request of a wait that has failed
+            const mayBeLate = !isUndisturbed(client, event.at, recovery)
+            if (known !== undefined && !mayBeLate) known.mayHaveFailed = false
             if (isForeign(id) || known !== undefined || left.has(id)) continue
             supersede(resource, id)
             const ahead = countAhead(resource, place)
@@ -207,7 +210,7 @@ export const servedInTurn = (options: {
               turns: 0,
               isRacing: false,
               races: 0,
-              mayHaveFailed: false
+              mayHaveFailed: mayBeLate && granted.has(id)
             })
           }
           for (const { id } of all(view.lock.released?.(args, reply))) {
@@ -224,6 +227,7 @@ export const servedInTurn = (options: {
           freeSince.set(event.resource, event.at)
         } else if (event._tag === "Owner" && event.to !== undefined) {
           waiting.delete(event.to)
+          granted.add(event.to)
           const isBarge = event.from === undefined && isForeign(event.to)
           // A Simba contender won a race against a message, which faults may delay repeatedly
           const raced = isBarge && view.phase() === "safety" && isWithin(notice, event.resource, event.at)
