@@ -223,6 +223,9 @@ export const rules: {
    * With or without faults, a barge within `race` (default zero) after the lock became free does not count if the next
    * request arrives within that time, too: the notified waiter lost a race. Pass the time of a message and a request.
    * More than 40 lost races in a row are a violation.
+   *
+   * `foreignPlace` returns the place that a foreign contender takes if it queues at this time of the server, in
+   * milliseconds since 1970. A grant to one does not count as long as that place is ahead of the waiter's.
    */
   readonly servedInTurn: (options: {
     readonly barges: number
@@ -230,6 +233,7 @@ export const rules: {
     readonly recovery: Duration.Input
     readonly notice?: Duration.Input
     readonly race?: Duration.Input
+    readonly foreignPlace?: (serverNow: number) => number
     readonly foreign?: (id: string) => boolean
   }) => Checker
   /**

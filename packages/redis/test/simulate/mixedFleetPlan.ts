@@ -141,7 +141,9 @@ const fleet = (seed: number | string, isBrief: boolean, ownOf: OwnOf = program) 
         recovery,
         notice,
         race,
-        foreign: (id) => !isOwn(id)
+        foreign: (id) => !isOwn(id),
+        // Simba contenders queue with whole seconds: they stay ahead of a waiter of the same second
+        foreignPlace: (serverNow) => Math.floor(serverNow / 1000) * 1e6
       }),
       Checker.rules.nobodyOversleeps({
         bound: Duration.millis(pollBound),

@@ -251,7 +251,9 @@ describe("noFlapping", () => {
 })
 
 describe("servedInTurn", () => {
-  const checker = (options: { readonly notice?: number; readonly race?: number } = {}) =>
+  const checker = (
+    options: { readonly notice?: number; readonly race?: number; readonly foreignPlace?: () => number } = {}
+  ) =>
     Checker.rules.servedInTurn({
       barges: 2,
       turn: "5 seconds",
@@ -292,6 +294,13 @@ describe("servedInTurn", () => {
         (client) => Effect.andThen(failed(client), Effect.andThen(wait("a"), barge(4))),
         listening
       )
+    }))
+
+  it.effect("does not count foreign contenders that queue ahead of a waiter, and counts those behind it", () =>
+    Effect.gen(function*() {
+      const history = () => Effect.andThen(Effect.andThen(wait("a"), barge(3)), take("a"))
+      yield* accepts(checker({ foreignPlace: () => 0 }), history, listening)
+      yield* finds(checker({ foreignPlace: () => 2 }), /^3 others were granted m/, history, listening)
     }))
 
   it.effect("knows how many are ahead", () =>

@@ -120,6 +120,7 @@ export const servedInTurn = (options: {
   readonly notice?: Duration.Input
   readonly race?: Duration.Input
   readonly foreign?: (id: string) => boolean
+  readonly foreignPlace?: (serverNow: number) => number
 }): Checker => ({
   name: "everybody is served in turn",
   start: (view) => {
@@ -232,12 +233,14 @@ export const servedInTurn = (options: {
           // A Simba contender won a race against a message, which faults may delay repeatedly
           const raced = isBarge && view.phase() === "safety" && isWithin(notice, event.resource, event.at)
           const isRacing = isBarge && isWithin(race, event.resource, event.at)
+          const foreignPlace = isForeign(event.to) ? options.foreignPlace?.(view.serverNow()) ?? Infinity : Infinity
           for (const [id, wait] of waiting) {
             if (wait.resource !== event.resource || !isLive(id, wait)) continue
             wait.turns++
             if (wait.isRacing) wait.passed++
-            wait.isRacing = !raced && isRacing
-            if (!raced && !isRacing) {
+            const isAhead = foreignPlace < wait.place
+            wait.isRacing = !isAhead && !raced && isRacing
+            if (!isAhead && !raced && !isRacing) {
               wait.passed++
               wait.races = 0
             }
