@@ -1,7 +1,4 @@
 /** State that changes between its test and its use: a request under way, a handler that lingers, a late reply. */
-import type { FencingToken } from "@effect-simba/core/FencingToken"
-import { StreamName } from "@effect-simba/core/streams"
-import * as StreamStore from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
@@ -10,6 +7,7 @@ import { check } from "../../src/streams/internal/config.ts"
 import { OwnedStream } from "../../src/streams/internal/ownedStream.ts"
 import * as revocation from "../../src/streams/internal/revocation.ts"
 import { StreamTable } from "../../src/streams/internal/streamTable.ts"
+import { acquisitionAt } from "../support/acquisition.ts"
 import { stalling } from "../support/stalling.ts"
 import * as fleet from "../support/streamFleet.ts"
 
@@ -29,18 +27,7 @@ const newTable = Effect.gen(function*() {
 })
 
 const ownedBy = (table: StreamTable, stream: string, token: number, entry = "1-0") =>
-  new OwnedStream({
-    stream: StreamName.StreamName.make(stream),
-    entry: StreamName.EntryId.make(entry),
-    consumer: StreamStore.ConsumerName.make("simba-consumer-a"),
-    epoch: StreamStore.Epoch.make(`session00000.${token}`),
-    token: token as FencingToken,
-    info: {},
-    failures: 0,
-    source: "sweep",
-    since: table.now(),
-    arrival: undefined
-  }, table.periods)
+  new OwnedStream(acquisitionAt(table.now(), { stream, token, entry }), table.periods)
 
 describe("claims while their client closes", () => {
   it.effect("a claim under way fails, and the lease that it was granted is released", () =>

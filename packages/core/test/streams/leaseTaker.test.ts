@@ -11,6 +11,7 @@ import * as leaseEnds from "../../src/streams/internal/leaseEnds.ts"
 import * as leaseTakers from "../../src/streams/internal/leaseTaker.ts"
 import { OwnedStream } from "../../src/streams/internal/ownedStream.ts"
 import { StreamTable } from "../../src/streams/internal/streamTable.ts"
+import { acquisitionAt } from "../support/acquisition.ts"
 
 it.effect("thousands of refusals are logged as one line every ten seconds, with their count", () =>
   Effect.gen(function*() {
@@ -64,18 +65,7 @@ it.effect("a lease that came too late is released once: nobody waits for it, and
     const taker = leaseTakers.make({ ...context, ends })
     const since = table.now()
     yield* TestClock.adjust("3 seconds")
-    const acquisition = {
-      stream: StreamName.StreamName.make("s1"),
-      entry: StreamName.EntryId.make("1-0"),
-      consumer: "simba-consumer-a",
-      epoch: "s00000000000.1",
-      token: 1,
-      info: {},
-      failures: 0,
-      source: "sweep",
-      since,
-      arrival: undefined
-    } as never
+    const acquisition = acquisitionAt(since)
     const adding = yield* Effect.forkChild(taker.add(acquisition, () => assert.fail("it is over")), {
       startImmediately: true
     })
@@ -104,18 +94,7 @@ it.effect("an end that the backend refuses is a loss, and a lease that is over s
     const ends = leaseEnds.make(table, store as never, config)
     for (const how of ["release", "done"] as const) {
       calls.length = 0
-      const owned = new OwnedStream({
-        stream: StreamName.StreamName.make("s1"),
-        entry: StreamName.EntryId.make("1-0"),
-        consumer: "simba-consumer-a",
-        epoch: "s00000000000.1",
-        token: 1,
-        info: {},
-        failures: 0,
-        source: "sweep",
-        since: table.now(),
-        arrival: undefined
-      } as never, table.periods)
+      const owned = new OwnedStream(acquisitionAt(table.now()), table.periods)
       assert.isTrue(table.add(owned))
       const lost = yield* Effect.flip(ends[how](owned))
       assert.deepInclude(lost, { _tag: "LeaseLost", reason: { _tag: "Vanished" } })

@@ -1,5 +1,4 @@
 /** The diagram of docs/protocol.md and the code agree about the states of a data stream at its owner. */
-import type { FencingToken } from "@effect-simba/core/FencingToken"
 import { StreamName } from "@effect-simba/core/streams"
 import * as StreamStore from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -10,6 +9,7 @@ import { LeaseImpl } from "../../src/streams/internal/leaseHandle.ts"
 import { OwnedStream } from "../../src/streams/internal/ownedStream.ts"
 import { after, type OwnedState, transitions } from "../../src/streams/internal/ownedStreamStates.ts"
 import { Pauses } from "../../src/streams/internal/pauses.ts"
+import { acquisitionAt } from "../support/acquisition.ts"
 
 const text = readFileSync(join(import.meta.dirname, "../../../../docs/protocol.md"), "utf8")
 
@@ -44,18 +44,7 @@ describe("A data stream at its owner", () => {
     owned: 0
   }
   const owned = () =>
-    new OwnedStream({
-      stream: StreamName.StreamName.make("orders:eu"),
-      entry: StreamName.EntryId.make("1-0"),
-      consumer: StreamStore.ConsumerName.make("simba-consumer-a"),
-      epoch: StreamStore.Epoch.make("session00000.1"),
-      token: 1 as FencingToken,
-      info: {},
-      failures: 0,
-      source: "sweep",
-      since: { monotonic: 0, wall: 0 },
-      arrival: undefined
-    }, {
+    new OwnedStream(acquisitionAt({ monotonic: 0, wall: 0 }, { stream: "orders:eu" }), {
       usable: 1000,
       margin: 100,
       renewAfter: 500,

@@ -1,13 +1,12 @@
 /** The table of owned data streams against a small model, through all short sequences of what happens to it. */
-import type { FencingToken } from "@effect-simba/core/FencingToken"
 import { StreamMetrics, StreamName } from "@effect-simba/core/streams"
-import * as StreamStore from "@effect-simba/core/streams/StreamStore"
 import { assert, it } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import type { Recorder } from "../../src/internal/lease/metricsRecorder.ts"
 import { check } from "../../src/streams/internal/config.ts"
 import { OwnedStream } from "../../src/streams/internal/ownedStream.ts"
 import { StreamTable } from "../../src/streams/internal/streamTable.ts"
+import { acquisitionAt } from "../support/acquisition.ts"
 
 const acts = ["take s1", "take s2", "end s1", "lose s1", "finish s1", "reserve", "unreserve"] as const
 
@@ -92,18 +91,10 @@ const setup = Effect.gen(function*() {
       const [verb, name = ""] = act.split(" ")
       const one = latest.get(name)
       if (verb === "take") {
-        const lease = new OwnedStream({
-          stream: StreamName.StreamName.make(name),
-          entry: StreamName.EntryId.make(`${++leases}-0`),
-          consumer: StreamStore.ConsumerName.make("simba-consumer-a"),
-          epoch: StreamStore.Epoch.make(`session00000.${leases}`),
-          token: leases as FencingToken,
-          info: {},
-          failures: 0,
-          source: "sweep",
-          since: table.now(),
-          arrival: undefined
-        }, table.periods)
+        const lease = new OwnedStream(
+          acquisitionAt(table.now(), { stream: name, token: ++leases, entry: `${leases}-0` }),
+          table.periods
+        )
         const isTaken = table.add(lease)
         assert.strictEqual(isTaken, model.take(name, leases), history.join())
         if (isTaken) {
@@ -179,18 +170,7 @@ it.effect("a handler that begins although its lease is over or was stopped is in
     const recorder = { update: () => {}, modify: () => {}, run: () => {} } as unknown as Recorder
     const table = new StreamTable(yield* Clock.Clock, config, recorder)
     for (const [how, expected] of [["none", 0], ["stop", 1], ["lose", 1]] as const) {
-      const lease = new OwnedStream({
-        stream: StreamName.StreamName.make("s1"),
-        entry: StreamName.EntryId.make("1-0"),
-        consumer: StreamStore.ConsumerName.make("simba-consumer-a"),
-        epoch: StreamStore.Epoch.make("session00000.1"),
-        token: 1 as FencingToken,
-        info: {},
-        failures: 0,
-        source: "sweep",
-        since: table.now(),
-        arrival: undefined
-      }, table.periods)
+      const lease = new OwnedStream(acquisitionAt(table.now()), table.periods)
       assert.isTrue(table.add(lease))
       if (how === "stop") lease.stop()
       else if (how === "lose") table.lose(lease, "Vanished")

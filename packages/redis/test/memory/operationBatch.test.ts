@@ -10,11 +10,11 @@ import { assert, describe, it } from "@effect/vitest"
 import { Context, Duration, Effect, Exit, Fiber, Layer, Logger } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
+import { uncaught } from "../../../core/test/support/uncaught.ts"
 import * as direct from "../../src/internal/client/commandSink.ts"
 import * as RedisKeys from "../../src/internal/mutex/keys.ts"
 import { coalescing } from "../support/commandSink.ts"
 import { contender, exitsOf, freshName, granted, requestOf } from "../support/harness.ts"
-import { uncaught } from "../support/uncaught.ts"
 
 /** A store on the fake server over a `Direct` like that of ioredis; `failing` may reply in place of the server. */
 const openDirect = Effect.gen(function*() {
