@@ -1,5 +1,5 @@
 /**
- * effect-simba, the peers and the raw limit side by side. `README.md` explains what is measured.
+ * Measures effect-simba, the peers and the raw limit side by side. `README.md` explains the rows and the method.
  *
  *     pnpm bench --compare <commit> <commit> [--quick] [--only id,id] [--repetitions n]
  *     pnpm bench --profile id,id

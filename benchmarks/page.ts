@@ -52,7 +52,7 @@ const rows = results.rows.filter(({ id }) => !isForCharts.has(id))
 
 const tables = () => [summary(rows), ...rows.map((row) => `### ${row.title}\n\n${markdownOf(row)}`)].join("\n\n")
 
-/** Each figure of effect-simba beside that of raw: they show who spends which part of the time. */
+/** Profiles of effect-simba beside raw, which show where the time goes. */
 const profiles = () =>
   results.profiles?.map((profile) => `${markdownOfProfile(profile)}\n\nTaken ${profile.at.slice(0, 10)}.`).join(
     "\n\n"

@@ -43,7 +43,7 @@ export interface StandRequest extends HoldRequest {
 }
 
 export interface MeterRequest {
-  /** Checking each millisecond takes more CPU time than most of what is measured. */
+  /** A check each millisecond would take more CPU time than most of the operations measured. */
   readonly stalls: boolean
 }
 
