@@ -400,7 +400,7 @@ const loopOf = <A, RD>(
       lease,
       reading: readerOf(lease, schema, options),
       commits,
-      // With concurrency, commits have timers of their own
+      // With concurrency, one loop commits for all handlers
       attempt: messageAttempts.make(lease, options ?? {}, isOne ? commits.whenDue : Effect.never)
     }
   })

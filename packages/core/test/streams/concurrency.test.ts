@@ -1,6 +1,6 @@
-import { StreamError, StreamMessages } from "@effect-simba/core/streams"
+import { StreamError, StreamLease, StreamMessages } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, Duration, Effect, Exit, Fiber, Logger, Schedule, Schema } from "effect"
+import { Cause, Clock, Duration, Effect, Exit, Fiber, Layer, Logger, Schedule, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { message, ScriptedLease } from "../support/scriptedLease.ts"
 
@@ -143,6 +143,80 @@ describe("several messages at once", () => {
       yield* TestClock.adjust("1 millis")
       assert.deepStrictEqual(commits(lease), ["commit 2-0", "commit 3-0"])
       yield* Fiber.interrupt(fiber)
+    }))
+
+  it.effect("however many commits there are, at most one timer waits for the next one", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      const clock = yield* Clock.Clock
+      let waiting = 0
+      let most = 0
+      const counting: Clock.Clock = {
+        ...clock,
+        sleep: (duration) => {
+          // The reader itself waits for one second or for thirty
+          const millis = Duration.toMillis(duration)
+          if (millis <= 1000 || millis > 10_000) return clock.sleep(duration)
+          return Effect.suspend(() => {
+            most = Math.max(most, ++waiting)
+            return Effect.ensuring(clock.sleep(duration), Effect.sync(() => waiting--))
+          })
+        }
+      }
+      const { fiber } = yield* Effect.provideService(
+        processing(lease, () => Effect.void, { commitEvery: 2, commitWithin: "10 seconds" }),
+        Clock.Clock,
+        counting
+      )
+      for (let n = 1; n <= 41; n++) {
+        lease.add(order(n, String(n)))
+        yield* TestClock.adjust("100 millis")
+      }
+      assert.deepStrictEqual([lease.checkpoint, most], ["40-0", 1])
+      // The last message ended at 4 s
+      yield* TestClock.adjust("9899 millis")
+      assert.strictEqual(lease.checkpoint, "40-0")
+      yield* TestClock.adjust("1 millis")
+      assert.deepStrictEqual([lease.checkpoint, most, waiting], ["41-0", 1, 0])
+      yield* Fiber.interrupt(fiber)
+    }))
+
+  it.effect("a message that ends during a commit has its own time, and nothing stays uncommitted", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(order(1, "a"), order(2, "b"), order(3, "c"))
+      const slow = Layer.effect(
+        StreamLease.StreamLease,
+        Effect.map(StreamLease.StreamLease, (inner): StreamLease.StreamLease => ({
+          ...inner,
+          commit: (id, options) => Effect.delay(inner.commit(id, options), "300 millis")
+        }))
+      ).pipe(Layer.provide(lease.layer))
+      const ends: Record<number, number> = { 1: 0, 2: 1.1, 3: 1.2, 4: 3, 5: 3.1 }
+      const fiber = yield* StreamMessages.process(
+        Order,
+        ({ value: { n } }) => Effect.flatMap(Clock.currentTimeMillis, (now) => Effect.sleep(ends[n]! * 1000 - now)),
+        {
+          concurrency: 3,
+          key: ({ value }) => value.customer,
+          commitEvery: 100,
+          commitWithin: "1 second",
+          until: ({ value }) => value.n === 5
+        }
+      ).pipe(Effect.provide(slow), Effect.forkChild({ startImmediately: true }))
+      // From 1000 to 1300
+      yield* TestClock.adjust("1300 millis")
+      assert.deepStrictEqual(commits(lease), ["commit 1-0"])
+      // From 2100 to 2400
+      yield* TestClock.adjust("1099 millis")
+      assert.deepStrictEqual(commits(lease), ["commit 1-0"])
+      yield* TestClock.adjust("1 millis")
+      assert.deepStrictEqual(commits(lease), ["commit 1-0", "commit 3-0"])
+      lease.add(order(4, "a"), order(5, "b"))
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.join(fiber)
+      assert.deepStrictEqual(commits(lease).slice(2), ["commit 5-0"])
+      assert.deepStrictEqual([lease.checkpoint, lease.end], ["5-0", "Ended"])
     }))
 
   it.effect("a slow message delays no more than a hundred behind it", () =>

@@ -22,11 +22,11 @@ const setup = Effect.fnUntraced(function*(options: ConstructorParameters<typeof 
 it.effect("messages processed during a commit are committed by the next one, and count for it", () =>
   Effect.gen(function*() {
     const { calls, commits, latch } = yield* setup({ commitEvery: 2 })
-    assert.isTrue(commits.add(processed(1)))
-    assert.isFalse(commits.add(processed(2)))
+    commits.add(processed(1))
+    commits.add(processed(2))
     latch.closeUnsafe()
     const fiber = yield* Effect.forkChild(commits.afterMessage, { startImmediately: true })
-    assert.isFalse(commits.add(processed(3)))
+    commits.add(processed(3))
     latch.openUnsafe()
     yield* Fiber.join(fiber)
     // One is left
@@ -36,30 +36,53 @@ it.effect("messages processed during a commit are committed by the next one, and
     yield* commits.afterMessage
     assert.deepStrictEqual(calls, ["2-0", "progress", "4-0"])
     yield* commits.flush
-    yield* commits.due
     assert.lengthOf(calls, 3)
   }))
 
 it.effect("commits are due this long after the first uncommitted message", () =>
   Effect.gen(function*() {
     const { calls, commits } = yield* setup({ commitEvery: 100, commitWithin: "1 second" })
-    assert.isTrue(commits.isTimed)
     commits.add(processed(1))
     yield* TestClock.adjust("600 millis")
     commits.add(processed(2))
     yield* commits.afterMessage
     assert.deepStrictEqual(calls, ["progress"])
-    const fiber = yield* Effect.forkChild(commits.due, { startImmediately: true })
+    const fiber = yield* Effect.forkChild(commits.whenDue, { startImmediately: true })
     yield* TestClock.adjust("399 millis")
     assert.deepStrictEqual(calls, ["progress"])
     yield* TestClock.adjust("1 millis")
-    yield* Fiber.join(fiber)
     assert.deepStrictEqual(calls, ["progress", "2-0"])
+    yield* Fiber.interrupt(fiber)
     commits.add(processed(3))
     yield* TestClock.adjust("1 second")
     yield* commits.afterMessage
     assert.deepStrictEqual(calls, ["progress", "2-0", "3-0"])
-    assert.isFalse((yield* setup({ commitEvery: 2 })).commits.isTimed)
+  }))
+
+it.effect("a commit without success leaves its messages, and those that ended meanwhile, to the next one", () =>
+  Effect.gen(function*() {
+    const { calls, commits, latch } = yield* setup({ commitEvery: 3, commitWithin: "1 second" })
+    latch.closeUnsafe()
+    commits.add(processed(1))
+    const first = yield* Effect.forkChild(commits.flush, { startImmediately: true })
+    yield* TestClock.adjust("400 millis")
+    commits.add(processed(2))
+    yield* Fiber.interrupt(first)
+    latch.openUnsafe()
+    yield* commits.afterMessage
+    assert.deepStrictEqual(calls, ["1-0", "progress"])
+    // Due a second after the first message
+    yield* TestClock.adjust("600 millis")
+    yield* commits.afterMessage
+    assert.deepStrictEqual(calls, ["1-0", "progress", "2-0"])
+    commits.add(processed(3))
+    latch.closeUnsafe()
+    const second = yield* Effect.forkChild(commits.flush, { startImmediately: true })
+    commits.forget()
+    yield* Fiber.interrupt(second)
+    latch.openUnsafe()
+    yield* commits.flush
+    assert.deepStrictEqual(calls.slice(3), ["3-0"])
   }))
 
 it.effect("forgotten messages are not committed, and settling awaits the current commit", () =>

@@ -48,10 +48,7 @@ export const concurrently = <A, RD, E, R>(
 
     const complete = (slot: Slot) => {
       slot.isDone = true
-      while (slots[0]?.isDone === true) {
-        const isFirst = commits.add(slots.shift()!.processed)
-        if (isFirst && commits.isTimed) fork(commits.due)
-      }
+      while (slots[0]?.isDone === true) commits.add(slots.shift()!.processed)
     }
 
     const run = (message: Message<A>, slot: Slot): Effect.Effect<void, E | LeaseError, R> =>
@@ -132,5 +129,5 @@ export const concurrently = <A, RD, E, R>(
           : Effect.void
       )
     )
-    yield* Effect.raceFirst(loop, FiberSet.join(fibers))
+    yield* Effect.raceAllFirst([loop, FiberSet.join(fibers), commits.whenDue])
   }))

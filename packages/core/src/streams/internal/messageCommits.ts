@@ -5,6 +5,8 @@
 import type * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Latch from "effect/Latch"
 import * as Semaphore from "effect/Semaphore"
 import { instant } from "../../internal/lease/instant.ts"
 import * as log from "../../internal/log.ts"
@@ -39,8 +41,13 @@ export class MessageCommits {
   private readonly now: () => number
   private readonly every: number
   private readonly within: number
+  /** Without the messages of a commit that is under way. */
   private uncommitted: Uncommitted | undefined
+  /** The messages of the commit that is under way. */
+  private sent: Uncommitted | undefined
   private readonly turn = Semaphore.makeUnsafe(1)
+  /** Open while messages are uncommitted. */
+  private readonly added = Latch.makeUnsafe(false)
 
   constructor(lease: StreamLease, clock: Clock.Clock, { commitEvery, commitWithin }: CommitOptions = {}) {
     this.lease = lease
@@ -49,21 +56,17 @@ export class MessageCommits {
     this.within = Duration.toMillis(commitWithin ?? Duration.infinity)
   }
 
-  /** Called when a message and all messages before it are processed. Returns whether all others are committed. */
-  add(last: Processed): boolean {
+  /** Called when a message and all messages before it are processed. */
+  add(last: Processed): void {
     const { count, since } = this.uncommitted ?? { count: 0, since: this.now() }
     this.uncommitted = { last, count: count + 1, since }
-    return count === 0
-  }
-
-  /** Whether messages are committed after a time. */
-  get isTimed(): boolean {
-    return this.within !== Infinity
+    this.added.openUnsafe()
   }
 
   /** They belong to a data stream that was deleted since. */
   forget(): void {
     this.uncommitted = undefined
+    this.sent = undefined
   }
 
   /**
@@ -83,16 +86,24 @@ export class MessageCommits {
     return this.turn.withPermit(Effect.suspend(() => {
       const sent = this.uncommitted
       if (sent === undefined) return Effect.void
-      return Effect.andThen(
-        this.lease.commit(sent.last.id, sent.last),
+      this.uncommitted = undefined
+      this.sent = sent
+      return Effect.onExit(this.lease.commit(sent.last.id, sent.last), (exit) =>
         Effect.sync(() => {
-          if (this.uncommitted === sent) this.uncommitted = undefined
-          else if (this.uncommitted !== undefined) {
-            this.uncommitted = { ...this.uncommitted, count: this.uncommitted.count - sent.count }
-          }
-        })
-      )
+          if (Exit.isFailure(exit)) this.restore()
+          this.sent = undefined
+        }))
     }))
+  }
+
+  /** After a commit without success: the next one covers its messages too. */
+  private restore(): void {
+    const { sent, uncommitted } = this
+    if (sent === undefined) return
+    this.uncommitted = uncommitted === undefined
+      ? sent
+      : { last: uncommitted.last, count: sent.count + uncommitted.count, since: sent.since }
+    this.added.openUnsafe()
   }
 
   /** Finishes the commit that is under way, and forgets the rest. */
@@ -100,23 +111,21 @@ export class MessageCommits {
     return this.turn.withPermit(Effect.sync(() => this.forget()))
   }
 
-  /** Commits uncommitted messages when they are due. */
-  get due(): Effect.Effect<void, LeaseError> {
-    return Effect.suspend(() =>
-      this.uncommitted === undefined
-        ? Effect.void
-        : Effect.andThen(
-          Effect.sleep(Duration.millis(Math.max(0, this.uncommitted.since + this.within - this.now()))),
-          retryOutages(this.flush)
-        )
-    )
-  }
-
-  /** For the duration of a wait. */
+  /**
+   * Commits uncommitted messages whenever they are due. One loop serves all messages: it sleeps until the oldest one is
+   * due, and commits by count only let it sleep again.
+   */
   get whenDue(): Effect.Effect<never, LeaseError> {
-    return Effect.suspend(() =>
-      this.uncommitted === undefined || !this.isTimed ? Effect.never : Effect.andThen(this.due, Effect.never)
-    )
+    if (this.within === Infinity) return Effect.never
+    return Effect.forever(Effect.suspend(() => {
+      if (this.uncommitted === undefined) {
+        this.added.closeUnsafe()
+        return this.added.await
+      }
+      const left = this.uncommitted.since + this.within - this.now()
+      // A timer has whole milliseconds: a fraction would ring at once, repeatedly
+      return left > 0 ? Effect.sleep(Duration.millis(Math.ceil(left))) : retryOutages(this.flush)
+    }))
   }
 
   /** Uncommitted messages are processed again, so a failure here neither hides the first one nor outlasts the lease. */
