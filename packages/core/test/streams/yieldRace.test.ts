@@ -1,6 +1,13 @@
 import { assert, it } from "@effect/vitest"
 import { Clock, Effect, Fiber, References } from "effect"
 import { TestClock } from "effect/testing"
+import * as metricsRecorder from "../../src/internal/lease/metricsRecorder.ts"
+import { check } from "../../src/streams/internal/config.ts"
+import type { ClientContext } from "../../src/streams/internal/context.ts"
+import * as leaseEnds from "../../src/streams/internal/leaseEnds.ts"
+import { LeaseImpl } from "../../src/streams/internal/leaseHandle.ts"
+import { OwnedStream } from "../../src/streams/internal/ownedStream.ts"
+import { StreamTable } from "../../src/streams/internal/streamTable.ts"
 import { stalling } from "../support/stalling.ts"
 import * as fleet from "../support/streamFleet.ts"
 
@@ -61,4 +68,74 @@ it.effect("work that is set aside while its protection begins does not begin aft
       })).pipe(Effect.provideService(Clock.Clock, clock))
     }
     assert.deepStrictEqual(late, [])
+  }))
+
+/** One owned data stream, without a client. */
+const owning = Effect.gen(function*() {
+  const config = yield* check({ service: "svc", processName: "a" })
+  const metrics = metricsRecorder.make(yield* Effect.context<never>(), false, [])
+  const table = new StreamTable(yield* Clock.Clock, config, metrics)
+  const owned = new OwnedStream({
+    stream: "s1",
+    entry: "1-0",
+    consumer: "simba-consumer-a",
+    epoch: "s00000000000.1",
+    token: 1,
+    info: {},
+    failures: 0,
+    source: "sweep",
+    since: table.now(),
+    arrival: undefined
+  } as never, table.periods)
+  table.add(owned)
+  return { config, owned, table }
+})
+
+/** Starts the effect in a fiber that the scheduler sets aside after a number of operations, which grows with `before`. */
+const setAside = <A, E>(before: number, effect: Effect.Effect<A, E>) =>
+  Effect.forkChild(
+    Effect.provideService(
+      Effect.andThen(Effect.forEach(Array.from({ length: before }), () => Effect.void), effect),
+      References.MaxOpsBeforeYield,
+      40
+    ),
+    { startImmediately: true }
+  )
+
+it.effect("an end that was granted is never open to the reply of a renewal", () =>
+  Effect.gen(function*() {
+    const exposed: Array<number> = []
+    for (let before = 0; before < 40; before++) {
+      const { config, owned, table } = yield* owning
+      let isGranted = false
+      const store = { done: () => Effect.sync(() => ((isGranted = true), "Done")) }
+      const ends = leaseEnds.make(table, store as never, config)
+      const ending = yield* setAside(before, ends.done(owned))
+      for (let i = 0; i < 20; i++) {
+        if (isGranted && owned.isOpen() && !owned.isEnding) exposed.push(before)
+        yield* Effect.yieldNow
+      }
+      yield* Fiber.join(ending)
+      assert.strictEqual(owned.outcome, "done")
+    }
+    assert.deepStrictEqual(exposed, [])
+  }))
+
+it.effect("a handler that is set aside and interrupted as it begins to wait, or to process, is not counted as doing so", () =>
+  Effect.gen(function*() {
+    const wrong: Array<string> = []
+    for (let before = 0; before < 40; before++) {
+      const { owned, table } = yield* owning
+      const client = { table, store: { awaitMessages: () => Effect.never } } as unknown as ClientContext
+      const lease = new LeaseImpl(client, owned)
+      const waiting = yield* setAside(before, lease.messagesAfter("0-0" as never, 1))
+      waiting.interruptUnsafe()
+      yield* Fiber.await(waiting)
+      if (owned.waiting !== 0) wrong.push(`waits after ${before}`)
+      const processing = yield* setAside(before, lease.inHand(Effect.never))
+      processing.interruptUnsafe()
+      yield* Fiber.await(processing)
+      if (owned.inHand !== 0) wrong.push(`processes after ${before}`)
+    }
+    assert.deepStrictEqual(wrong, [])
   }))

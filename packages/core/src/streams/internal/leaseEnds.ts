@@ -92,12 +92,16 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
           if (how !== undefined && isTransient(error)) owned.attempted = { how, at: table.now().monotonic }
           return Effect.fail(error)
         }),
-        Effect.ensuring(Effect.sync(() => {
-          if (how !== undefined) owned.endings--
-        }))
+        Effect.onExit((exit) =>
+          Effect.sync(() => {
+            if (how === undefined) return
+            // In one step: after a yield in between, a renewal could report the ended lease as lost
+            if (Exit.isSuccess(exit) && exit.value !== "NotOwner") table.end(owned, how)
+            owned.endings--
+          })
+        )
       )
       if (reply === "NotOwner") return yield* refused(owned)
-      if (how !== undefined) table.end(owned, how)
       return reply as Exclude<A, "NotOwner">
     })))
 

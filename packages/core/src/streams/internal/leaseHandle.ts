@@ -171,30 +171,35 @@ export class LeaseImpl extends Handle implements StreamLease {
     this.committing(() => this.client.store.deadLetterMessage(this.owned, message, reason))
 
   readonly messagesAfter: StreamLease["messagesAfter"] = (after, count) =>
-    Effect.andThen(this.ensure, () => {
-      const { client, owned } = this
-      owned.waiting++
-      owned.hasRead = true
-      const ended = Effect.flatMap(owned.ended, () => Effect.fail(owned.over))
-      return Effect.raceFirst(client.store.awaitMessages(owned.stream, after, count), ended).pipe(
-        Effect.ensuring(Effect.sync(() => {
-          owned.waiting--
-          this.progressed()
-          // Time spent waiting does not count: the progress timeout starts now
-          client.table.watch(owned)
-        }))
-      )
-    })
+    Effect.andThen(
+      this.ensure,
+      // Uninterruptible: a fiber that is interrupted between the count and its finalizer would count forever
+      Effect.uninterruptibleMask((restore) => {
+        const { client, owned } = this
+        owned.waiting++
+        owned.hasRead = true
+        const ended = Effect.flatMap(owned.ended, () => Effect.fail(owned.over))
+        return Effect.ensuring(
+          restore(Effect.raceFirst(client.store.awaitMessages(owned.stream, after, count), ended)),
+          Effect.sync(() => {
+            owned.waiting--
+            this.progressed()
+            // Time spent waiting does not count: the progress timeout starts now
+            client.table.watch(owned)
+          })
+        )
+      })
+    )
 
   /** Processes one message while the loop may wait for others: the handler is busy, and must make progress. */
   readonly inHand = <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-    Effect.suspend(() => {
+    Effect.uninterruptibleMask((restore) => {
       const { client, owned } = this
       if (owned.inHand++ === 0) {
         this.progressed()
         client.table.watch(owned)
       }
-      return Effect.ensuring(work, Effect.sync(() => owned.inHand--))
+      return Effect.ensuring(restore(work), Effect.sync(() => owned.inHand--))
     })
 
   override toJSON() {
