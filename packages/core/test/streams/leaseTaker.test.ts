@@ -66,7 +66,7 @@ it.effect("a lease that came too late is released once: nobody waits for it, and
     const since = table.now()
     yield* TestClock.adjust("3 seconds")
     const acquisition = acquisitionAt(since)
-    const adding = yield* Effect.forkChild(taker.add(acquisition, () => assert.fail("it is over")), {
+    const adding = yield* Effect.forkChild(taker.add([acquisition], () => assert.fail("it is over")), {
       startImmediately: true
     })
     yield* TestClock.adjust("1 minute")
@@ -124,6 +124,7 @@ describe("taking data streams", () => {
     const table = new StreamTable(yield* Clock.Clock, config, metrics)
     const epochs: Array<string> = []
     const delivered: Array<string> = []
+    const released: Array<string> = []
     const state = { delay: 0, outages: 0 }
     const outage = new SimbaError.BackendError({ operation: "take", isRetryable: true, cause: new Error("cut") })
     const store = {
@@ -133,17 +134,20 @@ describe("taking data streams", () => {
           if (state.outages-- > 0) return Effect.fail(outage)
           return Effect.delay(Effect.succeed(requests.map(({ entry }) => replies[entry])), state.delay)
         }),
-      deadLetterMalformed: (entry: string) => Effect.succeed(replies[entry])
+      deadLetterMalformed: (entry: string) => Effect.succeed(replies[entry]),
+      release: ({ entry }: { readonly entry: string }) => Effect.suspend(() => (released.push(entry), Effect.never))
     }
     const pauses = { has: () => options.isPaused?.() ?? false }
+    const ends = leaseEnds.make(table, store as never, config)
     const taker = leaseTakers.make(
-      { config, metrics, table, store, pauses, session: "s00000000000" } as unknown as ClientContext
+      { config, ends, metrics, table, store, pauses, session: "s00000000000" } as unknown as ClientContext
     )
     return {
       taker,
       table,
       epochs,
       delivered,
+      released,
       state,
       take: (...ns: ReadonlyArray<number>) =>
         taker.take(ns.map(candidate), "sweep", ({ stream }) => delivered.push(stream)),
@@ -252,6 +256,34 @@ describe("taking data streams", () => {
       assert.deepStrictEqual([first.pollUnsafe() === undefined, both.pollUnsafe()], [false, undefined])
       yield* TestClock.adjust("100 millis")
       assert.isDefined(both.pollUnsafe())
+    }))
+
+  it.effect("handlers wait for no release of another lease, and releases for no other one", () =>
+    Effect.gen(function*() {
+      const replies = Object.fromEntries([1, 2, 3, 4].map((n) => [entryOf(n), taken(n)]))
+      const { delivered, released, state, table, take, taker } = yield* setup(replies)
+      state.delay = 100
+      const taking = yield* Effect.forkChild(take(1, 2, 3, 4), { startImmediately: true })
+      for (const n of [1, 3]) {
+        // A handler of a former lease that does not end
+        yield* taker.add([{
+          ...candidate(n),
+          entry: entryOf(n + 10),
+          token: n,
+          failures: 0,
+          source: "sweep",
+          since: table.now(),
+          arrival: undefined
+        } as never], (owned) => {
+          owned.hasHandler = true
+          table.lose(owned, "Vanished")
+        })
+      }
+      yield* TestClock.adjust("100 millis")
+      assert.deepStrictEqual([delivered, released], [["s2", "s4"], ["1-0", "3-0"]])
+      // No release has a reply
+      yield* TestClock.adjust("2 seconds")
+      assert.isDefined(taking.pollUnsafe())
     }))
 
   it.effect("a data stream that became a dead letter is logged", () =>

@@ -34,8 +34,8 @@ export interface LeaseTaker {
     source: Source,
     deliver: Deliver
   ) => Effect.Effect<ReadonlyArray<TakeResult>, StoreError>
-  /** Adds a lease that was taken, or handed over and confirmed. */
-  readonly add: (acquisition: Acquisition, deliver: Deliver) => Effect.Effect<void>
+  /** Adds leases that were taken, or handed over and confirmed. Releases those that the table refuses. */
+  readonly add: (acquisitions: ReadonlyArray<Acquisition>, deliver: Deliver) => Effect.Effect<void>
   /** Completes when no claim is under way. */
   readonly idle: Effect.Effect<void>
   /** Moves an announcement that cannot be read to the dead letters. */
@@ -95,19 +95,34 @@ export const make = (client: ClientContext): LeaseTaker => {
     return true
   }
 
-  const add: LeaseTaker["add"] = (acquisition, deliver) =>
+  const release = (owned: OwnedStream) =>
+    ends.retry(owned, "Releasing a data stream", Effect.timeoutOption(store.release(owned), lease))
+
+  /** All handlers start before a lease is released: a release without a reply lasts as long as a lease. */
+  const add: LeaseTaker["add"] = (acquisitions, deliver) =>
     Effect.suspend(() => {
-      const owned = new OwnedStream(acquisition, table.periods)
-      // The table is closed, the data stream is in use here, or the lease is already over
-      if (!table.add(owned)) {
-        // No handler has started, so nothing failed
-        owned.stop()
-        return Effect.asVoid(
-          ends.retry(owned, "Releasing a data stream", Effect.timeoutOption(store.release(owned), lease))
-        )
+      const added: Array<OwnedStream> = []
+      const refused: Array<OwnedStream> = []
+      for (const acquisition of acquisitions) {
+        const owned = new OwnedStream(acquisition, table.periods)
+        if (table.add(owned)) {
+          added.push(owned)
+          deliver(owned)
+        } else {
+          // The table is closed, the data stream is in use here, or the lease is already over. No handler has started,
+          // so nothing failed
+          refused.push(owned)
+          owned.stop()
+        }
       }
-      deliver(owned)
-      return Effect.annotateLogs(log.debug(`Data stream taken (${owned.source})`), annotations(owned))
+      return Effect.andThen(
+        Effect.forEach(
+          added,
+          (owned) => Effect.annotateLogs(log.debug(`Data stream taken (${owned.source})`), annotations(owned)),
+          { discard: true }
+        ),
+        Effect.forEach(refused, release, { concurrency: "unbounded", discard: true })
+      )
     })
 
   /**
@@ -149,6 +164,7 @@ export const make = (client: ClientContext): LeaseTaker => {
     }))
     const { results, since } = yield* send(requests)
     let refusal: StoreError | undefined
+    const acquisitions: Array<Acquisition> = []
     for (const [i, result] of results.entries()) {
       metrics.update(StreamMetrics.stream.takes[outcomes[result._tag]], 1)
       const { entry, info, stream } = candidates[i]!
@@ -157,7 +173,7 @@ export const make = (client: ClientContext): LeaseTaker => {
           const { epoch } = requests[i]!
           const { failures, token } = result
           const ownership = { stream, entry, consumer, epoch, token }
-          yield* add({ ...ownership, info, failures, source, since, arrival: undefined }, deliver)
+          acquisitions.push({ ...ownership, info, failures, source, since, arrival: undefined })
           break
         }
         case "Occupied":
@@ -172,6 +188,7 @@ export const make = (client: ClientContext): LeaseTaker => {
           refusal = result.error
       }
     }
+    yield* add(acquisitions, deliver)
     if (refusal !== undefined && table.now().monotonic - loggedAt >= logIntervalMillis) {
       loggedAt = table.now().monotonic
       yield* log.warning(`Cannot take ${refusals} data stream(s); retrying later: ${refusal.message}`)

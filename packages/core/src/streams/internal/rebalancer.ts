@@ -126,11 +126,12 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
         { concurrency: "unbounded", discard: true }
       )
     }
-    for (const [i, { info, ...ownership }] of received.entries()) {
-      if (exit.value[i]?._tag !== "Renewed") continue
-      const arrival = { membership: state.membership, at: since.monotonic }
-      yield* taking.add({ ...ownership, info, failures: 0, source: "handOver", since, arrival }, deliver)
-    }
+    const arrival = { membership: state.membership, at: since.monotonic }
+    const confirmed = received.filter((_, i) => exit.value[i]?._tag === "Renewed")
+    yield* taking.add(
+      confirmed.map((ownership) => ({ ...ownership, failures: 0, source: "handOver", since, arrival })),
+      deliver
+    )
   })))
 
   return {
