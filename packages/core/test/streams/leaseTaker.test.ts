@@ -266,15 +266,8 @@ describe("taking data streams", () => {
       const taking = yield* Effect.forkChild(take(1, 2, 3, 4), { startImmediately: true })
       for (const n of [1, 3]) {
         // A handler of a former lease that does not end
-        yield* taker.add([{
-          ...candidate(n),
-          entry: entryOf(n + 10),
-          token: n,
-          failures: 0,
-          source: "sweep",
-          since: table.now(),
-          arrival: undefined
-        } as never], (owned) => {
+        const former = acquisitionAt(table.now(), { entry: entryOf(n + 10), stream: `s${n}`, token: n })
+        yield* taker.add([former], (owned) => {
           owned.hasHandler = true
           table.lose(owned, "Vanished")
         })

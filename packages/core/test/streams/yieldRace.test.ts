@@ -8,6 +8,7 @@ import * as leaseEnds from "../../src/streams/internal/leaseEnds.ts"
 import { LeaseImpl } from "../../src/streams/internal/leaseHandle.ts"
 import { OwnedStream } from "../../src/streams/internal/ownedStream.ts"
 import { StreamTable } from "../../src/streams/internal/streamTable.ts"
+import { acquisitionAt } from "../support/acquisition.ts"
 import { stalling } from "../support/stalling.ts"
 import * as fleet from "../support/streamFleet.ts"
 
@@ -75,18 +76,7 @@ const owning = Effect.gen(function*() {
   const config = yield* check({ service: "svc", processName: "a" })
   const metrics = metricsRecorder.make(yield* Effect.context<never>(), false, [])
   const table = new StreamTable(yield* Clock.Clock, config, metrics)
-  const owned = new OwnedStream({
-    stream: "s1",
-    entry: "1-0",
-    consumer: "simba-consumer-a",
-    epoch: "s00000000000.1",
-    token: 1,
-    info: {},
-    failures: 0,
-    source: "sweep",
-    since: table.now(),
-    arrival: undefined
-  } as never, table.periods)
+  const owned = new OwnedStream(acquisitionAt(table.now()), table.periods)
   table.add(owned)
   return { config, owned, table }
 })
