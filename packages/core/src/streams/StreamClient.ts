@@ -620,7 +620,8 @@ export const deadMessages = (
  * **Details**
  *
  * An interruption or failure leaves the message in the dead letters, and may have added it to the data stream too: a
- * second redrive adds it twice.
+ * second redrive adds it twice. Two concurrent redrives add it once. If it has more than 3,500 fields, one of them fails,
+ * and so does a repetition within a minute after a failure.
  *
  * **Gotchas**
  *

@@ -335,7 +335,8 @@ export interface Service {
   ) => Effect.Effect<ReadonlyArray<DeadMessage>, StoreError>
   /**
    * Moves a dead message to the end of its data stream, byte by byte. Returns whether it was there. A message of more
-   * than 3,500 fields is read as UTF-8, and a retry after a failure may add it a second time.
+   * than 3,500 fields is read as UTF-8. Of two concurrent calls for it, one fails, and a retry after a failure may add
+   * it a second time.
    */
   readonly redriveMessage: (stream: StreamName, id: EntryId) => Effect.Effect<boolean, StoreError>
 }

@@ -714,6 +714,24 @@ it.effect("the owner that a forced seek replaces is named by the reply of its sc
     assert.deepStrictEqual(yield* ask(""), ["Moved", ""])
   })))
 
+describe("a checkpoint that another program wrote", () => {
+  it.effect("lets a script fail before it has changed anything", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one")
+      const checkpoint = StreamKeys.checkpoint(held.stream)
+      yield* send("SET", checkpoint, "no id")
+      assert.strictEqual((yield* Effect.flip(service.done(held)))._tag, "BackendError")
+      assert.isTrue(Option.isSome(yield* service.find(held.stream)))
+      yield* send("DEL", checkpoint)
+      yield* send("SADD", checkpoint, "x")
+      const seek = service.seek(held.stream, { id: id("1-0"), offset: undefined }, { force: true })
+      assert.strictEqual((yield* Effect.flip(seek))._tag, "BackendError")
+      yield* send("DEL", checkpoint)
+      assert.strictEqual(yield* service.done(held), "Done")
+    })))
+})
+
 describe("what a script writes", () => {
   it.effect("is a checkpoint of as many parts as it has", () =>
     onFake(Effect.gen(function*() {

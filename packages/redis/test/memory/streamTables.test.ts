@@ -3,8 +3,11 @@ import { EntryId } from "@effect-simba/core/streams/StreamName"
 import type { Member, Service } from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Option } from "effect"
+import { Redis } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
+import { call } from "../../src/internal/client/script.ts"
 import * as StreamKeys from "../../src/streams/internal/keys.ts"
+import * as scripts from "../../src/streams/internal/scripts.generated.ts"
 import { a, b, name, onFake, setup } from "../support/streamScriptSetup.ts"
 
 const day = 86_400_000
@@ -44,6 +47,57 @@ describe("the table of dead messages", () => {
       const [first] = yield* service.deadMessages(held.stream, undefined, 1)
       assert.isTrue(yield* service.redriveMessage(held.stream, first!.id))
       assert.deepStrictEqual(yield* send("HKEYS", ids), ["2-0"])
+    })))
+
+  it.effect("keeps the letter of a later message with the same id when the earlier one returns to its data stream", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one")
+      const bury = (n: string) => service.deadLetterMessage(held, message("1-0", [["n", n]]), "poison")
+      yield* bury("1")
+      yield* bury("2")
+      const [first, second] = yield* service.deadMessages(held.stream, undefined, 2)
+      assert.isTrue(yield* service.redriveMessage(held.stream, first!.id))
+      yield* bury("2")
+      const letters = yield* service.deadMessages(held.stream, undefined, 10)
+      assert.deepStrictEqual(letters.map(({ id }) => id), [second!.id])
+      assert.isTrue(yield* service.redriveMessage(held.stream, second!.id))
+      assert.strictEqual(yield* send("EXISTS", StreamKeys.deadIds(held.stream)), 0)
+    })))
+
+  it.effect("a message with too many fields for a script is added by one of two callers, and by the next one after a minute", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one")
+      const fields = Array.from({ length: 3501 }, (_, i) => [`n${i}`, ""] as const)
+      const bury = (id: string) =>
+        Effect.andThen(
+          service.deadLetterMessage(held, message(id, fields), "poison"),
+          Effect.map(service.deadMessages(held.stream, undefined, 1), ([letter]) => letter!.id)
+        )
+      const letter = yield* bury("1-0")
+      const redis = yield* Redis
+      /** The two calls of another client, which adds the message between them. */
+      const otherClient = (added: "" | "1") =>
+        call(redis, "redrive", scripts.redriveMessage)({
+          stream: held.stream,
+          deadMessages: StreamKeys.deadMessages(held.stream),
+          deadIds: StreamKeys.deadIds(held.stream),
+          letter,
+          added
+        })
+      assert.strictEqual(yield* otherClient(""), "packed")
+      yield* TestClock.adjust("59999 millis")
+      const refused = yield* Effect.flip(service.redriveMessage(held.stream, letter))
+      assert.include(refused.message, "another caller has begun to redrive this message")
+      assert.strictEqual(yield* send("XLEN", held.stream), 0)
+      // The other client has failed
+      yield* TestClock.adjust("1 millis")
+      assert.isTrue(yield* service.redriveMessage(held.stream, letter))
+      assert.strictEqual(yield* send("XLEN", held.stream), 1)
+      assert.strictEqual(yield* otherClient("1"), "0")
+      assert.lengthOf(yield* service.deadMessages(held.stream, undefined, 1), 0)
+      assert.strictEqual(yield* send("EXISTS", StreamKeys.deadIds(held.stream)), 0)
     })))
 
   it.effect("a message with 3,500 fields has a letter unchanged, one with more is packed", () =>

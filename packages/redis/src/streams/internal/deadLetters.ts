@@ -1,4 +1,5 @@
 /** Dead letters of a service, and dead messages of a data stream: adds, lists and redrives them. */
+import { BackendError } from "@effect-simba/core/SimbaError"
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import type { Service } from "@effect-simba/core/streams/StreamStore"
 import * as Effect from "effect/Effect"
@@ -13,7 +14,6 @@ import type { ServiceContext } from "./service.ts"
 
 const readEntries = reader("dead letters", StreamWire.Entries)
 const readAdded = reader("the id of a message", EntryId)
-const readCount = reader("a count", Schema.Int)
 const decodeFields = Schema.decodeUnknownOption(Schema.fromJsonString(StreamWire.Fields))
 
 type Row = (typeof StreamWire.Entries.Type)[number]
@@ -36,6 +36,17 @@ const toLetter = ([id, fields]: Row) => {
     isPacked: Option.isSome(unpacked)
   }
 }
+
+/** The other caller may have added the message, or have failed before. */
+const beingRedriven = Effect.suspend(() =>
+  Effect.fail(
+    new BackendError({
+      operation: "redrive",
+      isRetryable: true,
+      cause: new Error("another caller has begun to redrive this message; try again after a minute")
+    })
+  )
+)
 
 export const make = (
   context: ServiceContext
@@ -111,15 +122,15 @@ export const make = (
     }),
     redriveMessage: Effect.fnUntraced(function*(stream, id) {
       yield* context.admit("redrive", stream)
-      const [key, ids] = [keys.deadMessages(stream), keys.deadIds(stream)]
-      const reply = yield* redriveOne({ stream, deadMessages: key, deadIds: ids, letter: id })
+      const key = keys.deadMessages(stream)
+      const letter = { stream, deadMessages: key, deadIds: keys.deadIds(stream), letter: id }
+      const reply = yield* redriveOne({ ...letter, added: "" })
+      if (reply === "claimed") return yield* beingRedriven
       if (reply !== "packed") return reply === "1"
       const [entry] = yield* context.send("redrive", readEntries, "XRANGE", key, id, id)
       if (entry === undefined) return false
-      const letter = toLetter(entry)
-      yield* context.send("redrive", readAdded, "XADD", stream, "*", ...letter.fields.flat())
-      yield* context.send("redrive", readCount, "XDEL", key, id)
-      yield* context.send("redrive", readCount, "HDEL", ids, letter.before)
+      yield* context.send("redrive", readAdded, "XADD", stream, "*", ...toLetter(entry).fields.flat())
+      yield* redriveOne({ ...letter, added: "1" })
       return true
     })
   }

@@ -40,6 +40,9 @@ return forEachOwned(function(lease)
   local stream, entry, checkpoint = lease.stream, lease.entry, lease.checkpoint
   local committed, endedBy, offset = checkpointOf(checkpoint)
   local announcedBy, repeats, last, payload = announcementOf(announced, stream)
+  -- Without a checkpoint the next handler reads everything that was written since. Compared before the first write,
+  -- because a checkpoint that another program wrote may be no id
+  local order = announcedBy == entry and committed and compareIds(last, committed) or 0
   local wasThere = finishEntry(input, group, failures, entry, lease.entryLease, lease.streamLease)
   forgetAnnouncement(announced, stream, entry)
   -- Usually the commit of the last message has stored the end already
@@ -47,8 +50,6 @@ return forEachOwned(function(lease)
     writeCheckpoint(checkpoint, committed, entry, offset, keepMillis)
   end
   if announcedBy == entry then
-    -- Without a checkpoint the next handler reads everything that was written since
-    local order = committed and compareIds(last, committed) or 0
     local hasMoreAfterEnd = order > 0 and endedBy == entry
     local isRepeated = order >= 0 and repeats > 0
     if hasMoreAfterEnd or isRepeated then

@@ -1,25 +1,48 @@
 --- Moves a dead message to the end of its data stream, byte by byte.
 ---
+--- A message that has more fields than a call of Lua can have is added by the caller, who then calls again. Until then,
+--- but for a minute at most, nobody else may add it.
+---
 --- KEYS[1] stream
 --- KEYS[2] deadMessages
 --- KEYS[3] deadIds  the letter of each message
 --- ARGV[1] letter  its id
---- Reply: '0' | '1' | 'packed'. '0' if there is no such letter, 'packed' if it has more fields than a call of Lua can
----   have.
+--- ARGV[2] added: '1' | ''  whether the caller has added the message
+--- Reply: '0' | '1' | 'packed' | 'claimed'. '0' if there is no such letter, 'packed' if the caller must add it,
+---   'claimed' if another caller is about to.
 
 local stream, deadMessages, deadIds = KEYS[1], KEYS[2], KEYS[3]
-local letter = ARGV[1]
+local letter, added = ARGV[1], ARGV[2]
+
+--- @include include/addDeadLetter.lua
+--- @include include/clock.lua
+
+local claimMillis = 60000
 
 local found = redis.call('XRANGE', deadMessages, letter, letter)[1]
 if not found then
   return '0'
 end
-local fields = found[2]
+local fields, claim = found[2], 'redrive:' .. letter
 -- The last three fields are the reason, the id and the token
-if #fields == 8 and fields[1] == 'simba-fields' then
+local id = fields[#fields - 2]
+local isPacked = #fields == 8 and fields[1] == 'simba-fields'
+local before, since = unpack(redis.call('HMGET', deadIds, id, claim))
+if isPacked and added ~= '1' then
+  if since and now - since < claimMillis then
+    return 'claimed'
+  end
+  redis.call('HSET', deadIds, claim, string.format('%.0f', now))
+  redis.call('PEXPIRE', deadIds, deadMillis)
   return 'packed'
 end
-redis.call('XADD', stream, '*', unpack(fields, 1, #fields - 6))
+if not isPacked then
+  redis.call('XADD', stream, '*', unpack(fields, 1, #fields - 6))
+end
 redis.call('XDEL', deadMessages, letter)
-redis.call('HDEL', deadIds, fields[#fields - 2])
+redis.call('HDEL', deadIds, claim)
+-- A data stream that was deleted and written again may use an id twice
+if before == letter then
+  redis.call('HDEL', deadIds, id)
+end
 return '1'

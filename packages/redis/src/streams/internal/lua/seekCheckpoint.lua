@@ -34,16 +34,16 @@ if idProblem(id) then
   return { err = idProblem(id) }
 elseif leaseValue ~= '' and owner ~= leaseValue then
   return 'NotOwner'
-elseif leaseValue == '' and owner then
-  if force ~= '1' then
-    return 'Owned'
-  end
-  disownEntry(streamLease)
+elseif leaseValue == '' and owner and force ~= '1' then
+  return 'Owned'
 end
 -- Also if another program wrote the text: its owner would retry forever
 if leaseValue ~= '' and string.match(redis.call('GET', checkpoint) or '', '^[^@]*') ~= from then
   return 'Changed'
 end
 local _, endedBy = checkpointOf(checkpoint)
+if leaseValue == '' and owner then
+  disownEntry(streamLease)
+end
 writeCheckpoint(checkpoint, id, entry ~= '' and endedBy and endedBy ~= entry and endedBy or '', offset, retention)
 return { 'Moved', leaseValue == '' and owner or '' }
