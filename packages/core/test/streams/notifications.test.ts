@@ -2,7 +2,7 @@
 import { type StreamClient, StreamMetrics, type StreamNotification } from "@effect-simba/core/streams"
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Exit, Fiber, Metric, Option, Scope, Stream } from "effect"
+import { Cause, Duration, Effect, Exit, Fiber, Metric, Option, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { check } from "../../src/streams/internal/config.ts"
 import * as notificationQueue from "../../src/streams/internal/notificationQueue.ts"
@@ -204,6 +204,22 @@ describe("notifications", () => {
       backend.streamLeases.clear()
       yield* TestClock.adjust("1 second")
       assert.deepStrictEqual(tags(), ["StreamAdded", "StreamDisowned"])
+    })))
+
+  it.effect("a defect of the backend reaches the reader, not an orderly end", () =>
+    fleet.test(Effect.gen(function*() {
+      const { a, backend } = yield* fleet.ofOne
+      const { fiber, tags } = yield* collecting(a)
+      yield* TestClock.adjust("10 millis")
+      Object.defineProperty(backend, "isPaused", {
+        get: () => {
+          throw new Error("a bug in the store")
+        }
+      })
+      yield* TestClock.adjust("5 seconds")
+      const exit = yield* Fiber.await(fiber)
+      assert.include(Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "", "a bug in the store")
+      assert.deepStrictEqual(tags(), [])
     })))
 
   it.effect("StreamTerminated has the reason if the backend refuses permanently", () =>

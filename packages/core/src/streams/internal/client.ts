@@ -1,4 +1,5 @@
 /** The operations of `StreamClient`, from a store and a configuration. */
+import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -219,9 +220,12 @@ export const make = Effect.fnUntraced(function*(
     }))
     yield* Effect.forkScoped(Effect.onExit(consuming, (exit) => {
       if (notices === own) notices = undefined
-      const error = Option.getOrUndefined(Exit.findErrorOption(exit))
-      if (error?._tag === "InvalidConfig") return own.fail(error)
-      return own.end(error === undefined ? "the client is closed" : error.message)
+      if (Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)) return own.end("the client is closed")
+      const failed = Cause.findFail(exit.cause)
+      // A defect is no reason for an orderly end
+      if (failed._tag === "Failure") return own.fail(failed.failure)
+      const { error } = failed.success
+      return error._tag === "InvalidConfig" ? own.fail(Cause.fail(error)) : own.end(error.message)
     }))
     return own.stream
   }))

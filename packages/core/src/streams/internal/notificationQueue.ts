@@ -22,7 +22,7 @@ export interface NotificationQueue {
   /** Adds the last notification. Those before it can still be read. */
   readonly end: (reason: string) => Effect.Effect<void>
   /** Fails the reader. */
-  readonly fail: (error: InvalidConfig) => Effect.Effect<void>
+  readonly fail: (cause: Cause.Cause<InvalidConfig>) => Effect.Effect<void>
   /** Drops all notifications: the reader is gone. */
   readonly abandon: Effect.Effect<void>
   readonly stream: Stream.Stream<StreamNotification, InvalidConfig>
@@ -63,7 +63,7 @@ export const make = (metrics: Recorder): Effect.Effect<NotificationQueue> =>
           isOver = true
           return Effect.asVoid(Queue.end(queue))
         }),
-      fail: (error) => Effect.asVoid(Queue.fail(queue, error)),
+      fail: (cause) => Effect.asVoid(Queue.failCause(queue, cause)),
       abandon: Effect.suspend(() => {
         isOver = true
         metrics.modify(StreamMetrics.stream.queued, -Queue.sizeUnsafe(queue))
