@@ -82,7 +82,8 @@ const setup = Effect.fnUntraced(function*({ isCluster = false, maxReaders = 4, m
     reply: (reply: Reply | null) => Deferred.succeed(reads.at(-1)!, reply),
     fail: (text: string) =>
       Deferred.fail(reads.at(-1)!, new RedisError({ cause: Object.assign(new Error(text), { name: "ReplyError" }) })),
-    crash: Effect.suspend(() => Deferred.die(reads.at(-1)!, new Error("a defect")))
+    crash: Effect.suspend(() => Deferred.die(reads.at(-1)!, new Error("a defect"))),
+    interrupt: Effect.suspend(() => Deferred.interrupt(reads.at(-1)!))
   }
 })
 
@@ -276,6 +277,20 @@ describe("a read that fails", () => {
       assert.deepStrictEqual(idsOf(yield* Fiber.join(good)), [9])
       assert.isUndefined(empty.pollUnsafe())
       assert.deepStrictEqual(yield* commands(50), ["XREAD 10 5000 empty>0-0"])
+    }))
+
+  it.effect("that is interrupted with its connection interrupts those who wait, and the next waiter is served", () =>
+    Effect.gen(function*() {
+      const { commands, interrupt, reply, wait } = yield* setup({ maxReaders: 1 })
+      const one = yield* wait("s")
+      yield* commands()
+      yield* interrupt
+      const exit = yield* Fiber.await(one)
+      assert.isTrue(Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause))
+      const two = yield* wait("s")
+      assert.deepStrictEqual(yield* commands(), ["XREAD 10 5000 s>0-0"])
+      yield* reply(replyOf("s", 1))
+      assert.deepStrictEqual(idsOf(yield* Fiber.join(two)), [1])
     }))
 
   it.effect("by a defect fails those who wait, and the next waiter is served", () =>

@@ -205,9 +205,13 @@ export const make = Effect.fnUntraced(function*(
     reader.watched.clear()
   }
 
-  /** A reader without data streams gets no new ones. */
+  /** It gets no new data streams: its fiber ends. */
+  const retire = (reader: Reader) => {
+    if (readers.includes(reader)) readers.splice(readers.indexOf(reader), 1)
+  }
+
   const isWanted = (reader: Reader) => {
-    if (reader.watched.size === 0) readers.splice(readers.indexOf(reader), 1)
+    if (reader.watched.size === 0) retire(reader)
     return reader.watched.size > 0
   }
 
@@ -231,7 +235,9 @@ export const make = Effect.fnUntraced(function*(
     }).pipe(
       Effect.onExit((exit) =>
         Effect.sync(() => {
-          if (Exit.isFailure(exit)) settleAll(reader, Exit.failCause(exit.cause))
+          if (Exit.isSuccess(exit)) return
+          retire(reader)
+          settleAll(reader, Exit.failCause(exit.cause))
         })
       )
     )
