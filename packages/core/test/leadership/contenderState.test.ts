@@ -372,3 +372,20 @@ describe("contenders as classes", () => {
       assert.strictEqual((yield* Mutex.owner("mails"))._tag, "Free")
     }).pipe(Effect.provide(TestLive)))
 })
+
+it.effect("a contender that notices its own loss while it publishes a state does not publish an older one after it", () =>
+  Effect.gen(function*() {
+    const { clock, stall } = yield* stalling
+    yield* Effect.gen(function*() {
+      const contender = yield* Mutex.contend("m")
+      const noted: Array<string> = []
+      yield* start(
+        Stream.runForEach(contender.changes, ({ _tag, isInTtl }) => Effect.sync(() => noted.push(`${_tag} ${isInTtl}`)))
+      )
+      yield* settle
+      stall.millis = 20_000
+      yield* contender.start
+      yield* settle
+      assert.notInclude(noted, "Following true", String(noted))
+    }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
+  }))

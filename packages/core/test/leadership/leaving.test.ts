@@ -4,6 +4,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { TestClock } from "effect/testing"
 import * as Fleet from "../support/fleet.ts"
+import { TestLive } from "../support/setup.ts"
 
 const join = Effect.fnUntraced(function*(fleet: Fleet.Fleet, name: string) {
   const node = yield* fleet.node(name)
@@ -56,3 +57,20 @@ it.effect("if only leaving nodes are left, one leads within the poll interval, a
     yield* TestClock.adjust("10 millis")
     assert.strictEqual(yield* leader(nodes), other.name)
   }))
+
+it.effect("work that marks its node in a finalizer, after the loss of the lease, does not wait for itself", () =>
+  Effect.gen(function*() {
+    const contender = yield* Mutex.contend("jobs")
+    let leaderships = 0
+    // By then the first leadership is over
+    const leaving = Effect.suspend(() =>
+      leaderships === 1 ? Effect.andThen(Effect.sleep("1 second"), contender.leave) : Effect.void
+    )
+    const work = Effect.andThen(Effect.sync(() => leaderships++), Effect.onInterrupt(Effect.never, () => leaving))
+    yield* Effect.forkChild(contender.whileLeader(work), { startImmediately: true })
+    yield* TestClock.adjust("10 millis")
+    yield* Mutex.forceRelease("jobs")
+    yield* TestClock.adjust("20 seconds")
+    assert.isTrue(Option.isSome(yield* contender.lease))
+    assert.strictEqual(leaderships, 2)
+  }).pipe(Effect.provide(TestLive)))

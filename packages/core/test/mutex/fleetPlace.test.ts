@@ -163,10 +163,18 @@ describe("a waiter that sleeps", () => {
       notify({ _tag: "YourTurn" })
       yield* settle
       assert.strictEqual(yield* waits, asked + 1)
+      notify({ _tag: "YourTurn" })
+      yield* reply(Exit.fail(outage))
+      yield* settle
+      assert.strictEqual(yield* waits, asked + 2, "a turn that came during the request skips the pause")
+      yield* reply(Exit.fail(outage))
+      yield* settle
+      assert.strictEqual(yield* waits, asked + 2, "only once")
+      yield* TestClock.adjust("1200 millis")
       yield* reply(Exit.succeed({ _tag: "Granted", token: FencingToken.make(8) }))
       assert.strictEqual((yield* Fiber.join(fiber)).token, 8)
       yield* TestClock.adjust("2 seconds")
-      assert.strictEqual(yield* waits, asked + 1)
+      assert.strictEqual(yield* waits, asked + 3)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
   it.effect(

@@ -1,6 +1,6 @@
 import { type FencingToken, Mutex, MutexName } from "@effect-simba/core"
 import { assert, it } from "@effect/vitest"
-import { Clock, Duration, Effect, Exit, Fiber, References, Scope } from "effect"
+import { Clock, Duration, Effect, Exit, Fiber, References, Scope, Stream } from "effect"
 import { HeldLease } from "../../src/internal/mutex/heldLease.ts"
 import type { HeldLeases } from "../../src/internal/mutex/heldLeases.ts"
 import { protect } from "../../src/internal/mutex/leaseHandle.ts"
@@ -121,4 +121,54 @@ it.effect("a fiber that is set aside while it gives up leaves behind no lease th
       }).pipe(Effect.provide(TestLive))
     }
     assert.deepStrictEqual(left, [])
+  }))
+
+it.effect("work that asks for protection while a release begins does not outlast the lease", () =>
+  Effect.gen(function*() {
+    const unprotected: Array<number> = []
+    for (let ops = 3; ops < 40; ops++) {
+      yield* Effect.gen(function*() {
+        const scope = yield* Scope.make()
+        const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
+        const closing = yield* Effect.forkChild(
+          Effect.provideService(Scope.close(scope, Exit.void), References.MaxOpsBeforeYield, ops),
+          { startImmediately: true }
+        )
+        let isRunning = false
+        const work = Effect.acquireUseRelease(
+          Effect.sync(() => void (isRunning = true)),
+          () => Effect.never,
+          () => Effect.sync(() => void (isRunning = false))
+        )
+        const working = yield* Effect.forkChild(lease.protect(work), { startImmediately: true })
+        yield* Fiber.await(closing)
+        if (isRunning) unprotected.push(ops)
+        yield* Fiber.interrupt(working)
+      }).pipe(Effect.provide(TestLive))
+    }
+    assert.deepStrictEqual(unprotected, [])
+  }))
+
+it.effect("an observer that is set aside while its stream of states begins misses none", () =>
+  Effect.gen(function*() {
+    const missed: Array<number> = []
+    for (let ops = 3; ops < 80; ops++) {
+      yield* Effect.scoped(Effect.gen(function*() {
+        const contender = yield* Mutex.contend("m")
+        for (let i = 0; i < 50; i++) yield* Effect.yieldNow
+        let last: string | undefined
+        yield* Effect.forkChild(
+          Effect.provideService(
+            Stream.runForEach(contender.changes, ({ _tag }) => Effect.sync(() => void (last = _tag))),
+            References.MaxOpsBeforeYield,
+            ops
+          ),
+          { startImmediately: true }
+        )
+        yield* contender.stop
+        for (let i = 0; i < 50; i++) yield* Effect.yieldNow
+        if (last !== (yield* contender.state)._tag) missed.push(ops)
+      })).pipe(Effect.provide(TestLive))
+    }
+    assert.deepStrictEqual(missed, [])
   }))

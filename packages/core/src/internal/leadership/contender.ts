@@ -87,6 +87,8 @@ export const make = Effect.fnUntraced(function*(options: {
   let published = current()
 
   const publish = () => {
+    // If the lease is overdue, its end publishes a later state, and not while `current` computes this one
+    if (present !== undefined) holds(present.lease)
     const next = current()
     if (isSame(next, published)) return
     published = next
@@ -284,14 +286,20 @@ export const make = Effect.fnUntraced(function*(options: {
   )
   yield* begin
 
-  /** A stream from a reader that ends with the scope of the contender. */
+  /** A stream from a reader that ends with the scope of the contender. `begin` offers what the reader gets first. */
   const reading = <A, E>(
     readers: Set<Queue.Queue<A, E | Cause.Done>>,
-    make: Effect.Effect<Queue.Queue<A, E | Cause.Done>>
+    make: Effect.Effect<Queue.Queue<A, E | Cause.Done>>,
+    begin: (reader: Queue.Queue<A, E | Cause.Done>) => void = () => {}
   ): Stream.Stream<A, E> =>
     Stream.unwrap(Effect.gen(function*() {
       const reader = yield* Effect.acquireRelease(
-        Effect.tap(make, (reader) => Effect.sync(() => readers.add(reader))),
+        // In one step: what is published in between would be missed
+        Effect.tap(make, (reader) =>
+          Effect.sync(() => {
+            begin(reader)
+            readers.add(reader)
+          })),
         (reader) => Effect.sync(() => readers.delete(reader))
       )
       if (contention.isClosed) Queue.endUnsafe(reader)
@@ -301,14 +309,10 @@ export const make = Effect.fnUntraced(function*(options: {
   const contender = handle<Contender>({
     mutex,
     state: Effect.sync(current),
-    changes: reading<State, never>(
-      stateReaders,
-      Effect.tap(Queue.sliding<State, Cause.Done>(capacity), (reader) =>
-        Effect.sync(() => {
-          publish()
-          Queue.offerUnsafe(reader, published)
-        }))
-    ),
+    changes: reading<State, never>(stateReaders, Queue.sliding<State, Cause.Done>(capacity), (reader) => {
+      publish()
+      Queue.offerUnsafe(reader, published)
+    }),
     lease: Effect.sync(() =>
       present !== undefined && holds(present.lease) ? Option.some(present.lease) : Option.none()
     ),
@@ -332,19 +336,22 @@ export const make = Effect.fnUntraced(function*(options: {
           yield* restore(Deferred.await(over))
         })
       )),
-    leave: Effect.suspend(() =>
-      plan.next(contention, { _tag: "Leave" }) === "interrupt" && loop !== undefined
-        ? Fiber.interrupt(loop)
-        : Effect.void
-    ),
+    leave: Effect.withFiber((asking) => {
+      const left = plan.next(contention, { _tag: "Leave" }) === "interrupt" ? loop : undefined
+      // In the same step: a leadership that began in between would end
+      left?.interruptUnsafe(asking.id)
+      // The loop may wait for the work of an earlier leadership, which must not wait for the loop
+      return left === undefined || asking.getRef(Inside).has(identity) ? Effect.void : Effect.asVoid(Fiber.await(left))
+    }),
     stepDown: Effect.withFiber((asking) => leave(asking, "StepDown")),
     stop,
     start: begin,
     toJSON: () => ({ mutex, ...present?.lease.toJSON() as object | undefined })
   })
   /** The leadership of this lease by the clock, unless it is over or about to end. */
-  const leadingUnder = ({ id }: Lease) =>
-    present?.lease.id === id && plan.mayStart(contention) && holds(present.lease) ? present : undefined
+  const leadingUnder = (lease: Lease) =>
+    // First, because it ends leases that are overdue, and may run the finalizers of their work
+    holds(lease) && present?.lease.id === lease.id && plan.mayStart(contention) ? present : undefined
   register(contender, {
     store,
     mayStart: (lease) => leadingUnder(lease) !== undefined,

@@ -49,8 +49,10 @@ export class FleetPlace {
   private readonly queue: QueueContext
   private readonly unlisten: () => void
   private unset: (() => void) | undefined
-  /** Ends the pause between two requests in an outage. */
+  /** Ends the pause between two requests in an outage. Set during one. */
   private endPause: (() => void) | undefined
+  /** A turn came during a request: if that fails, it is repeated without a pause. */
+  private skipsPause = false
 
   constructor(queue: QueueContext, id: LeaseId) {
     this.queue = queue
@@ -79,8 +81,10 @@ export class FleetPlace {
       case "ask":
         return this.ask(false)
       case "askNow":
-        // A turn came while the request pauses in an outage
-        return this.endPause?.()
+        // Once for each turn
+        if (this.endPause === undefined) this.skipsPause = true
+        else this.endPause()
+        return
       case "askAfterOthers":
         // Every poll without a turn: all places of the layer may poll at once
         this.unset?.()
@@ -172,11 +176,18 @@ export class FleetPlace {
     )
   }
 
-  /** Between two requests in an outage. `askNow` ends the pause. */
+  /** Between two requests in an outage. `askNow` ends the pause, or skips the next one. */
   private readonly pause = (millis: number): Effect.Effect<void> =>
     Effect.callback((resume) => {
+      if (this.skipsPause) {
+        this.skipsPause = false
+        return resume(Effect.void)
+      }
       const { now, timers } = this.queue.context
-      const end = () => resume(Effect.void)
+      const end = () => {
+        this.endPause = undefined
+        resume(Effect.void)
+      }
       const unset = timers.at(now().monotonic + millis, end)
       this.endPause = () => {
         unset()
@@ -188,6 +199,7 @@ export class FleetPlace {
   /** `isCalled`: a message says that it is this waiter's turn. */
   private ask(isCalled: boolean, before: Effect.Effect<void> = Effect.void): void {
     const { queue } = this
+    this.skipsPause = false
     const request = this.persist((waiter) => {
       const { mutex, settings } = waiter.attempt
       const asked = { mode: "wait", ticket: this.state.ticket } as const

@@ -27,7 +27,7 @@ export class HeldLease extends TrackedLease<LeaseSettings> implements GuardReque
   readonly mutex: MutexName
   readonly id: LeaseId
   readonly token: FencingToken
-  /** `ending`: its scope is closing, and protected work has not ended yet. Still renewed, no longer handed out. */
+  /** `ending`: its scope is closing, and the release is not sent yet. Still renewed, but protects no more work. */
   state: "held" | "ending" | "lost" | "released" = "held"
   loss: LeaseLost | undefined
   readonly onLoss = new Listeners<LeaseLost>()
@@ -158,10 +158,12 @@ export class HeldLease extends TrackedLease<LeaseSettings> implements GuardReque
     return this.work?.isEmpty === false
   }
 
-  /** Interrupts its work and waits until it has ended, before the release (L4, docs/protocol.md). */
+  /**
+   * Interrupts its work and waits until it has ended, before the release (L4, docs/protocol.md). Undefined if there is
+   * none. From here on no work begins, because the release is a later step.
+   */
   endWork(): Effect.Effect<void> | undefined {
-    if (this.work === undefined || this.work.isEmpty) return undefined
     if (this.state === "held") this.state = "ending"
-    return this.work.end()
+    return this.work === undefined || this.work.isEmpty ? undefined : this.work.end()
   }
 }

@@ -85,20 +85,23 @@ export const send = (
 /** The scripts of a service by their text: loaded, or being loaded. */
 const loaded = new WeakMap<Redis.Redis["Service"], Map<string, Loaded | Deferred.Deferred<void, Redis.RedisError>>>()
 
-/** Loads a script with its first use. Concurrent first uses share the request and its failure, not its interruption. */
+/**
+ * Loads a script with its first use. Concurrent first uses share the request and its failure, not its interruption: an
+ * interruption between the entry in `scripts` and `onExit` would leave the others waiting forever.
+ */
 const loadOnce = (redis: Redis.Redis["Service"], lua: string): Effect.Effect<Loaded, Redis.RedisError> =>
-  Effect.suspend(() => {
+  Effect.uninterruptibleMask((restore) => {
     const scripts = loaded.get(redis) ?? new Map<string, Loaded | Deferred.Deferred<void, Redis.RedisError>>()
     loaded.set(redis, scripts)
     const known = scripts.get(lua)
     if (known !== undefined) {
       return "sha" in known
         ? Effect.succeed(known)
-        : Effect.flatMap(Deferred.await(known), () => loadOnce(redis, lua))
+        : Effect.flatMap(restore(Deferred.await(known)), () => restore(loadOnce(redis, lua)))
     }
     const loading = Deferred.makeUnsafe<void, Redis.RedisError>()
     scripts.set(lua, loading)
-    return Effect.onExit(loadText(redis, lua), (exit) =>
+    return Effect.onExit(restore(loadText(redis, lua)), (exit) =>
       Effect.sync(() => {
         if (Exit.isSuccess(exit)) scripts.set(lua, exit.value)
         else scripts.delete(lua)
