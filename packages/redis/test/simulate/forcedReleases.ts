@@ -5,7 +5,8 @@ const beliefs = new Set(["ensured", "begin", "step"])
 
 /**
  * No client relies on a lease for longer than `within` after it was taken by force, and after its grant was known. A
- * fault that affects the process, or did so within `recovery` before, may have lost the message. Milliseconds.
+ * fault that affects the process, or did so within `recovery` before, may have lost the message. So may a gap in its
+ * subscription; and the request that follows the message may fail. Milliseconds.
  */
 export const forcedReleasesAreHeard = (
   { recovery, within }: { readonly within: number; readonly recovery: number }
@@ -14,21 +15,26 @@ export const forcedReleasesAreHeard = (
   start: (view) => {
     const forcedAt = new Map<string, number>()
     const grantedAt = new Map<string, number>()
+    const failedAt = new Map<string, number>()
     return {
       onEvent: (event) => {
         if (event._tag === "Owner") {
-          const { at, command, from, to } = event
+          const { at, command, from, resource, to } = event
           if (to !== undefined) forcedAt.delete(to)
           const forced = command === undefined ? [] : [view.lock.forced?.(command.args, command.reply) ?? []].flat()
-          if (from !== undefined && forced.some(({ id }) => id === from)) forcedAt.set(from, at)
+          if (from !== undefined && forced.some(({ id }) => id === from)) {
+            const channel = view.lock.channel?.(resource, from)
+            if (channel === undefined || view.subscribers(channel) > 0) forcedAt.set(from, at)
+          }
         }
+        if (event._tag === "Log" && event.text.includes("could not be renewed")) failedAt.set(event.client, event.at)
         if (event._tag !== "Note") return
         const id = String(event.fields["id"])
         if (event.kind === "granted" && !grantedAt.has(id)) grantedAt.set(id, event.at)
         const forced = forcedAt.get(id)
         if (forced === undefined || !beliefs.has(event.kind)) return
         const touched = Math.max(view.disturbedAt(event.client), view.resumedAt(event.client))
-        if (touched + recovery >= forced) return
+        if (touched + recovery >= forced || (failedAt.get(event.client) ?? -Infinity) >= forced) return
         const late = event.at - Math.max(forced, grantedAt.get(id) ?? forced)
         if (late <= within + view.lateness(event.client)) return
         view.violated(`${id} relies on its lease ${Math.round(late)} ms after it was taken by force`)
