@@ -263,6 +263,10 @@ export interface Overrides extends Partial<Omit<Simulation.Options<never>, "prog
   readonly program?: ReturnType<typeof program>
 }
 
+/** The longest time that few consumers with little capacity take for all messages. */
+const longestWork = ({ capacity, consumers, messages, rest, rounds, streams, work }: Settings) =>
+  streams.size * rounds * messages * (rest + work) / (consumers * capacity)
+
 /**
  * For any seed, with these settings; `losses`: the server may lose data; `mild`: nothing drives
  * consumers out of the fleet, or rarely.
@@ -308,7 +312,7 @@ export const planOf = (
     duration: "16 seconds",
     // Operators resume what is paused three seconds after the faults
     calm: "6 seconds",
-    liveness: "200 seconds",
+    liveness: Duration.millis(Math.max(200_000, longestWork(settings))),
     closing: "20 seconds",
     ...overrides
   } as const
