@@ -31,7 +31,7 @@ const bundles = [
   {
     name: "one in memory",
     code: `export { acquire, layerMemory, withLock } from "@effect-simba/core/Mutex"`,
-    most: 21_450,
+    most: 21_500,
     without: [...leadership, ...streams]
   },
   {
