@@ -644,7 +644,8 @@ export const events = (
  *
  * **Gotchas**
  *
- * The old owner loses its lease with the reason `ForcedRelease`, but its work may continue for a moment.
+ * The old owner loses its lease with the reason `ForcedRelease`, but its work may continue for a moment. If another
+ * contender becomes the owner in the same moment, that one keeps the mutex.
  *
  * **Example** (Taking a mutex from a process that hangs)
  *

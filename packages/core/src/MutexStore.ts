@@ -304,7 +304,10 @@ export class MutexStore extends Context.Service<MutexStore, {
    * The mutexes that are owned or waited for, in no order. Mutexes that appear or disappear meanwhile may be missing.
    */
   readonly list: Stream.Stream<MutexName, StoreError>
-  /** Takes the mutex from its owner, hands it over like a release, and returns the previous owner. */
+  /**
+   * Takes the mutex from its owner, hands it over like a release, and returns the previous owner. A late copy of the
+   * request takes it from no later owner.
+   */
   readonly forceRelease: (mutex: MutexName, confirm: Duration.Duration) => Effect.Effect<Ownership, StoreError>
   /** The jobs of each mutex. */
   readonly jobs: JobStore

@@ -28,6 +28,9 @@ const operateWith = (skipDead: string, code: string, ...operands: ReadonlyArray<
 
 const operate = (code: string, ...operands: ReadonlyArray<string>) => operateWith("1", code, ...operands)
 
+/** From that owner, or from nobody. */
+const force = (by: string) => send("EVAL", scripts.forceRelease.text.lua, "4", ...keys, "1500", "1", by)
+
 const tryIt = (by: string) => Effect.map(operate("t", by), String)
 const confirm = (by: string, token: string, lease: number) => operate("c", by, token, String(lease))
 const wait = (by: string, lease: number, ticket = "") =>
@@ -121,6 +124,21 @@ describe("A waiter", () => {
     }).pipe(Effect.provide(server)))
 })
 
+describe("A reservation without an expiry, by another program,", () => {
+  it.effect("keeps nobody from the mutex", () =>
+    Effect.scoped(Effect.gen(function*() {
+      yield* (yield* Subscriber).subscribe("simba:inbox:aaaaaaaaaaaa")
+      yield* send("SET", reserved, simba)
+      assert.match(yield* tryIt(id(1)), /^\d+$/)
+      assert.strictEqual(yield* send("EXISTS", reserved), 0)
+      yield* wait(id(2), 1000)
+      yield* send("SET", reserved, simba)
+      yield* send("DEL", owner)
+      assert.strictEqual(yield* operate("r", id(3)), 1)
+      assert.strictEqual(yield* send("GET", owner), id(2))
+    })).pipe(Effect.provide(server)))
+})
+
 describe("An inspection", () => {
   it.effect("returns how long each has waited, and never less than zero", () =>
     Effect.gen(function*() {
@@ -156,7 +174,7 @@ describe("A forced release", () => {
       const { subscribe } = yield* Subscriber
       const heard = yield* subscribe(`${owner}:${simba}`)
       yield* send("SET", owner, simba, "PX", "4000")
-      const before = yield* send("EVAL", scripts.forceRelease.text.lua, "4", ...keys, "1500", "1")
+      const before = yield* force(simba)
       assert.strictEqual(before, `${simba}@@4000`)
       yield* TestClock.adjust(Duration.millis(1))
       const messages = yield* Queue.clear(heard)
@@ -166,12 +184,11 @@ describe("A forced release", () => {
   it.effect("notifies the next Simba waiter of the previous owner, or that there was none", () =>
     Effect.scoped(Effect.gen(function*() {
       const received = yield* (yield* Subscriber).subscribe(`${owner}:${simba}`)
-      const force = send("EVAL", scripts.forceRelease.text.lua, "4", ...keys, "1500", "1")
       for (const [by, from] of [[id(1), id(1)], [undefined, "nobody"]] as const) {
         yield* send("DEL", ...keys)
         if (by !== undefined) yield* tryIt(by)
         yield* send("ZADD", queue, "1750000010", simba)
-        yield* force
+        yield* force(by ?? "")
         yield* TestClock.adjust(Duration.millis(1))
         assert.include(JSON.stringify([...(yield* Queue.clear(received))]), `"released@@${from}"`)
       }
@@ -180,19 +197,34 @@ describe("A forced release", () => {
   it.effect("moves the fence on, even if nobody waits", () =>
     Effect.gen(function*() {
       const token = Number(yield* tryIt(id(1)))
-      yield* send("EVAL", scripts.forceRelease.text.lua, "4", ...keys, "1500", "1")
+      yield* force(id(1))
       assert.strictEqual(yield* send("EXISTS", owner), 0)
       assert.isAbove(Number(yield* send("GET", fence)), token)
     }).pipe(Effect.provide(server)))
 
-  it.effect("takes nothing from anybody if the fence has the wrong type", () =>
+  it.effect.each([fence, queue])(
+    "takes nothing from anybody if %s has the wrong type",
+    (key) =>
+      Effect.gen(function*() {
+        yield* tryIt(id(1))
+        yield* send("SET", reserved, simba, "PX", "1500")
+        yield* send("DEL", key)
+        yield* send("HSET", key, "of", "another program")
+        const exit = yield* Effect.exit(force(id(1)))
+        assert.include(String(exit), "WRONGTYPE")
+        assert.deepStrictEqual(yield* send("MGET", owner, reserved), [id(1), simba])
+      }).pipe(Effect.provide(server))
+  )
+
+  it.effect("that arrives late takes nothing from the next owner, nor from one of a mutex that was free", () =>
     Effect.gen(function*() {
-      yield* tryIt(id(1))
-      yield* send("DEL", fence)
-      yield* send("HSET", fence, "of", "another program")
-      const exit = yield* Effect.exit(send("EVAL", scripts.forceRelease.text.lua, "4", ...keys, "1500", "1"))
-      assert.include(String(exit), "WRONGTYPE")
-      assert.strictEqual(yield* send("GET", owner), id(1))
+      const token = yield* tryIt(id(2))
+      for (const named of [id(1), ""]) {
+        assert.strictEqual(yield* force(named), `${id(2)}@@9000`)
+        assert.deepStrictEqual(yield* send("MGET", owner, fence), [id(2), token])
+      }
+      assert.strictEqual(yield* force(id(2)), `${id(2)}@@9000`)
+      assert.strictEqual(yield* send("EXISTS", owner), 0)
     }).pipe(Effect.provide(server)))
 })
 
@@ -286,7 +318,7 @@ describe("A fresh waiter", () => {
       yield* (yield* Subscriber).subscribe("simba:inbox:bbbbbbbbbbbb")
       yield* tryIt(id(1))
       yield* wait(waiter, 9000)
-      yield* send("EVAL", scripts.forceRelease.text.lua, "4", ...keys, "1500", "1")
+      yield* force(id(1))
       assert.deepStrictEqual([yield* send("GET", owner), yield* send("PTTL", owner)], [waiter, 1500])
     })).pipe(Effect.provide(server)))
 
@@ -421,6 +453,17 @@ describe("An operation that fails", () => {
       }
       assert.include(String(yield* operate("c", id(1), "1", "1000")), "error,WRONGTYPE")
       assert.include(String(yield* operate("q", id(1), id(2))), "error,WRONGTYPE")
+    }).pipe(Effect.provide(server)))
+
+  it.effect("releases although the queue has the wrong type, also if it queues another id", () =>
+    Effect.gen(function*() {
+      for (const [code, ...more] of [["r"], ["q", id(2)]] as const) {
+        yield* send("DEL", ...keys)
+        yield* tryIt(id(1))
+        yield* send("SET", queue, "text")
+        assert.include(String(yield* operate(code, id(1), ...more)), "error,WRONGTYPE", code)
+        assert.strictEqual(yield* send("GET", owner), null)
+      }
     }).pipe(Effect.provide(server)))
 
   it.effect("does not affect the others in its call; one that a replica refuses fails the call", () =>

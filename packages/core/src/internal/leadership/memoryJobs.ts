@@ -52,7 +52,8 @@ export class MemoryJobs {
     const { run } = entry
     if (owner !== id || (run?.token ?? 0) > token) return reply("NotOwner")
     const isRunning = run !== undefined && run.end === undefined
-    if (isRunning && run.claim === claim) return reply("Claimed", run.attempt)
+    // Of a run that has ended, only a late copy of the request comes
+    if (run?.claim === claim) return isRunning ? reply("Claimed", run.attempt) : reply("Taken")
     if (isRunning && run.token === token) return reply("Running")
     let attempt = 1
     if (mode === "manual") {

@@ -61,12 +61,12 @@ export const make = (resources: ReadonlyArray<string>) => {
       }),
     released: (args: ReadonlyArray<string>, reply: unknown) =>
       reply instanceof Error ? undefined : callsTo("release", args, reply),
-    /** The script that releases by force, whose reply is the ownership before. */
+    /** The script that releases the owner that it names by force. The reply is the ownership before. */
     forced: (args: ReadonlyArray<string>, reply: unknown) => {
-      const resource = args[2] === "4" && args.length === 9 ? ownerKeys.get(args[3]!) : undefined
+      const resource = args[2] === "4" && args.length === 10 ? ownerKeys.get(args[3]!) : undefined
       if (resource === undefined || typeof reply !== "string") return []
-      const end = reply.lastIndexOf("@@")
-      return end <= 0 ? [] : [{ resource, id: reply.slice(0, end) }]
+      const [id, end] = [args[9]!, reply.lastIndexOf("@@")]
+      return end <= 0 || reply.slice(0, end) !== id ? [] : [{ resource, id }]
     },
     keep: (key: string, expires: boolean) => expires && keys.has(key),
     line: (id: string) => inboxOf(id) || id,

@@ -123,7 +123,12 @@ const make = Effect.gen(function*() {
     list: known(scan("list", redis, topology, "MATCH", mutexKeys.pattern)),
     forceRelease: (mutex, confirm) => {
       const [owner, queue, fence, reserved] = mutexKeys.operands(mutex)
-      return behind(forceRelease({ owner, queue, fence, reserved, confirm: Duration.toMillis(confirm), skipDead }))
+      const from = (id: string) =>
+        forceRelease({ owner, queue, fence, reserved, confirm: Duration.toMillis(confirm), skipDead, id })
+      return Effect.flatMap(
+        behind(readOwner({ owner })),
+        (before) => Effect.as(behind(from(before._tag === "Held" ? before.owner : "")), before)
+      )
     },
     jobs: jobStore.make(redis)
   })

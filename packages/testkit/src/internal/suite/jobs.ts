@@ -134,6 +134,18 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* claim(b, next.token, "job", "b3", at, { attempts: 3 })).attempt, 3)
     }))
 
+  it.effect("B33: a late copy of the request for a run that has ended starts no other run", () =>
+    Effect.gen(function*() {
+      const { a, claim, end, know, one, record, token } = yield* setup("jobs late")
+      const at = yield* Effect.map(know("job"), (now) => now + 10)
+      yield* one.pass(Duration.millis(50))
+      yield* claim(a, token, "job", "a1", at, { attempts: 2 })
+      yield* end("job", "a1", "failure")
+      assert.strictEqual((yield* claim(a, token, "job", "a1", at, { attempts: 2 }))._tag, "Taken")
+      assert.strictEqual((yield* record("job")).run!.outcome, "failure")
+      assert.strictEqual((yield* claim(a, token, "job", "a2", at, { attempts: 2 })).attempt, 2)
+    }))
+
   it.effect("B33: an owner with a smaller token than that of the last run is refused", () =>
     Effect.gen(function*() {
       const { a, claim, end, know, one, token } = yield* setup("jobs fenced")

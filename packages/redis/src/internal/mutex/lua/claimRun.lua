@@ -35,8 +35,9 @@ if redis.call('GET', owner) ~= id or last > tonumber(token) then
 end
 local start, ended = tonumber(get(jobs, 'start', job)), get(jobs, 'end', job)
 local before = tonumber(get(jobs, 'attempt', job) or '0')
-if start and not ended and get(jobs, 'claim', job) == claim then
-  return reply('Claimed', before)
+if get(jobs, 'claim', job) == claim then
+  -- Of a run that has ended, only a late copy of the request comes
+  return ended and reply('Taken') or reply('Claimed', before)
 end
 if start and not ended and last == tonumber(token) then
   return reply('Running')

@@ -1,7 +1,8 @@
---- Takes a mutex from its owner and hands it over as a release does.
+--- Takes a mutex from the owner that the caller names, and hands it over as a release does.
 ---
---- Takes a new token, so that resources refuse the old owner, and notifies that owner. The next owner is granted only
---- the confirm period, because no releasing layer says how long a lease is.
+--- A late copy of the request takes it from no later owner. Takes a new token, so that resources refuse the old owner,
+--- and notifies that owner. The next owner is granted only the confirm period, because no releasing layer says how long
+--- a lease is.
 ---
 --- KEYS[1] owner
 --- KEYS[2] queue
@@ -9,10 +10,11 @@
 --- KEYS[4] reserved
 --- ARGV[1] confirm: ms
 --- ARGV[2] skipDead: '1' | 'own' | '0'  which dead waiters to skip: all, those of effect-simba, or none
---- Reply: OwnershipText. That before.
+--- ARGV[3] id  of the owner, or '' for nobody
+--- Reply: OwnershipText. That before. Nothing changes if it is another owner.
 
 local owner, queue, fence, reserved = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local confirm, skipDead = ARGV[1], ARGV[2]
+local confirm, skipDead, id = ARGV[1], ARGV[2], ARGV[3]
 
 --- @include include/fence.lua
 --- @include include/handOver.lua
@@ -20,7 +22,11 @@ local confirm, skipDead = ARGV[1], ARGV[2]
 
 local current = redis.call('GET', owner)
 local before = ownershipOf(owner, current)
--- First, so that a fence of the wrong type takes the mutex from nobody
+if (current or '') ~= id then
+  return before
+end
+-- First, so that a queue or a fence of the wrong type takes the mutex from nobody
+redis.call('ZCARD', queue)
 mint(fence)
 redis.call('DEL', owner, reserved)
 local mutex = {

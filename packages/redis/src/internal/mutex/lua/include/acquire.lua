@@ -13,7 +13,8 @@
 -- Whether the caller is granted the free mutex; else its owner, and whether the caller holds back for another
 local function claim(mutex, id, confirm, lease, ticket)
   local score = redis.call('ZSCORE', mutex.queue, id)
-  if redis.call('EXISTS', mutex.reserved) == 1 then
+  -- A reservation without an expiry, which another program wrote, reserves nothing
+  if redis.call('PTTL', mutex.reserved) > 0 then
     -- A ticket without a place: a Simba release took this waiter out of the queue, so it is its turn
     local isItsTurn = ticket and not score
     return isItsTurn, nil, not isItsTurn

@@ -20,7 +20,7 @@ local function release(mutex, id, current, confirm, lease, nextId)
   if rank then
     redis.call('ZREM', mutex.queue, id)
   end
-  if wasOwner or (not current and redis.call('EXISTS', mutex.reserved) == 0) then
+  if wasOwner or (not current and redis.call('PTTL', mutex.reserved) <= 0) then
     local done, notified, granted = pcall(handOver, mutex, id, confirm, lease, nextId)
     if wasOwner and not (done and granted) then
       redis.call('DEL', mutex.owner)

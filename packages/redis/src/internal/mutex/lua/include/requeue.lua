@@ -9,7 +9,12 @@
 
 local function requeue(mutex, id, current, confirm, lease, nextId, nextLease)
   local owner, queue = mutex.owner, mutex.queue
-  local ticket = enter(queue, nextId)
+  local done, ticket = pcall(enter, queue, nextId)
+  if not done then
+    -- The queue has the wrong type, or the server is full: the mutex is released nevertheless
+    release(mutex, id, current, confirm, lease)
+    error(ticket, 0)
+  end
   local after, isFree = release(mutex, id, current, confirm, lease, nextId)
   if isFree or after == nextId then
 
