@@ -234,7 +234,8 @@ export interface Service {
    * Moves the checkpoint to any message, forward or back: by the owner, or by an operator while nobody owns the data
    * stream. With `force` the operator ends the lease of the owner, whose later requests are refused. The end of the
    * stream is forgotten; if the owner seeks, an end under an earlier announcement stays. The owner names the checkpoint
-   * that it moves (`from`), or sets the first one, so that a late request does not undo a later commit.
+   * that it moves (`from`), or sets the first one, so that a late request does not undo a later commit. For an operator
+   * the store reads the lease and the checkpoint, and names them.
    */
   readonly seek: (
     stream: StreamName,

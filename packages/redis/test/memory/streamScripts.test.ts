@@ -2,7 +2,7 @@
 import type { StoreError } from "@effect-simba/core/SimbaError"
 import { EntryId, type StreamName } from "@effect-simba/core/streams/StreamName"
 import {
-  type ConsumerName,
+  ConsumerName,
   type Epoch,
   type Ownership,
   type Service,
@@ -225,6 +225,91 @@ describe("keys of another type", () => {
       assert.match((yield* Effect.flip(service.renew([held], lease))).message, /WRONGTYPE/)
       yield* send("DEL", ...Object.values(keysOf(held)))
       assert.deepStrictEqual(yield* service.renew([held], lease), [{ _tag: "Lost", reason: "Vanished" }])
+    })))
+})
+
+describe("a key of another type changes nothing halfway:", () => {
+  it.effect("what ends a data stream keeps it, and succeeds later", () =>
+    onFake(Effect.gen(function*() {
+      const { own, pending, send, service } = yield* setup()
+      const held = yield* own("one")
+      yield* send("DEL", StreamKeys.failures(name))
+      yield* send("SET", StreamKeys.failures(name), "text")
+      assert.strictEqual((yield* Effect.flip(service.done(held)))._tag, "BackendError")
+      assert.deepStrictEqual(yield* pending, [held.entry])
+      assert.deepStrictEqual(yield* service.renew([held], lease), [{ _tag: "Renewed" }])
+      yield* send("DEL", StreamKeys.failures(name))
+      assert.strictEqual(yield* service.done(held), "Done")
+    })))
+
+  it.effect("a hand-over that cannot be recorded leaves the lease with its owner", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one")
+      yield* send("SET", StreamKeys.handOvers(name), "text")
+      const to = { consumer: b, session: "s00000000001" }
+      assert.strictEqual((yield* Effect.flip(service.handOver(held, to, lease)))._tag, "BackendError")
+      assert.deepStrictEqual(yield* service.renew([held], lease), [{ _tag: "Renewed" }])
+    })))
+
+  it.effect("a letter whose checkpoint cannot be read is not announced", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one")
+      yield* service.deadLetter(held, "why")
+      const [letter] = yield* service.deadLetters(undefined, 1)
+      yield* send("SADD", StreamKeys.checkpoint(held.stream), "x")
+      assert.strictEqual((yield* Effect.flip(service.redrive(letter!.id)))._tag, "BackendError")
+      assert.strictEqual(yield* send("XLEN", input), 0)
+      assert.lengthOf(yield* service.deadLetters(undefined, 1), 1)
+    })))
+})
+
+describe("the server's clock was set back:", () => {
+  it.effect("failures are counted, and last no time", () =>
+    onFake(Effect.gen(function*() {
+      const { own, server, service } = yield* setup()
+      const held = yield* own("one")
+      yield* service.fail(held)
+      yield* server.stepClock("-5 minutes")
+      assert.deepStrictEqual(yield* service.fail(held), { count: 2, period: Duration.zero })
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(yield* service.fail(held), { count: 3, period: Duration.seconds(1) })
+    })))
+
+  it.effect("members whose heartbeats are ahead of it are gone, until the next heartbeat", () =>
+    onFake(Effect.gen(function*() {
+      const { server, service } = yield* setup()
+      const [one, two] = ["s00000000000", "s00000000001"]
+      const heartbeat = (session: string) =>
+        Effect.map(
+          service.heartbeat({ consumer: a, session, capacity: 1, owned: 0 }, Duration.seconds(3)),
+          (members) => members.map(({ session }) => session).sort()
+        )
+      yield* heartbeat(one)
+      yield* server.stepClock("-2999 millis")
+      assert.deepStrictEqual(yield* heartbeat(two), [one, two])
+      yield* server.stepClock("-1 millis")
+      assert.deepStrictEqual(yield* heartbeat(two), [two])
+      assert.deepStrictEqual(yield* heartbeat(one), [one, two])
+    })))
+
+  it.effect("a message that somebody began to redrive is not reserved until the clock has caught up", () =>
+    onFake(Effect.gen(function*() {
+      const { own, server, service } = yield* setup()
+      const held = yield* own("one")
+      const fields = Array.from({ length: 3501 }, (_, i) => [`f${i}`, "v"] as const)
+      yield* service.deadLetterMessage(held, { id: id("3-0"), fields }, "why")
+      const [letter] = yield* service.deadMessages(held.stream, undefined, 1)
+      const redrive = call(yield* Redis, "redrive", scripts.redriveMessage)
+      const { stream } = held
+      const keys = { stream, deadMessages: StreamKeys.deadMessages(stream), deadIds: StreamKeys.deadIds(stream) }
+      const begin = redrive({ ...keys, letter: letter!.id, added: "" })
+      assert.strictEqual(yield* begin, "packed")
+      yield* server.stepClock("-59999 millis")
+      assert.strictEqual(yield* begin, "claimed")
+      yield* server.stepClock("-1 millis")
+      assert.strictEqual(yield* begin, "packed")
     })))
 })
 
@@ -569,6 +654,16 @@ describe("taking", () => {
       assert.strictEqual(yield* tagOf(service, as("10")), "Taken")
     })))
 
+  it.effect("a late request is recognized even if the name of its consumer has several lines", () =>
+    onFake(Effect.gen(function*() {
+      const { own, service } = yield* setup()
+      const consumer = ConsumerName.make("simba-consumer-a\nb")
+      const held = yield* own("one", consumer)
+      assert.strictEqual(yield* service.release(held), "Released")
+      const late = { ...requestOf(held, consumer), epoch: held.epoch }
+      assert.strictEqual(yield* tagOf(service, late), "NotIdle")
+    })))
+
   it.effect("again with the same value is one lease, although another consumer claimed the entry since", () =>
     onFake(Effect.gen(function*() {
       const { announceMany, send, service } = yield* setup()
@@ -690,28 +785,41 @@ it.effect("progress since the last failure begins another streak, now", () =>
     assert.deepStrictEqual(yield* service.fail(held, { hasProgressed: true }), { count: 1, period: Duration.zero })
   })))
 
-it.effect("the owner that a forced seek replaces is named by the reply of its script", () =>
+it.effect("a late seek of an operator moves nothing and ends no lease: it names what it has found", () =>
   onFake(Effect.gen(function*() {
-    const { own } = yield* setup()
+    const { own, service } = yield* setup()
     const held = yield* own("one")
-    const redis = yield* Redis
-    const seek = call(redis, "seek", scripts.seekCheckpoint)
-    const ask = (leaseValue: string) =>
+    const seek = call(yield* Redis, "seek", scripts.seekCheckpoint)
+    const ask = (leaseValue: string, from: string) =>
       seek({
         streamLease: StreamKeys.streamLease(held.stream),
         checkpoint: StreamKeys.checkpoint(held.stream),
         leaseValue,
         entry: "",
         force: "1",
-        from: "",
+        from,
         id: id("0-0"),
         offset: "",
         retention: 1000
       })
-    const value = StreamKeys.streamValue(held)
-    assert.deepStrictEqual(yield* ask(value), ["Moved", ""])
-    assert.deepStrictEqual(yield* ask(""), ["Moved", value])
-    assert.deepStrictEqual(yield* ask(""), ["Moved", ""])
+    assert.strictEqual(yield* ask("", ""), "Changed")
+    assert.strictEqual(yield* service.commit(held, id("5-0")), "Committed")
+    // The checkpoint of an owner may move at any time
+    assert.strictEqual(yield* ask(StreamKeys.streamValue(held), ""), "Moved")
+    assert.strictEqual(yield* ask(StreamKeys.streamValue(held), ""), "Changed")
+    assert.strictEqual(yield* ask("", "5-0"), "Changed")
+    assert.strictEqual(yield* ask("", "0-0"), "Moved")
+  })))
+
+it.effect("an operator replaces any text that another program wrote as a checkpoint", () =>
+  onFake(Effect.gen(function*() {
+    const { send, service } = yield* setup()
+    const stream = streamOf("one")
+    for (const text of ["no id", "@@", "", "4-0@@@@4@@more"]) {
+      yield* send("SET", StreamKeys.checkpoint(stream), text)
+      assert.strictEqual(yield* service.seek(stream, { id: id("2-0"), offset: undefined }), "Moved", text)
+      assert.strictEqual(yield* send("GET", StreamKeys.checkpoint(stream)), "2-0")
+    }
   })))
 
 describe("a checkpoint that another program wrote", () => {

@@ -76,15 +76,18 @@ export const lockOf = (
 const isScript = (args: ReadonlyArray<string>, length: number) =>
   (args[0] === "EVALSHA" || args[0] === "EVAL") && args[2] === "2" && args.length === length
 
-const isMoved = (reply: unknown): reply is ReadonlyArray<unknown> => Array.isArray(reply) && reply[0] === "Moved"
+/** KEYS streamLease, checkpoint; ARGV leaseValue, entry and five more. An operator names no entry. */
+const isSoughtByOperator = (args: ReadonlyArray<string>, reply: unknown) =>
+  isScript(args, 12) && args[6] === "" && reply === "Moved"
 
-/** The owner from whom an operator takes a data stream: the reply of a seek names it. */
+/** The owner from whom an operator takes a data stream: a seek names it. */
 const forcedBy = (streams: ReadonlyMap<string, unknown>): NonNullable<Simulation.LockModel["forced"]> => {
   const byLease = new Map([...streams.keys()].map((stream) => [StreamKeys.streamLease(name(stream)), stream]))
   return (args, reply) => {
     const stream = byLease.get(args[3] ?? "")
-    if (stream === undefined || !isScript(args, 12) || !isMoved(reply) || reply[1] === "") return undefined
-    return { resource: stream, id: identify(stream, String(reply[1])) }
+    const leaseValue = args[5] ?? ""
+    if (stream === undefined || !isSoughtByOperator(args, reply) || leaseValue === "") return undefined
+    return { resource: stream, id: identify(stream, leaseValue) }
   }
 }
 
@@ -115,9 +118,7 @@ export const modelOf = ({ service: called, go, streams }: Settings): StreamCheck
     paused: StreamKeys.paused(service),
     isDraft,
     keyOf,
-    // KEYS streamLease, checkpoint; ARGV leaseValue and six more. An operator has no lease
-    sought: (args, reply) =>
-      isScript(args, 12) && args[5] === "" && isMoved(reply) ? byCheckpoint.get(args[4]!) : undefined,
+    sought: (args, reply) => isSoughtByOperator(args, reply) ? byCheckpoint.get(args[4]!) : undefined,
     // KEYS stream, checkpoint; ARGV keep
     trimmed: (args) => isScript(args, 6) && byCheckpoint.get(args[4]!) === args[3] ? args[3] : undefined,
     isUndecodable: (fields) => fieldOf(fields, "n") === undefined

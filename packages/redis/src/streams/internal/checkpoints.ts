@@ -15,6 +15,10 @@ import * as scripts from "./scripts.generated.ts"
 import type { ServiceContext } from "./service.ts"
 
 const readCheckpoint = reader("a checkpoint", Schema.NullOr(StreamWire.Checkpoint))
+const readState = reader(
+  "a lease and a checkpoint",
+  Schema.Tuple([Schema.NullOr(Schema.String), Schema.NullOr(Schema.String)])
+)
 const readMessages = reader("messages of a data stream", StreamWire.Entries)
 
 export const toMessages = (entries: typeof StreamWire.Entries.Type): ReadonlyArray<RawMessage> =>
@@ -88,24 +92,30 @@ export const make = (context: ServiceContext): Part => {
         last: isLast === true ? "1" : "",
         offset: offset ?? ""
       }),
-    seek: (stream, { id, offset }, { force, from, owner } = {}) =>
-      Effect.andThen(
+    seek: (stream, { id, offset }, { force, from, owner } = {}) => {
+      const [streamLease, checkpoint] = [keys.streamLease(stream), keys.checkpoint(stream)]
+      const move = (leaseValue: string, from: string) =>
+        seek({
+          streamLease,
+          checkpoint,
+          leaseValue,
+          entry: owner?.entry ?? "",
+          force: force === true ? "1" : "",
+          from,
+          id,
+          offset: offset ?? "",
+          retention
+        })
+      // An operator names what it finds, so that a late copy of the request changes nothing
+      const byOperator = Effect.flatMap(
+        context.send("seek", readState, "MGET", streamLease, checkpoint),
+        ([lease, text]) => move(lease ?? "", /^\d+-\d+/.exec(text ?? "")?.[0] ?? "")
+      ).pipe(Effect.repeat({ until: (reply) => reply !== "Changed" }))
+      return Effect.andThen(
         context.admit("seek", stream),
-        Effect.map(
-          seek({
-            streamLease: keys.streamLease(stream),
-            checkpoint: keys.checkpoint(stream),
-            leaseValue: owner === undefined ? "" : keys.streamValue(owner),
-            entry: owner?.entry ?? "",
-            force: force === true ? "1" : "",
-            from: from ?? "",
-            id,
-            offset: offset ?? "",
-            retention
-          }),
-          (reply) => typeof reply === "string" ? reply : reply[0]
-        )
-      ),
+        owner === undefined ? byOperator : move(keys.streamValue(owner), from ?? "")
+      )
+    },
     checkpoint: (stream) =>
       Effect.andThen(
         context.admit("checkpoint", stream),

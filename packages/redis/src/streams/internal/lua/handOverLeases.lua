@@ -39,8 +39,6 @@ local replies = forEachOwned(function(lease, receiver, session, confirm)
   local epoch = session .. '.' .. newToken .. '-' .. entry
   local newValue = receiver .. '@@' .. epoch
   claimEntry(input, group, entry, receiver, '0')
-  keepFence(fence, newToken)
-  ownEntry(lease.entryLease, lease.streamLease, newValue, newToken, confirm)
   -- No handler runs under the lease until the receiver adopts it
   markYielded(failures, entry, lease.value)
   local handOver = table.concat({ session, epoch, newToken, entry, receiver, lease.stream }, '@@')
@@ -49,6 +47,9 @@ local replies = forEachOwned(function(lease, receiver, session, confirm)
   if redis.call('PTTL', handOvers) < tonumber(confirm) then
     redis.call('PEXPIRE', handOvers, confirm)
   end
+  -- Last, because the keys before may be of another type
+  keepFence(fence, newToken)
+  ownEntry(lease.entryLease, lease.streamLease, newValue, newToken, confirm)
   receivers[session] = true
   return 'HandedOver'
 end)

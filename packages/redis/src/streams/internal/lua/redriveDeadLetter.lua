@@ -44,11 +44,15 @@ for i = 1, #found[2], 2 do
     before = found[2][i + 1]
   end
 end
+local committed, endedBy, offset
+if stream ~= '' then
+  -- Before the first write, because the key may be of another type
+  committed, endedBy, offset = checkpointOf(checkpoint)
+end
 local entry = announceEntry(input, fields)
 redis.call('XDEL', deadLetters, letter)
 if stream ~= '' then
   note(announced, stream, entry, 0, '0-0', '')
-  local committed, endedBy, offset = checkpointOf(checkpoint)
   if committed and endedBy == before then
     writeCheckpoint(checkpoint, committed, entry, offset, keepMillis)
   end

@@ -29,7 +29,8 @@ local id = fields[#fields - 2]
 local isPacked = #fields == 8 and fields[1] == 'simba-fields'
 local before, since = unpack(redis.call('HMGET', deadIds, id, claim))
 if isPacked and added ~= '1' then
-  if since and now - since < claimMillis then
+  -- A claim that is far ahead of the clock, which was set back, is over
+  if since and math.abs(now - since) < claimMillis then
     return 'claimed'
   end
   redis.call('HSET', deadIds, claim, string.format('%.0f', now))

@@ -48,10 +48,11 @@ end
 -- A request from before this value yielded the lease arrives only now: nobody waits for it any more. Epochs of a
 -- session are counted; those of hand-overs have another form, and are compared as a whole
 local function isLate(value, yielded)
-  local session, count = string.match(value, '^(.*%.)([0-9a-z]+)$')
+  local epoch = string.match(value, '@@(.*)$')
+  local session, count = string.match(epoch, '^(.*%.)([0-9a-z]+)$')
   for earlier in string.gmatch(yielded or '', '[^\n]+') do
     local earlierSession, earlierCount = string.match(earlier, '^(.*%.)([0-9a-z]+)$')
-    if earlier == value or session and session == earlierSession and
+    if earlier == epoch or session and session == earlierSession and
       tonumber(count, 36) <= tonumber(earlierCount, 36) then
       return true
     end

@@ -38,15 +38,17 @@ end
 
 -- Others have finished it, or the caller records its end. Returns whether it was there
 local function deleteEntry(input, group, failures, entry)
-  redis.call('XACK', input, group, entry)
+  -- First, because the key may be of another type
   redis.call('HDEL', failures, entry, entry .. ':busy', entry .. ':last', entry .. ':yielded')
+  redis.call('XACK', input, group, entry)
   return redis.call('XDEL', input, entry) > 0
 end
 
 -- Returns whether it was there
 local function finishEntry(input, group, failures, entry, entryLease, streamLease)
+  local wasThere = deleteEntry(input, group, failures, entry)
   dropLeases(entryLease, streamLease)
-  return deleteEntry(input, group, failures, entry)
+  return wasThere
 end
 
 -- Without its fields it was gone before: nothing is left to bury

@@ -3,14 +3,14 @@
 --- Progress ends a streak, and so does a pause without a failure, unless the pause is 0.
 --- @include clock.lua
 
--- How many, and ms since the first
+-- How many, and ms since the first: 0 if the clock was set back since
 local function failuresOf(failures, entry, pause)
   local count, first, last = string.match(redis.call('HGET', failures, entry) or '', '^(%d+)|(%d+)|(%d+)$')
   pause = tonumber(pause)
   if not count or pause > 0 and now - last >= pause then
     return 0, 0
   end
-  return tonumber(count), now - first
+  return tonumber(count), math.max(0, now - first)
 end
 
 local function setFailures(failures, entry, count, age)

@@ -3,8 +3,8 @@
 
 local function markYielded(failures, entry, value)
   redis.call('HDEL', failures, entry .. ':busy')
-  -- Keeps the last few values: a late request may predate the leases of later owners
-  local yielded = value .. '\n' .. (redis.call('HGET', failures, entry .. ':yielded') or '')
+  -- Keeps the last few epochs: a late request may predate the leases of later owners
+  local yielded = string.match(value, '@@(.*)$') .. '\n' .. (redis.call('HGET', failures, entry .. ':yielded') or '')
   redis.call('HSET', failures, entry .. ':yielded', string.match(yielded, '^[^\n]+\n?[^\n]*\n?[^\n]*\n?[^\n]*'))
   redis.call('PEXPIRE', failures, keepMillis)
 end
