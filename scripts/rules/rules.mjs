@@ -130,8 +130,8 @@ export const rules = [
   ),
   mutex(
     "L3: a loss interrupts protected work",
-    `${core}/mutex/heldLease.ts`,
-    "this.work?.interrupt()",
+    `${core}/lease/ownedLease.ts`,
+    "this.protectedWork?.interrupt()",
     "",
     unit("mutex", "heldLease", "withLock"),
     ["renewed"]

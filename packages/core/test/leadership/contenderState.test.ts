@@ -236,8 +236,8 @@ describe("the state of a contender over time", () => {
           { monotonic: 0, wall: 0 }
         )
         const work = yield* start(Effect.uninterruptible(Effect.sleep("1 minute")))
-        holding.startWork()
-        holding.addWork(work)
+        holding.work.start()
+        holding.work.add(work, false)
         holding.lose("TakenOver")
         const ended = yield* start(holding.endWork() ?? Effect.die("there is work"))
         assert.isFalse(holding.isOpen())

@@ -3,8 +3,13 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { Listeners } from "../../src/internal/lease/observers.ts"
+import type { ClientContext } from "../../src/streams/internal/context.ts"
+import { LeaseImpl } from "../../src/streams/internal/leaseHandle.ts"
+import { OwnedStream } from "../../src/streams/internal/ownedStream.ts"
+import { acquisitionAt } from "../support/acquisition.ts"
 import { Faults } from "../support/faultyStore.ts"
 import { start, TestLive } from "../support/setup.ts"
+import { newTable } from "../support/streamTable.ts"
 import { uncaught } from "../support/uncaught.ts"
 
 const fail = () => {
@@ -47,6 +52,25 @@ describe("an observer that throws", () => {
       yield* TestClock.adjust(1)
       assert.deepStrictEqual(thrown.map(String), ["Error: observer", "Error: observer", "Error: observer"])
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
+  it.effect("does not keep the loss of a data stream from other observers", () =>
+    Effect.gen(function*() {
+      const thrown = yield* uncaught
+      const { table } = yield* newTable()
+      const owned = new OwnedStream(acquisitionAt(table.now()), table.periods)
+      table.add(owned)
+      const lease = new LeaseImpl({ table } as ClientContext, owned)
+      yield* observed(lease.lost)
+      yield* observed(lease.protect(Effect.never))
+      const notified = [yield* start(lease.lost), yield* start(Effect.flip(lease.protect(Effect.never)))]
+      table.lose(owned, "Vanished")
+      for (const fiber of notified) {
+        const exit = fiber.pollUnsafe()
+        assert.isTrue(exit !== undefined && Exit.isSuccess(exit) && exit.value.reason._tag === "Vanished")
+      }
+      yield* TestClock.adjust(1)
+      assert.deepStrictEqual(thrown.map(String), ["Error: observer", "Error: observer"])
+    }).pipe(Effect.scoped))
 
   it.effect("does not stop a release", () =>
     Effect.gen(function*() {

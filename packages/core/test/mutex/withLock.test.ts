@@ -273,6 +273,18 @@ describe("protected work that closes the scope of its own lease", () => {
         assert.notInclude(faults.calls, "guard 1")
       }).pipe(Effect.provide(TestLive))
   )
+
+  it.effect("releases the mutex from a child fiber, too, which it waits for", () =>
+    Effect.gen(function*() {
+      const scope = yield* Scope.make()
+      const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
+      const closing = Effect.forkChild(Scope.close(scope, Exit.void))
+      const work = yield* start(Effect.flip(lease.protect(Effect.flatMap(closing, Fiber.join))))
+      yield* TestClock.adjust("1 second")
+      assert.isDefined(work.pollUnsafe())
+      isLost("Released")(yield* Fiber.join(work))
+      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+    }).pipe(Effect.provide(TestLive)))
 })
 
 describe("a nested lock on the same name", () => {

@@ -1,9 +1,8 @@
 import { type FencingToken, Mutex, MutexName } from "@effect-simba/core"
 import { assert, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Exit, Fiber, References, Scope, Stream } from "effect"
+import { protect, type Table } from "../../src/internal/lease/leaseHandle.ts"
 import { HeldLease } from "../../src/internal/mutex/heldLease.ts"
-import type { HeldLeases } from "../../src/internal/mutex/heldLeases.ts"
-import { protect } from "../../src/internal/mutex/leaseHandle.ts"
 import { settingsOf } from "../../src/internal/mutex/leaseOptions.ts"
 import { TestLive } from "../support/setup.ts"
 import { stalling } from "../support/stalling.ts"
@@ -77,7 +76,7 @@ it.effect("work under two leases does not begin where the check of the second en
       check: (lease: HeldLease) => {
         if (lease === second) first.state = "released"
       }
-    } as Partial<HeldLeases> as HeldLeases
+    } as Partial<Table<HeldLease>> as Table<HeldLease>
     let hasBegun = false
     const work = protect(leases, [first, second], Effect.sync(() => void (hasBegun = true)))
     assert.isTrue(Exit.isFailure(yield* Effect.exit(work)))
@@ -88,14 +87,14 @@ it.effect("a release that work requests as it starts awaits all work that is sta
   Effect.gen(function*() {
     const lease = leaseOf("m")
     // One piece of work starts another, which closes the scope of the lease in its synchronous part
-    lease.startWork()
-    lease.startWork()
+    lease.work.start()
+    lease.work.start()
     const ending = yield* Effect.forkChild(lease.endWork()!, { startImmediately: true })
     const [outer, inner] = [yield* Effect.forkChild(Effect.never), yield* Effect.forkChild(Effect.never)]
-    lease.addWork(inner)
+    lease.work.add(inner, false)
     yield* Effect.repeat(Effect.yieldNow, { times: 10 })
     assert.isUndefined(ending.pollUnsafe())
-    lease.addWork(outer)
+    lease.work.add(outer, false)
     yield* Fiber.join(ending)
     assert.isDefined(outer.pollUnsafe())
     assert.isDefined(inner.pollUnsafe())

@@ -2,14 +2,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import * as metricsRecorder from "../../src/internal/lease/metricsRecorder.ts"
-import { check } from "../../src/streams/internal/config.ts"
 import { OwnedStream } from "../../src/streams/internal/ownedStream.ts"
 import * as revocation from "../../src/streams/internal/revocation.ts"
-import { StreamTable } from "../../src/streams/internal/streamTable.ts"
+import type { StreamTable } from "../../src/streams/internal/streamTable.ts"
 import { acquisitionAt } from "../support/acquisition.ts"
 import { stalling } from "../support/stalling.ts"
 import * as fleet from "../support/streamFleet.ts"
+import { newTable } from "../support/streamTable.ts"
 
 /** Announced, delivered to `a`, and not leased. */
 const orphan = Effect.fnUntraced(function*(backend: fleet.Fleet["backend"], a: fleet.Consumer) {
@@ -19,12 +18,6 @@ const orphan = Effect.fnUntraced(function*(backend: fleet.Fleet["backend"], a: f
 })
 
 const count = (consumer: fleet.Consumer) => Effect.map(consumer.client.owned, ({ length }) => length)
-
-const newTable = Effect.gen(function*() {
-  const config = yield* check({ service: "svc", processName: "a" })
-  const recorder = metricsRecorder.make(yield* Effect.context<never>(), false, [])
-  return new StreamTable(yield* Clock.Clock, config, recorder)
-})
 
 const ownedBy = (table: StreamTable, stream: string, token: number, entry = "1-0") =>
   new OwnedStream(acquisitionAt(table.now(), { stream, token, entry }), table.periods)
@@ -81,7 +74,7 @@ describe("claims while their client closes", () => {
 describe("a lease of a data stream that is in use here", () => {
   it.effect("the former lease is lost, and the later one is refused while a handler of the former runs", () =>
     Effect.gen(function*() {
-      const table = yield* newTable
+      const { table } = yield* newTable()
       const [first, second, third] = [1, 2, 3].map((token) => ownedBy(table, "s1", token)) as [
         OwnedStream,
         OwnedStream,
@@ -99,7 +92,7 @@ describe("a lease of a data stream that is in use here", () => {
 
   it.effect("a former lease whose end is under way keeps its own reply", () =>
     Effect.gen(function*() {
-      const table = yield* newTable
+      const { table } = yield* newTable()
       const [first, second] = [ownedBy(table, "s1", 1), ownedBy(table, "s1", 2)]
       table.add(first)
       first.endings++
@@ -179,7 +172,7 @@ describe("the owned data streams of a client", () => {
   it.effect("owned data streams end together when one of them is used, before a timer fires", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
-      const table = yield* Effect.provideService(newTable, Clock.Clock, clock)
+      const { table } = yield* Effect.provideService(newTable(), Clock.Clock, clock)
       const lost: Array<string> = []
       table.onLost = ({ stream }) => lost.push(stream)
       const [first, second] = [ownedBy(table, "s1", 1, "1-0"), ownedBy(table, "s2", 2, "2-0")]
@@ -216,7 +209,7 @@ describe("the owned data streams of a client", () => {
 describe("stopping data streams", () => {
   it.effect("stopping awaits a handler that starts while others are being stopped", () =>
     Effect.gen(function*() {
-      const table = yield* newTable
+      const { table } = yield* newTable()
       const [first, second] = [ownedBy(table, "s1", 1), ownedBy(table, "s2", 2)]
       let awaited = 0
       const held = (owned: OwnedStream, act: () => void) =>

@@ -4,20 +4,16 @@ import { StreamMetrics, StreamName } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Fiber, Logger, Metric } from "effect"
 import { TestClock } from "effect/testing"
-import * as metricsRecorder from "../../src/internal/lease/metricsRecorder.ts"
-import { check } from "../../src/streams/internal/config.ts"
 import type { ClientContext } from "../../src/streams/internal/context.ts"
 import * as leaseEnds from "../../src/streams/internal/leaseEnds.ts"
 import * as leaseTakers from "../../src/streams/internal/leaseTaker.ts"
 import { OwnedStream } from "../../src/streams/internal/ownedStream.ts"
-import { StreamTable } from "../../src/streams/internal/streamTable.ts"
 import { acquisitionAt } from "../support/acquisition.ts"
+import { newTable } from "../support/streamTable.ts"
 
 it.effect("thousands of refusals are logged as one line every ten seconds, with their count", () =>
   Effect.gen(function*() {
-    const config = yield* check({ service: "svc", processName: "a", capacity: 10_000 })
-    const metrics = metricsRecorder.make(yield* Effect.context<never>(), false, [])
-    const table = new StreamTable(yield* Clock.Clock, config, metrics)
+    const { config, metrics, table } = yield* newTable({ capacity: 10_000 })
     const error = new SimbaError.BackendError({ operation: "take", isRetryable: false, cause: new Error("OOM") })
     const store = {
       take: (requests: ReadonlyArray<unknown>) => Effect.succeed(requests.map(() => ({ _tag: "Failed", error })))
@@ -47,9 +43,7 @@ it.effect("thousands of refusals are logged as one line every ten seconds, with 
 
 it.effect("a lease that came too late is released once: nobody waits for it, and nothing retries forever", () =>
   Effect.gen(function*() {
-    const config = yield* check({ service: "svc", processName: "a" })
-    const metrics = metricsRecorder.make(yield* Effect.context<never>(), false, [])
-    const table = new StreamTable(yield* Clock.Clock, config, metrics)
+    const { config, metrics, table } = yield* newTable()
     let releases = 0
     const store = {
       release: () =>
@@ -76,9 +70,7 @@ it.effect("a lease that came too late is released once: nobody waits for it, and
 
 it.effect("an end that the backend refuses is a loss, and a lease that is over sends no request", () =>
   Effect.gen(function*() {
-    const config = yield* check({ service: "svc", processName: "a" })
-    const metrics = metricsRecorder.make(yield* Effect.context<never>(), false, [])
-    const table = new StreamTable(yield* Clock.Clock, config, metrics)
+    const { config, metrics, table } = yield* newTable()
     const calls: Array<string> = []
     const call = <A>(name: string, reply: A) => () => Effect.sync(() => (calls.push(name), reply))
     const store = {
@@ -119,9 +111,7 @@ describe("taking data streams", () => {
     replies: Record<string, unknown>,
     options: { readonly capacity?: number; readonly isPaused?: () => boolean } = {}
   ) {
-    const config = yield* check({ service: "svc", processName: "a", capacity: options.capacity })
-    const metrics = metricsRecorder.make(yield* Effect.context<never>(), false, [])
-    const table = new StreamTable(yield* Clock.Clock, config, metrics)
+    const { config, metrics, table } = yield* newTable({ capacity: options.capacity })
     const epochs: Array<string> = []
     const delivered: Array<string> = []
     const released: Array<string> = []

@@ -11,12 +11,10 @@ import {
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Logger, Metric, Queue, Random } from "effect"
 import { TestClock } from "effect/testing"
-import * as metricsRecorder from "../../src/internal/lease/metricsRecorder.ts"
-import { check } from "../../src/streams/internal/config.ts"
 import type { ClientContext } from "../../src/streams/internal/context.ts"
 import { rank } from "../../src/streams/internal/members.ts"
 import * as orphanSignals from "../../src/streams/internal/orphanSignals.ts"
-import { StreamTable } from "../../src/streams/internal/streamTable.ts"
+import { newTable } from "../support/streamTable.ts"
 
 const session = "s00000000000"
 
@@ -71,16 +69,11 @@ const heard = <A>(queue: Queue.Queue<A>, ...values: ReadonlyArray<A>) =>
 /** Starts one member on a backend with these pending entries. `notes` lists what it did, with the time in ms. */
 const setup = Effect.fnUntraced(function*(options: Options = {}) {
   const { pending = [], room = Infinity } = options
-  const config = yield* check({
-    service: "svc",
-    processName: "a",
+  const { config, metrics, table } = yield* newTable({
     capacity: options.capacity ?? 10,
     leaseDuration: options.leaseDuration,
     sweepInterval: options.sweepInterval ?? "1 hour"
   })
-  const metrics = metricsRecorder.make(yield* Effect.context<never>(), false, [])
-  const clock = yield* Clock.Clock
-  const table = new StreamTable(clock, config, metrics)
   const began = table.now().monotonic
   const notes: Array<string> = []
   const note = (text: string) => notes.push(`${Math.round(table.now().monotonic - began)} ${text}`)

@@ -4,11 +4,9 @@ import { ConsumerName, type Pending } from "@effect-simba/core/streams/StreamSto
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Random } from "effect"
 import { TestClock } from "effect/testing"
-import * as metricsRecorder from "../../src/internal/lease/metricsRecorder.ts"
-import { check } from "../../src/streams/internal/config.ts"
 import type { ClientContext } from "../../src/streams/internal/context.ts"
 import * as orphanSweep from "../../src/streams/internal/orphanSweep.ts"
-import { StreamTable } from "../../src/streams/internal/streamTable.ts"
+import { newTable } from "../support/streamTable.ts"
 
 const entryOf = (n: number) => StreamName.EntryId.make(`${n}-0`)
 
@@ -39,9 +37,7 @@ const setup = Effect.fnUntraced(function*(
   pending: Array<Pending>,
   options: { readonly capacity?: number; readonly room?: () => number; readonly mayTake?: (n: number) => boolean } = {}
 ) {
-  const config = yield* check({ service: "svc", processName: "a", capacity: options.capacity })
-  const metrics = metricsRecorder.make(yield* Effect.context<never>(), false, [])
-  const table = new StreamTable(yield* Clock.Clock, config, metrics)
+  const { config, metrics, table } = yield* newTable({ capacity: options.capacity })
   const began = table.now().monotonic
   const notes: Array<string> = []
   const note = (text: string) => notes.push(`${Math.round(table.now().monotonic - began)} ${text}`)

@@ -3,10 +3,12 @@ import { StreamMetrics, StreamName } from "@effect-simba/core/streams"
 import { assert, it } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import type { Recorder } from "../../src/internal/lease/metricsRecorder.ts"
+import { slicedTasks } from "../../src/internal/lease/workSlices.ts"
 import { check } from "../../src/streams/internal/config.ts"
 import { OwnedStream } from "../../src/streams/internal/ownedStream.ts"
 import { StreamTable } from "../../src/streams/internal/streamTable.ts"
 import { acquisitionAt } from "../support/acquisition.ts"
+import { newTable } from "../support/streamTable.ts"
 
 const acts = ["take s1", "take s2", "end s1", "lose s1", "finish s1", "reserve", "unreserve"] as const
 
@@ -67,6 +69,7 @@ class Model {
 const setup = Effect.gen(function*() {
   const config = yield* check({ service: "svc", processName: "a", capacity })
   const clock = yield* Clock.Clock
+  const tasks = yield* slicedTasks
   return (history: ReadonlyArray<Act>) => {
     const model = new Model()
     const events: Array<string> = []
@@ -83,7 +86,7 @@ const setup = Effect.gen(function*() {
       least: () => {},
       run: () => lines++
     }
-    const table = new StreamTable(clock, config, recorder)
+    const table = new StreamTable(clock, tasks, config, recorder)
     table.onLost = ({ token }, reason) => events.push(`${token} ${reason}`)
     const latest = new Map<string, OwnedStream>()
     let leases = 0
@@ -166,9 +169,7 @@ it.effect("the table agrees with a model after every sequence of four acts: owne
 
 it.effect("a handler that begins although its lease is over or was stopped is interrupted", () =>
   Effect.gen(function*() {
-    const config = yield* check({ service: "svc", processName: "a" })
-    const recorder = { update: () => {}, modify: () => {}, run: () => {} } as unknown as Recorder
-    const table = new StreamTable(yield* Clock.Clock, config, recorder)
+    const { table } = yield* newTable({}, { update: () => {}, modify: () => {}, run: () => {} })
     for (const [how, expected] of [["none", 0], ["stop", 1], ["lose", 1]] as const) {
       const lease = new OwnedStream(acquisitionAt(table.now()), table.periods)
       assert.isTrue(table.add(lease))
@@ -184,9 +185,7 @@ it.effect("a handler that begins although its lease is over or was stopped is in
 
 it.effect("a data stream taken by name needs no room, and uses up room for others", () =>
   Effect.gen(function*() {
-    const config = yield* check({ service: "svc", processName: "a", capacity: 1 })
-    const recorder = { update: () => {}, modify: () => {}, run: () => {} } as unknown as Recorder
-    const table = new StreamTable(yield* Clock.Clock, config, recorder)
+    const { table } = yield* newTable({ capacity: 1 })
     assert.strictEqual(table.reserve(3, true), 3)
     assert.deepStrictEqual([table.free(), table.room.isOpen(), table.reserve(1, false)], [0, false, 0])
     table.unreserve(2)

@@ -1,16 +1,14 @@
 import { assert, it } from "@effect/vitest"
 import { Clock, Effect, Fiber, References } from "effect"
 import { TestClock } from "effect/testing"
-import * as metricsRecorder from "../../src/internal/lease/metricsRecorder.ts"
-import { check } from "../../src/streams/internal/config.ts"
 import type { ClientContext } from "../../src/streams/internal/context.ts"
 import * as leaseEnds from "../../src/streams/internal/leaseEnds.ts"
 import { LeaseImpl } from "../../src/streams/internal/leaseHandle.ts"
 import { OwnedStream } from "../../src/streams/internal/ownedStream.ts"
-import { StreamTable } from "../../src/streams/internal/streamTable.ts"
 import { acquisitionAt } from "../support/acquisition.ts"
 import { stalling } from "../support/stalling.ts"
 import * as fleet from "../support/streamFleet.ts"
+import { newTable } from "../support/streamTable.ts"
 
 it.effect("a handler that is set aside while it begins to wait is notified that it must stop", () =>
   fleet.test(Effect.gen(function*() {
@@ -73,9 +71,7 @@ it.effect("work that is set aside while its protection begins does not begin aft
 
 /** One owned data stream, without a client. */
 const owning = Effect.gen(function*() {
-  const config = yield* check({ service: "svc", processName: "a" })
-  const metrics = metricsRecorder.make(yield* Effect.context<never>(), false, [])
-  const table = new StreamTable(yield* Clock.Clock, config, metrics)
+  const { config, table } = yield* newTable()
   const owned = new OwnedStream(acquisitionAt(table.now()), table.periods)
   table.add(owned)
   return { config, owned, table }

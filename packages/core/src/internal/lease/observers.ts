@@ -44,11 +44,13 @@ export class Listeners<A> {
 
   /** Waits for the event. `past` checks in the same step whether it has happened: a yield in between could miss it. */
   next(past: () => Effect.Effect<A> | undefined): Effect.Effect<A> {
-    return Effect.callback((resume) => {
-      const found = past()
-      if (found !== undefined) return resume(found)
-      return Effect.sync(this.add((value) => resume(Effect.succeed(value))))
-    })
+    return Effect.withFiber((waiting) =>
+      Effect.callback((resume) => {
+        const found = past()
+        if (found !== undefined) return resume(found)
+        return Effect.sync(this.add((value) => isolate(waiting, () => resume(Effect.succeed(value)))))
+      })
+    )
   }
 
   notify(value: A): void {

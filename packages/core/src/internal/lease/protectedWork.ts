@@ -13,10 +13,13 @@ import { awaitExit, isolate, Listeners } from "./observers.ts"
 
 type Work = Fiber.Fiber<unknown, unknown>
 
-type Contained = ReadonlyArray<{ readonly work: Work | undefined }>
+/** Protected work; its fiber is known when it has started. */
+export interface Protection {
+  work: Work | undefined
+}
 
-/** Protected work that contains the running fiber, once its fiber is known. Child fibers inherit it. */
-export const Containing: Context.Reference<Contained> = Context.Reference<Contained>(
+/** Protected work that contains the running fiber. Child fibers inherit it. */
+export const Containing: Context.Reference<ReadonlyArray<Protection>> = Context.Reference<ReadonlyArray<Protection>>(
   "@effect-simba/core/internal/Containing",
   { defaultValue: () => [] }
 )
@@ -62,49 +65,45 @@ export class ProtectedWork {
     this.fibers.forEach((work) => isolate(work, () => work.interruptUnsafe()))
   }
 
-  /** Interrupts the work, and waits until it has ended. `spares` selects work that continues. */
-  end(spares: (work: Work) => boolean = () => false): Effect.Effect<void> {
-    if (this.starting === 0) return this.interruptAndAwait(spares)
-    // The work has not reached its first wait, so its fiber is not known yet. It resumed the releasing fiber itself
-    return Effect.withFiber((releasing) =>
-      Effect.andThen(
-        Effect.callback<void>((resume) => {
-          if (this.starting === 0) return resume(Effect.void)
-          return Effect.sync(this.onStarted.add(() => isolate(releasing, () => resume(Effect.void))))
-        }),
-        this.interruptAndAwait(spares)
-      )
-    )
+  /**
+   * Interrupts the work, and waits until it has ended. The work that contains the caller cannot be awaited: it is
+   * interrupted too, or continues if it is `spared`.
+   */
+  end({ spared = false } = {}): Effect.Effect<void> {
+    // Work that has not reached its first wait has no fiber yet. It resumed the caller itself
+    const started = this.onStarted.next(() => this.starting === 0 ? Effect.void : undefined)
+    return Effect.andThen(started, this.interruptAndAwait(spared))
   }
 
-  private interruptAndAwait(spares: (work: Work) => boolean): Effect.Effect<void> {
-    return Effect.withFiber((releasing) => {
+  private interruptAndAwait(spared: boolean): Effect.Effect<void> {
+    return Effect.withFiber((caller) => {
+      const containing = caller.getRef(Containing)
       const others: Array<Work> = []
       this.fibers.forEach((work) => {
-        if (spares(work)) return
+        const containsCaller = work === caller || containing.some((one) => one.work === work)
+        if (containsCaller && spared) return
         const ended = this.ended ??= new WeakSet()
         ended.add(work)
-        isolate(work, () => work.interruptUnsafe(releasing.id))
-        // Work that closes the scope of its own lease cannot wait for itself: its interruption comes after the release
-        if (work !== releasing) others.push(work)
+        isolate(work, () => work.interruptUnsafe(caller.id))
+        if (!containsCaller) others.push(work)
       })
-      return Effect.forEach(others, (work) => awaitExit(work, releasing), { discard: true })
+      return Effect.forEach(others, (work) => awaitExit(work, caller), { discard: true })
     })
   }
 }
 
 /** The loss replaces a success and the interruption that it caused; a failure of the work is kept. */
-export const settle = <A, E>(exit: Exit.Exit<A, E>, loss: LeaseLost | undefined): Effect.Effect<A, E | LeaseLost> => {
-  if (loss === undefined || (Exit.isFailure(exit) && (Cause.hasFails(exit.cause) || !Exit.hasInterrupts(exit)))) {
+export const settle = <A, E>(
+  exit: Exit.Exit<A, E>,
+  lost: { readonly over: LeaseLost; readonly annotations: Record<string, unknown> } | undefined
+): Effect.Effect<A, E | LeaseLost> => {
+  if (lost === undefined || (Exit.isFailure(exit) && (Cause.hasFails(exit.cause) || !Exit.hasInterrupts(exit)))) {
     return exit
   }
-  if (Exit.isSuccess(exit) || !Cause.hasDies(exit.cause)) return Effect.fail(loss)
-  const { id, kind, resource, token } = loss
+  if (Exit.isSuccess(exit) || !Cause.hasDies(exit.cause)) return Effect.fail(lost.over)
   return log.error("Work that lost its lease crashed while it was interrupted", exit.cause).pipe(
-    Effect.annotateLogs(
-      kind === "mutex" ? { mutex: resource, lease: id, token } : { stream: resource, entry: id, token }
-    ),
-    Effect.andThen(loss)
+    Effect.annotateLogs(lost.annotations),
+    Effect.andThen(lost.over)
   )
 }
 

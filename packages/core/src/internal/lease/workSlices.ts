@@ -2,9 +2,9 @@
  * Divides work on thousands of subjects into slices, so that the event loop can run other work in between. Timers,
  * renewals and resumed waiters run in slices; the ends of leases do not.
  */
-import type * as Clock from "effect/Clock"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type * as Scheduler from "effect/Scheduler"
+import * as Scheduler from "effect/Scheduler"
 import { instant } from "./instant.ts"
 import { throwUncaught } from "./observers.ts"
 
@@ -97,3 +97,8 @@ export class SlicedTasks {
     this.done = 0
   }
 }
+
+/** The tasks of a layer. */
+export const slicedTasks: Effect.Effect<SlicedTasks> = Effect.withFiber((fiber) =>
+  Effect.succeed(new SlicedTasks(fiber.getRef(Clock.Clock), fiber.getRef(Scheduler.Scheduler).makeDispatcher()))
+)

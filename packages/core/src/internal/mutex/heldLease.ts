@@ -4,15 +4,12 @@
  */
 import * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
-import type * as Fiber from "effect/Fiber"
 import type { FencingToken } from "../../FencingToken.ts"
 import type { LeaseId, MutexName } from "../../MutexName.ts"
 import type { GuardRequest, Released, ReleaseRequest } from "../../MutexStore.ts"
-import { LeaseLost, type LossReason } from "../../SimbaError.ts"
+import type { LossReason } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
-import { TrackedLease } from "../lease/leaseDeadline.ts"
-import { Listeners } from "../lease/observers.ts"
-import { ProtectedWork } from "../lease/protectedWork.ts"
+import { OwnedLease } from "../lease/ownedLease.ts"
 import type { LeaseSettings } from "./leaseOptions.ts"
 import { spareTokens } from "./tokenStride.ts"
 
@@ -23,14 +20,12 @@ export interface Parting {
   readonly settled?: ((released: Released | undefined) => void) | undefined
 }
 
-export class HeldLease extends TrackedLease<LeaseSettings> implements GuardRequest {
+export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest {
   readonly mutex: MutexName
   readonly id: LeaseId
   readonly token: FencingToken
   /** `ending`: its scope is closing, and the release is not sent yet. Still renewed, but protects no more work. */
   state: "held" | "ending" | "lost" | "released" = "held"
-  loss: LeaseLost | undefined
-  readonly onLoss = new Listeners<LeaseLost>()
   /** The result of `isAlive` applies to one renewal. */
   probe: "unasked" | "asking" | "alive" = "unasked"
   /** The last result of `isAlive` was not `true`. */
@@ -41,8 +36,6 @@ export class HeldLease extends TrackedLease<LeaseSettings> implements GuardReque
   private spare: number
   /** Granted by a message for a period other than its lease, mostly a confirm period. No reply has extended it yet. */
   isUnconfirmed = false
-  /** Undefined for a bare lease. */
-  private work: ProtectedWork | undefined
 
   constructor(
     mutex: MutexName,
@@ -61,6 +54,10 @@ export class HeldLease extends TrackedLease<LeaseSettings> implements GuardReque
   /** For the renewing request. */
   get lease(): Duration.Duration {
     return this.options.lease
+  }
+
+  protected get resource() {
+    return { kind: "mutex", resource: this.mutex, id: this.id } as const
   }
 
   get annotations() {
@@ -115,47 +112,17 @@ export class HeldLease extends TrackedLease<LeaseSettings> implements GuardReque
     )
   }
 
-  lossOf(reason: LossReason["_tag"], owner?: string): LeaseLost {
-    const { id, mutex, token } = this
-    // Only reasons that name another owner have one
-    const why = { _tag: reason, ...(owner === undefined ? this.problemOf(reason) : { owner }) } as LossReason
-    return new LeaseLost({ kind: "mutex", resource: mutex, id, token, reason: why })
-  }
-
-  /** Interrupts the work. `notifyLoss` follows. */
-  lose(reason: LossReason["_tag"], owner?: string): LeaseLost {
-    const loss = this.loss ??= this.lossOf(reason, owner)
-    if (this.isOpen()) {
-      this.state = "lost"
-      this.work?.interrupt()
-    }
-    return loss
-  }
-
-  notifyLoss(): void {
-    if (this.loss !== undefined) this.onLoss.notify(this.loss)
+  override lose(reason: LossReason["_tag"], owner?: string): void {
+    this.state = "lost"
+    super.lose(reason, owner)
   }
 
   isOpen(): boolean {
     return this.state === "held" || this.state === "ending"
   }
 
-  /** Protected work is about to run until it first waits. `addWork` follows in the same task. */
-  startWork(): void {
-    const work = this.work ??= new ProtectedWork()
-    work.start()
-  }
-
-  addWork(fiber: Fiber.Fiber<unknown, unknown>): void {
-    this.work?.add(fiber, this.state !== "held")
-  }
-
-  removeWork(fiber: Fiber.Fiber<unknown, unknown>): void {
-    this.work?.remove(fiber)
-  }
-
-  hasWork(): boolean {
-    return this.work?.isEmpty === false
+  override isHeld(): boolean {
+    return this.state === "held"
   }
 
   /**
@@ -164,6 +131,6 @@ export class HeldLease extends TrackedLease<LeaseSettings> implements GuardReque
    */
   endWork(): Effect.Effect<void> | undefined {
     if (this.state === "held") this.state = "ending"
-    return this.work === undefined || this.work.isEmpty ? undefined : this.work.end()
+    return this.hasWork ? this.work.end() : undefined
   }
 }

@@ -4,25 +4,23 @@
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
-import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as FiberSet from "effect/FiberSet"
-import * as Scheduler from "effect/Scheduler"
 import type * as Scope from "effect/Scope"
 import type { MutexConfig } from "../../MutexConfig.ts"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import * as MutexSchedule from "../../MutexSchedule.ts"
 import type { Ownership } from "../../MutexState.ts"
 import type { GuardResult, MutexStore, ReleaseRequest } from "../../MutexStore.ts"
-import { DueLeases } from "../lease/dueLeases.ts"
 import { type Instant, instant } from "../lease/instant.ts"
 import * as leaseRenewer from "../lease/leaseRenewer.ts"
+import { LeaseTable } from "../lease/leaseTable.ts"
 import * as metricsRecorder from "../lease/metricsRecorder.ts"
 import { replyTimeout } from "../lease/replyTimeout.ts"
 import * as timerQueue from "../lease/timerQueue.ts"
-import { SlicedTasks } from "../lease/workSlices.ts"
+import { slicedTasks, type SlicedTasks } from "../lease/workSlices.ts"
 import * as log from "../log.ts"
 import * as tracing from "../tracing.ts"
 import type { HeldLease, Parting } from "./heldLease.ts"
@@ -77,16 +75,7 @@ export const make = Effect.fnUntraced(function*(
   ])
   const releaseMillis = Duration.toMillis(config.releaseTimeout)
 
-  const tasks = new SlicedTasks(clock, Context.get(context, Scheduler.Scheduler).makeDispatcher())
-
-  /** Interrupts the work of all leases before it notifies anyone: the notifications of one would delay the last. */
-  const end = (ended: ReadonlyArray<HeldLease>, now: Instant) => {
-    for (const lease of ended) interruptWork(lease, lease.expiry())
-    for (const lease of ended) lease.notifyLoss()
-    for (const lease of ended) tasks.add(() => report(lease, now))
-  }
-
-  const deadlines = new DueLeases<HeldLease>(clock, end)
+  const tasks = yield* slicedTasks
 
   /** No longer renewed. */
   const drop = (lease: HeldLease, now: Instant) => {
@@ -95,49 +84,34 @@ export const make = Effect.fnUntraced(function*(
     recorder.update(MutexMetrics.mutex.holdTime, now.monotonic - lease.since.monotonic, lease.mutex)
   }
 
-  /** Losses that are not logged and counted yet, and that the line of fibers for the mutex does not know about. */
-  const unreported = new Map<HeldLease, LossTag>()
-
-  const interruptWork = (lease: HeldLease, reason: LossTag, owner?: string) => {
-    if (!lease.isOpen()) return
-    deadlines.remove(lease)
-    unreported.set(lease, reason)
-    lease.lose(reason, owner)
-  }
-
-  const report = (lease: HeldLease, now: Instant) => {
-    const reason = unreported.get(lease)
-    const { loss } = lease
-    if (reason === undefined || loss === undefined) return
-    unreported.delete(lease)
-    try {
-      drop(lease, now)
-      recorder.update(MutexMetrics.mutex.losses[reason], 1, lease.mutex)
-      watchOverrun(lease, loss, now)
-      recorder.run(Effect.annotateLogs(log.warning(loss.message), lease.annotations))
-    } finally {
-      lines?.lost(lease)
+  const table = new class extends LeaseTable<HeldLease, LossTag> {
+    protected overdue(lease: HeldLease) {
+      return lease.expiry()
     }
-  }
 
-  const lose = (lease: HeldLease, reason: LossTag, owner?: string) => {
-    if (!lease.isOpen()) return
-    const now = deadlines.now()
-    interruptWork(lease, reason, owner)
-    lease.notifyLoss()
-    report(lease, now)
-  }
+    /** In slices: the next fiber in line continues within it. */
+    protected override endOverdue(ended: ReadonlyArray<HeldLease>, now: Instant) {
+      for (const lease of this.loseAll(ended, (lease) => lease.expiry())) tasks.add(() => this.report(lease, now))
+    }
 
-  const check = (lease: HeldLease, now: Instant) => {
-    deadlines.sweep(now)
-    if (lease.isOpen() && lease.left(now) <= 0) lose(lease, lease.expiry())
-    report(lease, now)
-  }
+    protected reportLoss(lease: HeldLease, reason: LossTag, now: Instant) {
+      const { over } = lease
+      try {
+        drop(lease, now)
+        recorder.update(MutexMetrics.mutex.losses[reason], 1, lease.mutex)
+        watchOverrun(lease, over, now)
+        recorder.run(Effect.annotateLogs(log.warning(over.message), lease.annotations))
+      } finally {
+        lines?.lost(lease)
+      }
+    }
+  }(clock, tasks)
+  const { deadlines } = table
 
   const loseTo = (lease: HeldLease, ownership: Ownership) => {
     const owner = ownership._tag === "Held" ? ownership.owner : undefined
     const reason = lease.forcedAt !== undefined ? "ForcedRelease" : owner === undefined ? "Vanished" : "TakenOver"
-    lose(lease, reason, owner)
+    table.lose(lease, reason, owner)
   }
 
   /**
@@ -146,10 +120,8 @@ export const make = Effect.fnUntraced(function*(
    */
   const close = Effect.suspend(() => {
     const open = deadlines.all()
-    const working = open.filter((lease) => lease.hasWork())
-    for (const lease of open) interruptWork(lease, "BackendGone")
-    for (const lease of open) lease.notifyLoss()
-    for (const lease of open) report(lease, deadlines.now())
+    const working = open.filter((lease) => lease.hasWork)
+    for (const lease of table.loseAll(open, () => "BackendGone")) table.report(lease, deadlines.now())
     const releasing = Effect.forEach(
       working,
       (lease) => Effect.andThen(lease.endWork() ?? Effect.void, giveUp(lease)),
@@ -207,7 +179,7 @@ export const make = Effect.fnUntraced(function*(
 
   /** It is not renewed from here on. Returns the request, unless the lease stays in this process. */
   const releaseRequestOf = (lease: HeldLease, now: Instant): releaseSender.Request | undefined => {
-    report(lease, now)
+    table.report(lease, now)
     if (lease.isOpen()) drop(lease, now)
     lease.state = "released"
     const { id, mutex } = lease
@@ -226,7 +198,7 @@ export const make = Effect.fnUntraced(function*(
   const sendRelease = (lease: HeldLease) =>
     Clock.clockWith((clock) => {
       const now = instant(clock)
-      check(lease, now)
+      table.check(lease, now)
       if (lease.isOpen()) {
         // Before the command is sent: a renewal in progress can no longer report a loss
         const request = releaseRequestOf(lease, now)
@@ -258,7 +230,7 @@ export const make = Effect.fnUntraced(function*(
       deadlines.place(lease)
       recorder.modify(MutexMetrics.mutex.held, 1, lease.mutex)
       if (timers.isClosed()) {
-        lose(lease, "BackendGone")
+        table.lose(lease, "BackendGone")
         recorder.run(giveUp(lease))
         return
       }
@@ -282,7 +254,7 @@ export const make = Effect.fnUntraced(function*(
       if (lease === undefined) forced.add(id)
       else pollAll(lease)
     },
-    check,
+    check: (lease, now) => table.check(lease, now),
     release: (lease) =>
       Effect.suspend(() => {
         const ending = lease.endWork()

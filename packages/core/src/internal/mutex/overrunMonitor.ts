@@ -26,12 +26,12 @@ export const make = Effect.fnUntraced(function*(
 ) {
   const services = yield* Effect.context<never>()
   return (lease: HeldLease, loss: LeaseLost, now: Instant): void => {
-    if (!lease.hasWork()) return
+    if (!lease.hasWork) return
     const ranOut = loss.reason._tag === "Expired" || loss.reason._tag === "BackendGone"
     // Work that was interrupted just now has the margin to end, even if the loss was noticed late
     const grace = Math.max(lease.options.margin, ranOut ? lease.serverLeft(now) : 0)
     timers.at(now.monotonic + grace, () => {
-      if (timers.isClosed() || !lease.hasWork()) return
+      if (timers.isClosed() || !lease.hasWork) return
       recorder.update(MutexMetrics.mutex.overruns, 1, lease.mutex)
       recorder.run(
         // The types of all layers require its services

@@ -10,6 +10,7 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { supervise } from "../../internal/lease/backgroundLoop.ts"
 import * as metricsRecorder from "../../internal/lease/metricsRecorder.ts"
+import { slicedTasks } from "../../internal/lease/workSlices.ts"
 import * as log from "../../internal/log.ts"
 import * as names from "../../internal/nameRules.ts"
 import { randomKey } from "../../internal/processIdentity.ts"
@@ -55,7 +56,7 @@ export const make = Effect.fnUntraced(function*(
     checkpointRetention: config.checkpointRetention
   })
   const store = storeTimeouts.make(opened, config)
-  const table = new StreamTable(yield* Clock.Clock, config, metrics)
+  const table = new StreamTable(yield* Clock.Clock, yield* slicedTasks, config, metrics)
   const ends = leaseEnds.make(table, store, config)
   const client: ClientContext = {
     config,

@@ -2,79 +2,50 @@
  * The `StreamLease` of a handler: the operations on its data stream. `handlerRunner` makes it; it reads and changes
  * the `ownedStream`.
  */
-import * as Context from "effect/Context"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
-import { Handle, timeLeft } from "../../internal/handleBase.ts"
-import { Containing, remains, settle } from "../../internal/lease/protectedWork.ts"
+import { LeaseHandle } from "../../internal/lease/leaseHandle.ts"
 import type { LeaseLost, StoreError } from "../../SimbaError.ts"
 import { StreamYielded } from "../StreamError.ts"
 import type { StreamLease } from "../StreamLease.ts"
 import type { ClientContext } from "./context.ts"
 import type { OwnedStream } from "./ownedStream.ts"
 
-export class LeaseImpl extends Handle implements StreamLease {
+export class LeaseImpl extends LeaseHandle<OwnedStream> implements StreamLease {
   private readonly client: ClientContext
-  private readonly owned: OwnedStream
 
   constructor(client: ClientContext, owned: OwnedStream) {
-    super()
+    super(client.table, owned)
     this.client = client
-    this.owned = owned
   }
 
   get stream() {
-    return this.owned.stream
+    return this.lease.stream
   }
 
   get entry() {
-    return this.owned.entry
+    return this.lease.entry
   }
 
   get info() {
-    return this.owned.info
-  }
-
-  get token() {
-    return this.owned.token
+    return this.lease.info
   }
 
   get failures() {
-    return this.owned.failures
+    return this.lease.failures
   }
 
   get checkpointRetention() {
     return this.client.config.checkpointRetention
   }
 
-  get isHeld() {
-    return Effect.sync(() => this.client.table.isHeld(this.owned))
-  }
-
-  get ensure() {
-    return this.client.table.ensure(this.owned)
-  }
-
-  get timeLeft() {
-    return Effect.sync(() => {
-      const now = this.client.table.now()
-      return this.client.table.isHeld(this.owned, now) ? Duration.millis(this.owned.left(now)) : Duration.zero
-    })
-  }
-
-  get lost() {
-    return this.owned.onLoss.next(() => {
-      if (this.client.table.isHeld(this.owned)) return undefined
-      const { loss } = this.owned
-      // A lease that ended normally is never lost
-      return loss === undefined ? Effect.never : Effect.succeed(loss)
-    })
+  override get lost(): Effect.Effect<LeaseLost> {
+    // A lease that ended normally is never lost
+    return Effect.flatMap(super.lost, (lost) => this.lease.loss === undefined ? Effect.never : Effect.succeed(lost))
   }
 
   get revoked() {
-    const { owned } = this
+    const { lease: owned } = this
     // Set permanently: its handler may yield for a recall that was withdrawn
     return Effect.map(owned.revoked, () => {
       if (owned.isRevoked) owned.hasHeard = true
@@ -84,54 +55,27 @@ export class LeaseImpl extends Handle implements StreamLease {
 
   get isRevoked() {
     return Effect.sync(() => {
-      if (this.owned.isRevoked) this.owned.hasHeard = true
-      return this.owned.isRevoked
+      if (this.lease.isRevoked) this.lease.hasHeard = true
+      return this.lease.isRevoked
     })
   }
 
   get yield() {
-    return Effect.suspend(() => Effect.fail(new StreamYielded({ stream: this.owned.stream })))
+    return Effect.suspend(() => Effect.fail(new StreamYielded({ stream: this.lease.stream })))
   }
 
   get done() {
-    return this.client.done(this.owned)
+    return this.client.done(this.lease)
   }
 
   get release() {
-    return this.client.release(this.owned)
-  }
-
-  get protect(): StreamLease["protect"] {
-    return <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-      Effect.uninterruptibleMask((restore) =>
-        Effect.withFiber<A, E | LeaseLost, R>((parent) => {
-          const { client: { table }, owned } = this
-          // Check and begin in one step: after a yield in between, the lease may be over
-          if (!table.isHeld(owned) || !owned.takesWork) return Effect.fail(owned.over)
-          owned.work.start()
-          const own: { work: Fiber.Fiber<A, E> | undefined } = { work: undefined }
-          const context = Context.add(parent.context, Containing, [...parent.getRef(Containing), own])
-          const fiber = own.work = Effect.runForkWith(context as Context.Context<R>)(effect)
-          owned.work.add(fiber, !owned.isOpen())
-          return restore(Fiber.await(fiber)).pipe(
-            Effect.onInterrupt(() =>
-              Effect.flatMap(Effect.andThen(Fiber.interrupt(fiber), Fiber.await(fiber)), remains)
-            ),
-            Effect.ensuring(Effect.sync(() => owned.work.remove(fiber))),
-            Effect.flatMap((exit) => {
-              // A lease that ended normally was not lost
-              const isWhole = table.isHeld(owned) || owned.outcome !== undefined
-              return settle(exit, isWhole && !owned.work.wasEnded(fiber) ? undefined : owned.over)
-            })
-          )
-        })
-      )
+    return this.client.release(this.lease)
   }
 
   get progress() {
     return Effect.sync(() => {
       this.progressed()
-      if (this.owned.failures > 0) this.owned.hasProgressed = true
+      if (this.lease.failures > 0) this.lease.hasProgressed = true
     })
   }
 
@@ -141,41 +85,41 @@ export class LeaseImpl extends Handle implements StreamLease {
   }
 
   get checkpoint() {
-    return Effect.suspend(() => this.client.store.checkpoint(this.owned.stream))
+    return Effect.suspend(() => this.client.store.checkpoint(this.lease.stream))
   }
 
   get end() {
-    return Effect.suspend(() => this.client.store.end(this.owned))
+    return Effect.suspend(() => this.client.store.end(this.lease))
   }
 
   get extent() {
-    return Effect.suspend(() => this.client.store.extent(this.owned.stream))
+    return Effect.suspend(() => this.client.store.extent(this.lease.stream))
   }
 
   readonly count: StreamLease["count"] = (after, last) =>
-    Effect.suspend(() => this.client.store.count(this.owned.stream, after, last))
+    Effect.suspend(() => this.client.store.count(this.lease.stream, after, last))
 
   readonly commit: StreamLease["commit"] = (id, options) =>
-    this.committing(() => this.client.store.commit(this.owned, id, options?.isLast, options?.offset))
+    this.committing(() => this.client.store.commit(this.lease, id, options?.isLast, options?.offset))
 
   readonly seek: StreamLease["seek"] = (to) =>
     this.committing(() =>
       Effect.flatMap(
         this.checkpoint,
         (from) =>
-          this.client.store.seek(this.owned.stream, to, { owner: this.owned, from: Option.getOrUndefined(from)?.id })
+          this.client.store.seek(this.lease.stream, to, { owner: this.lease, from: Option.getOrUndefined(from)?.id })
       ).pipe(Effect.repeat({ until: (reply) => reply !== "Changed" }))
     )
 
   readonly deadLetter: StreamLease["deadLetter"] = (message, reason) =>
-    this.committing(() => this.client.store.deadLetterMessage(this.owned, message, reason))
+    this.committing(() => this.client.store.deadLetterMessage(this.lease, message, reason))
 
   readonly messagesAfter: StreamLease["messagesAfter"] = (after, count) =>
     Effect.andThen(
       this.ensure,
       // Uninterruptible: a fiber that is interrupted between the count and its finalizer would count forever
       Effect.uninterruptibleMask((restore) => {
-        const { client, owned } = this
+        const { client, lease: owned } = this
         owned.waiting++
         owned.hasRead = true
         const ended = Effect.flatMap(owned.ended, () => Effect.fail(owned.over))
@@ -194,7 +138,7 @@ export class LeaseImpl extends Handle implements StreamLease {
   /** Processes one message while the loop may wait for others: the handler is busy, and must make progress. */
   readonly inHand = <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.uninterruptibleMask((restore) => {
-      const { client, owned } = this
+      const { client, lease: owned } = this
       if (owned.inHand++ === 0) {
         this.progressed()
         client.table.watch(owned)
@@ -203,13 +147,12 @@ export class LeaseImpl extends Handle implements StreamLease {
     })
 
   override toJSON() {
-    const { client, owned } = this
-    const { entry, stream, token } = owned
-    return { stream, entry, token, timeLeft: timeLeft(owned.isOpen() ? owned.left(client.table.now()) : 0) }
+    const { entry, stream, token } = this.lease
+    return { stream, entry, token, timeLeft: this.shownTimeLeft }
   }
 
   private progressed(): void {
-    if (this.owned.progressedAt !== undefined) this.owned.progressedAt = this.client.table.now().monotonic
+    if (this.lease.progressedAt !== undefined) this.lease.progressedAt = this.client.table.now().monotonic
   }
 
   private committing(
@@ -218,7 +161,7 @@ export class LeaseImpl extends Handle implements StreamLease {
     return this.ensure.pipe(
       Effect.andThen(call),
       Effect.flatMap((reply) => {
-        if (reply === "NotOwner") return this.client.ends.refused(this.owned)
+        if (reply === "NotOwner") return this.client.ends.refused(this.lease)
         this.progressed()
         return Effect.void
       })

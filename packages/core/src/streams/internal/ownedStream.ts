@@ -6,10 +6,10 @@ import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import type { FencingToken } from "../../FencingToken.ts"
 import type { Instant } from "../../internal/lease/instant.ts"
-import { type Periods, TrackedLease } from "../../internal/lease/leaseDeadline.ts"
+import type { Periods } from "../../internal/lease/leaseDeadline.ts"
 import { Listeners } from "../../internal/lease/observers.ts"
-import { Containing, ProtectedWork } from "../../internal/lease/protectedWork.ts"
-import { LeaseLost, type LossReason } from "../../SimbaError.ts"
+import { OwnedLease } from "../../internal/lease/ownedLease.ts"
+import type { LossReason } from "../../SimbaError.ts"
 import type * as StreamMetrics from "../StreamMetrics.ts"
 import type { EntryId, StreamName } from "../StreamName.ts"
 import type { Announcement, ConsumerName, Epoch, Member, Ownership, RenewRequest } from "../StreamStore.ts"
@@ -31,7 +31,7 @@ export interface StreamPeriods extends Periods {
   readonly progressTimeout: number
 }
 
-export class OwnedStream extends TrackedLease<StreamPeriods> implements Ownership {
+export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership {
   readonly stream: StreamName
   readonly entry: EntryId
   readonly consumer: ConsumerName
@@ -43,8 +43,6 @@ export class OwnedStream extends TrackedLease<StreamPeriods> implements Ownershi
   private state: OwnedState = "owned"
   /** It was revoked before its end. */
   private wasRevoked = false
-  loss: LeaseLost | undefined
-  readonly onLoss = new Listeners<LeaseLost>()
   readonly onRevoked = new Listeners<void>()
   /** However it ends. */
   readonly onEnd = new Listeners<void>()
@@ -71,7 +69,6 @@ export class OwnedStream extends TrackedLease<StreamPeriods> implements Ownershi
   hasHandler = false
   /** The fiber of its handler, once started. */
   handler: Fiber.Fiber<unknown, unknown> | undefined
-  private protectedWork: ProtectedWork | undefined
   /** Ends under way, or waiting for protected work. */
   private workEndings = 0
   /** The last progress of the handler, in monotonic milliseconds; undefined while nobody watches. */
@@ -104,31 +101,19 @@ export class OwnedStream extends TrackedLease<StreamPeriods> implements Ownershi
     return annotations(this)
   }
 
-  /** The fibers that run in `protect`. */
-  get work(): ProtectedWork {
-    return this.protectedWork ??= new ProtectedWork()
+  protected get resource() {
+    return { kind: "stream", resource: this.stream, id: this.entry } as const
   }
 
-  /** False while an end is under way: work that started now would outlast the lease. */
-  get takesWork(): boolean {
-    return this.workEndings === 0
+  override get takesWork(): boolean {
+    return this.isOpen() && this.workEndings === 0
   }
 
-  /**
-   * Runs an end of the lease after its protected work has ended (L4, docs/protocol.md). Work that contains the caller
-   * continues, because the caller cannot wait for it.
-   */
+  /** Runs an end of the lease after its protected work has ended (L4, docs/protocol.md). */
   afterWork<A, E>(end: Effect.Effect<A, E>): Effect.Effect<A, E> {
     return Effect.uninterruptibleMask((restore) => {
       this.workEndings++
-      const { protectedWork } = this
-      const ending = protectedWork === undefined || protectedWork.isEmpty ? end : Effect.andThen(
-        Effect.withFiber((caller) => {
-          const containing = caller.getRef(Containing)
-          return protectedWork.end((one) => containing.some(({ work }) => work === one))
-        }),
-        end
-      )
+      const ending = this.hasWork ? Effect.andThen(this.work.end({ spared: true }), end) : end
       return Effect.ensuring(restore(ending), Effect.sync(() => this.workEndings--))
     })
   }
@@ -199,16 +184,19 @@ export class OwnedStream extends TrackedLease<StreamPeriods> implements Ownershi
     return true
   }
 
-  /** Interrupts the handler and protected work. `notifyLoss` follows. */
-  lose(reason: LossReason["_tag"]): void {
+  override lose(reason: LossReason["_tag"]): void {
     this.move("lose")
-    this.loss = this.lossOf(reason)
-    this.handler?.interruptUnsafe()
-    this.protectedWork?.interrupt()
+    super.lose(reason)
   }
 
-  notifyLoss(): void {
-    if (this.loss !== undefined) this.onLoss.notify(this.loss)
+  /** The handler first: it must not see the end of protected work that it waits for. */
+  protected override interruptWork(): void {
+    this.handler?.interruptUnsafe()
+    super.interruptWork()
+  }
+
+  override notifyLoss(): void {
+    super.notifyLoss()
     this.onEnd.notify()
   }
 
@@ -219,25 +207,9 @@ export class OwnedStream extends TrackedLease<StreamPeriods> implements Ownershi
     this.onEnd.notify()
   }
 
-  /** The error of operations after its end. */
-  get over(): LeaseLost {
-    return this.loss ?? this.lossOf("Released")
-  }
-
   /** Waits for its end. */
   get ended(): Effect.Effect<void> {
     return this.onEnd.next(() => this.isOpen() ? undefined : Effect.void)
-  }
-
-  private lossOf(reason: LossReason["_tag"]): LeaseLost {
-    const { entry, stream, token } = this
-    return new LeaseLost({
-      kind: "stream",
-      resource: stream,
-      id: entry,
-      token,
-      reason: { _tag: reason, ...this.problemOf(reason) }
-    })
   }
 
   /** Waits for a revocation. */

@@ -8,12 +8,12 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import * as Latch from "effect/Latch"
-import { DueLeases } from "../../internal/lease/dueLeases.ts"
 import type { Instant } from "../../internal/lease/instant.ts"
 import * as leaseRenewer from "../../internal/lease/leaseRenewer.ts"
+import { LeaseTable } from "../../internal/lease/leaseTable.ts"
 import type { Recorder } from "../../internal/lease/metricsRecorder.ts"
 import { retrySchedule } from "../../internal/lease/storeFailure.ts"
-import type { Slice } from "../../internal/lease/workSlices.ts"
+import type { Slice, SlicedTasks } from "../../internal/lease/workSlices.ts"
 import * as log from "../../internal/log.ts"
 import { margin as marginOf } from "../../internal/optionChecks.ts"
 import type { LeaseLost } from "../../SimbaError.ts"
@@ -41,10 +41,9 @@ const periodsOf = ({ heartbeatInterval, leaseDuration, progressTimeout }: Stream
   }
 }
 
-export class StreamTable {
+export class StreamTable extends LeaseTable<OwnedStream, Lost> {
   private readonly entries = new Map<EntryId, OwnedStream>()
   private readonly streams = new Map<StreamName, OwnedStream>()
-  private readonly leases: DueLeases<OwnedStream>
   private readonly config: StreamConfig
   private readonly metrics: Recorder
   readonly periods: StreamPeriods
@@ -60,8 +59,8 @@ export class StreamTable {
   /** Called for every loss, after the handler was interrupted. */
   onLost: (owned: OwnedStream, reason: Lost) => void = () => {}
 
-  constructor(clock: Clock.Clock, config: StreamConfig, metrics: Recorder) {
-    this.leases = new DueLeases<OwnedStream>(clock, (ended, now) => this.endOverdue(ended, now))
+  constructor(clock: Clock.Clock, tasks: SlicedTasks, config: StreamConfig, metrics: Recorder) {
+    super(clock, tasks)
     this.config = config
     this.metrics = metrics
     this.periods = periodsOf(config)
@@ -69,9 +68,9 @@ export class StreamTable {
 
   /** Runs for as long as the scope is open. */
   readonly renewing = Effect.fnUntraced({ self: this }, function*(this: StreamTable, store: Service) {
-    const { config, leases, metrics } = this
+    const { config, deadlines, metrics } = this
     yield* leaseRenewer.start<OwnedStream, RenewResult>({
-      deadlines: leases,
+      deadlines,
       recorder: metrics,
       operation: "renew",
       span: "simba.streams.renew",
@@ -128,12 +127,8 @@ export class StreamTable {
     return this.streams.has(stream) || this.lingering.has(stream)
   }
 
-  now(): Instant {
-    return this.leases.now()
-  }
-
   slice(previous?: Slice): Slice {
-    return this.leases.slice(previous)
+    return this.deadlines.slice(previous)
   }
 
   free(): number {
@@ -172,20 +167,20 @@ export class StreamTable {
     this.roomChanged()
     this.metrics.modify(StreamMetrics.stream.owned, 1)
     this.metrics.update(StreamMetrics.stream.acquisitions[owned.source], 1)
-    this.leases.place(owned)
+    this.deadlines.place(owned)
     return true
   }
 
   /** Its handler is watched from now on. */
   watch(owned: OwnedStream): void {
-    if (owned.isOpen() && owned.progressedAt !== undefined) this.leases.place(owned)
+    if (owned.isOpen() && owned.progressedAt !== undefined) this.deadlines.place(owned)
   }
 
   /** A later lease of the same data stream stays. */
-  private drop(owned: OwnedStream): boolean {
+  protected override remove(owned: OwnedStream): boolean {
     if (this.entries.get(owned.entry) !== owned) return false
     this.entries.delete(owned.entry)
-    this.leases.remove(owned)
+    super.remove(owned)
     if (this.streams.get(owned.stream) === owned) this.streams.delete(owned.stream)
     // Before the handler is interrupted, which may end it in the same moment
     if (owned.hasHandler) this.lingering.add(owned.stream)
@@ -196,37 +191,21 @@ export class StreamTable {
 
   /** It ended normally. */
   end(owned: OwnedStream, how: keyof typeof StreamMetrics.stream.ends): void {
-    if (!this.drop(owned)) return
+    if (!this.remove(owned)) return
     owned.end(how)
     this.metrics.update(StreamMetrics.stream.ends[how], 1)
     this.roomChanged()
   }
 
-  lose(owned: OwnedStream, reason: Lost): void {
-    if (this.interrupt(owned, reason)) this.reportLoss(owned, reason)
+  protected overdue(owned: OwnedStream, now: Instant): Lost {
+    return owned.left(now) <= 0 ? owned.expiry() : "Stalled"
   }
 
-  /** Interrupts all handlers before it notifies anyone: the notifications of one would delay the last interruption. */
-  private endOverdue(ended: ReadonlyArray<OwnedStream>, now: Instant): void {
-    const lost = ended.flatMap((owned): ReadonlyArray<readonly [OwnedStream, Lost]> => {
-      const reason = owned.left(now) <= 0 ? owned.expiry() : owned.stallsAt() <= now.monotonic ? "Stalled" : undefined
-      return reason !== undefined && this.interrupt(owned, reason) ? [[owned, reason]] : []
-    })
-    for (const [owned, reason] of lost) this.reportLoss(owned, reason)
-  }
-
-  private interrupt(owned: OwnedStream, reason: Lost): boolean {
-    if (!this.drop(owned)) return false
-    owned.lose(reason)
-    return true
-  }
-
-  private reportLoss(owned: OwnedStream, reason: Lost): void {
+  protected reportLoss(owned: OwnedStream, reason: Lost): void {
     this.roomChanged()
     this.metrics.update(StreamMetrics.stream.losses[reason], 1)
     this.losses.push(owned.over)
     if (this.losses.length === 1) this.metrics.run(this.logLosses)
-    owned.notifyLoss()
     this.onLost(owned, reason)
   }
 
@@ -261,13 +240,6 @@ export class StreamTable {
     owned.hasHandler = false
     this.lingering.delete(owned.stream)
     this.roomChanged()
-  }
-
-  /** Whether it is owned now. Loses all whose deadlines have passed by the clock, even if no timer has fired. */
-  isHeld(owned: OwnedStream, now = this.now()): boolean {
-    this.leases.sweep(now)
-    if (owned.isOpen() && owned.left(now) <= 0) this.lose(owned, owned.expiry())
-    return owned.isOpen()
   }
 
   /** Fails with the loss unless it is owned now. */

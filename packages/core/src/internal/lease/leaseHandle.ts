@@ -1,0 +1,122 @@
+/** What users see of a lease of a mutex or of a data stream, and how work runs under leases. */
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type { LeaseLost } from "../../SimbaError.ts"
+import { Handle, timeLeft } from "../handleBase.ts"
+import type { Instant } from "./instant.ts"
+import type { LeaseTable } from "./leaseTable.ts"
+import { awaitExit, isolate } from "./observers.ts"
+import type { OwnedLease } from "./ownedLease.ts"
+import { Containing, type Protection, remains, settle } from "./protectedWork.ts"
+
+export type Table<L extends OwnedLease> = Pick<LeaseTable<L, never>, "now" | "check" | "tasks">
+
+/** The context that protected work inherits. `own` gets its fiber when that has started. */
+type Inside = (context: Context.Context<never>, own: Protection) => Context.Context<never>
+
+const contain: Inside = (context, own) =>
+  Context.add(context, Containing, [...Context.get(context, Containing), own])
+
+/** Runs the effect in a fiber of its own, which a loss interrupts. */
+export const protect = <L extends OwnedLease, A, E, R>(
+  table: Table<L>,
+  held: ReadonlyArray<L>,
+  effect: Effect.Effect<A, E, R>,
+  inside: Inside = contain
+): Effect.Effect<A, E | LeaseLost, R> => {
+  /** The end of one lease runs finalizers of its work, which may end another: checks all of them first. */
+  const check = () => {
+    const now = table.now()
+    for (const lease of held) table.check(lease, now)
+  }
+  return Effect.uninterruptibleMask((restore) =>
+    Effect.withFiber<A, E | LeaseLost, R>((parent) => {
+      // Check and begin in one step: after a yield in between, a lease may be over
+      check()
+      const closed = held.find((lease) => !lease.takesWork)
+      if (closed !== undefined) return Effect.fail(closed.over)
+      for (const lease of held) lease.work.start()
+      const own: Protection = { work: undefined }
+      const fiber = own.work = Effect.runForkWith(inside(parent.context, own) as Context.Context<R>)(effect)
+      for (const lease of held) lease.work.add(fiber, !lease.isOpen())
+      const remove = () => {
+        for (const lease of held) lease.work.remove(fiber)
+      }
+      /** A lease that ended as its owner asked was not lost, unless its end interrupted the work. */
+      const lost = () => {
+        check()
+        return held.find((lease) => lease.loss !== undefined || lease.work.wasEnded(fiber))
+      }
+      const exit = fiber.pollUnsafe()
+      if (exit !== undefined) {
+        // An interruption by `add` may have ended it
+        remove()
+        return settle(exit, lost())
+      }
+      // Leases that are lost together interrupt all their work before any of it continues
+      const ended = awaitExit(fiber, parent, (resume) =>
+        held.some(({ loss }) => loss !== undefined)
+          ? table.tasks.add(resume)
+          : resume())
+      return restore(ended).pipe(
+        Effect.onInterrupt(() => {
+          isolate(fiber, () => fiber.interruptUnsafe(parent.id))
+          return Effect.flatMap(ended, remains)
+        }),
+        Effect.ensuring(Effect.sync(remove)),
+        Effect.flatMap((exit) => settle(exit, lost()))
+      )
+    })
+  )
+}
+
+export abstract class LeaseHandle<L extends OwnedLease> extends Handle {
+  protected readonly table: Table<L>
+  protected readonly lease: L
+
+  constructor(table: Table<L>, lease: L) {
+    super()
+    this.table = table
+    this.lease = lease
+  }
+
+  get token() {
+    return this.lease.token
+  }
+
+  get isHeld() {
+    return Effect.sync(() => this.isHeldAt(this.table.now()))
+  }
+
+  get ensure() {
+    return Effect.suspend(() => this.isHeldAt(this.table.now()) ? Effect.void : Effect.fail(this.lease.over))
+  }
+
+  get timeLeft() {
+    return Effect.sync(() => {
+      const now = this.table.now()
+      return Duration.millis(this.isHeldAt(now) ? this.lease.left(now) : 0)
+    })
+  }
+
+  get lost(): Effect.Effect<LeaseLost> {
+    return this.lease.onLoss.next(() =>
+      this.isHeldAt(this.table.now()) ? undefined : Effect.succeed(this.lease.over)
+    )
+  }
+
+  get protect() {
+    return <A, E, R>(effect: Effect.Effect<A, E, R>) => protect(this.table, [this.lease], effect)
+  }
+
+  /** For `toJSON`, which ends nothing. */
+  protected get shownTimeLeft(): string {
+    return timeLeft(this.lease.isHeld() ? this.lease.left(this.table.now()) : 0)
+  }
+
+  private isHeldAt(now: Instant): boolean {
+    this.table.check(this.lease, now)
+    return this.lease.isHeld()
+  }
+}

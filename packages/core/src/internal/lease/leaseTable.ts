@@ -1,0 +1,84 @@
+/**
+ * The leases that one layer or client holds, and the order in which a loss takes effect: work is interrupted, then
+ * users are notified, then the loss is reported. `heldLeases` and `streamTable` say what a report is.
+ */
+import type * as Clock from "effect/Clock"
+import type { LossReason } from "../../SimbaError.ts"
+import { DueLeases } from "./dueLeases.ts"
+import type { Instant } from "./instant.ts"
+import type { OwnedLease } from "./ownedLease.ts"
+import type { SlicedTasks } from "./workSlices.ts"
+
+export abstract class LeaseTable<L extends OwnedLease, Reason extends LossReason["_tag"]> {
+  readonly deadlines: DueLeases<L>
+  readonly tasks: SlicedTasks
+  /** Losses that are not reported yet. */
+  private readonly unreported = new Map<L, Reason>()
+
+  constructor(clock: Clock.Clock, tasks: SlicedTasks) {
+    this.deadlines = new DueLeases<L>(clock, (ended, now) => this.endOverdue(ended, now))
+    this.tasks = tasks
+  }
+
+  /** Why the deadline of the lease has passed. */
+  protected abstract overdue(lease: L, now: Instant): Reason
+
+  /** Logs and counts the loss, and notifies the rest of the layer. */
+  protected abstract reportLoss(lease: L, reason: Reason, now: Instant): void
+
+  /** Ends its renewal, before its work is interrupted. Returns whether it was in the table. */
+  protected remove(lease: L): boolean {
+    this.deadlines.remove(lease)
+    return true
+  }
+
+  now(): Instant {
+    return this.deadlines.now()
+  }
+
+  lose(lease: L, reason: Reason, owner?: string): void {
+    const now = this.now()
+    if (!this.interrupt(lease, reason, owner)) return
+    lease.notifyLoss()
+    this.report(lease, now)
+  }
+
+  /** Interrupts the work of all leases before it notifies anyone: the notifications of one would delay the last. */
+  loseAll(leases: ReadonlyArray<L>, reasonOf: (lease: L) => Reason): ReadonlyArray<L> {
+    const lost = leases.filter((lease) => this.interrupt(lease, reasonOf(lease)))
+    for (const lease of lost) lease.notifyLoss()
+    return lost
+  }
+
+  protected endOverdue(ended: ReadonlyArray<L>, now: Instant): void {
+    for (const lease of this.loseAll(ended, (lease) => this.overdue(lease, now))) this.report(lease, now)
+  }
+
+  private interrupt(lease: L, reason: Reason, owner?: string): boolean {
+    if (!lease.isOpen() || !this.remove(lease)) return false
+    this.unreported.set(lease, reason)
+    lease.lose(reason, owner)
+    return true
+  }
+
+  /** Reports its loss, if that was not done yet. */
+  report(lease: L, now: Instant): void {
+    const reason = this.unreported.get(lease)
+    if (reason === undefined) return
+    this.unreported.delete(lease)
+    this.reportLoss(lease, reason, now)
+  }
+
+  /** Loses all leases whose deadlines have passed by the clock, even if no timer has fired. */
+  check(lease: L, now: Instant): void {
+    this.deadlines.sweep(now)
+    if (lease.isOpen() && lease.left(now) <= 0) this.lose(lease, this.overdue(lease, now))
+    this.report(lease, now)
+  }
+
+  /** Whether it is held now. */
+  isHeld(lease: L, now = this.now()): boolean {
+    this.check(lease, now)
+    return lease.isHeld()
+  }
+}

@@ -1,0 +1,63 @@
+/**
+ * A lease that protects work: what leases of mutexes and of data streams have in common besides their deadlines.
+ * `leaseTable` ends it, and `leaseHandle` is what users see of it.
+ */
+import type { FencingToken } from "../../FencingToken.ts"
+import { LeaseLost, type LossReason } from "../../SimbaError.ts"
+import { type Periods, TrackedLease } from "./leaseDeadline.ts"
+import { Listeners } from "./observers.ts"
+import { ProtectedWork } from "./protectedWork.ts"
+
+export abstract class OwnedLease<P extends Periods = Periods> extends TrackedLease<P> {
+  abstract readonly token: FencingToken
+  /** Set if it was lost. An end that its owner asked for is no loss. */
+  loss: LeaseLost | undefined = undefined
+  readonly onLoss = new Listeners<LeaseLost>()
+  private protectedWork: ProtectedWork | undefined
+
+  protected abstract get resource(): Pick<LeaseLost, "kind" | "resource" | "id">
+
+  /** Whether its users hold it. Its release may follow later. */
+  isHeld(): boolean {
+    return this.isOpen()
+  }
+
+  /** False while an end is under way: work that started now would outlast the lease. */
+  get takesWork(): boolean {
+    return this.isHeld()
+  }
+
+  /** The fibers that run in `protect`. */
+  get work(): ProtectedWork {
+    return this.protectedWork ??= new ProtectedWork()
+  }
+
+  get hasWork(): boolean {
+    return this.protectedWork?.isEmpty === false
+  }
+
+  lossOf(reason: LossReason["_tag"], owner?: string): LeaseLost {
+    // Only reasons that name another owner have one
+    const why = { _tag: reason, ...(owner === undefined ? this.problemOf(reason) : { owner }) } as LossReason
+    return new LeaseLost({ ...this.resource, token: this.token, reason: why })
+  }
+
+  /** The error of operations after its end. */
+  get over(): LeaseLost {
+    return this.loss ?? this.lossOf("Released")
+  }
+
+  /** Interrupts the work. `notifyLoss` follows. */
+  lose(reason: LossReason["_tag"], owner?: string): void {
+    this.loss = this.lossOf(reason, owner)
+    this.interruptWork()
+  }
+
+  protected interruptWork(): void {
+    this.protectedWork?.interrupt()
+  }
+
+  notifyLoss(): void {
+    if (this.loss !== undefined) this.onLoss.notify(this.loss)
+  }
+}
