@@ -20,6 +20,7 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { FencingToken } from "./FencingToken.ts"
 import { instant } from "./internal/lease/instant.ts"
+import * as timeouts from "./internal/lease/replyTimeout.ts"
 import { type Last, MemoryMutex } from "./internal/mutex/memoryStore.ts"
 import * as stride from "./internal/mutex/tokenStride.ts"
 import type { JobStore } from "./JobStore.ts"
@@ -441,6 +442,59 @@ export const wakeUps = Effect.fnUntraced(function*(
     bound
   }
 })
+
+/**
+ * Waits until what had arrived on sockets has been read.
+ *
+ * **When to use**
+ *
+ * Use it in a timer of a store that talks over sockets, before a request counts as one without a reply. Node runs
+ * due timers before it reads sockets, so in a busy process a reply may have arrived and not been read.
+ *
+ * **Example** (Heartbeats that were missed)
+ *
+ * ```ts
+ * import * as MutexStore from "@effect-simba/core/MutexStore"
+ * import { Effect } from "effect"
+ *
+ * const missed = (pending: Set<string>) =>
+ *   Effect.sleep("1 second").pipe(
+ *     Effect.andThen(MutexStore.socketsRead),
+ *     Effect.map(() => [...pending])
+ *   )
+ * ```
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const socketsRead: Effect.Effect<void> = timeouts.socketsRead
+
+/**
+ * Continues with `late` if there is no reply within `limit`. A reply that has arrived counts, no matter how late the
+ * timer is: see `socketsRead`.
+ *
+ * **Example** (A request of a store that may get no reply)
+ *
+ * ```ts
+ * import { SimbaError } from "@effect-simba/core"
+ * import * as MutexStore from "@effect-simba/core/MutexStore"
+ * import { Duration, Effect } from "effect"
+ *
+ * const within = <A>(request: Effect.Effect<A>) =>
+ *   MutexStore.replyTimeout(request, Duration.seconds(1), () =>
+ *     Effect.fail(
+ *       new SimbaError.BackendError({ operation: "read", isRetryable: true, cause: new Error("no reply within 1s") })
+ *     ))
+ * ```
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const replyTimeout: <A, E, R, B, E2>(
+  request: Effect.Effect<A, E, R>,
+  limit: Duration.Duration,
+  late: () => Effect.Effect<B, E2>
+) => Effect.Effect<A | B, E | E2, R> = timeouts.replyTimeout
 
 /** An unbounded queue that a subscription fills from outside until its scope closes. */
 const subscription = <A>(

@@ -1,21 +1,21 @@
 import { assert, it } from "@effect/vitest"
 import { Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { replyTimeout } from "../../src/internal/lease/replyTimeout.ts"
+import { storeTimeout } from "../../src/internal/lease/replyTimeout.ts"
 
 const limit = Duration.seconds(1)
 
 it.effect("a reply that is there when the timer fires counts, although the timer runs first", () =>
   Effect.gen(function*() {
     const reply = Effect.delay(Effect.as(Effect.yieldNow, "reply"), limit)
-    const fiber = yield* Effect.forkChild(replyTimeout(reply, "renew", limit), { startImmediately: true })
+    const fiber = yield* Effect.forkChild(storeTimeout(reply, "renew", limit), { startImmediately: true })
     yield* TestClock.adjust(limit)
     assert.strictEqual(yield* Fiber.join(fiber), "reply")
   }))
 
 it.effect("a request without a reply fails, and names itself and the limit", () =>
   Effect.gen(function*() {
-    const fiber = yield* Effect.forkChild(Effect.flip(replyTimeout(Effect.never, "renew", limit)))
+    const fiber = yield* Effect.forkChild(Effect.flip(storeTimeout(Effect.never, "renew", limit)))
     yield* TestClock.adjust("999 millis")
     assert.isUndefined(fiber.pollUnsafe())
     yield* TestClock.adjust("1 millis")

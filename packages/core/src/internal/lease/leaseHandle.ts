@@ -54,7 +54,7 @@ export const protect = <L extends OwnedLease, A, E, R>(
         remove()
         return settle(exit, lost())
       }
-      // Leases that are lost together interrupt all their work before any of it continues
+      // In slices: leases that are lost together interrupt all their work before most of it continues
       const ended = awaitExit(fiber, parent, (resume) =>
         held.some(({ loss }) => loss !== undefined)
           ? table.tasks.add(resume)

@@ -19,7 +19,7 @@ import { supervise } from "./backgroundLoop.ts"
 import type { AnyLease, DueLeases } from "./dueLeases.ts"
 import type { Instant } from "./instant.ts"
 import type { Recorder } from "./metricsRecorder.ts"
-import { replyTimeout } from "./replyTimeout.ts"
+import { storeTimeout } from "./replyTimeout.ts"
 import { toFailure } from "./storeFailure.ts"
 import type { Slice } from "./workSlices.ts"
 
@@ -201,7 +201,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
         attributes: { "simba.leases": batch.length, ...(batch.length === 1 ? renewal.attributes(batch[0]!) : {}) }
       }), Effect.suspend(() => renewal.send(batch, (index, reply) => void (replies[index] = reply))))
       return Effect.flatMap(
-        Effect.exit(replyTimeout(request, renewal.operation, renewal.timeout)),
+        Effect.exit(storeTimeout(request, renewal.operation, renewal.timeout)),
         (exit) => settle(batch, exit, replies, sent)
       )
     })

@@ -18,7 +18,7 @@ import { type Instant, instant } from "../lease/instant.ts"
 import * as leaseRenewer from "../lease/leaseRenewer.ts"
 import { LeaseTable } from "../lease/leaseTable.ts"
 import * as metricsRecorder from "../lease/metricsRecorder.ts"
-import { replyTimeout } from "../lease/replyTimeout.ts"
+import { storeTimeout } from "../lease/replyTimeout.ts"
 import * as timerQueue from "../lease/timerQueue.ts"
 import { slicedTasks, type SlicedTasks } from "../lease/workSlices.ts"
 import * as log from "../log.ts"
@@ -143,7 +143,7 @@ export const make = Effect.fnUntraced(function*(
     lease.probe = "unasked"
     if (isAlive === undefined || hasReply) return undefined
     lease.probe = "asking"
-    return Effect.flatMap(Effect.exit(replyTimeout(isAlive, "isAlive", config.commandTimeout)), (exit) => {
+    return Effect.flatMap(Effect.exit(storeTimeout(isAlive, "isAlive", config.commandTimeout)), (exit) => {
       const wasDead = lease.dead
       lease.dead = !(Exit.isSuccess(exit) && exit.value === true)
       lease.probe = lease.dead ? "unasked" : "alive"

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Semaphore from "effect/Semaphore"
-import { replyTimeout } from "../../internal/lease/replyTimeout.ts"
+import { storeTimeout } from "../../internal/lease/replyTimeout.ts"
 import { isTransient, toFailure } from "../../internal/lease/storeFailure.ts"
 import * as log from "../../internal/log.ts"
 import type { LeaseLost, StoreError } from "../../SimbaError.ts"
@@ -68,7 +68,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
     if (owned.isOpen()) {
       // A renewal of a lost lease changes nothing and returns the reason
       const exit = yield* Effect.exit(
-        replyTimeout(store.renew([owned], config.leaseDuration), "renew", config.commandTimeout)
+        storeTimeout(store.renew([owned], config.leaseDuration), "renew", config.commandTimeout)
       )
       const reply = Exit.isSuccess(exit) ? exit.value[0] : undefined
       table.lose(owned, reply?._tag === "Lost" ? reply.reason : "TakenOver")
@@ -86,7 +86,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
     underWay.withPermit(Effect.uninterruptible(Effect.gen(function*() {
       yield* table.ensure(owned)
       if (how !== undefined) owned.endings++
-      const reply = yield* replyTimeout(call, operation, config.commandTimeout).pipe(
+      const reply = yield* storeTimeout(call, operation, config.commandTimeout).pipe(
         Effect.catchCause((cause) => {
           const error = toFailure(operation, cause)
           if (how !== undefined && isTransient(error)) owned.attempted = { how, at: table.now().monotonic }

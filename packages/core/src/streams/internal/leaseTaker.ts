@@ -5,7 +5,7 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
-import { replyTimeout } from "../../internal/lease/replyTimeout.ts"
+import { storeTimeout } from "../../internal/lease/replyTimeout.ts"
 import { isTransient, retrySchedule, toFailure } from "../../internal/lease/storeFailure.ts"
 import * as log from "../../internal/log.ts"
 import type { StoreError } from "../../SimbaError.ts"
@@ -135,7 +135,7 @@ export const make = (client: ClientContext): LeaseTaker => {
       const attempt = Effect.suspend(() => {
         const since = table.now()
         return Effect.map(
-          replyTimeout(store.take(requests), "take", config.commandTimeout),
+          storeTimeout(store.take(requests), "take", config.commandTimeout),
           (results) => ({ since, results })
         )
       })

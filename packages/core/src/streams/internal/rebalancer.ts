@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { identity } from "effect/Function"
 import * as Semaphore from "effect/Semaphore"
-import { replyTimeout } from "../../internal/lease/replyTimeout.ts"
+import { storeTimeout } from "../../internal/lease/replyTimeout.ts"
 import { persist, toFailure } from "../../internal/lease/storeFailure.ts"
 import * as log from "../../internal/log.ts"
 import type { StoreError } from "../../SimbaError.ts"
@@ -114,7 +114,7 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
     if (received.length === 0) return
     const since = table.now()
     const exit = yield* Effect.exit(
-      replyTimeout(store.renew(received, config.leaseDuration), "renew", config.commandTimeout)
+      storeTimeout(store.renew(received, config.leaseDuration), "renew", config.commandTimeout)
     )
     if (Exit.isFailure(exit)) {
       const error = toFailure("renew", exit.cause)
@@ -122,7 +122,7 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
       // No handler has started, but an expired lease would count as a failure
       return yield* Effect.forEach(
         received,
-        (ownership) => Effect.exit(replyTimeout(store.release(ownership), "release", config.commandTimeout)),
+        (ownership) => Effect.exit(storeTimeout(store.release(ownership), "release", config.commandTimeout)),
         { concurrency: "unbounded", discard: true }
       )
     }

@@ -1,7 +1,7 @@
 /** Adds timeouts to store calls, so that a hanging backend blocks neither a retry nor closing. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { replyTimeout } from "../../internal/lease/replyTimeout.ts"
+import { storeTimeout } from "../../internal/lease/replyTimeout.ts"
 import { isTransient, toFailure } from "../../internal/lease/storeFailure.ts"
 import * as log from "../../internal/log.ts"
 import type { StoreError } from "../../SimbaError.ts"
@@ -26,7 +26,7 @@ export const leaving = (
 /** For the requests of loops. Claims and ends of data streams have timeouts of their own; subscriptions have none. */
 export const make = (store: Service, config: StreamConfig): Service => {
   const within = <A>(operation: string, call: Effect.Effect<A, StoreError>, limit = config.commandTimeout) =>
-    replyTimeout(call, operation, limit)
+    storeTimeout(call, operation, limit)
   return {
     ...store,
     prepare: within("prepare", store.prepare),

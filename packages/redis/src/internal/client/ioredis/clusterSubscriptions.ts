@@ -4,6 +4,7 @@
  * A channel with a hash tag is subscribed at the primary of its slot, where its messages are published. Any other
  * channel is subscribed at every primary, and the copies that the nodes send to each other are dropped.
  */
+import { socketsRead } from "@effect-simba/core/MutexStore"
 import type { BackendError } from "@effect-simba/core/SimbaError"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -24,7 +25,6 @@ import { addressOf } from "./connection.ts"
 import { Copies } from "./duplicateMessages.ts"
 import * as listeners from "./listeners.ts"
 import * as outages from "./outageLog.ts"
-import { socketsRead } from "./replyTimeout.ts"
 import * as channels from "./subscriptions.ts"
 import { onWallClock } from "./wallClock.ts"
 

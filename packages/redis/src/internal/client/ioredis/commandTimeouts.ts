@@ -2,6 +2,7 @@
  * Times out the commands of a connection with one timer; ioredis would set two timers per command. The drivers put it
  * around the connection for commands.
  */
+import { socketsRead } from "@effect-simba/core/MutexStore"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
@@ -11,7 +12,6 @@ import type { CommandSink } from "../commandSink.ts"
 import * as causes from "./causes.ts"
 import { addressOf } from "./connection.ts"
 import { listen } from "./listeners.ts"
-import { socketsRead } from "./replyTimeout.ts"
 import { monotonicMillis } from "./wallClock.ts"
 
 const heads = Array.from({ length: 256 }, (_, length) => `\r\n$${length}\r\n`)

@@ -2,6 +2,7 @@
  * Sends the commands of `Redis.send` to one server or to the nodes of a Cluster, and refuses some of them. The drivers
  * build `Redis.send` from it.
  */
+import { replyTimeout } from "@effect-simba/core/MutexStore"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -11,7 +12,7 @@ import { DriverError } from "../driverError.ts"
 import * as Redis from "../effectRedis.ts"
 import * as causes from "./causes.ts"
 import { addressOf } from "./connection.ts"
-import { replyTimeout } from "./replyTimeout.ts"
+import { onWallClock } from "./wallClock.ts"
 
 export type Send = Redis.Redis["Service"]["send"]
 
@@ -87,11 +88,11 @@ const call = (client: Client | Cluster, command: string, args: ReadonlyArray<str
   })
 
 const callNode = (client: Client, limit: Duration.Duration, command: string, args: ReadonlyArray<string>) =>
-  replyTimeout(
+  onWallClock(replyTimeout(
     call(client, command, args),
     limit,
     () => fail(causes.timedOut(Duration.format(limit), addressOf(client)))
-  )
+  ))
 
 /** One node of a Cluster. */
 export const node = (client: Client, limit: Duration.Duration): Send =>

@@ -1,6 +1,7 @@
 /**
  * An ioredis client as a scoped resource, with the settings of `forcedSettings`. The drivers open their connections here.
  */
+import { replyTimeout } from "@effect-simba/core/MutexStore"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
@@ -12,8 +13,8 @@ import * as log from "../log.ts"
 import * as causes from "./causes.ts"
 import { ClusterClient } from "./clusterClient.ts"
 import { type ClientOptions, reconnectDelay, type Role, type Settings, withForced } from "./forcedSettings.ts"
-import { replyTimeout } from "./replyTimeout.ts"
 import type { Parts } from "./url.ts"
+import { onWallClock } from "./wallClock.ts"
 
 export interface SingleSettings extends Settings {
   /** The parts of the URL. `client` options win over them. */
@@ -101,11 +102,11 @@ const opened = <C extends Client | Cluster>(
         (cause: unknown) => resume(fail(lastError ?? cause))
       )
     })
-    yield* replyTimeout(
+    yield* onWallClock(replyTimeout(
       ready,
       connectTimeout,
       () => fail(lastError ?? causes.ofSilence(Duration.format(connectTimeout), target))
-    )
+    ))
     return client
   })
 
