@@ -31,12 +31,10 @@ const fenced = <R>(
     const { "fencing-token": token } = yield* HttpServerRequest.schemaHeaders(Headers)
     return yield* SqlFence.withTransaction({ resource: `report:${month}`, token })(work(month))
   }).pipe(
-    Effect.catchTag(
-      "StaleToken",
-      (error) => Effect.succeed(HttpServerResponse.text(error.message, { status: 412 }))
-    ),
-    Effect.catchTag("SchemaError", () =>
-      Effect.succeed(HttpServerResponse.text("the header Fencing-Token is missing", { status: 428 })))
+    Effect.catchTags({
+      StaleToken: (error) => Effect.succeed(HttpServerResponse.text(error.message, { status: 412 })),
+      SchemaError: () => Effect.succeed(HttpServerResponse.text("the header Fencing-Token is missing", { status: 428 }))
+    })
   )
 
 // Reads need the token too, so that no former owner writes between this read and the write that follows from it

@@ -47,7 +47,8 @@ export const following = <E, R>(
           Effect.as(released(inbox), true)
         )
         if (rest !== undefined && !wasReleased) {
-          order = yield* Effect.raceFirst(Effect.as(Effect.sleep(rest), order), Queue.take(inbox))
+          const repeated = Effect.succeed<Order>(order)
+          order = yield* Effect.timeoutOrElse(Queue.take(inbox), { duration: rest, orElse: () => repeated })
           continue
         }
       }

@@ -11,9 +11,10 @@ const hold = (name: string, millis: number) => Mutex.withLock(name)(Effect.sleep
 
 /** Leaves a grant of "m" to this layer, whose reply comes half a second later. */
 const grants = {
-  "to the first request": Effect.map(Faults, (faults) => {
+  "to the first request": Effect.gen(function*() {
+    const faults = yield* Faults
     faults.acquire = { late: "500 millis" }
-    return start(Mutex.acquire("m"))
+    return { waiting: yield* start(Mutex.acquire("m")) }
   }),
   "to a waiter": Effect.gen(function*() {
     const faults = yield* Faults
@@ -22,7 +23,7 @@ const grants = {
     yield* TestClock.adjust("990 millis")
     faults.acquire = { late: "500 millis" }
     yield* TestClock.adjust("10 millis")
-    return Effect.succeed(waiting)
+    return { waiting }
   }),
   "by the release of its own layer": Effect.gen(function*() {
     const faults = yield* Faults
@@ -31,7 +32,7 @@ const grants = {
     yield* TestClock.adjust("990 millis")
     faults.release = { late: "500 millis" }
     yield* TestClock.adjust("10 millis")
-    return Effect.succeed(waiting)
+    return { waiting }
   })
 }
 
@@ -41,7 +42,7 @@ describe("a forced release that overtakes the reply of the grant", () => {
     ([, grant]) =>
       Effect.gen(function*() {
         const faults = yield* Faults
-        const acquiring = yield* yield* grant
+        const { waiting: acquiring } = yield* grant
         yield* TestClock.adjust("100 millis")
         yield* Mutex.forceRelease("m")
         faults.acquire = faults.release = "work"
@@ -58,7 +59,7 @@ describe("a forced release that overtakes the reply of the grant", () => {
   it.effect("ends only that lease: the next one of the layer is not doubted", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
-      const acquiring = yield* yield* grants["to the first request"]
+      const { waiting: acquiring } = yield* grants["to the first request"]
       yield* TestClock.adjust("100 millis")
       yield* Mutex.forceRelease("m")
       faults.acquire = "work"

@@ -2,7 +2,7 @@
 import { SimbaError } from "@effect-simba/core"
 import { StreamMetrics, StreamName } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Duration, Effect, Fiber, Logger, Metric } from "effect"
+import { Duration, Effect, Fiber, Logger, Metric } from "effect"
 import { TestClock } from "effect/testing"
 import type { ClientContext } from "../../src/streams/internal/context.ts"
 import * as leaseEnds from "../../src/streams/internal/leaseEnds.ts"
@@ -70,7 +70,7 @@ it.effect("a lease that came too late is released once: nobody waits for it, and
 
 it.effect("an end that the backend refuses is a loss, and a lease that is over sends no request", () =>
   Effect.gen(function*() {
-    const { config, metrics, table } = yield* newTable()
+    const { config, table } = yield* newTable()
     const calls: Array<string> = []
     const call = <A>(name: string, reply: A) => () => Effect.sync(() => (calls.push(name), reply))
     const store = {

@@ -9,7 +9,7 @@ import {
   type Signal
 } from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Duration, Effect, Logger, Metric, Queue, Random } from "effect"
+import { Duration, Effect, Logger, Metric, Queue, Random } from "effect"
 import { TestClock } from "effect/testing"
 import type { ClientContext } from "../../src/streams/internal/context.ts"
 import { rank } from "../../src/streams/internal/members.ts"

@@ -2,7 +2,7 @@
 import { StreamName } from "@effect-simba/core/streams"
 import { ConsumerName, type Pending } from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Duration, Effect, Random } from "effect"
+import { Duration, Effect, Random } from "effect"
 import { TestClock } from "effect/testing"
 import type { ClientContext } from "../../src/streams/internal/context.ts"
 import * as orphanSweep from "../../src/streams/internal/orphanSweep.ts"

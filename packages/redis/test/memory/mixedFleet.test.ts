@@ -13,7 +13,7 @@ import { FakeLive, openFake, start } from "../support/fakeProcess.ts"
 
 const confirm = 1500
 
-/** Leads this many times for 20 milliseconds, without a pause, and leaves. */
+/** Leads this many times for 20 milliseconds, without a pause. `leave` waits for the last time, and leaves. */
 const briefSimba = (leaderships: number) =>
   Effect.gen(function*() {
     let led = 0
@@ -24,10 +24,11 @@ const briefSimba = (leaderships: number) =>
     })
     const client = yield* Layer.build(FakeRedis.layerClient({ name: "stock" }))
     const contending = yield* start(Effect.provideContext(simba, client))
-    return Effect.gen(function*() {
+    const leave = Effect.gen(function*() {
       while (led <= leaderships) yield* Effect.sleep("1 millis")
       yield* Fiber.interrupt(contending)
     })
+    return { leave }
   })
 
 /** Leads once for this long. */
@@ -113,10 +114,10 @@ describe("beside Simba contenders", () => {
           (index) => Effect.flatMap(openFake(`waiter ${index}`), (mutex) => start(wait(mutex)))
         )
         yield* TestClock.adjust("100 millis")
-        const simba = yield* briefSimba(count)
+        const { leave } = yield* briefSimba(count)
         yield* TestClock.adjust("100 millis")
         assert.strictEqual((yield* server.dump("simba:{m}:contender"))?.type, "zset")
-        const leaving = yield* start(simba)
+        const leaving = yield* start(leave)
         yield* Scope.close(held, Exit.void)
         while (leaving.pollUnsafe() === undefined) yield* TestClock.adjust("10 millis")
         const free = yield* Clock.currentTimeMillis

@@ -336,19 +336,20 @@ describe("A fresh waiter", () => {
 describe("A release", () => {
   const layers = ["bbbbbbbbbbbb", "cccccccccccc"] as const
 
-  /** Waiters in this order, behind an owner, and what the layers and Simba waiters receive. */
+  /** Queues these waiters behind an owner. `received` is what has arrived on each channel. */
   const stage = Effect.fnUntraced(function*(waiters: ReadonlyArray<string>, listening: ReadonlyArray<string>) {
     const { subscribe } = yield* Subscriber
     const heard = yield* Effect.forEach(listening, (channel) => subscribe(channel))
     yield* tryIt(id(1))
     yield* send("ZADD", queue, ...waiters.flatMap((waiter, i) => [`1749999000.0${String(i + 10)}01`, waiter]))
-    return Effect.gen(function*() {
+    const received = Effect.gen(function*() {
       yield* TestClock.adjust(Duration.millis(1))
       return yield* Effect.forEach(
         heard,
         (queue) => Effect.map(Queue.clear(queue), (all) => all.map((one) => JSON.stringify(one)))
       )
     })
+    return { received }
   })
 
   const inboxes = layers.map((layer) => `simba:inbox:${layer}`)
@@ -358,35 +359,35 @@ describe("A release", () => {
 
   it.effect("grants the mutex if dead waiters cannot be counted, and the eight behind poll after it", () =>
     Effect.scoped(Effect.gen(function*() {
-      const hear = yield* stage(crowd(12), inboxes)
+      const { received } = yield* stage(crowd(12), inboxes)
       yield* operateWith("0", "r", id(1))
       assert.strictEqual(yield* send("GET", owner), id(2, layers[0]))
-      assert.deepStrictEqual(counted(yield* hear), [8, 0])
+      assert.deepStrictEqual(counted(yield* received), [8, 0])
     })).pipe(Effect.provide(server)))
 
   it.effect("by the first waiter has eight poll if dead waiters cannot be counted, otherwise one", () =>
     Effect.scoped(Effect.gen(function*() {
-      const hear = yield* stage(crowd(12), inboxes)
+      const { received } = yield* stage(crowd(12), inboxes)
       yield* operateWith("0", "r", id(2, layers[0]))
-      assert.deepStrictEqual(counted(yield* hear), [8, 0])
+      assert.deepStrictEqual(counted(yield* received), [8, 0])
       yield* operate("r", id(3, layers[0]))
-      assert.deepStrictEqual(counted(yield* hear), [1, 0])
+      assert.deepStrictEqual(counted(yield* received), [1, 0])
     })).pipe(Effect.provide(server)))
 
   it.effect("has one of another layer poll, if there is one among the next eight", () =>
     Effect.scoped(Effect.gen(function*() {
-      const hear = yield* stage([...crowd(4), id(30, layers[1]), id(31, layers[1])], inboxes)
+      const { received } = yield* stage([...crowd(4), id(30, layers[1]), id(31, layers[1])], inboxes)
       yield* operate("r", id(1))
-      const [same, elsewhere] = (yield* hear).map(polls)
+      const [same, elsewhere] = (yield* received).map(polls)
       assert.deepStrictEqual([same!.length, elsewhere!.length], [0, 1])
       assert.include(elsewhere![0]!, "30@@look")
     })).pipe(Effect.provide(server)))
 
   it.effect("has the nearest poll if that one is farther away", () =>
     Effect.scoped(Effect.gen(function*() {
-      const hear = yield* stage([...crowd(12), id(30, layers[1])], inboxes)
+      const { received } = yield* stage([...crowd(12), id(30, layers[1])], inboxes)
       yield* operate("r", id(1))
-      const [same, elsewhere] = (yield* hear).map(polls)
+      const [same, elsewhere] = (yield* received).map(polls)
       assert.deepStrictEqual([same!.length, elsewhere!.length], [1, 0])
       assert.include(same![0]!, "3@@look")
     })).pipe(Effect.provide(server)))
@@ -432,13 +433,13 @@ describe("A release", () => {
   it.effect("to a Simba waiter has eight of those that listen on their own channel poll after the confirm period", () =>
     Effect.scoped(Effect.gen(function*() {
       const own = crowd(12)
-      const hear = yield* stage([simba, ...own], [
+      const { received } = yield* stage([simba, ...own], [
         ...inboxes,
         `${owner}:${simba}`,
         ...own.slice(0, 10).map((waiter) => `${owner}:${waiter}`)
       ])
       yield* operate("r", id(1))
-      const [messages] = yield* hear
+      const [messages] = yield* received
       const after = (millis: string) => messages!.filter((message) => message.includes(`@@look@@${millis}`)).length
       assert.deepStrictEqual([after("1500"), after("0")], [8, 2])
     })).pipe(Effect.provide(server)))

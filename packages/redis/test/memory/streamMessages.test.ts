@@ -42,7 +42,7 @@ describe("checkpoints", () => {
     ["5-0@@6-0@@7", { id, endedUnder: "6-0", offset: 7 }]
   ])
   it.each(["5-0", "5-0@@6-0", "5-0@@@@7", "5-0@@6-0@@7"])("%s is written as it was read", (text) => {
-    const read = Result.getOrThrow(Schema.decodeUnknownResult(StreamWire.Checkpoint)(text))
+    const read = Result.getOrThrow(Schema.decodeResult(StreamWire.Checkpoint)(text))
     assert.strictEqual(Result.getOrThrow(Schema.encodeResult(StreamWire.Checkpoint)(read)), text)
   })
   refuses("checkpoint", StreamWire.Checkpoint, ["", "5", "@@6-0", "5-0@@x", "5-0@@6-0@@x", "5-0@@@@-1"])

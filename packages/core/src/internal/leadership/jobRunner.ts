@@ -325,7 +325,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
               yield* FiberSet.run(fibers, perform(job, decision))
             }
           }
-          yield* Effect.raceFirst(Deferred.await(wake), Effect.sleep(Math.max(1, until - now)))
+          yield* Effect.timeoutOption(Deferred.await(wake), Math.max(1, until - now))
         }
       }))
 

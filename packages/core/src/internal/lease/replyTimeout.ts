@@ -19,6 +19,7 @@ export const replyTimeout = <A, E, R, B, E2>(
   limit: Duration.Duration,
   late: () => Effect.Effect<B, E2>
 ): Effect.Effect<A | B, E | E2, R> =>
+  // @effect-diagnostics-next-line raceFirstWithSleepToTimeout:off -- a reply wins while the late timer reads the sockets
   Effect.raceAllFirst([request, Effect.andThen(Effect.delay(socketsRead, limit), Effect.suspend(late))])
 
 /** Fails a request to a store without a reply within `limit`. */

@@ -9,6 +9,7 @@ import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import * as LogLevel from "effect/LogLevel"
 import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import { AcquireTimeout, type BackendError, type StoreError } from "../../SimbaError.ts"
 import * as log from "../log.ts"
@@ -49,9 +50,7 @@ const withTimeout = (
 ): Effect.Effect<HeldLease | undefined, StoreError | AcquireTimeout> => {
   if (timeout === undefined) return granting
   const busy = () => Effect.fail(new AcquireTimeout({ mutex, timeout, ...queue()?.holder }))
-  if (Duration.isZero(timeout)) {
-    return Effect.flatMap(granting, (lease) => lease === undefined ? busy() : Effect.succeed(lease))
-  }
+  if (Duration.isZero(timeout)) return Effect.filterOrElse(granting, Predicate.isNotUndefined, busy)
   const orElse = (): Effect.Effect<never, AcquireTimeout | BackendError> => {
     const outage = queue()?.problemOf(timeout)
     return outage === undefined ? busy() : Effect.fail(outage)

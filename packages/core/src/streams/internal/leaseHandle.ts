@@ -41,7 +41,7 @@ export class LeaseImpl extends LeaseHandle<OwnedStream> implements StreamLease {
 
   override get lost(): Effect.Effect<LeaseLost> {
     // A lease that ended normally is never lost
-    return Effect.flatMap(super.lost, (lost) => this.lease.loss === undefined ? Effect.never : Effect.succeed(lost))
+    return Effect.filterOrElse(super.lost, () => this.lease.loss !== undefined, () => Effect.never)
   }
 
   get revoked() {

@@ -27,15 +27,16 @@ const read = ({ pauses, store }: ClientContext) =>
 
 /** Reads what is paused, and succeeds with the loop that follows it. A data stream that was acquired by name stays. */
 export const follow = (client: ClientContext): Effect.Effect<Effect.Effect<never>, never, Scope.Scope> =>
-  Effect.gen(function*() {
-    const revoke = yield* FiberSet.makeRuntime<never, void>()
-    yield* read(client)
-    return Effect.forever(Effect.gen(function*() {
-      yield* Effect.sleep(client.config.heartbeatInterval)
-      yield* read(client)
-      const paused = [...client.table.all()].filter(({ isRevoked, source, stream }) =>
-        !isRevoked && source !== "name" && client.pauses.has(stream)
-      )
-      if (paused.length > 0) revoke(revocation.revokeAll(client, paused))
-    }))
-  })
+  FiberSet.makeRuntime<never, void>().pipe(
+    Effect.tap(() => read(client)),
+    Effect.map((revoke) =>
+      Effect.forever(Effect.gen(function*() {
+        yield* Effect.sleep(client.config.heartbeatInterval)
+        yield* read(client)
+        const paused = [...client.table.all()].filter(({ isRevoked, source, stream }) =>
+          !isRevoked && source !== "name" && client.pauses.has(stream)
+        )
+        if (paused.length > 0) revoke(revocation.revokeAll(client, paused))
+      }))
+    )
+  )
