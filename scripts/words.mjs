@@ -15,6 +15,7 @@ const phrases = [
   [/\battend(?:s|ed|ing|ant)?\b/i, "watch, wait for"],
   [/\bbeats?\b/i, "heartbeat"],
   [/\bdoubtful\b/i, "uncertain"],
+  [/\bfail-overs?\b/i, "failover"],
   [/\bfor ever\b/i, "forever"],
   [/\bfor good\b/i, "permanently"],
   [/\bgave\b(?! up)/i, "returned, passed"],
@@ -68,6 +69,9 @@ const words = new Map(Object.entries({
   unread: "undelivered",
   whom: "target, owner"
 }))
+
+/** Names of one word that were written as two. */
+const compounds = [[/failOver|FailOver/, "failover"]]
 
 /** Names that say nothing by themselves: what is `by`, or a `part`, or a `row`? In the sources of the packages. */
 const bare = new Map(Object.entries({
@@ -189,6 +193,9 @@ for (const path of files) {
   const checkName = (identifier, at) => {
     if (isAllowed(name, identifier)) return
     if (isSource && bare.has(identifier)) report(at, `${identifier}: ${bare.get(identifier)}`)
+    for (const [compound, instead] of compounds) {
+      if (compound.test(identifier)) report(at, `${identifier}: ${instead}`)
+    }
     for (const word of wordsOf(identifier)) {
       if (words.has(word)) report(at, `${identifier}: ${words.get(word)}`)
     }

@@ -1,6 +1,6 @@
 /**
  * How to test your own code under faults: three processes of a service on a simulated Redis, with lost replies, cut
- * connections, pauses, wrong clocks and fail-overs. A seed determines all of it, and nothing waits for real time.
+ * connections, pauses, wrong clocks and failovers. A seed determines all of it, and nothing waits for real time.
  */
 import * as RedisSimulation from "@effect-simba/redis/RedisSimulation"
 import { Simulation } from "@effect-simba/testkit"

@@ -55,7 +55,7 @@ describe("Scenarios", () => {
     first.perform({ verb: "cut", target: "c1" })
     first.advance(9000)
     first.perform({ verb: "heal", target: "c1" })
-    first.perform({ verb: "fail-over" })
+    first.perform({ verb: "failover" })
     first.perform({ verb: "skew", target: "c2", value: -60_000 })
     first.perform({ verb: "drop-subscribers" })
     first.advance(20_000)

@@ -197,7 +197,7 @@ describe("The address", () => {
     const done: ReadonlyArray<acts.Act> = [
       { at: 10, verb: "add" },
       { at: 12, verb: "skew", target: "c1", value: -500 },
-      { at: 500, verb: "fail-over" },
+      { at: 500, verb: "failover" },
       { at: 900, verb: "pause", target: "c2" }
     ]
     const read = address.read(address.ofScenario("crash", "a seed & more", done))
@@ -206,7 +206,7 @@ describe("The address", () => {
     assert.deepStrictEqual(read.acts.map(({ at, target, value, verb }) => [at, verb, target, value]), [
       [10, "add", undefined, undefined],
       [12, "skew", "c1", -500],
-      [500, "fail-over", undefined, undefined],
+      [500, "failover", undefined, undefined],
       [900, "pause", "c2", undefined]
     ])
     assert.deepStrictEqual(acts.parse("x~1.explode.c1~-3.pause.c1~7.crash.c9"), [

@@ -31,7 +31,7 @@ export interface Options {
    * because real servers are late. A command never sees an expired key. Default: 0 to 100.
    */
   readonly expiryDelay?: readonly [minimum: number, maximum: number] | undefined
-  /** How many of the last writes `failOver` can lose. Default: 16. */
+  /** How many of the last writes `failover` can lose. Default: 16. */
   readonly undoDepth?: number | undefined
 }
 
@@ -47,7 +47,7 @@ export interface Options {
  * server.advance(3_600_000) // an hour passes
  * server.setErrorState("LOADING") // as after a restart with much data
  * server.setErrorState(undefined)
- * server.failOver(2) // to a replica that lacks the last two writes
+ * server.failover(2) // to a replica that lacks the last two writes
  * await server.close()
  * ```
  *
@@ -73,7 +73,7 @@ export interface FakeRedis {
    * Fails over to a replica that lacks the last writes, and closes all connections. Returns how many writes were lost.
    * Throws a `RangeError` for more than `undoDepth`.
    */
-  readonly failOver: (loseLastWrites: number) => number
+  readonly failover: (loseLastWrites: number) => number
   /** Refuses commands with this error, such as `LOADING` or `READONLY`, until it is set to `undefined` or restarted. */
   readonly setErrorState: (state: ErrorState | undefined) => void
   /** Closes all connections, and stops listening. */
@@ -157,7 +157,7 @@ export const createFakeRedis = (options: Options = {}): Promise<FakeRedis> =>
         now: () => Math.floor(timed.micros() / 1000),
         advance: (millis) => timed.advance(millis),
         restart: ({ keepData = false } = {}) => timed.run(() => engine.restart({ keepData })),
-        failOver: (lost) => {
+        failover: (lost) => {
           if (lost > undoDepth) {
             throw new RangeError(`cannot lose ${lost} writes: the server remembers ${undoDepth}; see undoDepth`)
           }

@@ -233,17 +233,17 @@ describe("time", () => {
 
 describe("faults", () => {
   it(
-    "a fail-over loses the last writes and ends all connections",
+    "a failover loses the last writes and ends all connections",
     served(async (server) => {
       const client = await openRaw({ port: server.port })
       client.write("SET a 1\r\nSET b 2\r\n")
       await client.until((text) => text.length >= 10)
-      assert.strictEqual(server.failOver(1), 1)
+      assert.strictEqual(server.failover(1), 1)
       await client.rest()
       const redis = new Redis(server.url)
       assert.deepStrictEqual(await redis.mget("a", "b"), ["1", null])
       redis.disconnect()
-      assert.throws(() => server.failOver(17), "undoDepth")
+      assert.throws(() => server.failover(17), "undoDepth")
     })
   )
 

@@ -2,7 +2,7 @@
  * Effect's `Redis` service, and `Subscriber`, on ioredis.
  *
  * It opens one connection for commands, and with the first subscription one for all subscriptions. Each `Redis.reserve`
- * has its own connection, and so has each Sentinel, to detect fail-overs. Effect's own users of `Redis`, such as
+ * has its own connection, and so has each Sentinel, to detect failovers. Effect's own users of `Redis`, such as
  * `RateLimiter` and `PersistedQueue`, run on it, too.
  *
  * @since 0.1.0
@@ -296,7 +296,7 @@ export const layerCluster = (
  *
  * Commands share the connection of the client, which the layer does not close. Subscriptions, and
  * `Redis.reserve`, open connections with the options of the client. A client that waits for its first command
- * (`lazyConnect`) is connected. Behind Sentinel the client reconnects at each fail-over, as those of `layer` do.
+ * (`lazyConnect`) is connected. Behind Sentinel the client reconnects at each failover, as those of `layer` do.
  *
  * `commandTimeout` counts for the commands of this layer. During an outage they fail at once and are not sent later,
  * regardless of how the client handles its own commands.

@@ -4,7 +4,7 @@
  * Effect's `Redis` service, and `Subscriber`, on ioredis.
  *
  * It opens one connection for commands, and with the first subscription one for all subscriptions. Each `Redis.reserve`
- * has its own connection, and so has each Sentinel, to detect fail-overs. Effect's own users of `Redis`, such as
+ * has its own connection, and so has each Sentinel, to detect failovers. Effect's own users of `Redis`, such as
  * `RateLimiter` and `PersistedQueue`, run on it, too.
  *
  * @since 0.1.0

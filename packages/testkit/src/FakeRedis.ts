@@ -80,7 +80,7 @@ export interface Options {
    * servers are late, too. Default: 0 to 100 milliseconds.
    */
   readonly expiryDelay?: readonly [minimum: Duration.Input, maximum: Duration.Input] | undefined
-  /** How many of the last writes `failOver` can lose. Default: 16. */
+  /** How many of the last writes `failover` can lose. Default: 16. */
   readonly undoDepth?: number | undefined
   /** How many of the last commands the trace keeps. Default: 10,000. */
   readonly trace?: number | undefined
@@ -152,7 +152,7 @@ export class FakeRedis extends Context.Service<FakeRedis, {
   readonly forceExpire: (key: string, db?: number) => Effect.Effect<boolean>
   /** Removes a key as eviction does, with its event. Returns whether it was there. */
   readonly evict: (key: string, db?: number) => Effect.Effect<boolean>
-  /** Forgets all scripts, as SCRIPT FLUSH or a fail-over does. */
+  /** Forgets all scripts, as SCRIPT FLUSH or a failover does. */
   readonly flushScripts: Effect.Effect<void>
   /** Breaks the connections of one client, or of all. Commands in flight fail, and may have been executed. */
   readonly dropConnections: (client?: string) => Effect.Effect<void>
@@ -162,7 +162,7 @@ export class FakeRedis extends Context.Service<FakeRedis, {
    * Fails over to a replica that lacks the last writes. Returns how many it lacks. Dies if that is more than the server
    * remembers: see `undoDepth`.
    */
-  readonly failOver: (options: { readonly loseLastWrites: number }) => Effect.Effect<number>
+  readonly failover: (options: { readonly loseLastWrites: number }) => Effect.Effect<number>
   /** Refuses commands with this error until it is set to `undefined`. */
   readonly setErrorState: (state: ErrorState | undefined) => Effect.Effect<void>
   /** The number of subscriptions. */
@@ -214,7 +214,7 @@ const fromServer = (server: FakeServer): FakeRedis["Service"] => {
     flushScripts: Effect.sync(() => engine.flushScripts()),
     dropConnections: (client) => Effect.sync(() => server.dropConnections(client)),
     restart: ({ keepData }) => Effect.sync(() => server.restart(keepData)),
-    failOver: ({ loseLastWrites }) => Effect.sync(() => server.failOver(loseLastWrites)),
+    failover: ({ loseLastWrites }) => Effect.sync(() => server.failover(loseLastWrites)),
     setErrorState: (state) => Effect.sync(() => engine.setErrorState(state)),
     subscriptions: Effect.sync(() => engine.subscriptions()),
     connections: (client) => Effect.sync(() => server.openConnections(client))

@@ -102,7 +102,7 @@ export type LockModel = AnyLockModel
  *   unusual places. Drawn for each process: how many milliseconds a task takes (`task`), in a quarter of the processes
  *   how likely it takes longer (`stall`), and after how many operations a fiber yields (`yieldAfter`).
  * - Clocks: `clockOffset` and `clockRate` (the greatest difference of a client), `clockStep`, `serverClockStep`.
- * - The server: `errorState`, `restart` (`loseData` is the probability that it forgets), `failOver` (a replica that
+ * - The server: `errorState`, `restart` (`loseData` is the probability that it forgets), `failover` (a replica that
  *   lacks up to `lose` writes, and whose `clock` differs), `flushScripts`, `dropConnections`, `evict`.
  *
  * **Example** (A mean network, and a server that forgets)
@@ -154,7 +154,7 @@ export const allFaults: Faults = {
   serverClockStep: { every: 15_000, by: [-2000, 2000] },
   errorState: { every: 9000, lasts: [50, 3000], states: ["LOADING", "BUSY", "READONLY", "MASTERDOWN"] },
   restart: { every: 15_000, loseData: 0.3 },
-  failOver: { every: 15_000, lose: [0, 6], clock: [-2000, 2000] },
+  failover: { every: 15_000, lose: [0, 6], clock: [-2000, 2000] },
   flushScripts: { every: 7000 },
   dropConnections: { every: 5000 },
   evict: { every: 12_000 }

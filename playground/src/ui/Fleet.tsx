@@ -80,7 +80,7 @@ export const Fleet = ({ player }: { readonly player: Player }) => {
       <div class="server-actions">
         <strong>Redis</strong>
         {serve("restart", "restart")}
-        {serve("fail-over", "fail over")}
+        {serve("failover", "fail over")}
         {serve("drop-subscribers", "drop subscribers")}
         <strong>Fleet</strong>
         {serve("add", "add a process", parts.length >= maxProcesses)}

@@ -14,7 +14,7 @@ export const verbs = [
   "skew",
   "add",
   "restart",
-  "fail-over",
+  "failover",
   "drop-subscribers"
 ] as const
 

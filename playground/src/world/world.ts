@@ -124,7 +124,7 @@ export class World {
 
   private act({ target, value, verb }: Act): void {
     const { desk, live } = this
-    const isServers = verb === "add" || verb === "restart" || verb === "fail-over" || verb === "drop-subscribers"
+    const isServers = verb === "add" || verb === "restart" || verb === "failover" || verb === "drop-subscribers"
     if (!isServers && !live.processes().some(({ name }) => name === target)) return
     const name = target!
     switch (verb) {
@@ -161,8 +161,8 @@ export class World {
         return
       case "restart":
         return live.restartServer({ keepData: true })
-      case "fail-over":
-        return live.failOver({ loseLastWrites: 2 })
+      case "failover":
+        return live.failover({ loseLastWrites: 2 })
       case "drop-subscribers":
         return live.dropSubscribers()
     }

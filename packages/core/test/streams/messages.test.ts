@@ -291,7 +291,7 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("a data stream that lost its end in a fail-over continues after the last delivered message that is left", () =>
+  it.effect("a data stream that lost its end in a failover continues after the last delivered message that is left", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       const at = (n: number) => numbered(n, `${1_770_000_000_000 + n}-0`)

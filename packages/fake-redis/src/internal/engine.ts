@@ -303,7 +303,7 @@ export class Engine {
     }
   }
 
-  /** Restores the data. Nobody is notified, as after a fail-over. */
+  /** Restores the data. Nobody is notified, as after a failover. */
   restore(snapshot: Snapshot): void {
     this.server.dbs.forEach((db, index) => {
       db.clear()

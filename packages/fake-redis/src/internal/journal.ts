@@ -1,5 +1,5 @@
 /**
- * An undo log of the last k commands that wrote something: what their keys held before. A fail-over that loses the last
+ * An undo log of the last k commands that wrote something: what their keys held before. A failover that loses the last
  * writes undoes them.
  */
 import type { Entry } from "./data/values.ts"

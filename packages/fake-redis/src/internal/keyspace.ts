@@ -1,5 +1,5 @@
 /**
- * One database: keys, lazy and active expiry, and the journal that lets a fail-over lose the last writes. Commands
+ * One database: keys, lazy and active expiry, and the journal that lets a failover lose the last writes. Commands
  * access a key only through `read` or `write`, so that expiry and the journal cannot be forgotten.
  */
 import type { Entry, TypeName, ValueTypes } from "./data/values.ts"

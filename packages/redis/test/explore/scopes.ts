@@ -191,14 +191,14 @@ export const scopes: Readonly<Record<string, Scope>> = {
     )
   },
   clocks: {
-    what: "two contenders for one mutex, clocks of other rates, a server whose clock is set, and a fail-over",
+    what: "two contenders for one mutex, clocks of other rates, a server whose clock is set, and a failover",
     plan: plan(
       2,
       ["a"],
       process((client) => Effect.andThen(inTurn(client), Mutex.withLock("a")(watched(client, 600, 20)))),
       {
         checkers: [...rules, beginsWith(lease.confirmTimeout / 2)],
-        vary: { ...nothing, delays: [300, 600], rates: [0.955], serverSteps: [-1000, 1000], failOvers: true }
+        vary: { ...nothing, delays: [300, 600], rates: [0.955], serverSteps: [-1000, 1000], failovers: true }
       }
     )
   },

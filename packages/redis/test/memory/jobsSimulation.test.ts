@@ -42,7 +42,7 @@ describe("jobs on a simulated Redis", () => {
     }
   )
 
-  it.effect("a fail-over that loses the end of a run and the claim after it stops no job", () =>
+  it.effect("a failover that loses the end of a run and the claim after it stops no job", () =>
     Effect.forEach([100309, 100776], (seed) => Effect.map(Simulation.run(jobsPlan(seed)), clean), { discard: true }))
 
   it.effect("the checker finds a store that silently loses instants", () => {

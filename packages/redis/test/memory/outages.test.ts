@@ -183,7 +183,7 @@ describe("a server in trouble", () => {
         const [a, b, c] = yield* Effect.all([openFake("a"), openFake("b"), openFake("c")])
         const lease = yield* a.acquire("m")
         const lost = yield* start(lease.lost)
-        assert.isAbove(yield* server.failOver({ loseLastWrites: 2 }), 0)
+        assert.isAbove(yield* server.failover({ loseLastWrites: 2 }), 0)
         yield* TestClock.adjust("2 seconds")
         const tokens: Array<number> = [lease.token]
         const turn = (mutex: Mutex.Mutex["Service"]) =>

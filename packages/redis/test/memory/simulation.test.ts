@@ -95,9 +95,9 @@ describe("The mutex on a simulated Redis", () => {
         // Two places of one layer in one queue: the first request after a stall found its own lease over
         300254,
         // The others are mistakes of checkers. On a server that counts nobody: a dead waiter's place that came back with a
-        // fail-over (102, 27, 160, 1107, 1193) or a request that was long given up (1404), several dead in a row (5283);
+        // failover (102, 27, 160, 1107, 1193) or a request that was long given up (1404), several dead in a row (5283);
         // a place that a busy server did not take back in time (327); a request that came after its release
-        // (102468), or was called up (601359); one call that grants and then queues (100879); a fail-over that brings
+        // (102468), or was called up (601359); one call that grants and then queues (100879); a failover that brings
         // back an owner (203127), or makes it one again (603843)
         ...[27, 102, 160, 327, 1107, 1193, 1404, 5283, 100879, 102468, 203127, 601359, 603843]
       ],

@@ -210,7 +210,7 @@ const clientsOf = (reply: Reply) =>
     return isOwn ? [fields.get("id")!] : []
   })
 
-/** `limit`: how long a server may be silent before sentinels start a fail-over, which is another fault. */
+/** `limit`: how long a server may be silent before sentinels start a failover, which is another fault. */
 const ofServers = (limit: number): ReadonlyArray<FaultKind> => [
   onPrimary("server stopped", (stage, { server }) =>
     Effect.gen(function*() {
@@ -309,9 +309,9 @@ const failedOver = (stage: Stage, before: Node) =>
     yield* stage.observer.read(next.server)
   })
 
-const failOvers: ReadonlyArray<FaultKind> = [
+const failovers: ReadonlyArray<FaultKind> = [
   onPrimary(
-    "fail-over",
+    "failover",
     (stage, node) =>
       Effect.gen(function*() {
         yield* until(
@@ -404,6 +404,6 @@ export const faultsOf = (kind: Topology["kind"], hasOnlyJobs: boolean) => ({
   servers: kind === "single"
     ? [...ofNetwork, ...ofServers(2500), killed, erased]
     : kind === "sentinel"
-    ? [...ofNetwork, ...ofServers(600), ...failOvers]
+    ? [...ofNetwork, ...ofServers(600), ...failovers]
     : [...ofNetwork, ...ofServers(2500), ...ofCluster, ...ofCluster, killed]
 })

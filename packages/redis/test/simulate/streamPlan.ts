@@ -248,7 +248,7 @@ export const loadOf = (seed: number | string): ReturnType<typeof plainLoadOf> & 
   return { ...load, settings: { ...load.settings, uses: usesIn(seed, load) } }
 }
 
-const { evict: _evict, failOver: _failOver, ...harmless } = Simulation.allFaults
+const { evict: _evict, failover: _failover, ...harmless } = Simulation.allFaults
 const lossless: Simulation.Faults = { ...harmless, restart: { every: 15_000, loseData: 0 } }
 
 /** Consumers come and go rarely, so that there is time to share evenly. */

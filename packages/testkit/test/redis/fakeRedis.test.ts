@@ -267,18 +267,18 @@ describe("server faults", () => {
   )
 
   test(
-    "a fail-over loses the last writes, and the scripts",
+    "a failover loses the last writes, and the scripts",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const server = yield* FakeRedis.FakeRedis
       for (const value of ["1", "2", "3", "4"]) yield* redis.send("SET", "a", value)
       yield* redis.eval(double)("n", 1)
-      assert.strictEqual(yield* server.failOver({ loseLastWrites: 3 }), 3)
+      assert.strictEqual(yield* server.failover({ loseLastWrites: 3 }), 3)
       yield* TestClock.adjust("100 millis")
       assert.strictEqual(yield* redis.send("GET", "a"), "2")
       assert.isNull(yield* redis.send("GET", "n"))
       assert.deepStrictEqual(yield* redis.send("SCRIPT", "EXISTS", "0".repeat(40)), [0])
-      const refused = yield* Effect.exit(server.failOver({ loseLastWrites: 1000 }))
+      const refused = yield* Effect.exit(server.failover({ loseLastWrites: 1000 }))
       assert.strictEqual(refused._tag, "Failure")
     })
   )

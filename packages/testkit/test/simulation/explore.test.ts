@@ -111,7 +111,7 @@ describe("An exploration", () => {
         "c1 clocks run at 0.5 of their rate",
         "c1 clocks run at 2 of their rate"
       ])
-      assert.deepStrictEqual(yield* kinds({ serverSteps: [-5], failOvers: true }), [
+      assert.deepStrictEqual(yield* kinds({ serverSteps: [-5], failovers: true }), [
         "server clock steps by -5 ms",
         "server fails over without its last write"
       ])
@@ -219,7 +219,7 @@ describe("An exploration", () => {
         pauses: [500],
         kills: true,
         interruptions: true,
-        failOvers: true
+        failovers: true
       })
       const notes = (schedule: string) =>
         Effect.map(Simulation.replay(every, schedule), ({ events }) =>

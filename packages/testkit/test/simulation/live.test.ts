@@ -169,7 +169,7 @@ describe("Simulation.begin", () => {
     Effect.gen(function*() {
       const live = yield* begin({ clients: 1 })
       live.advance(1050)
-      live.failOver({ loseLastWrites: 4 })
+      live.failover({ loseLastWrites: 4 })
       assert.strictEqual(count(live, "c1"), 6)
       live.restartServer({ keepData: false })
       assert.strictEqual(count(live, "c1"), 0)

@@ -198,7 +198,7 @@ describe("nothingIsForgotten", () => {
       })))
 
   describe("if the server loses the end and the announcement of it", () => {
-    const faults: Simulation.Faults = { failOver: { every: 20_000, lose: [3, 3] } }
+    const faults: Simulation.Faults = { failover: { every: 20_000, lose: [3, 3] } }
     const present = Redis.use((redis) => redis.send("XLEN", "input")).pipe(
       Effect.orElseSucceed(() => 0),
       Effect.repeat({ schedule: Schedule.spaced("10 millis"), until: (length) => Number(length) === 1 })

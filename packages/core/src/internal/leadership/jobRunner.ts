@@ -114,7 +114,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
           claim: undefined
         }))
         /**
-         * Claims of this leadership that have ended. The backend may not know that: a fail-over can lose the record.
+         * Claims of this leadership that have ended. The backend may not know that: a failover can lose the record.
          */
         const over = new Map<string, RunOutcome>()
         const setOver = (claim: string, outcome: RunOutcome) => {

@@ -1,5 +1,5 @@
 /**
- * The ids that a reader received last. After a fail-over they show which messages the new primary has: it lacks the
+ * The ids that a reader received last. After a failover they show which messages the new primary has: it lacks the
  * newest ones, and its new messages have other ids.
  */
 import { EntryId } from "../StreamName.ts"

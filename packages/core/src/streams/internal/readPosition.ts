@@ -51,7 +51,7 @@ export const originOf = ({ added, first, length }: Extent): Origin => ({ first, 
  * Whether a stream that is behind the position is a different one. No commit passes the last message, so a checkpoint
  * beyond it belongs to another stream. A first message before which nothing was deleted proves the same.
  *
- * It relies on two facts: the caller awaits `MessageReader.settled`, so no commit is under way, and a fail-over that
+ * It relies on two facts: the caller awaits `MessageReader.settled`, so no commit is under way, and a failover that
  * loses messages loses their commits too.
  *
  * `origin` is undefined if no check has read how the stream began. Then the checkpoint decides. One that the stream

@@ -1,4 +1,4 @@
-/** Mutexes through Sentinel, and through its fail-overs. */
+/** Mutexes through Sentinel, and through its failovers. */
 import { Mutex } from "@effect-simba/core"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { IoRedis } from "@effect-simba/redis"
@@ -29,7 +29,7 @@ contract("sentinel", Layer.provideMerge(throughSentinel("5 seconds"), Sentinel.p
 layer(Layer.provideMerge(throughSentinel("500 millis"), Sentinel.layer), {
   excludeTestServices: true,
   timeout: "60 seconds"
-})("Sentinel, fail-over", (it) => {
+})("Sentinel, failover", (it) => {
   it.effect("a waiter and new callers continue at the new primary; what the old one lost is reported as lost", () =>
     Effect.gen(function*() {
       const { primary } = yield* Sentinel
@@ -47,7 +47,7 @@ layer(Layer.provideMerge(throughSentinel("500 millis"), Sentinel.layer), {
     }))
 })
 
-describe("Sentinel, intentional fail-over", () => {
+describe("Sentinel, intentional failover", () => {
   it.live(
     "all connections leave the old primary before it knows that it is no longer one",
     () =>

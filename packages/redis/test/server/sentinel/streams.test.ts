@@ -1,4 +1,4 @@
-/** Consumers of data streams through a fail-over by Sentinel. */
+/** Consumers of data streams through a failover by Sentinel. */
 import * as StreamMessages from "@effect-simba/core/streams/StreamMessages"
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { compareEntryIds } from "@effect-simba/core/streams/StreamStore"
@@ -24,7 +24,7 @@ interface Run {
 }
 
 /** Two consumers work while messages arrive, before, during and after `begin` makes the replica the primary. */
-const failOver = (begin: (setup: SentinelSetup) => Effect.Effect<unknown, unknown>) =>
+const failover = (begin: (setup: SentinelSetup) => Effect.Effect<unknown, unknown>) =>
   Effect.scoped(Effect.gen(function*() {
     const setup = yield* RedisServer.sentinel()
     const { replica } = setup
@@ -110,13 +110,13 @@ const failOver = (begin: (setup: SentinelSetup) => Effect.Effect<unknown, unknow
 describe("data streams through Sentinel", () => {
   it.live(
     "a primary that dies: its successor's consumers skip no message, and go back behind no commit",
-    () => failOver(({ primary }) => primary.kill("SIGKILL"))
+    () => failover(({ primary }) => primary.kill("SIGKILL"))
   )
 
   it.live(
     "a primary that hangs and returns as a replica: no message is skipped, no commit undone",
     () =>
-      failOver((setup) =>
+      failover((setup) =>
         Effect.gen(function*() {
           yield* setup.primary.pause
           yield* until("a new primary", Effect.map(setup.primaryPort, (port) => port === setup.replica.port))
@@ -127,6 +127,6 @@ describe("data streams through Sentinel", () => {
 
   it.live(
     "a primary that is replaced on purpose: no message is skipped, no commit undone",
-    () => failOver(({ name, sentinels }) => sentinels[0]!.send("SENTINEL", "FAILOVER", name))
+    () => failover(({ name, sentinels }) => sentinels[0]!.send("SENTINEL", "FAILOVER", name))
   )
 })

@@ -280,7 +280,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       const second = yield* b.own
       assert.isAbove(second.token, first.token)
       yield* b.release
-      // A fence ahead of the clock, as after a fail-over to a server whose clock is behind
+      // A fence ahead of the clock, as after a failover to a server whose clock is behind
       yield* server.send("SET", keysOf(m).fence, "8000000000000000")
       assert.strictEqual((yield* contender(store, m).own).token as number, 8_000_000_000_000_101)
     }), { tags: ["B37"] })

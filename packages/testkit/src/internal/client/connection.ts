@@ -175,7 +175,7 @@ export class Connection {
         if (!(reply instanceof ReplyError)) {
           return resume(Effect.succeed((protocol === 2 ? reply : inResp3(command, args, reply)) as A))
         }
-        // After a fail-over the old primary is a replica: leave it
+        // After a failover the old primary is a replica: leave it
         if (reply.message.startsWith("READONLY") && this.wire === wire) this.replace()
         fail(reply)
       }

@@ -242,7 +242,7 @@ export class FakeServer {
   }
 
   /** Fails over to a replica that lacks the last writes. Returns how many it lacks. */
-  failOver(lose: number): number {
+  failover(lose: number): number {
     if (lose > this.options.undoDepth) {
       throw new RangeError(`cannot lose ${lose} writes: this server remembers ${this.options.undoDepth}; see undoDepth`)
     }

@@ -37,7 +37,7 @@ export interface Deviations {
   /** By how much the server's wall clock may step after a command. */
   readonly serverSteps: ReadonlyArray<number>
   /** Whether a replica may take over after a command, without the last write. */
-  readonly failOvers: boolean
+  readonly failovers: boolean
   /** Where processes may deviate. Default: everywhere. */
   readonly where?: ((place: Place) => boolean) | undefined
 }
@@ -55,7 +55,7 @@ export const usual: Deviations = {
   interruptions: true,
   setAside: [1],
   serverSteps: [],
-  failOvers: false
+  failovers: false
 }
 
 /** One deviating choice: the point of the run, and the choice by number or by name. */

@@ -125,12 +125,12 @@ export const install = (
 
   const afterCommand = [
     ...serverSteps.map((millis) => `server clock steps by ${millis} ms`),
-    ...(deviations.failOvers ? ["server fails over without its last write"] : [])
+    ...(deviations.failovers ? ["server fails over without its last write"] : [])
   ]
   server.listeners.add((command) => {
     if (command === undefined || command.role === "subscriber") return
     const choice = choices.choose(afterCommand)
     if (choice === undefined) return
-    state.after(0, () => choice.includes(" steps ") ? actions.stepServer(millisIn(choice)) : actions.failOver(1, 0))
+    state.after(0, () => choice.includes(" steps ") ? actions.stepServer(millisIn(choice)) : actions.failover(1, 0))
   })
 }

@@ -106,11 +106,11 @@ export const faultActions = (state: RunState, processes: Processes): Victims => 
       state.fault("restart", "server")
       state.serverDisturbedAt = world.now()
     },
-    failOver: (count, clockStep) => {
+    failover: (count, clockStep) => {
       state.lossAt = world.now()
-      const lost = server.failOver(count)
+      const lost = server.failover(count)
       if (clockStep !== 0) step(clockStep)
-      lose("failOver", `${lost} writes lost, clock ${clockStep} ms`)
+      lose("failover", `${lost} writes lost, clock ${clockStep} ms`)
     },
     flushScripts: () => {
       state.fault("flushScripts", "server")

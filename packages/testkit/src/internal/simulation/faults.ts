@@ -37,7 +37,7 @@ export interface Faults {
   readonly serverClockStep?: Momentary & { readonly by: Range }
   readonly errorState?: Recurring & { readonly states: ReadonlyArray<ErrorState> }
   readonly restart?: Momentary & { readonly loseData: number }
-  readonly failOver?: Momentary & { readonly lose: Range; readonly clock?: Range }
+  readonly failover?: Momentary & { readonly lose: Range; readonly clock?: Range }
   readonly flushScripts?: Momentary
   readonly dropConnections?: Momentary
   readonly evict?: Momentary
@@ -62,9 +62,13 @@ export const namesOf = (faults: Faults): ReadonlyArray<FaultName> => Object.keys
 export const only = (faults: Faults, names: ReadonlyArray<FaultName>): Faults =>
   Object.fromEntries(namesOf(faults).filter((name) => names.includes(name)).map((name) => [name, faults[name]]))
 
+/** The random numbers of a fault. A fault that was renamed keeps its stream, so that known seeds keep their histories. */
+const streamOf = (prng: Prng, purpose: string, name: FaultName): Prng =>
+  prng.stream(`${purpose} ${name === "failover" ? "failOver" : name}`)
+
 /** Each fault with probability one half. */
 export const swarm = (faults: Faults, prng: Prng): ReadonlyArray<FaultName> =>
-  namesOf(faults).filter((name) => prng.stream(`swarm ${name}`).chance(0.5))
+  namesOf(faults).filter((name) => streamOf(prng, "swarm", name).chance(0.5))
 
 /** The targets of faults. */
 export interface Victims {
@@ -80,7 +84,7 @@ export interface Victims {
   readonly stepServer: (millis: number) => void
   readonly errorState: (state: ErrorState | undefined) => void
   readonly restart: (keepData: boolean) => void
-  readonly failOver: (lose: number, clockStep: number) => void
+  readonly failover: (lose: number, clockStep: number) => void
   readonly flushScripts: () => void
   readonly dropConnections: (client: number | undefined) => void
   readonly evict: (draw: () => number) => void
@@ -92,7 +96,7 @@ const ways: ReadonlyArray<ReadonlyArray<Direction>> = [["requests"], ["replies"]
 export const start = (faults: Faults, prng: Prng, victims: Victims, on: () => boolean): void => {
   const recur = (name: FaultName, every: number | undefined, strike: (prng: Prng) => void) => {
     if (every === undefined) return
-    const own = prng.stream(`fault ${name}`)
+    const own = streamOf(prng, "fault", name)
     const next = () =>
       victims.after(-Math.log(1 - own.next()) * every, () => {
         if (!on()) return
@@ -150,9 +154,9 @@ export const start = (faults: Faults, prng: Prng, victims: Victims, on: () => bo
     victims.after(own.between(lasts), () => on() && victims.errorState(undefined))
   })
   recur("restart", faults.restart?.every, (own) => victims.restart(!own.chance(faults.restart!.loseData)))
-  recur("failOver", faults.failOver?.every, (own) => {
-    const { clock, lose } = faults.failOver!
-    victims.failOver(Math.floor(own.between(lose)), clock === undefined ? 0 : Math.round(own.between(clock)))
+  recur("failover", faults.failover?.every, (own) => {
+    const { clock, lose } = faults.failover!
+    victims.failover(Math.floor(own.between(lose)), clock === undefined ? 0 : Math.round(own.between(clock)))
   })
   recur("flushScripts", faults.flushScripts?.every, () => victims.flushScripts())
   recur("dropConnections", faults.dropConnections?.every, (own) => {

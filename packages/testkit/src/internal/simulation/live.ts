@@ -63,7 +63,7 @@ export interface Live {
   readonly stepServerClock: (millis: number) => void
   readonly restartServer: (options: { readonly keepData: boolean }) => void
   /** Fails over to a replica that lacks the last writes. */
-  readonly failOver: (options: { readonly loseLastWrites: number }) => void
+  readonly failover: (options: { readonly loseLastWrites: number }) => void
   /** Ends all subscriptions, as `CLIENT KILL TYPE pubsub` does. */
   readonly dropSubscribers: () => void
   readonly setErrorState: (state: ErrorState | undefined) => void
@@ -185,7 +185,7 @@ export const make = ({ actions, add, advance, isOver, processes, state }: Runnin
     }),
     stepServerClock: act((millis: number) => actions.stepServer(millis)),
     restartServer: act(({ keepData }: { readonly keepData: boolean }) => actions.restart(keepData)),
-    failOver: act(({ loseLastWrites }: { readonly loseLastWrites: number }) => actions.failOver(loseLastWrites, 0)),
+    failover: act(({ loseLastWrites }: { readonly loseLastWrites: number }) => actions.failover(loseLastWrites, 0)),
     dropSubscribers: act(() => {
       const session = server.engine.connect(() => {}, { db: 0 })
       server.run(() => session.execute(["CLIENT", "KILL", "TYPE", "pubsub"], () => {}))

@@ -52,9 +52,9 @@ export class RunState {
       lua,
       epoch: 1_750_000_000_000,
       expiryDelay: [0, 100],
-      undoDepth: this.faults.failOver === undefined
-        ? setup.undoDepth ?? (setup.explored?.deviations.failOvers === true ? 1 : 0)
-        : Math.ceil(this.faults.failOver.lose[1]),
+      undoDepth: this.faults.failover === undefined
+        ? setup.undoDepth ?? (setup.explored?.deviations.failovers === true ? 1 : 0)
+        : Math.ceil(this.faults.failover.lose[1]),
       traceLimit: 0
     })
     this.owners = new OwnershipTracker(setup.lock, this.server, this.world.now)

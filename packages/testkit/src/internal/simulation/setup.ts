@@ -160,7 +160,7 @@ export interface Setup<E> {
   readonly faults: Faults
   /** Which of the faults take part; by default a random half. */
   readonly enabled: ReadonlyArray<FaultName> | undefined
-  /** How many of its last writes the server can lose in a fail-over that is not drawn as a fault. */
+  /** How many of its last writes the server can lose in a failover that is not drawn as a fault. */
   readonly undoDepth?: number | undefined
   /** Milliseconds. */
   readonly duration: number

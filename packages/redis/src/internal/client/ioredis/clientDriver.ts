@@ -5,7 +5,7 @@ import { fromRedis } from "../errors.ts"
 import { ofCluster } from "./clusterDriver.ts"
 import * as connection from "./connection.ts"
 import { ofSingle } from "./driver.ts"
-import * as switches from "./failover.ts"
+import * as failover from "./failover.ts"
 import { type Common, timeouts } from "./options.ts"
 import * as ownClient from "./ownClient.ts"
 
@@ -16,7 +16,7 @@ export const ofClient = Effect.fnUntraced(function*(client: Client | Cluster, op
   const settings = yield* timeouts(options)
   yield* Effect.mapError(ownClient.ready(client, settings.connectTimeout), fromRedis("connect"))
   if (client instanceof Client) {
-    const { follow } = yield* switches.watch({ client: client.options, ...settings })
+    const { follow } = yield* failover.watch({ client: client.options, ...settings })
     yield* Effect.mapError(follow(Effect.succeed(client)), fromRedis("connect"))
     return yield* ofSingle(
       client,

@@ -119,7 +119,7 @@ export const open = (role: Role, settings: SingleSettings): Effect.Effect<Client
       // `withTimeouts` watches the silence of this connection
       delete options.socketTimeout
     }
-    // After a fail-over the old primary is a replica. Many refused commands disconnect it only once
+    // After a failover the old primary is a replica. Many refused commands disconnect it only once
     options.reconnectOnError = (error) => {
       if (!error.message.includes("READONLY")) return false
       settings.onReplica()

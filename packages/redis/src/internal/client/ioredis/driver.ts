@@ -16,7 +16,7 @@ import * as serverChecks from "../serverChecks.ts"
 import * as commands from "./commands.ts"
 import { withTimeouts } from "./commandTimeouts.ts"
 import * as connection from "./connection.ts"
-import * as switches from "./failover.ts"
+import * as failover from "./failover.ts"
 import type { Role } from "./forcedSettings.ts"
 import { type Common, driverOptions, partsOf, type SingleOptions, timeouts } from "./options.ts"
 import * as outages from "./outageLog.ts"
@@ -116,7 +116,7 @@ export const single = Effect.fnUntraced(function*(options: SingleOptions) {
     })
   }
   const settings = { client, ...yield* timeouts(options) }
-  const { follow, onReplica } = yield* switches.watch(settings)
+  const { follow, onReplica } = yield* failover.watch(settings)
   const open = (role: Role) => follow(connection.open(role, { ...settings, server, onReplica }))
   return yield* ofSingle(
     yield* Effect.mapError(open("commands"), fromRedis("connect")),

@@ -1,9 +1,9 @@
 /**
- * Detects fail-overs through messages of the Sentinels, and through a primary that became a replica, and drops the
+ * Detects failovers through messages of the Sentinels, and through a primary that became a replica, and drops the
  * connections. ioredis reconnects only when a connection closes; but a primary that was replaced while alive serves
  * its clients for some ten seconds more, and a replica keeps its subscribers, which the new primary cannot count. The
  * drivers let it follow each connection. The detector of ioredis would connect each of these to each Sentinel, drop
- * them at the fail-over of any other primary, and not notice a replica.
+ * them at the failover of any other primary, and not notice a replica.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -72,7 +72,7 @@ export const watch = Effect.fnUntraced(function*({ client: options, connectTimeo
     )
 
   yield* Effect.forEach(options.sentinels ?? [], askSentinel, { discard: true })
-  /** Drops the connection at each fail-over, so that it reconnects to the new primary. Runs until its scope closes. */
+  /** Drops the connection at each failover, so that it reconnects to the new primary. Runs until its scope closes. */
   const follow = (open: Effect.Effect<Client, RedisError, Scope.Scope>) =>
     Effect.gen(function*() {
       const before = switches
