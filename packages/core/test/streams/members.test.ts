@@ -12,7 +12,7 @@ const member = (name: string, owned = 0, capacity = 10): Member => ({
 
 const entries = Array.from({ length: 300 }, (_, i) => EntryId.make(`${i + 1}-0`))
 
-it("each entry has a separate order, which all members agree on", () => {
+it("members agree on their order for each entry, and every member is first for its share of entries", () => {
   const members = ["a", "b", "c", "d"].map((name) => member(name))
   const firsts = new Map<number, number>()
   for (const entry of entries) {
@@ -25,25 +25,25 @@ it("each entry has a separate order, which all members agree on", () => {
   assert.strictEqual(firsts.size, 4)
 })
 
-it("nobody waits for a member without room, and a consumer that is not a member yet has no rank", () => {
+it("full members do not delay the others, and a consumer that is not a member yet has no rank", () => {
   const [a, b, full, over] = [member("a"), member("b", 9), member("c", 10), member("d", 11)]
   for (const entry of entries) {
     const ranks = [a, b].map(({ session }) => rank([a, b, full, over], session, entry))
     assert.deepStrictEqual([...ranks].sort(), [0, 1])
-    // Its own room does not matter
+    // A full member has a rank, too
     assert.isAtMost(rank([a, b, full, over], full.session, entry)!, 2)
     assert.isUndefined(rank([a, b], full.session, entry))
   }
   assert.isTrue(entries.some((entry) => rank([a, b, full, over], full.session, entry) === 2))
 })
 
-it("one member works for all, however many sessions have its name", () => {
+it("exactly one member works for all, even if two sessions have its name", () => {
   const members = [member("b"), member("a"), { ...member("a"), session: "other" }]
   assert.isTrue(isFirst(members, members[1]!.consumer))
   assert.isFalse(isFirst(members, members[0]!.consumer))
 })
 
-it("the order is the same in all versions: members of two versions agree on it", () => {
+it("the order is the same in every version, so that members of two versions agree on it", () => {
   const members = ["a", "b", "c", "d"].map((name) => member(name))
   const orders = Array.from({ length: 24 }, (_, i) => {
     const entry = EntryId.make(`${1_750_000_000_001 + i}-0`)

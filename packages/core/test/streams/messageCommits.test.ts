@@ -19,7 +19,7 @@ const setup = Effect.fnUntraced(function*(options: ConstructorParameters<typeof 
   return { calls, latch, commits: new MessageCommits(lease, yield* Clock.Clock, options) }
 })
 
-it.effect("messages processed during a commit are committed by the next one, and count for it", () =>
+it.effect("a message that is processed during a commit counts towards the next one", () =>
   Effect.gen(function*() {
     const { calls, commits, latch } = yield* setup({ commitEvery: 2 })
     commits.add(processed(1))
@@ -29,7 +29,7 @@ it.effect("messages processed during a commit are committed by the next one, and
     commits.add(processed(3))
     latch.openUnsafe()
     yield* Fiber.join(fiber)
-    // One is left
+    // One message is uncommitted
     yield* commits.afterMessage
     assert.deepStrictEqual(calls, ["2-0", "progress"])
     commits.add(processed(4))
@@ -39,7 +39,7 @@ it.effect("messages processed during a commit are committed by the next one, and
     assert.lengthOf(calls, 3)
   }))
 
-it.effect("commits are due this long after the first uncommitted message", () =>
+it.effect("a commit is due commitWithin after the first uncommitted message", () =>
   Effect.gen(function*() {
     const { calls, commits } = yield* setup({ commitEvery: 100, commitWithin: "1 second" })
     commits.add(processed(1))
@@ -59,7 +59,7 @@ it.effect("commits are due this long after the first uncommitted message", () =>
     assert.deepStrictEqual(calls, ["progress", "2-0", "3-0"])
   }))
 
-it.effect("a commit without success leaves its messages, and those that ended meanwhile, to the next one", () =>
+it.effect("the next commit covers the messages of one that failed, unless they were forgotten meanwhile", () =>
   Effect.gen(function*() {
     const { calls, commits, latch } = yield* setup({ commitEvery: 3, commitWithin: "1 second" })
     latch.closeUnsafe()
@@ -85,7 +85,7 @@ it.effect("a commit without success leaves its messages, and those that ended me
     assert.deepStrictEqual(calls.slice(3), ["3-0"])
   }))
 
-it.effect("forgotten messages are not committed, and settling awaits the current commit", () =>
+it.effect("settle awaits the commit under way, and forgotten messages are not committed", () =>
   Effect.gen(function*() {
     const { calls, commits, latch } = yield* setup({ commitEvery: 1 })
     commits.add(processed(1))

@@ -152,7 +152,7 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("reports what its former owner skipped unnoticed, wherever it starts, and counts on", () =>
+  it.effect("reports messages that its former owner missed unnoticed, from whichever position it starts", () =>
     Effect.gen(function*() {
       for (const after of [undefined, "10-0", "12-0"]) {
         const lease = new ScriptedLease()
@@ -172,7 +172,7 @@ describe("process", () => {
       }
     }))
 
-  it.effect("reports what it skipped itself within a second, even after a commit by id alone", () =>
+  it.effect("reports messages that it missed itself within a second, even if the checkpoint has no offset", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(...Array.from({ length: 30 }, (_, i) => numbered(i + 1)))
@@ -188,7 +188,7 @@ describe("process", () => {
       assert.deepStrictEqual([gaps, lease.offset], [["5-0 30-0 13"], 30])
     }))
 
-  it.effect("reports a gap between slow messages before it continues, and one before the last message", () =>
+  it.effect("reports a gap between slow messages before it continues, and a gap before the last message", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1))
@@ -211,7 +211,7 @@ describe("process", () => {
       assert.deepStrictEqual(gaps, ["0-0 4-0 2", "1-0 6-0 1"])
     }))
 
-  it.effect("reports messages that arrived and were deleted while it waited, and trimming behind it reports nothing", () =>
+  it.effect("reports messages that arrived and were deleted while it waited, but not the trimming of messages that it has read", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2))
@@ -229,7 +229,7 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("without an offset at the checkpoint the number is unknown, and known from then on", () =>
+  it.effect("a gap after a checkpoint without an offset has no count, and the next commit has an offset", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2), numbered(3), numbered(4))
@@ -243,7 +243,7 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("a server that counts nothing shows only that everything is deleted, once", () =>
+  it.effect("on a server without counters, a gap is reported only if all messages were deleted", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.added = undefined
@@ -261,7 +261,7 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("a data stream that is written again with smaller ids is read from its beginning, at the start and later", () =>
+  it.effect("a data stream that is written again with smaller ids is read from its beginning, before and after processing starts", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1))
@@ -324,7 +324,7 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("messages of a former data stream say nothing about the end that its successor lost", () =>
+  it.effect("messages of a former data stream do not count when its successor loses its end", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       const at = (n: number) => numbered(n, `${1_770_000_000_000 + n}-0`)
@@ -346,7 +346,7 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("the last message is processed, although its data stream was deleted or written again since it was read", () =>
+  it.effect("the last message is processed even if its data stream was deleted or written again after the read", () =>
     Effect.gen(function*() {
       for (const how of ["deleted", "written again"]) {
         const lease = new ScriptedLease()
@@ -383,7 +383,7 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("a data stream with another first message is read from its beginning, although its checkpoint is within it", () =>
+  it.effect("a data stream with another first message is read from its beginning, even if the checkpoint is within it", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(10), numbered(20), numbered(30))
@@ -458,7 +458,7 @@ describe("process", () => {
       assert.deepStrictEqual(reads(lease), ["read 0-0", "read 10-0", "read 20-0"])
     }))
 
-  it.effect("marks the last message as the last, and is over for a successor, although everything is trimmed", () =>
+  it.effect("commits the last message as the end: a successor has nothing to do, even if everything is trimmed", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), end("2-0"))
@@ -522,7 +522,7 @@ describe("process", () => {
       assert.deepStrictEqual(observed, [])
     }))
 
-  it.effect("without a limit of attempts, a failing handler ends processing with its error, and restarts after the last commit", () =>
+  it.effect("with infinite attempts, an error of the handler ends processing, and the next run starts after the last commit", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2), numbered(3), end("4-0"))
@@ -539,7 +539,7 @@ describe("process", () => {
       assert.deepStrictEqual(next.observed, [3, 0])
     }))
 
-  it.effect("commits after every n messages, and reports in between that it makes progress", () =>
+  it.effect("commits after every n messages, and reports progress in between", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(...[1, 2, 3, 4, 5].map((n) => numbered(n)), end("6-0"), numbered(7))
@@ -582,7 +582,7 @@ describe("process", () => {
     }))
 
   it.effect(
-    "messages that cannot be decoded go to the dead letters with the reason, in turn, and the next one follows",
+    "messages that cannot be decoded go to the dead letters in order, with the reason, and processing continues",
     () =>
       Effect.gen(function*() {
         const lease = new ScriptedLease()
@@ -606,7 +606,7 @@ describe("process", () => {
     { tags: ["G2"] }
   )
 
-  it.effect("a message that cannot be decoded moves no checkpoint past messages that a window still holds", () =>
+  it.effect("a message that cannot be decoded does not move the checkpoint past messages in an open window", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2), numbered("x", "3-0"), numbered(4))
@@ -621,7 +621,7 @@ describe("process", () => {
       assert.deepStrictEqual(lease.dead.map(([id]) => id), ["3-0"])
       assert.isUndefined(lease.checkpoint)
       yield* Fiber.interrupt(fiber)
-      // The successor sees all of them
+      // The successor receives all of them
       const next = processing(lease)
       const successor = yield* start(next.run)
       yield* Effect.yieldNow
@@ -630,7 +630,7 @@ describe("process", () => {
       yield* Fiber.interrupt(successor)
     }))
 
-  it.effect("a handler that outlives its lease gets no further message, although many were read ahead", () =>
+  it.effect("a handler that outlives its lease gets no further message, even if many were read ahead", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(...Array.from({ length: 50 }, (_, i) => numbered(i + 1)))
@@ -689,7 +689,7 @@ describe("process", () => {
       assert.strictEqual(lease.dead[1]![1], "there is no field \"json\"")
     }))
 
-  it("values of fields are strings, and the types refuse a schema that expects others", () => {
+  it("fields are strings: a schema that decodes anything else does not compile", () => {
     const Json = Schema.Struct({ n: Schema.Finite })
     const handler = () => Effect.void
     const accepted = [
@@ -709,7 +709,7 @@ describe("process", () => {
     assert.deepStrictEqual([accepted.length, refused.length], [2, 4])
   })
 
-  it.effect("a handler may dead-letter a message, and continues", () =>
+  it.effect("a handler may dead-letter a message and continue", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2), end("3-0"))
@@ -724,7 +724,7 @@ describe("process", () => {
 })
 
 describe("attempts", () => {
-  /** A handler that fails on the second message, and when it did. */
+  /** A handler that fails on the second message. `at` has the instants of its attempts. */
   const failing = (
     lease: ScriptedLease,
     options: StreamMessages.ProcessOptions<typeof Numbered.Type> = {},
@@ -752,7 +752,7 @@ describe("attempts", () => {
     return lease
   }
 
-  it.effect("a message that always fails becomes a dead letter after ten attempts in three minutes, and the next follows", () =>
+  it.effect("a message that always fails becomes a dead letter after ten attempts in three minutes, and the next one is processed", () =>
     Effect.gen(function*() {
       const lease = three()
       const { at, run, observed } = failing(lease)
@@ -770,7 +770,7 @@ describe("attempts", () => {
       assert.strictEqual((yield* Metric.value(failed)).count - before.count, 1)
     }))
 
-  it.effect("a message that fails for a while is processed once, by the requested backoff", () =>
+  it.effect("a message that fails at first is retried with the requested backoff, and processed once", () =>
     Effect.gen(function*() {
       const lease = three()
       const { at, run, observed } = failing(lease, { attempts: 3, backoff: Schedule.spaced("5 seconds") }, "busy", 2)
@@ -780,7 +780,7 @@ describe("attempts", () => {
       assert.deepStrictEqual([observed, at, lease.dead], [[1, 2, 0], [0, 5000, 10_000], []])
     }))
 
-  it.effect("the end of the backoff, one attempt, and a defect lead to the dead letters too", () =>
+  it.effect("a message also becomes a dead letter when its backoff ends, after a single attempt if so configured, and after a defect", () =>
     Effect.gen(function*() {
       for (const options of [{ backoff: Schedule.recurs(2) }, { attempts: 1 }]) {
         const lease = three()
@@ -811,7 +811,7 @@ describe("attempts", () => {
     }
   })
 
-  it.effect("the reason of a dead message is the name, the message and the fields of what failed, without frames", () =>
+  it.effect("the reason of a dead message has the name, the message and the fields of the error, but no stack", () =>
     Effect.gen(function*() {
       for (
         const [error, reason] of [
@@ -829,7 +829,7 @@ describe("attempts", () => {
       }
     }))
 
-  it.effect("errors of this library are not failures of the message: they end processing without a dead letter", () =>
+  it.effect("an error of this library ends processing without a dead letter: the message did not fail", () =>
     Effect.gen(function*() {
       const token = FencingToken.make(1)
       const errors = [
@@ -878,7 +878,7 @@ describe("attempts", () => {
       assert.deepStrictEqual([lease.checkpoint, lease.dead.length], ["1-0", 0])
     }))
 
-  it.effect("earlier messages are committed in time between two attempts, and pauses count as progress", () =>
+  it.effect("earlier messages are committed in time between two attempts, and a pause counts as progress", () =>
     Effect.gen(function*() {
       const lease = three()
       const backoff = Schedule.spaced("1 minute")
@@ -962,7 +962,7 @@ describe("lost", () => {
       assert.strictEqual(lease.checkpoint, "1-0")
     }), { tags: ["B55"] })
 
-  it.effect("an interrupted handler commits what was processed if it owns the stream, and sends nothing otherwise", () =>
+  it.effect("an interrupted handler commits what was processed if it still owns the stream, and sends nothing otherwise", () =>
     Effect.gen(function*() {
       for (const isLost of [false, true]) {
         const lease = new ScriptedLease()
@@ -1033,7 +1033,7 @@ describe("messages", () => {
       assert.deepStrictEqual(observed, [1, 2])
     }))
 
-  it.effect("dead-letters what cannot be decoded after the message before it", () =>
+  it.effect("dead-letters a message that cannot be decoded when the one before it has been processed", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered("x", "2-0"), end("3-0"))

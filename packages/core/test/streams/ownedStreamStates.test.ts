@@ -1,4 +1,4 @@
-/** The diagram of docs/protocol.md and the code agree about the states of a data stream at its owner. */
+/** The states of an owned data stream. They match the diagram in docs/protocol.md. */
 import { StreamName } from "@effect-simba/core/streams"
 import * as StreamStore from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -21,22 +21,22 @@ const arrows = text.split("#### The states of an entry")[1]!.split("```")[3]!.sp
 
 const names = Object.keys(transitions) as ReadonlyArray<keyof typeof transitions>
 
-describe("The states of a data stream at its owner", () => {
-  it("are those of the diagram", () => {
+describe("the states of an owned data stream", () => {
+  it("match the diagram in docs/protocol.md", () => {
     const found = names.flatMap((name) =>
       Object.entries(transitions[name]).map(([from, to]) => `${from} ${name} ${to}`)
     )
     assert.deepStrictEqual(found.sort(), [...arrows].sort())
   })
 
-  it("come to an end that nothing follows", () => {
+  it("include two ends, which no transition leaves", () => {
     for (const state of ["ended", "lost"] satisfies ReadonlyArray<OwnedState>) {
       for (const name of names) assert.isUndefined(after(state, name))
     }
   })
 })
 
-describe("A data stream at its owner", () => {
+describe("an owned data stream", () => {
   const member = {
     consumer: StreamStore.ConsumerName.make("simba-consumer-b"),
     session: "session00001",
@@ -59,7 +59,7 @@ describe("A data stream at its owner", () => {
     isOpen: one.isOpen()
   })
 
-  it("that is kept after a recall is as before, and may be recalled again", () => {
+  it("can be recalled again after its recall was withdrawn", () => {
     const one = owned()
     for (let i = 0; i < 2; i++) {
       one.recall(member)
@@ -69,7 +69,7 @@ describe("A data stream at its owner", () => {
     }
   })
 
-  it("that is stopped is not kept, but belongs to no member any more", () => {
+  it("stays stopped if its recall is withdrawn, and is then free for any member", () => {
     const one = owned()
     one.recall(member)
     one.stop()
@@ -77,7 +77,7 @@ describe("A data stream at its owner", () => {
     assert.deepStrictEqual(stateOf(one), { isRevoked: true, isStopped: true, isFor: undefined, isOpen: true })
   })
 
-  it("that was revoked reports it after its end: a handler that cannot be interrupted may wait for it", () => {
+  it("still reports after its end that it was revoked, because an uninterruptible handler may wait for that", () => {
     for (const end of [(one: OwnedStream) => one.lose("Expired"), (one: OwnedStream) => one.end("done")]) {
       for (const isRevoked of [false, true]) {
         const one = owned()
@@ -88,26 +88,26 @@ describe("A data stream at its owner", () => {
     }
   })
 
-  it("reports to the backend what changed of its handler, until a renewal succeeds", () => {
+  it("reports changes of its handler with each renewal, until one succeeds", () => {
     const one = owned()
     const sent = () => {
       const { hasProgressed, isBusy } = one.renewal()
       return [isBusy, hasProgressed]
     }
     const succeed = () => one.renewedBy(one.renewal())
-    // A taking says that it is busy
+    // The backend assumes a busy handler when the stream is taken
     assert.deepStrictEqual(sent(), [undefined, false])
     one.waiting++
     assert.deepStrictEqual([sent(), sent()], [[false, false], [false, false]])
     succeed()
     one.failures = 2
     succeed()
-    // Without progress a streak of failures goes on
+    // Without progress the streak of failures continues
     assert.deepStrictEqual([sent(), one.failures], [[undefined, false], 2])
     one.inHand++
     assert.deepStrictEqual(sent(), [true, false])
     one.inHand--
-    // The reply to the renewal that said busy is missing
+    // The renewal that reported it as busy got no reply
     assert.deepStrictEqual(sent(), [false, false])
     succeed()
     one.waiting--
@@ -118,7 +118,7 @@ describe("A data stream at its owner", () => {
     assert.deepStrictEqual([sent(), one.failures], [[undefined, false], 0])
   })
 
-  it("has a request without a reply that may have ended it, until a later renewal succeeds", () => {
+  it("may have been ended by a request without a reply, until a later renewal succeeds", () => {
     const one = owned()
     assert.isFalse(one.isEnding)
     one.attempted = { how: "done", at: 100 }
@@ -131,7 +131,7 @@ describe("A data stream at its owner", () => {
     assert.isTrue(one.isEnding)
   })
 
-  it("stalls after this long without progress while its handler is busy, and otherwise at its deadline", () => {
+  it("ends after progressTimeout without progress while its handler is busy, and otherwise at its deadline", () => {
     const one = owned()
     Object.assign(one.options, { progressTimeout: 300 })
     assert.deepStrictEqual([one.stallsAt(), one.endsAt()], [Infinity, 1000])
@@ -145,7 +145,7 @@ describe("A data stream at its owner", () => {
     assert.strictEqual(one.endsAt(), 1000)
   })
 
-  it("interrupts its handler when it is stopped or lost, its protected work when it is lost, and never when it ends", () => {
+  it("interrupts its handler when it is stopped or lost, its protected work when it is lost, and nothing when it ends", () => {
     for (const [how, expected] of [["stop", ["handler"]], ["lose", ["handler", "work"]], ["end", []]] as const) {
       const one = owned()
       const interrupted: Array<string> = []
@@ -181,7 +181,7 @@ describe("A data stream at its owner", () => {
     }
   })
 
-  it("that is stopped without a recall is revoked, too", () => {
+  it("is revoked, too, if it is stopped without a recall", () => {
     const one = owned()
     let notices = 0
     one.onRevoked.add(() => notices++)
@@ -189,7 +189,7 @@ describe("A data stream at its owner", () => {
     assert.deepStrictEqual([stateOf(one).isRevoked, notices], [true, 1])
   })
 
-  it("is kept for a handler that heard of the recall, and for no other", () => {
+  it("remembers a withdrawn recall only if its handler was notified of it", () => {
     for (const hasHeard of [false, true]) {
       const one = owned()
       one.recall(member)
@@ -200,7 +200,7 @@ describe("A data stream at its owner", () => {
   })
 })
 
-it.effect("a handler that has read that it is revoked no longer waits for the revocation", () =>
+it.effect("a handler that reads isRevoked, or waits for revoked, was notified of the revocation", () =>
   Effect.gen(function*() {
     for (const isRevoked of [false, true]) {
       const owned = { isRevoked, hasHeard: false, isKept: false, revoked: Effect.void }
@@ -212,7 +212,7 @@ it.effect("a handler that has read that it is revoked no longer waits for the re
     }
   }))
 
-it.effect("progress without a streak of failures is not reported to the backend", () =>
+it.effect("progress is reported to the backend only after a failure", () =>
   Effect.gen(function*() {
     for (const failures of [0, 1]) {
       const owned = { failures, hasProgressed: false, progressedAt: undefined }
@@ -221,7 +221,7 @@ it.effect("progress without a streak of failures is not reported to the backend"
     }
   }))
 
-it("what is paused is the service, or the data streams by name, and a change says so", () => {
+it("a pause affects the whole service or named data streams, and set returns whether it changed", () => {
   const pauses = new Pauses()
   const [a, b] = ["a", "b"].map((name) => StreamName.StreamName.make(name)) as [
     StreamName.StreamName,

@@ -1,7 +1,7 @@
 /**
- * Real Redis servers that tests start: on loopback, each in a temporary folder, gone with the scope.
+ * Starts real Redis servers for tests: on loopback, each in a temporary folder, until the scope closes.
  *
- * Everything here runs on real time, even if a test has a `TestClock`.
+ * Everything here uses real time, even if a test has a `TestClock`.
  */
 import { Context, Deferred, Effect, Layer, type Scope } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
@@ -14,25 +14,25 @@ import { RedisServerError, type Reply, send } from "./redisProtocol.ts"
 export interface StartOptions {
   /** More arguments for redis-server, such as `["--maxmemory", "10mb"]`. */
   readonly args?: ReadonlyArray<string>
-  /** If set, a taken port is an error; otherwise another one is tried. */
+  /** Fails if this port is taken. By default a free port is chosen. */
   readonly port?: number
 }
 
-/** A server that belongs to the test. */
+/** A server that only one test, or one file of tests, uses. */
 export interface Server {
   readonly port: number
   /** For `REDIS_URL`. */
   readonly url: string
-  /** The pid of the current process: a restart changes it. */
+  /** The pid of the current process. A restart changes it. */
   readonly pid: number
   /** Sends one command over a separate connection. */
   readonly send: (...args: ReadonlyArray<string>) => Effect.Effect<Reply, RedisServerError>
-  /** Ends the process and waits until it is gone. A signal other than `SIGKILL` and `SIGTERM` is only sent. */
+  /** Sends a signal, `SIGKILL` by default. After `SIGKILL` and `SIGTERM` it waits until the process has ended. */
   readonly kill: (signal?: NodeJS.Signals) => Effect.Effect<void>
-  /** Suspends the process: it keeps its connections open and replies to nothing. */
+  /** Suspends the process. Its connections stay open, and it does not reply. */
   readonly pause: Effect.Effect<void>
   readonly resume: Effect.Effect<void>
-  /** Kills the process if it still runs, and starts another on the same port with the same arguments. */
+  /** Kills the process if it still runs, and starts another one on the same port, with the same arguments. */
   readonly restart: Effect.Effect<void, RedisServerError>
 }
 
@@ -42,11 +42,11 @@ export interface SentinelSetup {
   readonly primary: Server
   readonly replica: Server
   readonly sentinels: ReadonlyArray<Server>
-  /** The port that the sentinels name as the primary's now. */
+  /** The port of the current primary, according to the sentinels. */
   readonly primaryPort: Effect.Effect<number, RedisServerError>
 }
 
-/** Three primaries that share the slots evenly, without replicas. */
+/** Three primaries without replicas. Each has a third of the slots. */
 export interface ClusterSetup {
   readonly nodes: ReadonlyArray<Server>
 }
@@ -66,7 +66,7 @@ const realSleep = (millis: number): Effect.Effect<void> =>
 const realTimeout = <A>(self: Effect.Effect<A>, millis: number): Effect.Effect<A | void> =>
   Effect.raceFirst(self, realSleep(millis))
 
-/** Polls until something holds; a failure to poll means "not yet". */
+/** Polls until the condition holds. A poll that fails is repeated. */
 const until = Effect.fnUntraced(function*(what: string, condition: Effect.Effect<boolean, RedisServerError>) {
   const deadline = performance.now() + 20_000
   while (!(yield* Effect.orElseSucceed(condition, () => false))) {
@@ -76,9 +76,9 @@ const until = Effect.fnUntraced(function*(what: string, condition: Effect.Effect
 })
 
 /**
- * A worker of a test run has separate ports, and reuses each as late as possible: another server on the port of one
- * that is down for a while would reply in its place. All ports, and those of the cluster bus, which are 10000 higher,
- * are below the range that systems use for outgoing connections.
+ * Each worker of a test run has its own ports, and reuses a port as late as possible: a new server on the port of a
+ * server that is down for a while would reply in its place. All ports, and those of the cluster bus, which are 10000
+ * higher, are below the range that systems use for outgoing connections.
  */
 const portsOfWorker = 2000
 const firstPort = 11_000 + portsOfWorker * (Number(process.env["VITEST_POOL_ID"] ?? 0) % 5)
@@ -104,13 +104,13 @@ const temporaryFolder = Effect.acquireRelease(
   (folder) => Effect.promise(() => rm(folder, { recursive: true, force: true, maxRetries: 3 }))
 )
 
-/** Children that still run; a test process that ends in the middle of a test ends them too. */
+/** Servers that still run. They end with the test process, even if it ends in the middle of a test. */
 const children = new Set<ChildProcess>()
 process.on("exit", () => children.forEach((child) => child.kill("SIGKILL")))
 
 interface Running {
   readonly child: ChildProcess
-  /** Why the process ended, or could not be started. */
+  /** Why the process ended or could not start. */
   readonly ended: Deferred.Deferred<RedisServerError>
 }
 
@@ -144,15 +144,15 @@ const launch = (args: ReadonlyArray<string>, folder: string, port: number): Effe
 
 const end = Effect.fnUntraced(function*({ child, ended }: Running, signal: "SIGTERM" | "SIGKILL") {
   child.kill(signal)
-  child.kill("SIGCONT") // a stopped process does not see the other signal
+  child.kill("SIGCONT") // A stopped process does not receive the other signal
   yield* realTimeout(Deferred.await(ended), 3000)
   child.kill("SIGKILL")
   yield* Deferred.await(ended)
 })
 
 /**
- * Whether this process replies, and not another one on a port that was thought to be free; and whether it has loaded
- * its data from disk, before which it refuses commands.
+ * Whether this process replies, and not another one that took the port first, and whether it has loaded its data from
+ * disk. Until then it refuses commands.
  */
 const replies = (port: number, child: ChildProcess): Effect.Effect<boolean, RedisServerError> =>
   send(port, "INFO").pipe(
@@ -160,7 +160,7 @@ const replies = (port: number, child: ChildProcess): Effect.Effect<boolean, Redi
       const text = String(info)
       return text.includes(`process_id:${child.pid}\r\n`) && !text.includes("\r\nloading:1\r\n")
     }),
-    // A server with a password replies so; its process still runs, so it is the server of this test.
+    // The reply of a server with a password. Its process still runs, so it is the server of this test
     Effect.catch((error) => Effect.succeed(error.message.startsWith("NOAUTH") && children.has(child)))
   )
 
@@ -193,7 +193,7 @@ const startOn = Effect.fnUntraced(function*(port: number, folder: string, args: 
   } satisfies Server as Server
 })
 
-/** Starts a process on the requested port, or on free ports until one was really free. */
+/** Starts a process on the requested port, or tries free ports until the process can bind one. */
 const startSomewhere = Effect.fnUntraced(function*(
   wished: number | undefined,
   args: (port: number, folder: string) => Effect.Effect<ReadonlyArray<string>>
@@ -238,7 +238,7 @@ const startSentinel = (name: string, primary: number, downAfter: number) =>
 const fieldsOf = (server: Server, ...args: ReadonlyArray<string>) =>
   Effect.map(server.send(...args), (info) => new Set(String(info).split("\r\n")))
 
-/** `downAfter`: milliseconds of silence that are an outage. */
+/** `downAfter`: milliseconds without a reply after which a sentinel considers the primary down. */
 const sentinel = Effect.fnUntraced(function*(
   { args = [], downAfter = 500 }: { readonly args?: ReadonlyArray<string>; readonly downAfter?: number } = {}
 ) {
@@ -295,7 +295,7 @@ const cluster = Effect.fnUntraced(function*(options: { readonly args?: ReadonlyA
   return { nodes } satisfies ClusterSetup as ClusterSetup
 })
 
-/** A plain server for all tests of a file, and, as static members, servers for a single scope. */
+/** As a layer, one server for all tests of a file. The static members start servers for a scope. */
 export class RedisServer extends Context.Service<RedisServer, Server>()("@effect-simba/redis/test/RedisServer") {
   static readonly start = start
   static readonly sentinel = sentinel

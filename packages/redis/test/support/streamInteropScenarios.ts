@@ -1,6 +1,6 @@
 /**
- * Consumers of effect-simba and of Go in one service, for a real server and for the fake one. The titles are with the
- * tests: `memory/streamInterop.test.ts` and `interop/streams.test.ts`.
+ * Scenarios of services that consumers of effect-simba share with Go consumers. They run on a real server
+ * (`interop/streams.test.ts`) and on the fake one (`memory/streamInterop.test.ts`), which have their titles.
  */
 import type { StreamClient } from "@effect-simba/core/streams"
 import type * as GoConsumer from "@effect-simba/testkit/streams/GoConsumer"
@@ -16,10 +16,10 @@ type Work = (stream: string) => Effect.Effect<unknown, unknown>
 
 export interface Own {
   readonly client: StreamClient.StreamClient["Service"]
-  /** Runs this work on data streams, until it is closed or killed. */
+  /** Runs `work` on each data stream until the consumer is closed or killed. */
   readonly run: (work: Work) => Effect.Effect<void>
   readonly close: Effect.Effect<void>
-  /** Cuts it off from the server permanently. */
+  /** Cuts the consumer off from the server permanently. */
   readonly kill: Effect.Effect<void>
 }
 
@@ -27,7 +27,7 @@ export interface Go extends Effect.Success<ReturnType<typeof GoConsumer.join>> {
   readonly kill: Effect.Effect<void>
 }
 
-/** Where a scenario takes place: a server that nobody else uses. */
+/** The server of one scenario, and the consumers that join it. */
 export interface Stage {
   readonly send: (...args: ReadonlyArray<string>) => Effect.Effect<unknown, unknown>
   readonly own: (
@@ -39,10 +39,10 @@ export interface Stage {
 
 export type Scenario = (stage: Stage) => Effect.Effect<void, unknown, Scope.Scope>
 
-/** As Go consumers set them when they start. */
+/** Enables keyspace events, as Go consumers do when they start. */
 const events = (stage: Stage, flags = "KEx") => stage.send("CONFIG", "SET", "notify-keyspace-events", flags)
 
-/** As the original announces: without checking earlier announcements. */
+/** Announces like the Go client: earlier announcements of the same data stream are not checked. */
 const announceAsGo = (stage: Stage, stream: string) =>
   Effect.map(
     stage.send("XADD", input, "*", "lbs-input", JSON.stringify({ DataStreamName: stream, Info: { by: "stock" } })),
@@ -64,7 +64,7 @@ const owns = (own: Own, ...streams: ReadonlyArray<string>) =>
 const goOwns = (go: Go, ...streams: ReadonlyArray<string>) =>
   Effect.map(go.owned, (owned) => owned.toSorted().join() === streams.join())
 
-/** Waits until the consumer waits for messages, of which the server shows no sign. */
+/** Waits until the consumer blocks on its read. The server does not show that. */
 const joined = Effect.sleep("300 millis")
 
 const elapsed = <E, R>(effect: Effect.Effect<unknown, E, R>) =>
@@ -81,7 +81,7 @@ const nothingLeft = Effect.fnUntraced(function*(stage: Stage) {
   assert.deepStrictEqual(yield* stage.send("KEYS", "mutex:*"), [])
 })
 
-/** Data streams announced by both kinds are all processed, each by one consumer, and none is left behind. */
+/** Both kinds of consumers announce and process data streams. Each is processed by one consumer, and nothing is left. */
 export const bothWays: Scenario = (stage) =>
   Effect.gen(function*() {
     yield* events(stage)
@@ -106,7 +106,7 @@ export const bothWays: Scenario = (stage) =>
     yield* nothingLeft(stage)
   })
 
-/** What a live Go consumer owns is left alone by effect-simba. */
+/** effect-simba does not take what a live Go consumer owns. */
 export const liveGo: Scenario = (stage) =>
   Effect.gen(function*() {
     yield* events(stage)
@@ -123,7 +123,7 @@ export const liveGo: Scenario = (stage) =>
     assert.strictEqual(yield* stage.send("GET", `held<MUTEX_KEY_SEP>${entry}`), "redis-consumer-stock")
   })
 
-/** Closes the consumer of effect-simba: the Go consumer gets its data streams. Returns how long that took. */
+/** The consumer of effect-simba closes. Returns how long the Go consumer took to own its data streams. */
 export const handBack = (stage: Stage) =>
   Effect.gen(function*() {
     yield* events(stage)
@@ -187,7 +187,7 @@ export const ownDies = (stage: Stage) =>
     return millis
   })
 
-/** G3: a Go consumer that starts finds nothing to recover that effect-simba has owned for long. */
+/** G3: a Go consumer that starts recovers nothing that effect-simba owns, even after a long time. */
 export const recovery: Scenario = (stage) =>
   Effect.gen(function*() {
     const own = yield* stage.own("ours")
@@ -204,7 +204,7 @@ export const recovery: Scenario = (stage) =>
     assert.isTrue(yield* owns(own, "a", "b", "c"))
   })
 
-/** G8: two announcements of one data stream are processed one after another by effect-simba. */
+/** G8: effect-simba processes two announcements of one data stream one after another, not at the same time. */
 export const duplicates: Scenario = (stage) =>
   Effect.gen(function*() {
     let running = 0
@@ -232,7 +232,7 @@ export const duplicates: Scenario = (stage) =>
 
 const go = "redis-consumer-go"
 
-/** These were delivered to a Go consumer, by its read or a claim, and it has not locked them yet. */
+/** Announces data streams and delivers them to a Go consumer, which has not locked them yet. */
 const handedToGo = Effect.fnUntraced(function*(stage: Stage, ...streams: ReadonlyArray<string>) {
   yield* stage.send("XGROUP", "CREATE", input, group, "0", "MKSTREAM")
   const entries = yield* Effect.forEach(streams, (stream) => announceAsGo(stage, stream))
@@ -240,25 +240,25 @@ const handedToGo = Effect.fnUntraced(function*(stage: Stage, ...streams: Readonl
   return entries.map((entry, i) => ({ entry, lock: `${streams[i]}<MUTEX_KEY_SEP>${entry}` }))
 })
 
-/** A Go consumer has this many data streams, and never dies. */
+/** Gives a Go consumer `count` data streams, with locks that never expire. */
 export const lockedByGo = Effect.fnUntraced(function*(stage: Stage, count: number) {
   const delivered = yield* handedToGo(stage, ...Array.from({ length: count }, (_, i) => `s${i}`))
   for (const { lock } of delivered) yield* stage.send("SET", lock, go)
 })
 
-/** What was delivered to a Go consumer and not locked yet is left alone, until others of its kind would take it. */
+/** effect-simba leaves entries that a Go consumer has not locked yet alone, until other Go consumers would take them. */
 export const notLockedYet: Scenario = (stage) =>
   Effect.gen(function*() {
     const [slow, dead, brief] = yield* handedToGo(stage, "slow", "dead", "brief")
     const own = yield* stage.own("ours", { sweepInterval: "500 millis" })
     yield* own.run(() => Effect.never)
-    // No sweep sees this lock: it is over before the entry is old enough for one
+    // No sweep observes this lock: it expires before a sweep checks an entry of this age
     yield* stage.send("SET", brief!.lock, go, "NX", "PX", "1000")
     yield* Effect.sleep("3200 millis")
-    // A hint from before the delivery to the Go consumer comes late
+    // A late hint, sent before the delivery to the Go consumer
     yield* stage.send("PUBLISH", `simba:streams:${input}`, `released@@${dead!.entry}@@dead`)
     assert.strictEqual(yield* stage.send("SET", slow!.lock, go, "NX", "PX", "2000"), "OK")
-    // Now it dies: its lease was seen, and is over
+    // The Go consumer dies. Its lease was observed, and has expired
     yield* Effect.sleep("1900 millis")
     assert.deepStrictEqual(yield* ownedBy(own), [])
     yield* Effect.sleep("1200 millis")
@@ -270,7 +270,10 @@ export const notLockedYet: Scenario = (stage) =>
     assert.isTrue(yield* owns(own, "brief", "dead", "slow"))
   })
 
-/** What a Go consumer is finishing is not started again: it unlocks, acknowledges and deletes in three calls. */
+/**
+ * effect-simba does not start what a Go consumer is finishing. The Go client unlocks, acknowledges and deletes in three
+ * calls.
+ */
 export const finishing: Scenario = (stage) =>
   Effect.gen(function*() {
     const streams = Array.from({ length: 20 }, (_, i) => `s${i}`)
@@ -290,13 +293,13 @@ export const finishing: Scenario = (stage) =>
     }
     yield* Effect.sleep("1 second")
     assert.deepStrictEqual(started, [])
-    // It dies after the first call: nothing will ever expire
+    // It dies after the first of the three calls, so no lock remains that could expire
     yield* stage.send("DEL", delivered[delivered.length - 1]!.lock)
     yield* Effect.sleep("1 second")
     assert.deepStrictEqual(started, ["left"])
   })
 
-/** An expired lease of a Go consumer is over at once, even if those of effect-simba last longer. */
+/** An expired lease of a Go consumer ends at once, even if the leases of effect-simba last longer. */
 export const longerLeases: Scenario = (stage) =>
   Effect.gen(function*() {
     yield* events(stage)
@@ -312,8 +315,8 @@ export const longerLeases: Scenario = (stage) =>
   })
 
 /**
- * A Go consumer that was restarted within its lease claims what it had, and never locks it: taken a lease after the event.
- * What a read delivered to it stays its own for longer.
+ * A Go consumer restarts within its lease, claims its entries again, and never locks them. effect-simba takes them one
+ * lease after the event. An entry that a read delivered to the Go consumer is left to it for longer.
  */
 export const claimedAndNeverLocked: Scenario = (stage) =>
   Effect.gen(function*() {
@@ -333,7 +336,7 @@ export const claimedAndNeverLocked: Scenario = (stage) =>
     assert.deepStrictEqual(yield* ownedBy(own), ["a", "b"])
   })
 
-/** What a restarted Go consumer claimed, locked and is finishing is not started again. */
+/** effect-simba does not start what a restarted Go consumer has claimed and locked, and is finishing. */
 export const claimedAndFinishing: Scenario = (stage) =>
   Effect.gen(function*() {
     yield* events(stage)
@@ -359,7 +362,7 @@ export const claimedAndFinishing: Scenario = (stage) =>
     assert.deepStrictEqual(started, [])
   })
 
-/** The reader of a Go consumer with the former name of an effect-simba consumer is left alone. */
+/** A Go consumer has the name of a former effect-simba consumer. Its entries are left to it. */
 export const sameName: Scenario = (stage) =>
   Effect.gen(function*() {
     const first = yield* stage.own("pod-1", { sweepInterval: "500 millis" })
@@ -380,7 +383,7 @@ export const sameName: Scenario = (stage) =>
     assert.deepStrictEqual((yield* pending(stage)).map(([entry]) => entry), entries)
   })
 
-/** An event reports the lease of a former owner: the consumer that received the entry since keeps its time. */
+/** An event for the lease of a former owner does not shorten the time of the consumer that received the entry since. */
 export const earlierLease: Scenario = (stage) =>
   Effect.gen(function*() {
     yield* events(stage)
@@ -397,7 +400,7 @@ export const earlierLease: Scenario = (stage) =>
     assert.deepStrictEqual(yield* ownedBy(own), [])
   })
 
-/** A late Go owner finishes what effect-simba has taken over: effect-simba stops, and nothing comes back. */
+/** A Go owner finishes late what effect-simba has taken over. effect-simba stops, and nothing is processed again. */
 export const lateDone: Scenario = (stage) =>
   Effect.gen(function*() {
     const go = yield* stage.go("stock")
@@ -409,7 +412,7 @@ export const lateDone: Scenario = (stage) =>
     const own = yield* stage.own("ours")
     yield* own.run((stream) => Effect.onInterrupt(Effect.never, () => Effect.sync(() => interrupted.push(stream))))
     yield* until("effect-simba owns it", owns(own, "a"))
-    // What is left of its Done: its lock belongs to another by now, which does not stop it
+    // The rest of its Done: the Go client does not check that its lock now belongs to another consumer
     yield* stage.send("XACK", input, group, entry)
     yield* stage.send("XDEL", input, entry)
     yield* until("effect-simba has stopped", Effect.sync(() => interrupted.length === 1))
@@ -418,11 +421,11 @@ export const lateDone: Scenario = (stage) =>
     yield* nothingLeft(stage)
   })
 
-/** The shutdown of a Go consumer ends what it owns, finished or not, and leaves effect-simba alone. */
+/** The shutdown of a Go consumer ends everything that it owns, finished or not, and nothing of effect-simba. */
 export const goDone: Scenario = (stage) =>
   Effect.gen(function*() {
     yield* events(stage)
-    // No room for a second one
+    // No room for a second data stream
     const own = yield* stage.own("ours", { capacity: 1 })
     yield* own.run(() => Effect.never)
     yield* joined

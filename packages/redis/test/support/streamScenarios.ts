@@ -1,4 +1,4 @@
-/** What consumers of data streams on Redis must survive, for a real server and for the fake one. */
+/** Scenarios of consumers of data streams on Redis. They run on a real server and on the fake one. */
 import type * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import type { StreamLease } from "@effect-simba/core/streams/StreamLease"
 import * as StreamMessages from "@effect-simba/core/streams/StreamMessages"
@@ -8,23 +8,23 @@ import { capturingLogs, freshName, until } from "./harness.ts"
 
 export type Lease = StreamLease
 
-/** One process. */
+/** A consumer in a process of its own. */
 export interface Process {
   readonly client: StreamClient.StreamClient["Service"]
   /** Forks into the scope of the process. */
   readonly start: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<Fiber.Fiber<A, E>>
   readonly close: Effect.Effect<void>
-  /** Its connections are cut, so that it can send nothing. */
+  /** Cuts its connections permanently. */
   readonly kill: Effect.Effect<void>
 }
 
 export interface Stage {
   readonly open: (options: StreamClient.Options) => Effect.Effect<Process, unknown, Scope.Scope>
   readonly send: (...args: ReadonlyArray<string>) => Effect.Effect<unknown, unknown>
-  /** No reply is sent until it continues. */
+  /** The server sends no reply until `resume`. */
   readonly pause: Effect.Effect<void>
   readonly resume: Effect.Effect<void>
-  /** All names of a service carry one hash tag. */
+  /** All names of a service have one hash tag, as on a Cluster. */
   readonly isTagged?: boolean
 }
 
@@ -47,10 +47,10 @@ const owns = (process: Process, n: number) => until(`${n} owned`, Effect.map(cou
 const pendingCount = (stage: Stage, lbs: string, group: string) =>
   Effect.map(stage.send("XPENDING", lbs, group), (reply) => Number((reply as ReadonlyArray<unknown>)[0]))
 
-/** Far longer than any test: only a message can be in time. */
+/** Far longer than any test, so that only a message or an event can find an orphan. */
 const neverSweeps = { sweepInterval: "1 hour" } satisfies Partial<StreamClient.Options>
 
-/** A machine that stalls for a second loses no lease. */
+/** Leases survive a machine that stalls for a second. */
 const renewsOften = { heartbeatInterval: "250 millis" } as const
 
 export const finished = scenario(function*(stage) {
@@ -69,7 +69,7 @@ export const finished = scenario(function*(stage) {
   assert.deepStrictEqual(yield* stage.send("KEYS", `${service}:*`), [])
 })
 
-/** All handlers fail at the same moment. */
+/** The handlers of 2,000 data streams fail at the same moment, and no lease is lost. */
 export const failing = scenario(function*(stage) {
   const size = 2000
   const { service, streams } = named(stage, "failing", size)
@@ -173,7 +173,7 @@ export const groupGone = scenario(function*(stage) {
   yield* owns(a, 2)
   const before = yield* a.client.owned
   yield* stage.send("XGROUP", "DESTROY", lbs, group)
-  // A lease and more: the new group delivers owned entries again, to the first reader
+  // For longer than a lease: the new group delivers owned entries again, to the reader that comes first
   const b = yield* stage.open({ service, processName: "b", rebalance: false, ...renewsOften })
   yield* b.start(b.client.run(Effect.never))
   yield* Effect.sleep("4 seconds")
@@ -205,7 +205,7 @@ export const malformed = scenario(function*(stage) {
 
 export const poison = scenario(function*(stage) {
   const { lbs, service, streams } = named(stage, "poison", 2)
-  // Shorter than the time between two failures
+  // `deadLetterAfter` is shorter than the time between two failures
   const a = yield* stage.open({ service, processName: "a", maxFailures: 3, deadLetterAfter: "10 millis" })
   let runs = 0
   yield* a.client.announceAll(streams)
@@ -219,7 +219,7 @@ export const poison = scenario(function*(stage) {
   assert.strictEqual(Number(yield* stage.send("XLEN", lbs)), 1)
   const [letter] = yield* a.client.deadLetters()
   assert.isTrue(yield* a.client.redrive(letter!.id))
-  yield* until("deadLettered again", Effect.sync(() => runs === 6))
+  yield* until("dead-lettered again", Effect.sync(() => runs === 6))
 })
 
 export const redrivenAll = scenario(function*(stage) {
@@ -356,7 +356,7 @@ export const processed = scenario(function*(stage) {
     const inOrder = (by: string, from: number, last: number) =>
       assert.deepStrictEqual(observedBy(by, stream), Array.from({ length: last - from + 1 }, (_, i) => from + i))
     inOrder("a", 1, 10)
-    // Its last commit may have come to nothing
+    // If the last commit of process a was lost, process b repeats message 10
     inOrder("b", observedBy("b", stream)[0] === 10 ? 10 : 11, 20)
     inOrder("c", 21, 30)
   }
@@ -364,7 +364,7 @@ export const processed = scenario(function*(stage) {
   assert.deepStrictEqual([...left as ReadonlyArray<string>].sort(), streams.map(({ stream }) => stream).sort())
 })
 
-/** What was trimmed before it was read is counted, and a data stream that is written again is read. */
+/** Messages that were trimmed before they were read are counted, and a data stream that is written again is read. */
 export const gaps = scenario(function*(stage) {
   const { service, streams } = named(stage, "gaps", 1)
   const stream = streams[0]!.stream
@@ -403,7 +403,7 @@ export const gaps = scenario(function*(stage) {
   assert.deepStrictEqual(observed.slice(-2), [1000, 1001])
 })
 
-/** Messages that an owner passed unnoticed are reported by the next owner, whichever position it begins at. */
+/** The next owner reports the messages that an owner missed unnoticed, from whichever position it starts. */
 export const passedOver = scenario(function*(stage) {
   const { service, streams } = named(stage, "passed", 3)
   const found = new Map<string, ReadonlyArray<unknown>>()
@@ -433,7 +433,7 @@ export const passedOver = scenario(function*(stage) {
   }
 })
 
-/** After the message with the largest id no other can come: it is processed once, and its reader waits. */
+/** No message can follow the one with the largest id: it is processed once, and the reader waits. */
 export const largestId = scenario(function*(stage) {
   const { service, streams } = named(stage, "largest", 1)
   const stream = streams[0]!.stream
