@@ -1,4 +1,4 @@
-// Writes the published guides and examples, packages/core/docs: those for users, in the package that all of them have.
+// Copies the guides and examples for users to packages/core/docs. They are published with core, which every user has.
 //
 //   node scripts/guides.mjs
 import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
@@ -51,7 +51,7 @@ const published = new Map([
   ...[...examples].map((file) => [`../${file}`, file])
 ])
 
-/** A link to an unpublished file would lead nowhere: its text stays. */
+/** Replaces each link to an unpublished file with its text. */
 const withPublishedLinks = (text) =>
   text.replace(
     /\[([^\]]+)\]\(([^)#:]+)(#[^)]*)?\)/g,

@@ -1,2 +1,2 @@
-/** For tests that want a script other than it is. */
+/** The text of a script. `bodies` replaces files, for tests of changed scripts. */
 export function assemble(path: string, bodies?: Readonly<Record<string, string>>): string

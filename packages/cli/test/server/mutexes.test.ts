@@ -84,7 +84,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       }
     }))
 
-  it.effect("colours are for terminals", () =>
+  it.effect("output is coloured only on a terminal", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       assert.notInclude((yield* commandLine.run(["list"], server)).output, escape)
@@ -105,7 +105,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       assert.notInclude(output, `${escape}2J`)
     }))
 
-  it.effect("release asks on a terminal, and a no changes nothing", () =>
+  it.effect("release asks for confirmation on a terminal, and a no changes nothing", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const holder = yield* openMutex(server)

@@ -1,4 +1,4 @@
-/** Contenders of a fleet, and every operation on them, at random and at once. */
+/** Simulates contenders: random operations, some of them concurrent, and a check of what contenders promise. */
 import { type Contender, type Lease, Mutex, MutexName } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { Context, Effect, Exit, Fiber, Option, Random, Scope, Stream } from "effect"
@@ -15,10 +15,10 @@ interface Party {
   /** The last request. */
   wanted: boolean
   starts: number
-  /** A stop has returned, and no start was requested since it was requested. */
+  /** A stop has returned, and no start was requested after it. */
   stopped: boolean
   closing: boolean
-  /** The number of works that run, including finalizers, by the id of their lease. */
+  /** How much work runs under each lease, by the id of the lease. Finalizers count. */
   readonly running: Map<string, number>
   probes: number
   probe: Fiber.Fiber<unknown, unknown>
@@ -27,7 +27,7 @@ interface Party {
 
 const isDone = (fiber: Fiber.Fiber<unknown, unknown>) => fiber.pollUnsafe() !== undefined
 
-/** The problems found. `outages`: the backend fails at times, or replies late, so that leases are lost. */
+/** Returns the problems found. With `outages`, the backend sometimes fails or replies late, so that leases are lost. */
 export const simulate = Effect.fnUntraced(function*(seed: string, outages: boolean) {
   const random = yield* Random.withSeed(Random.Random, seed)
   const chance = () => random.nextDoubleUnsafe()
@@ -83,7 +83,9 @@ export const simulate = Effect.fnUntraced(function*(seed: string, outages: boole
         party.running.set(lease.id, (party.running.get(lease.id) ?? 0) + 1)
         if (party.stopped) problem(party, "works after stop")
         if (!(yield* lease.isHeld)) problem(party, "works without a lease")
-        if (!outages && parties.some((other) => other !== party && runs(other))) problem(party, "works besides another")
+        if (!outages && parties.some((other) => other !== party && runs(other))) {
+          problem(party, "works beside another contender")
+        }
       }),
       () => Effect.suspend(() => pick(...acts)(party, lease)),
       () =>
@@ -125,7 +127,7 @@ export const simulate = Effect.fnUntraced(function*(seed: string, outages: boole
   const asked: Array<Fiber.Fiber<unknown, unknown>> = []
   const workers: Array<Fiber.Fiber<unknown, unknown>> = []
 
-  /** Acts in the middle of a state change, or delays the notification of changes for a while. */
+  /** Follows the state, and acts on some changes, or pauses after each of them. */
   const meddle = (party: Party) =>
     pick(
       Stream.runForEach(
@@ -184,14 +186,14 @@ export const simulate = Effect.fnUntraced(function*(seed: string, outages: boole
     const { _tag } = yield* party.jobs.state
     if (leads !== (_tag === "Leading")) problem(party, "has a wrong state")
     if (party.probes !== (leads ? 1 : 0)) problem(party, `its work runs ${party.probes} times, leads: ${leads}`)
-    if (leads && !party.wanted) problem(party, "leads, and should not")
+    if (leads && !party.wanted) problem(party, "leads although it was stopped")
   }
   if (leaders.length !== (wanted.length === 0 ? 0 : 1)) problems.push(`${leaders.length} lead of ${wanted.length}`)
 
   const closed = yield* Effect.forEach(parties, (party) => fork(close(party)))
   yield* TestClock.adjust("1 minute")
   if (!closed.every(isDone)) problems.push("closing hangs")
-  if (!parties.every((party) => isDone(party.reader))) problems.push("changes do not end")
+  if (!parties.every((party) => isDone(party.reader))) problems.push("the stream of events does not end")
   if ((yield* owner) !== undefined) problems.push("the mutex is not free")
   yield* Effect.forEach(parties, (party) => fork(Fiber.interrupt(party.probe)))
   return problems

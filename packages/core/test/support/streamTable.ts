@@ -2,9 +2,9 @@
 import { Clock, Effect } from "effect"
 import * as metricsRecorder from "../../src/internal/lease/metricsRecorder.ts"
 import { slicedTasks } from "../../src/internal/lease/workSlices.ts"
-import type { Options } from "../../src/streams/StreamClient.ts"
 import { check } from "../../src/streams/internal/config.ts"
 import { StreamTable } from "../../src/streams/internal/streamTable.ts"
+import type { Options } from "../../src/streams/StreamClient.ts"
 
 export const newTable = Effect.fnUntraced(function*(
   options: Partial<Options> = {},

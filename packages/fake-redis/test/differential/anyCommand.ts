@@ -1,6 +1,6 @@
 /**
- * Any command of the table with any arguments: keys where its specification has keys, and words of its family
- * elsewhere. Most of them are refused, by both servers for the same reason.
+ * Draws any command of the table with random arguments: keys where its specification has keys, and words of its group
+ * elsewhere. Both servers refuse most of these commands, and must do so with the same error.
  */
 import { specOf } from "../../src/internal/commandSpec.ts"
 import { commands } from "../../src/internal/commandTable.ts"
@@ -8,21 +8,21 @@ import { choices } from "./choices.ts"
 import type { Draw } from "./draw.ts"
 
 /**
- * Commands that are not drawn here, and why. The templates have most of them, with arguments for which both servers
- * must agree.
+ * Commands that are not drawn here, and why. Most of them have templates, with arguments for which both servers must
+ * reply the same.
  */
 const elsewhere: Readonly<Record<string, string>> = {
-  "blpop brpop blmove brpoplpush blmpop bzpopmin bzpopmax bzmpop wait": "waits, perhaps for good",
+  "blpop brpop blmove brpoplpush blmpop bzpopmin bzpopmax bzmpop wait": "may block forever",
   "subscribe psubscribe ssubscribe unsubscribe punsubscribe sunsubscribe monitor auth hello quit reset client":
-    "changes what the connection is for",
-  "config acl flushall flushdb debug": "changes the server for all that follows",
-  "randomkey spop srandmember hrandfield zrandmember": "a matter of luck",
-  "lastsave time info memory latency slowlog command object dump restore": "tells of the server itself",
-  "expire pexpire expireat pexpireat set setex psetex getex": "may expire at any time from now on",
+    "changes the mode of the connection",
+  "config acl flushall flushdb debug": "changes the server for all later commands",
+  "randomkey spop srandmember hrandfield zrandmember": "has random replies",
+  "lastsave time info memory latency slowlog command object dump restore": "describes the server itself",
+  "expire pexpire expireat pexpireat set setex psetex getex": "makes later replies depend on time",
   "georadius georadius_ro georadiusbymember georadiusbymember_ro geosearch sort sort_ro":
-    "has an order only if asked for",
-  "scan hscan sscan zscan": "has pages",
-  "eval eval_ro evalsha evalsha_ro fcall fcall_ro": "runs scripts, which have a list of their own"
+    "has a defined order only with some options",
+  "scan hscan sscan zscan": "has pages of any size",
+  "eval eval_ro evalsha evalsha_ro fcall fcall_ro": "runs scripts, which are drawn elsewhere"
 }
 const notHere = new Set(Object.keys(elsewhere).flatMap((names) => names.split(" ")))
 

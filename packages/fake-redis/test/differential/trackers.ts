@@ -1,14 +1,14 @@
-/** A client of each server that tracks keys: both must receive the same messages while others write. */
+/** One client of each server tracks keys. Both must receive the same messages while other clients write. */
 import { openRaw } from "../rawSocket.ts"
 import type { Draw } from "./draw.ts"
 import type { Result } from "./resp.ts"
 
 export interface Trackers {
-  /** How the comparison is shown. */
+  /** Stands for the comparison in the report of a difference. */
   readonly command: ReadonlyArray<string>
   /** Starts to track other keys in another mode. Returns the replies. */
   readonly begin: (draw: Draw) => Promise<readonly [Result, Result]>
-  /** What both received since, caused by these commands. */
+  /** What both received since `begin`. `commands` were sent meanwhile. */
   readonly end: (commands: ReadonlyArray<ReadonlyArray<string>>) => Promise<readonly [Result, Result]>
   readonly close: () => void
 }
@@ -26,7 +26,7 @@ const modes = [
   "ON FOO"
 ]
 
-/** Their replies have an order. */
+/** Reads whose replies have a defined order. */
 const reads = [
   "GET s1",
   "GET s2",
@@ -53,7 +53,7 @@ const reads = [
 
 const pick = <A>(draw: Draw, items: ReadonlyArray<A>): A => items[Math.floor(draw() * items.length)]!
 
-/** The keys of all messages, once each: a server broadcasts once for each turn of its loop, wherever a turn ends. */
+/** The keys of all messages, once each: how they are grouped depends on the turns of the event loop of the server. */
 const keysOf = (text: string): ReadonlyArray<string> =>
   [...new Set([...text.matchAll(/\$[0-9]+\r\n([a-z]+[0-9]?)\r\n/g)].map(([, key]) => key!))].sort()
 

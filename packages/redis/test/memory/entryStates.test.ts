@@ -34,13 +34,13 @@ const functions = new Map(
   )
 )
 
-describe("The states of an entry", () => {
-  it("are those of the diagram", () => {
+describe("the states of an entry", () => {
+  it("match the diagram in docs/protocol.md", () => {
     const found = scripts.flatMap(({ name, text }) => declared(text).map(([from, to]) => `${from} ${name} ${to}`))
     assert.deepStrictEqual(found.sort(), ofEntries.sort())
   })
 
-  it("change as the functions that each script calls declare", () => {
+  it("change as declared by the functions that each script calls", () => {
     assert.strictEqual(functions.size, 6)
     for (const { name, text } of scripts) {
       // The helper of announcements adds an entry, too

@@ -1,4 +1,4 @@
-/** Keys and script of the mutex, for benchmarks that speak the protocol directly. */
+/** The keys and the script of mutexes, for benchmarks that send the commands of the protocol themselves. */
 export * as keys from "../../src/internal/mutex/keys.ts"
 import { acquireAndRelease as script } from "../../src/internal/mutex/scripts.generated.ts"
 

@@ -27,7 +27,7 @@ export const make = (cron: Cron.Cron, zone: DateTime.TimeZone, isEveryHour: bool
   })
   const offsetAt = (instant: number) => DateTime.zonedOffset(DateTime.makeZonedUnsafe(instant, { timeZone: zone }))
 
-  /** The instant of the change between two that have different offsets. */
+  /** When the offset changes, between two instants with different offsets. */
   const changeBetween = (before: number, after: number) => {
     const offset = offsetAt(before)
     let [low, high] = [before, after]
@@ -48,7 +48,7 @@ export const make = (cron: Cron.Cron, zone: DateTime.TimeZone, isEveryHour: bool
     return Infinity
   }
 
-  /** The offsets at which the local clock shows scheduled times, and until when. */
+  /** The offsets that convert scheduled local times to instants near a clock change, and until when they apply. */
   const regimeAt = (instant: number, offset: number): readonly [offsets: ReadonlyArray<number>, until: number] => {
     const before = offsetAt(instant - longestChangeMillis)
     if (before === offset) return [[offset], Infinity]

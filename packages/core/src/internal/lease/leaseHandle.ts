@@ -15,8 +15,7 @@ export type Table<L extends OwnedLease> = Pick<LeaseTable<L, never>, "now" | "ch
 /** The context that protected work inherits. `own` gets its fiber when that has started. */
 type Inside = (context: Context.Context<never>, own: Protection) => Context.Context<never>
 
-const contain: Inside = (context, own) =>
-  Context.add(context, Containing, [...Context.get(context, Containing), own])
+const contain: Inside = (context, own) => Context.add(context, Containing, [...Context.get(context, Containing), own])
 
 /** Runs the effect in a fiber of its own, which a loss interrupts. */
 export const protect = <L extends OwnedLease, A, E, R>(
@@ -101,9 +100,7 @@ export abstract class LeaseHandle<L extends OwnedLease> extends Handle {
   }
 
   get lost(): Effect.Effect<LeaseLost> {
-    return this.lease.onLoss.next(() =>
-      this.isHeldAt(this.table.now()) ? undefined : Effect.succeed(this.lease.over)
-    )
+    return this.lease.onLoss.next(() => this.isHeldAt(this.table.now()) ? undefined : Effect.succeed(this.lease.over))
   }
 
   get protect() {

@@ -1,5 +1,5 @@
 /**
- * MEMORY and LATENCY: what a server in the memory of another process can report about itself.
+ * MEMORY, LATENCY, SLOWLOG and MONITOR. Sizes are estimates, because the data is in the memory of another process.
  */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
@@ -10,7 +10,7 @@ import { integer, parseInteger } from "../numbers.ts"
 import type { Value } from "../reply.ts"
 import { Dictionary, fail, OK, Status, syntaxError } from "../reply.ts"
 
-/** The overhead of an element beside its bytes, about as in Redis. */
+/** The estimated overhead of an element and of a key, in bytes. */
 const PER_ELEMENT = 16
 const PER_KEY = 56
 

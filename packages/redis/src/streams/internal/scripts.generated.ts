@@ -397,7 +397,7 @@ export const redriveMessage = script(
   }) => [[stream, deadMessages, deadIds], [letter, added]]
 )
 
-/** Removes a consumer that leaves, if nothing is pending for it: its pending entries would be deleted with it. */
+/** Removes a consumer that leaves, unless entries are pending for it: they would be deleted with it. */
 export const removeConsumer = script(
   "\nlocal input, group, consumer = KEYS[1], ARGV[1], ARGV[2]\nlocal pending = redis.pcall('XPENDING', input, group, '-', '+', 1, consumer)\nif pending.err then\nif string.find(pending.err, 'NOGROUP', 1, true) then\nreturn '1'\nend\nreturn pending\nelseif #pending > 0 then\nreturn '0'\nend\nredis.call('XGROUP', 'DELCONSUMER', input, group, consumer)\nreturn '1'\n",
   replies.Flag,

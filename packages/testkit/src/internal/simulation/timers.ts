@@ -1,4 +1,4 @@
-/** Callbacks at instants of one monotonic clock. Those of the same instant run in the order in which they were set. */
+/** Runs callbacks at instants of a monotonic clock. Callbacks of one instant run in the order in which they were set. */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -93,7 +93,7 @@ export class TimerHeap {
   }
 }
 
-/** Timers by the `Clock` of the caller: one fiber that sleeps until the earliest, for as long as the scope is open. */
+/** Timers on the `Clock` of the caller. One fiber sleeps until the next is due, for as long as the scope is open. */
 export const make: Effect.Effect<Timers, never, Scope.Scope> = Effect.gen(function*() {
   const clock = yield* Clock.Clock
   const heap = new TimerHeap()

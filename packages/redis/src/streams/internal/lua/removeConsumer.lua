@@ -1,9 +1,9 @@
---- Removes a consumer that leaves, if nothing is pending for it: its pending entries would be deleted with it.
+--- Removes a consumer that leaves, unless entries are pending for it: they would be deleted with it.
 ---
 --- KEYS[1] input
 --- ARGV[1] group
 --- ARGV[2] consumer
---- Reply: Flag. Whether it is gone: not if something is pending.
+--- Reply: Flag. Whether the consumer is removed.
 
 local input, group, consumer = KEYS[1], ARGV[1], ARGV[2]
 

@@ -33,7 +33,7 @@ if #page == 0 then
 end
 local isPending, first, deliveries = {}, page[1][1], nil
 repeat
-  -- More than there are entries: entries that were deleted while pending are counted too
+  -- May list more than the page has, because it includes entries that were deleted while pending
   deliveries = redis.call('XPENDING', input, group, first, page[#page][1], count)
   for _, delivery in ipairs(deliveries) do
     isPending[delivery[1]] = true

@@ -1,5 +1,6 @@
---- Distinguishes the ids of effect-simba from those of Simba, the original library, whose contenders may share a mutex.
---- Their ids lack the counter and the random text of the layer.
+--- Distinguishes the ids of effect-simba from those of Simba, the original library.
+---
+--- Contenders of both may share a mutex. A Simba id lacks the counter and the random text of the layer.
 
 -- The random text of the layer; nil for a Simba id
 local function layerOf(id)

@@ -1,4 +1,4 @@
---- Makes fencing tokens: each larger than all before, and not below the clock.
+--- Mints fencing tokens. Each is larger than all before it, and not below the server's time in microseconds.
 --- @include clock.lua
 --- @include retention.lua
 
