@@ -97,16 +97,19 @@ export class MemoryJobs {
       return true
     }
     if (order.job === undefined) {
+      const wasPaused = this.isPaused
       this.isPaused = order._tag === "Pause"
-      if (!this.isPaused) { for (const entry of this.entries.values()) this.resume(entry, now) }
+      if (wasPaused && !this.isPaused) { for (const entry of this.entries.values()) this.resume(entry, now) }
       return true
     }
     const entry = this.entries.get(order.job)
     if (entry === undefined) return false
     if (order._tag === "Run") entry.wanted = now
     else if (order._tag === "Pause") entry.isPaused = true
-    else if (order._tag === "Resume") this.resume(entry, now)
-    else if (order._tag === "Reschedule") this.change(entry, now, () => entry.override = order.schedule)
+    else if (order._tag === "Resume" && entry.isPaused) {
+      entry.isPaused = false
+      this.resume(entry, now)
+    } else if (order._tag === "Reschedule") this.change(entry, now, () => entry.override = order.schedule)
     return true
   }
 
@@ -133,7 +136,6 @@ export class MemoryJobs {
 
   /** Instants that passed during a pause are not caught up on. */
   private resume(entry: Entry, now: number): void {
-    entry.isPaused = false
     entry.at = Math.max(entry.at, now)
   }
 

@@ -207,6 +207,26 @@ export const scheduling = ({ bench, it }: Cases): void => {
       }
     }))
 
+  it.effect("B33: a job that is paused by name stays paused when all resume, and what is not paused does not change", () =>
+    Effect.gen(function*() {
+      const { know, one, read, record, steer } = yield* setup("jobs paused twice")
+      const at = yield* know("job")
+      yield* know("other")
+      yield* one.pass(Duration.millis(50))
+      assert.isTrue(yield* steer({ _tag: "Resume", job: "job" }))
+      assert.isTrue(yield* steer({ _tag: "Resume", job: undefined }))
+      assert.strictEqual((yield* record("job")).at, at, "its instants may still be caught up on")
+      yield* steer({ _tag: "Pause", job: "job" })
+      yield* steer({ _tag: "Pause", job: undefined })
+      yield* steer({ _tag: "Resume", job: undefined })
+      assert.isFalse((yield* read()).isPaused)
+      assert.deepStrictEqual([(yield* record("job")).isPaused, (yield* record("other")).isPaused], [true, false])
+      yield* steer({ _tag: "Pause", job: undefined })
+      yield* steer({ _tag: "Resume", job: "job" })
+      assert.isTrue((yield* read()).isPaused)
+      assert.isFalse((yield* record("job")).isPaused)
+    }))
+
   it.effect("B33: a requested run starts once, and uses up no instant", () =>
     Effect.gen(function*() {
       const { a, claim, end, know, one, record, steer, token } = yield* setup("jobs manual")

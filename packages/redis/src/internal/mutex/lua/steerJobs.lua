@@ -27,7 +27,6 @@ end
 
 -- Instants that passed during a pause are not caught up on
 local function resume(name)
-  clear(jobs, 'paused', name)
   set(jobs, 'at', name, text(math.max(millis(), tonumber(get(jobs, 'at', name) or '0'))))
 end
 
@@ -44,8 +43,7 @@ elseif job == '' then
   if order == 'Pause' then
     redis.call('HSET', jobs, 'paused', '1')
     redis.call('PERSIST', jobs)
-  else
-    redis.call('HDEL', jobs, 'paused')
+  elseif redis.call('HDEL', jobs, 'paused') == 1 then
     for _, field in ipairs(redis.call('HKEYS', jobs)) do
       local name = string.match(field, '^at:(.*)$')
       if name then
@@ -62,8 +60,10 @@ elseif order == 'Pause' then
   set(jobs, 'paused', job, '1')
   redis.call('PERSIST', jobs)
 elseif order == 'Resume' then
-  resume(job)
-  expire()
+  if clear(jobs, 'paused', job) then
+    resume(job)
+    expire()
+  end
 else
   change(jobs, 'override', job, schedule)
 end

@@ -17,8 +17,9 @@ local function set(jobs, attribute, job, value)
   redis.call('HSET', jobs, attribute .. ':' .. job, value)
 end
 
+-- Returns whether it was set
 local function clear(jobs, attribute, job)
-  redis.call('HDEL', jobs, attribute .. ':' .. job)
+  return redis.call('HDEL', jobs, attribute .. ':' .. job) == 1
 end
 
 -- A leader follows the former schedule up to the change, and the new one from then on
