@@ -310,8 +310,8 @@ export const acquire = <R = never>(
  *
  * They are acquired one by one in the order of their names, so two callers cannot deadlock. A repeated name counts
  * once, and an empty list fails with `InvalidConfig`. `timeout` covers all of them together, and a timeout of zero
- * sends one request for each. Works on Redis Cluster, with one request per mutex. Fails with `LeaseLost` if one of them
- * is lost before all are held.
+ * sends one request for each. Works on Redis Cluster, with one request per mutex. Fails with `LeaseLost` as soon as one
+ * of them is lost before all are held.
  *
  * **Example** (Moving money between two accounts)
  *

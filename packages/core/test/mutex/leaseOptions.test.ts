@@ -174,6 +174,20 @@ describe("isAlive", { tags: ["B31"] }, () => {
       assert.isAbove(yield* calls("guard"), 3)
     }).pipe(Effect.provide(TestLive)))
 
+  it.effect("a holder that is not alive after an outage ends its lease itself", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      faults.guard = "fail"
+      let reply = true
+      const lease = yield* Mutex.acquire("m", { isAlive: Effect.sync(() => reply) })
+      yield* TestClock.adjust("11 seconds")
+      assert.isAbove(yield* calls("guard"), 0)
+      faults.guard = "work"
+      reply = false
+      yield* TestClock.adjust("5 seconds")
+      assert.strictEqual((yield* lease.lost).reason._tag, "Expired")
+    }).pipe(Effect.provide(TestLive)))
+
   it.effect("a slow probe delays no other lease", () =>
     Effect.gen(function*() {
       yield* Mutex.acquire("stuck", { isAlive: Effect.never })

@@ -11,7 +11,7 @@ import * as LogLevel from "effect/LogLevel"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as MutexMetrics from "../../MutexMetrics.ts"
-import { AcquireTimeout, type BackendError, type StoreError } from "../../SimbaError.ts"
+import { AcquireTimeout, type BackendError, type LeaseLost, type StoreError } from "../../SimbaError.ts"
 import * as log from "../log.ts"
 import * as tracing from "../tracing.ts"
 import { type Attempt, closed, isRefused, retryOutages, send, withReply } from "./attempt.ts"
@@ -23,11 +23,13 @@ import { LocalWaiter } from "./localWaiter.ts"
 export type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
 const outcomeOf = (
-  exit: Exit.Exit<HeldLease | undefined, StoreError | AcquireTimeout>
+  exit: Exit.Exit<HeldLease | undefined, StoreError | AcquireTimeout | LeaseLost>
 ): keyof typeof MutexMetrics.mutex.attempts => {
   if (Exit.isSuccess(exit)) return exit.value === undefined ? "refused" : "granted"
   const error = Option.getOrUndefined(Exit.findErrorOption(exit))
   if (error === undefined) return Cause.hasInterruptsOnly(exit.cause) ? "interrupted" : "error"
+  // `acquireAll` ends a wait when it has lost another lease
+  if (error._tag === "LeaseLost") return "interrupted"
   return error._tag === "AcquireTimeout" ? "timeout" : "error"
 }
 

@@ -86,6 +86,18 @@ export const make = Effect.fnUntraced(function*(options: Options<unknown> = {}) 
       })
     })
 
+  /** Ends a wait when one of the leases is lost before `until`, in monotonic milliseconds. The wait ends then anyway. */
+  const whileHeld = (obtained: ReadonlyArray<HeldLease>, until: number, restore: Restore): Restore => {
+    if (obtained.length === 0) return restore
+    const losses = obtained.map((lease) => new LeaseImpl(leases, lease).lost)
+    const lost = Effect.flatMap(
+      Effect.raceAllFirst(losses),
+      (loss) => leases.now().monotonic < until ? Effect.fail(loss) : Effect.never
+    )
+    // The types of `restore` keep the failures of one acquire; `obtainAll` has that of a loss, too
+    return (effect) => restore(Effect.raceFirst(effect, lost as Effect.Effect<never>))
+  }
+
   /** All or none: the leases are released in the background if one of them cannot be acquired. */
   const obtainAll = (names: ReadonlyArray<string>, options: AcquireOptions<unknown> | undefined, restore: Restore) =>
     Effect.suspend(() => {
@@ -103,7 +115,7 @@ export const make = Effect.fnUntraced(function*(options: Options<unknown> = {}) 
           const left = isOneTry ? 0 : Math.min(end, firstEnds) - leases.now().monotonic
           const limit = firstEnds < end ? Duration.millis(first!.options.maxHold) : timeout
           const next = isOneTry || left > 0
-            ? obtain(name, { ...options, timeout: left }, restore)
+            ? obtain(name, { ...options, timeout: left }, whileHeld(obtained, firstEnds, restore))
             : Effect.fail(new AcquireTimeout({ mutex: name, timeout: limit! }))
           obtained.push(
             yield* next.pipe(Effect.catchTag(
