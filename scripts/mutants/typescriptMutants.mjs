@@ -29,6 +29,9 @@ const operators = {
 const isText = ({ left, right }) =>
   [left, right].some(({ type, value }) => type === "TemplateLiteral" || type === "Literal" && typeof value === "string")
 
+/** Whether an effect collects results that nobody reads. */
+const isDiscard = ({ key, type }) => type === "Property" && key.name === "discard"
+
 const wrappers = new Set(["TSAsExpression", "TSNonNullExpression", "TSSatisfiesExpression"])
 
 /** The replacements of a node. */
@@ -53,7 +56,7 @@ const alternatives = (node, parent, key, code) => {
       break
     case "Literal":
       if (typeof node.value === "number") found.push(String(node.value + 1))
-      if (typeof node.value === "boolean") found.push(String(!node.value))
+      if (typeof node.value === "boolean" && !isDiscard(parent)) found.push(String(!node.value))
       break
     case "AssignmentExpression":
       found.push(...(operators[node.operator] ?? []).map(withOperator))

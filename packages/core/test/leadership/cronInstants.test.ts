@@ -77,6 +77,18 @@ describe("a cron job where clocks are set back", () => {
         "2026-10-26T01:30"
       ])
     }))
+
+  it.effect("runs only at the second of two equal hours if that begins with the instant of the change", () =>
+    Effect.gen(function*() {
+      // 03:00 is 01:00 UTC before the change, which comes at that instant
+      const nightly = yield* compile("0 3 * * *", "Europe/Berlin")
+      const change = Date.parse("2026-10-25T01:00:00Z")
+      for (let seconds = 1; seconds < 200; seconds += 7) {
+        assert.strictEqual(nightly.next(change - seconds * 1000), change + hour)
+        assert.strictEqual(nightly.next(change - 5 * day - seconds * 1000), change - 5 * day)
+      }
+      assert.strictEqual(nightly.next(change), change + hour)
+    }))
 })
 
 describe("a cron job where clocks are set forward", () => {
@@ -215,6 +227,17 @@ it("the last instant is one that next returns, which Cron.prev of Effect does no
   const { next } = Effect.runSync(compile("*/15 2 * * *", "Europe/Berlin"))
   const last = cronInstants.last(next, after - 2 * day, after)!
   assert.strictEqual(next(last - 1), last)
+})
+
+it("the last instant of a period is that at its end, if there is one, and undefined without any", () => {
+  for (const period of [1, 2, 3, 7, 1000]) {
+    const next = (after: number) => (Math.floor(after / period) + 1) * period
+    for (let until = 0; until < 20; until++) {
+      const last = Math.floor(until / period) * period
+      assert.strictEqual(cronInstants.last(next, 0, until), last === 0 ? undefined : last, `${period}, ${until}`)
+    }
+    assert.strictEqual(cronInstants.last(next, 0, 1e9), Math.floor(1e9 / period) * period)
+  }
 })
 
 describe("expressions", () => {

@@ -1,10 +1,13 @@
 /** What the runs of a job leave in the log, and what a schedule from the backend may say. */
 import { Leadership } from "@effect-simba/core"
+import { MutexName } from "@effect-simba/core/MutexName"
+import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Context, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import * as jobSchedule from "../../src/internal/leadership/jobSchedule.ts"
 import * as JobFleet from "../support/jobFleet.ts"
+import { start } from "../support/setup.ts"
 
 describe("a run", { tags: ["B33"] }, () => {
   const runs = Effect.fnUntraced(function*(
@@ -41,6 +44,22 @@ describe("a run", { tags: ["B33"] }, () => {
       assert.deepStrictEqual([ran.length, warnings], [1, []])
     }))
 })
+
+it.effect("a run that fails on its own while its leadership ends has failed", () =>
+  Effect.gen(function*() {
+    yield* TestClock.setTime(JobFleet.noon)
+    const { fleet, job, node, warnings } = yield* JobFleet.make
+    const failing = () => Effect.uninterruptible(Effect.delay(Effect.fail("no"), "2 seconds"))
+    const one = yield* node("a", (name) => [job(name, { schedule: Leadership.every("1 minute") }, failing)])
+    yield* start(one.contender.stop)
+    yield* TestClock.adjust("3 seconds")
+    const { jobs } = yield* Context.get(fleet.store, MutexStore.MutexStore).jobs.read({
+      mutex: MutexName.make("jobs"),
+      jobs: []
+    })
+    assert.strictEqual(jobs.get("job")!.run!.outcome, "failure")
+    assert.include(warnings, "Run of \"job\" failed")
+  }))
 
 it.effect("a schedule from the backend is a period or a cron expression", () =>
   Effect.gen(function*() {

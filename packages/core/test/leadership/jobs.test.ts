@@ -386,6 +386,7 @@ describe("the metrics of a job", () => {
       yield* TestClock.adjust("30 seconds")
       const during = yield* read
       assert.deepInclude(during, { simba_job_running_since: noon, simba_job_last_start: noon })
+      assert.notProperty(during, "simba_job_last_success")
       yield* TestClock.adjust("45 seconds")
       assert.deepInclude(yield* read, {
         simba_job_running_since: 0,

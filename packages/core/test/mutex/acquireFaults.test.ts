@@ -349,15 +349,34 @@ describe("acquireAll", () => {
 })
 
 describe("a reply or a hint that is worth little", () => {
-  it.effect("a grant with less than the margin left is requested again", () =>
+  it.effect("a grant with no more than the margin left is requested again", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
-      faults.acquire = { late: "15300 millis" }
-      const asking = yield* start(Mutex.acquire("m"))
-      yield* TestClock.adjust("1 second")
-      faults.acquire = "work"
-      yield* TestClock.adjust("14300 millis")
-      assert.isAtLeast(yield* timeLeft(yield* Fiber.join(asking)), 15_200)
-      assert.deepStrictEqual(faults.calls, ["acquire try", "acquire try"])
+      for (const [late, requests] of [[15_199, 1], [15_200, 2], [15_300, 2]] as const) {
+        faults.calls.length = 0
+        faults.acquire = { late }
+        const asking = yield* start(Mutex.acquire(`m ${late}`))
+        yield* TestClock.adjust("1 second")
+        faults.acquire = "work"
+        yield* TestClock.adjust(late - 1000)
+        assert.strictEqual(yield* timeLeft(yield* Fiber.join(asking)), 15_200, "renewed, or granted again")
+        assert.lengthOf(faults.calls.filter((call) => call === "acquire try"), requests, String(late))
+      }
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
+  it.effect("a request that fails is repeated after pauses that double from 50 ms, with a fifth of jitter", () =>
+    Effect.gen(function*() {
+      const faults = yield* FaultyStore.Faults
+      faults.acquire = "fail"
+      yield* start(Effect.ignore(Mutex.acquire("m")))
+      const sent: Array<number> = []
+      for (const millis of [39, 22, 120, 240]) {
+        yield* TestClock.adjust(millis)
+        sent.push(faults.calls.length)
+      }
+      assert.deepStrictEqual([sent[0], sent[1]], [1, 2])
+      assert.isAtLeast(sent[2]!, 3)
+      assert.isAtLeast(sent[3]!, 4)
+      assert.isAtMost(sent[3]!, 5)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 })

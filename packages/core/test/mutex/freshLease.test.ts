@@ -67,3 +67,43 @@ it("a lease that could not be renewed keeps the pause of its schedule, no matter
   lease.failure = outage
   assert.strictEqual(lease.lead(1000), 0)
 })
+
+it("a lease is handed on only if nothing about it is in doubt, and it has a token to spare", () => {
+  const settings = settingsOf({
+    ttl: Duration.seconds(10),
+    transition: Duration.seconds(6),
+    localTurn: Duration.seconds(1)
+  })
+  const at = (millis: number) => ({ monotonic: millis, wall: 0 })
+  const leaseOf = (token: number) =>
+    new HeldLease(
+      MutexName.MutexName.make("m"),
+      "1-aaaaaaaaaaaa:us" as MutexName.LeaseId,
+      token as FencingToken.FencingToken,
+      settings,
+      at(0)
+    )
+  const fresh = (change: (lease: HeldLease) => void, now = 5000, token = 100) => {
+    const lease = leaseOf(token)
+    change(lease)
+    return lease.isFresh(at(now))
+  }
+  assert.isTrue(fresh(() => {}))
+  assert.isTrue(fresh(() => {}, 9999))
+  assert.isFalse(fresh(() => {}, 10_000), "it is due")
+  assert.isFalse(fresh(() => {}, 5000, 101), "its grant has one token")
+  assert.isFalse(fresh((lease) => lease.grantedFor(1500, 1400)), "it is not confirmed")
+  assert.isTrue(fresh((lease) => lease.grantedFor(16_000, 15_000)))
+  assert.isFalse(fresh((lease) => lease.failure = outage), "a renewal failed")
+  assert.isFalse(fresh((lease) => lease.dead = true), "its holder is not alive")
+  assert.isFalse(fresh((lease) => lease.probe = "asking"), "its holder is probed")
+  // The tokens of one grant are used up one by one
+  let lease = leaseOf(100)
+  let heirs = 0
+  for (; lease.isFresh(at(1)); heirs++) {
+    const heir = leaseOf(lease.token + 1)
+    heir.inherit(lease)
+    lease = heir
+  }
+  assert.deepStrictEqual([heirs, lease.token], [99, 199])
+})

@@ -139,6 +139,19 @@ describe("metrics", () => {
       yield* noGaugeIsUp
     }).pipe(isolated))
 
+  it.effect("hand-offs are grants by a release, not those that follow a loss", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      yield* start(Effect.flip(Mutex.withLock("m")(Effect.never)))
+      yield* start(Mutex.withLock("m")(Effect.never))
+      yield* TestClock.adjust("1 second")
+      faults.guard = faults.release = "fail"
+      yield* TestClock.adjust("17 seconds")
+      assert.strictEqual(yield* count(MutexMetrics.mutex.losses.BackendGone), 1)
+      assert.strictEqual(yield* gauge(MutexMetrics.mutex.held), 1)
+      assert.strictEqual(yield* count(MutexMetrics.mutex.handOffs), 0)
+    }).pipe(Effect.provide(TestLive), isolated))
+
   const labels = Effect.map(
     Metric.snapshot,
     (snapshot) =>

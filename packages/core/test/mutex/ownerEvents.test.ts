@@ -1,9 +1,9 @@
 import { Mutex, type OwnerEvent } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Exit, Fiber, Latch, Layer, Scope, Stream } from "effect"
+import { Duration, Effect, Exit, Fiber, Latch, Layer, Queue, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
-import { between } from "../../src/internal/mutex/ownerWatch.ts"
+import { between, makeReader, serve } from "../../src/internal/mutex/ownerWatch.ts"
 import { Faults } from "../support/faultyStore.ts"
 import { another, start, TestLive } from "../support/setup.ts"
 
@@ -119,8 +119,10 @@ describe("what happened between two polls", () => {
       ["free, then owned", nobody, held("a", 100), 0, ["Acquired"]],
       ["still free", nobody, nobody, 0, []],
       ["renewed", held("a", 100), held("a", 300), 50, ["Renewed"]],
-      ["the same lease, a little later", held("a", 100), held("a", 102), 50, []],
+      ["the same lease, a little later", held("a", 100), held("a", 150), 50, []],
+      ["the same lease, later than requests vary", held("a", 100), held("a", 151), 50, ["Renewed"]],
       ["gone before its end", held("a", 100), nobody, 50, ["Released"]],
+      ["gone at its end", held("a", 100), nobody, 100, ["Expired"]],
       ["gone after its end", held("a", 100), nobody, 101, ["Expired"]],
       ["another before its end", held("a", 100), held("b", 200), 50, ["HandedOver"]],
       ["another after its end", held("a", 100), held("b", 200), 101, ["Expired", "Acquired"]],
@@ -134,6 +136,19 @@ describe("what happened between two polls", () => {
   it.effect("renewals are only reported on request", () =>
     Effect.sync(() => assert.deepStrictEqual(between("m", held("a", 100), held("a", 900), 50, false), [])))
 })
+
+it.effect("a reader that is behind by 127 events gets a gap before the next one", () =>
+  Effect.gen(function*() {
+    const event = (token: number) => ({ _tag: "Acquired", mutex: "m", owner: `${token}` }) as const
+    for (const [count, gaps] of [[127, 0], [128, 1], [129, 2]] as const) {
+      const reader = yield* makeReader
+      serve(reader, Array.from({ length: count }, (_, token) => event(token)))
+      const all = yield* Queue.takeAll(reader)
+      assert.isAtMost(all.length, 128)
+      assert.lengthOf(tags(all).filter((tag) => tag === "Gap"), gaps)
+      assert.deepStrictEqual(all.at(-1), event(count - 1))
+    }
+  }))
 
 describe("MutexAdmin", { tags: ["B59"] }, () => {
   it.effect("shows owner, time left, token and the queue with waiting times", () =>

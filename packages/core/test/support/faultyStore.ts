@@ -1,12 +1,12 @@
 /** The in-process store with a switch for each operation: to fail, to hang, to reply late. */
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import * as SimbaError from "@effect-simba/core/SimbaError"
-import { Context, type Duration, Effect, Layer } from "effect"
+import { Clock, Context, type Duration, Effect, Layer } from "effect"
 
 export interface Switches {
   /**
    * `fail`: the command never reaches the store. `hang`: likewise, without a reply. `late`: done at once, with a reply
-   * after the delay. `lost`: done, but failed.
+   * after the delay. `lost`: done, but failed. `undone`: a reply, but a failover lost what was done.
    */
   acquire: "work" | "fail" | "hang" | "lost" | { readonly late: Duration.Input }
   guard: "work" | "fail" | "hang" | { readonly late: Duration.Input }
@@ -15,6 +15,14 @@ export interface Switches {
   refusals: number
   inspect: "work" | "fail"
   jobs: Switches["acquire"]
+  /** Instead of `jobs`, for single operations. */
+  readonly jobOperations: {
+    read?: Switches["acquire"]
+    claim?: Switches["acquire"]
+    end?: Switches["acquire"] | "undone"
+  }
+  /** Each with its time in milliseconds. */
+  readonly jobCalls: Array<readonly ["read" | "claim" | "end", number]>
   readonly calls: Array<string>
 }
 
@@ -52,8 +60,17 @@ export const layer: Layer.Layer<MutexStore.MutexStore | Faults> = Layer.effectCo
     refusals: 0,
     inspect: "work",
     jobs: "work",
+    jobOperations: {},
+    jobCalls: [],
     calls: []
   }
+  const clock = yield* Clock.Clock
+  const throughJobs = <A, E>(operation: "read" | "claim" | "end", effect: Effect.Effect<A, E>) =>
+    Effect.suspend(() => {
+      faults.jobCalls.push([operation, clock.currentTimeMillisUnsafe()])
+      const mode = faults.jobOperations[operation] ?? faults.jobs
+      return through(mode === "undone" ? "work" : mode, effect)
+    })
   const faulty = MutexStore.MutexStore.of({
     ...store,
     acquire: (request) =>
@@ -77,9 +94,13 @@ export const layer: Layer.Layer<MutexStore.MutexStore | Faults> = Layer.effectCo
     isReady: () => false,
     inspect: (mutex, limit) => Effect.suspend(() => through(faults.inspect, store.inspect(mutex, limit))),
     jobs: {
-      read: (request) => Effect.suspend(() => through(faults.jobs, store.jobs.read(request))),
-      claim: (request) => Effect.suspend(() => through(faults.jobs, store.jobs.claim(request))),
-      end: (request) => Effect.suspend(() => through(faults.jobs, store.jobs.end(request))),
+      read: (request) => throughJobs("read", store.jobs.read(request)),
+      claim: (request) => throughJobs("claim", store.jobs.claim(request)),
+      end: (request) =>
+        throughJobs(
+          "end",
+          Effect.suspend(() => faults.jobOperations.end === "undone" ? Effect.succeed(0) : store.jobs.end(request))
+        ),
       steer: (mutex, order) => store.jobs.steer(mutex, order)
     },
     inbox: (key, onForced) =>

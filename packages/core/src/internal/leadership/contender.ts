@@ -79,7 +79,7 @@ export const make = Effect.fnUntraced(function*(options: {
   const contention = plan.make()
   /** Set from the event `Gained` to the event `Over`. */
   let present: Leadership | undefined
-  /** Set unless the plan is `stopped`. */
+  /** Runs unless the plan is `stopped`. */
   let loop: Fiber.Fiber<never> | undefined
   let observation = unobserved
 
@@ -189,10 +189,7 @@ export const make = Effect.fnUntraced(function*(options: {
   /** The loop runs in the context that created the contender. */
   const startLoop = () => {
     loop = run(Effect.andThen(pausing, contend))
-    loop.addObserver(() => {
-      loop = undefined
-      happens({ _tag: "LoopEnded" })
-    })
+    loop.addObserver(() => happens({ _tag: "LoopEnded" }))
   }
 
   /** Job runs end before their leadership does, within `drainTimeout`. */
@@ -233,13 +230,13 @@ export const make = Effect.fnUntraced(function*(options: {
 
   /** Ends the loop, or only this leadership. */
   const leave = (asking: Fiber.Fiber<unknown, unknown>, event: "Stop" | "StepDown" | "Close") => {
-    const command = plan.next(contention, { _tag: event })
+    const left = plan.next(contention, { _tag: event }) === "interrupt" ? loop : undefined
     publish()
-    if (command !== "interrupt" || loop === undefined) return Effect.void
+    if (left === undefined) return Effect.void
     // Not synchronously: work that calls this as its first step is registered with its lease only afterwards
-    run(Effect.andThen(Effect.yieldNow, Fiber.interrupt(loop)))
+    run(Effect.andThen(Effect.yieldNow, Fiber.interrupt(left)))
     // Work that requests its own end must not wait for it: it yields, so that its interruption arrives
-    return asking.getRef(Inside).has(identity) ? Effect.yieldNow : Effect.asVoid(Fiber.await(loop))
+    return asking.getRef(Inside).has(identity) ? Effect.yieldNow : Effect.asVoid(Fiber.await(left))
   }
 
   /**
@@ -265,8 +262,8 @@ export const make = Effect.fnUntraced(function*(options: {
       ),
     // Owners of this library publish their grants. A renewal can be detected when the ttl has passed
     nextPoll: ({ end, owner }, now) => {
-      const inTtl = owner !== undefined && inboxOf(owner) !== "" && end !== Infinity ? end - transition : 0
-      return Math.max(now, inTtl) + every
+      const isRenewed = owner !== undefined && inboxOf(owner) !== "" && end !== Infinity
+      return (isRenewed ? Math.max(now, end - transition) : now) + every
     },
     renewals: false
   })
@@ -277,7 +274,6 @@ export const make = Effect.fnUntraced(function*(options: {
       Effect.andThen(
         leave(closing, "Close"),
         Effect.sync(() => {
-          publish()
           eventReaders.forEach(Queue.endUnsafe)
           stateReaders.forEach(Queue.endUnsafe)
         })

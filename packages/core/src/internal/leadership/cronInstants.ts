@@ -81,7 +81,7 @@ export const last = (next: Next, from: number, until: number): number | undefine
     if (start === from && found > until) return undefined
   }
   let end = until
-  while (end - found > 1) {
+  while (found < end) {
     const middle = Math.floor((found + end) / 2)
     const following = next(middle)
     if (following <= until) found = following

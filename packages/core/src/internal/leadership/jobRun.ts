@@ -93,6 +93,6 @@ const watched = <R>(work: Effect.Effect<unknown, unknown, R>, { mutex, periodMil
         Duration.format(Duration.millis(periodMillis))
       }`
     )
-    yield* Effect.forkScoped(Effect.delay(warning, Math.min(periodMillis, 2 ** 31 - 1)))
+    yield* Effect.forkScoped(Effect.delay(warning, periodMillis))
     return yield* spec.maxRun === undefined ? work : Effect.timeout(work, spec.maxRun)
   }))

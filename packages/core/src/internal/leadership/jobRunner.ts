@@ -118,7 +118,6 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
          */
         const over = new Map<string, RunOutcome>()
         const setOver = (claim: string, outcome: RunOutcome) => {
-          over.delete(claim)
           over.set(claim, outcome)
           if (over.size > mostRemembered) over.delete(over.keys().next().value!)
         }
@@ -314,6 +313,8 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
             // A record was lost, or a request was overtaken by a later one
             const { run } = job.record
             if (!isClaimed && run?.id === lease.id && run.end === undefined) {
+              // Unless the backend accepts it this time
+              job.notBefore = now + pauseAfter(++job.failures)
               yield* FiberSet.run(fibers, busy(job)(note(job, run.claim, over.get(run.claim) ?? "interrupted")))
               continue
             }

@@ -50,7 +50,7 @@ export class MemoryJobs {
     const reply = (_tag: ClaimResult["_tag"], attempt = 0, wait = 0): ClaimResult => ({ _tag, now, attempt, wait })
     const entry = this.entry(request.job, now)
     const { run } = entry
-    if (owner !== id || (run?.token ?? 0) > token) return reply("NotOwner")
+    if (owner !== id || (run !== undefined && run.token > token)) return reply("NotOwner")
     const isRunning = run !== undefined && run.end === undefined
     // Of a run that has ended, only a late copy of the request comes
     if (run?.claim === claim) return isRunning ? reply("Claimed", run.attempt) : reply("Taken")

@@ -69,9 +69,9 @@ export class FleetPlace {
     return this.state.phase !== "prepared"
   }
 
-  /** Nobody of this layer holds the mutex: sends a request, unless a request or a release is under way. */
+  /** Nobody of this layer holds the mutex, and no release queues the place: sends a request. */
   contend(): void {
-    if (this.state.phase === "prepared") this.happens({ _tag: "Contend" })
+    this.happens({ _tag: "Contend" })
   }
 
   private happens(event: Exclude<placePlan.Event, { readonly _tag: "Granted" }>): void {

@@ -1,0 +1,240 @@
+/** The loop of a leader with jobs: what it requests and when, and what it does about requests that fail. */
+import { Jobs, Leadership, Mutex } from "@effect-simba/core"
+import type { JobRecord } from "@effect-simba/core/JobStore"
+import { MutexName } from "@effect-simba/core/MutexName"
+import * as MutexStore from "@effect-simba/core/MutexStore"
+import { assert, describe, it } from "@effect/vitest"
+import { Cause, Clock, Context, Effect, Exit, Option } from "effect"
+import { TestClock } from "effect/testing"
+import * as JobFleet from "../support/jobFleet.ts"
+import { start, TestLive } from "../support/setup.ts"
+
+const { noon } = JobFleet
+const minutely = Leadership.every("1 minute")
+const cron = Leadership.cron("* * * * *")
+
+/** One leader with one job, at noon. `calls`: milliseconds since then. */
+const alone = Effect.fnUntraced(function*(
+  options: Partial<Leadership.Job<unknown, never>> = {},
+  work?: () => Effect.Effect<unknown, unknown>
+) {
+  yield* TestClock.setTime(noon)
+  const made = yield* JobFleet.make
+  const store = Context.get(made.fleet.store, MutexStore.MutexStore)
+  const one = yield* made.node("a", (name) => [made.job(name, { schedule: minutely, ...options }, work)])
+  return {
+    ...made,
+    ...one,
+    faults: made.fleet.faults,
+    store,
+    record: Effect.map(
+      store.jobs.read({ mutex: MutexName.make("jobs"), jobs: [] }),
+      ({ jobs }): JobRecord => jobs.get("job")!
+    ),
+    calls: (operation: "read" | "claim" | "end") =>
+      made.fleet.faults.jobCalls.flatMap(([name, at]) => name === operation ? [at - noon] : [])
+  }
+})
+
+describe("what a leader requests", { tags: ["B33"] }, () => {
+  it.effect("it reads every five seconds and after each run, and claims what is due", () =>
+    Effect.gen(function*() {
+      const { calls, take } = yield* alone({ schedule: Leadership.every("12 seconds") })
+      yield* TestClock.adjust("25 seconds")
+      assert.deepStrictEqual(take(), ["a@0", "a@12", "a@24"])
+      // It registers its jobs, begins to lead, and runs one at once
+      assert.deepStrictEqual(calls("read"), [0, 0, 0, 5000, 10_000, 12_000, 17_000, 22_000, 24_000])
+      assert.deepStrictEqual(calls("claim"), [0, 12_000, 24_000])
+      assert.deepStrictEqual(calls("end"), [0, 12_000, 24_000])
+    }))
+
+  it.effect("it sleeps until something is due", () =>
+    Effect.gen(function*() {
+      const base = yield* Clock.Clock
+      let slept = 0
+      const clock: Clock.Clock = {
+        ...base,
+        currentTimeMillisUnsafe: () => base.currentTimeMillisUnsafe(),
+        monotonicTimeNanosUnsafe: () => base.monotonicTimeNanosUnsafe(),
+        sleep: (duration) => {
+          slept++
+          return base.sleep(duration)
+        }
+      }
+      yield* TestClock.setTime(noon)
+      yield* Effect.gen(function*() {
+        const jobs = yield* Mutex.contend("jobs", { ttl: "1 minute", pollInterval: "1 minute" })
+        yield* start(Leadership.runJobs(jobs, [{ name: "job", schedule: minutely, run: Effect.void }]))
+        yield* TestClock.adjust("100 millis")
+        slept = 0
+        yield* TestClock.adjust("4800 millis")
+        // The contender polls
+        assert.isAtMost(slept, 10)
+      }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
+    }))
+})
+
+describe("requests that fail", { tags: ["B33"] }, () => {
+  const pauses = [0, 100, 300, 700, 1500, 3100, 6300, 11_300, 16_300]
+
+  it.effect("a claim is repeated after pauses that double, up to five seconds", () =>
+    Effect.gen(function*() {
+      const { calls, faults, ran, record } = yield* alone({ schedule: cron, misfire: "skip" })
+      yield* TestClock.adjust("59 seconds")
+      faults.jobOperations.claim = "fail"
+      yield* TestClock.adjust("20 seconds")
+      assert.deepStrictEqual(calls("claim"), pauses.map((pause) => 60_000 + pause))
+      faults.jobOperations.claim = "work"
+      yield* TestClock.adjust("10 seconds")
+      // Late because of the outage only
+      assert.deepStrictEqual(ran, [
+        { node: "a", job: "job", at: 81.3, scheduledAt: 60, isCatchUp: false, attempt: 1 }
+      ])
+      assert.strictEqual((yield* record).run!.outcome, "success")
+      // The next failure is the first of a new series
+      faults.jobOperations.claim = "fail"
+      yield* TestClock.adjust("31500 millis")
+      assert.deepStrictEqual(calls("claim").slice(-3), [120_000, 120_100, 120_300])
+    }))
+
+  it.effect("a read likewise, and what is known meanwhile is run", () =>
+    Effect.gen(function*() {
+      const { calls, faults, take } = yield* alone({ schedule: Leadership.every("30 seconds") })
+      yield* TestClock.adjust("4 seconds")
+      faults.jobOperations.read = "fail"
+      yield* TestClock.adjust("17500 millis")
+      assert.deepStrictEqual(calls("read").slice(3), pauses.map((pause) => 5000 + pause))
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual(take(), ["a@0", "a@30"])
+      // Without a read it does not know whether the next instant is settled
+      faults.jobOperations.read = "work"
+      yield* TestClock.adjust("10 seconds")
+      faults.jobCalls.length = 0
+      yield* TestClock.adjust("10 seconds")
+      assert.lengthOf(calls("read"), 2)
+    }))
+
+  it.effect("a read that fails after a run costs no instant", () =>
+    Effect.gen(function*() {
+      const { faults, take } = yield* alone({ schedule: Leadership.every("1 second"), misfire: "skip" })
+      yield* TestClock.adjust("1500 millis")
+      faults.jobOperations.read = "fail"
+      yield* TestClock.adjust("700 millis")
+      faults.jobOperations.read = "work"
+      yield* TestClock.adjust("1900 millis")
+      assert.deepStrictEqual(take(), ["a@0", "a@1", "a@2", "a@3", "a@4"])
+    }))
+
+  it.effect("a claim whose reply was lost runs as soon as the leader knows about it", () =>
+    Effect.gen(function*() {
+      const { faults, ran, record } = yield* alone({ schedule: cron, misfire: "skip" })
+      yield* TestClock.adjust("59 seconds")
+      faults.jobOperations.claim = "lost"
+      yield* TestClock.adjust("1050 millis")
+      faults.jobOperations.claim = "work"
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(ran, [
+        { node: "a", job: "job", at: 60.1, scheduledAt: 60, isCatchUp: false, attempt: 1 }
+      ])
+      assert.deepInclude((yield* record).run, { scheduledAt: noon + 60_000, attempt: 1, outcome: "success" })
+    }))
+
+  it.effect("the end of a run that a failover lost is recorded again, with the same outcome", () =>
+    Effect.gen(function*() {
+      for (
+        const [outcome, work] of [
+          ["success", Effect.void],
+          ["failure", Effect.fail("no")],
+          ["defect", Effect.die("no")]
+        ] as const
+      ) {
+        const { faults, record, store } = yield* alone(
+          { schedule: Leadership.every("1 hour") },
+          () => Effect.andThen(Effect.sleep("1 second"), work)
+        )
+        faults.jobOperations.end = "undone"
+        yield* TestClock.adjust("1 second")
+        assert.deepInclude((yield* record).run, { end: undefined, outcome: undefined })
+        faults.jobOperations.end = "work"
+        yield* TestClock.adjust("200 millis")
+        assert.deepInclude((yield* record).run, { outcome, attempt: 1 })
+        yield* store.forceRelease(MutexName.make("jobs"), "1 second" as never)
+      }
+    }))
+})
+
+it.effect("the end of a run is recorded again after pauses that double, until the backend accepts it", () =>
+  Effect.gen(function*() {
+    const { calls, faults, record, take, warnings } = yield* alone()
+    yield* TestClock.adjust("59 seconds")
+    faults.jobCalls.length = 0
+    faults.jobOperations.end = "fail"
+    yield* TestClock.adjust("2 seconds")
+    assert.deepStrictEqual(calls("end"), [60_000, 60_000, 60_100, 60_300, 60_700])
+    assert.lengthOf(warnings, 5)
+    faults.jobOperations.end = "work"
+    yield* TestClock.adjust("1 second")
+    assert.strictEqual((yield* record).run!.outcome, "success")
+    yield* TestClock.adjust("59 seconds")
+    assert.deepStrictEqual(take(), ["a@0", "a@60", "a@120"])
+    assert.deepStrictEqual(calls("end"), [60_000, 60_000, 60_100, 60_300, 60_700, 61_500, 120_000])
+  }))
+
+describe("a leader whose clock is off", { tags: ["B33"] }, () => {
+  it.effect("by more than ten seconds and half a period leaves the run to another node from the beginning", () =>
+    Effect.gen(function*() {
+      for (
+        const [period, ahead, runs] of [
+          ["20 seconds", 10, "wrong"],
+          ["20 seconds", 10.001, "right"],
+          ["20 seconds", -10.001, "right"],
+          ["18 seconds", 10, "wrong"],
+          ["30 seconds", 15, "wrong"],
+          ["30 seconds", 15.001, "right"]
+        ] as const
+      ) {
+        yield* TestClock.setTime(noon)
+        const { job, node, take } = yield* JobFleet.make
+        const jobs = (name: string) => [job(name, { schedule: Leadership.every(period) })]
+        const wrong = yield* node("wrong", jobs, { ahead })
+        const right = yield* node("right", jobs)
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual(take().map((line) => line.split("@")[0]), [runs], `${period}, ${ahead}`)
+        yield* wrong.close
+        yield* right.close
+      }
+    }))
+})
+
+it.effect("an operator pauses one job of several", () =>
+  Effect.gen(function*() {
+    yield* TestClock.setTime(noon)
+    const { job, node, take } = yield* JobFleet.make
+    const secondly = { schedule: Leadership.every("1 second") }
+    const { here } = yield* node("a", (name) => [
+      job(name, secondly),
+      { ...job(name, secondly), name: "other", run: Effect.void }
+    ])
+    yield* here(Jobs.pause("jobs", "job"))
+    yield* TestClock.adjust("500 millis")
+    take()
+    yield* TestClock.adjust("10 seconds")
+    assert.deepStrictEqual(take(), [])
+    const jobs = (yield* here(Jobs.list("jobs"))).jobs
+    const missed = jobs.map(({ missed, missedBecause, name }) => [name, missed > 0, Option.getOrNull(missedBecause)])
+    assert.deepStrictEqual(missed, [["job", true, "paused"], ["other", false, null]])
+  }))
+
+describe("jobs", () => {
+  it.effect("take a contender that was wrapped, and nothing else", () =>
+    Effect.gen(function*() {
+      let ran = 0
+      const job = { name: "job", schedule: minutely, run: Effect.sync(() => ran++) }
+      const contender = yield* Mutex.contend("jobs")
+      yield* start(Leadership.runJobs(Object.create(Object.create(contender)), [job]))
+      yield* TestClock.adjust(10)
+      assert.strictEqual(ran, 1)
+      const foreign = yield* Effect.exit(Leadership.runJobs({ ...contender }, [job]))
+      assert.include(Exit.isFailure(foreign) ? String(Cause.squash(foreign.cause)) : "", "comes from Mutex.contend")
+    }).pipe(Effect.provide(TestLive)))
+})
