@@ -389,3 +389,16 @@ it.effect("a contender that notices its own loss while it publishes a state does
       assert.notInclude(noted, "Following true", String(noted))
     }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
   }))
+
+it.effect("a contender that notices its own loss as its state is read describes the time after it", () =>
+  Effect.gen(function*() {
+    const { clock, stall } = yield* stalling
+    yield* Effect.gen(function*() {
+      const contender = yield* Mutex.contend("m")
+      yield* settle
+      assert.strictEqual((yield* contender.state)._tag, "Leading")
+      stall.millis = 20_000
+      const state = yield* contender.state
+      assert.isFalse(state.isInTtl || state.isInTransition, JSON.stringify(state))
+    }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
+  }))

@@ -1,7 +1,7 @@
-import { type Lease, Mutex, MutexMetrics, SimbaError } from "@effect-simba/core"
+import { type Lease, Mutex, MutexMetrics, type MutexSchedule, SimbaError } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, Exit, Fiber, Layer, Logger, Metric, Scope } from "effect"
+import { Clock, Duration, Effect, Exit, Fiber, Layer, Logger, Metric, Schedule, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import * as FaultyStore from "../support/faultyStore.ts"
 import { Faults } from "../support/faultyStore.ts"
@@ -359,4 +359,45 @@ describe("renewing many leases", () => {
       }).pipe(Effect.provide(TestLive)),
     { tags: ["B29"] }
   )
+})
+
+describe("a guard of the user", () => {
+  const guarded = (guard: MutexSchedule.MutexSchedule) =>
+    Mutex.layer({ guard }).pipe(Layer.provideMerge(FaultyStore.layer), Layer.provideMerge(Logger.layer([])))
+
+  /** The first failure of the layer is followed by a step that never ends. */
+  const stuckOnce = Schedule.fromStep(Effect.sync(() => () =>
+    Effect.suspend(() => {
+      const pause = Duration.seconds(1)
+      const step = isStuck ? Effect.never : Effect.succeed<[Duration.Duration, Duration.Duration]>([pause, pause])
+      isStuck = false
+      return step
+    })
+  ))
+  let isStuck = false
+
+  it.effect("that never decides about one lease keeps no other from its next attempt", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const leases = yield* acquireMany(2)
+      yield* TestClock.adjust("500 millis")
+      faults.guard = "fail"
+      isStuck = true
+      yield* TestClock.adjust("1 second")
+      assert.isFalse(isStuck)
+      faults.guard = "work"
+      yield* TestClock.adjust("20 seconds")
+      const held = yield* Effect.forEach(leases, (lease) => lease.isHeld)
+      assert.deepStrictEqual(held, [false, true])
+    }).pipe(Effect.scoped, Effect.provide(guarded(stuckOnce))))
+
+  it.effect("without pauses does not hold up the process while the store fails at once", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const lease = yield* Mutex.acquire("m")
+      faults.guard = "fail"
+      yield* TestClock.adjust("1 second")
+      faults.guard = "work"
+      assert.isTrue(yield* lease.isHeld)
+    }).pipe(Effect.scoped, Effect.provide(guarded(Schedule.forever))))
 })

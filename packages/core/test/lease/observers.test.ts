@@ -101,3 +101,15 @@ it("a listener is called for one event, and for none after it has been removed",
   listeners.notify(2)
   assert.deepStrictEqual(heard, ["a 1"])
 })
+
+it.effect("a fiber whose observer throws as it hears of an event does not keep it from the others", () =>
+  Effect.gen(function*() {
+    const thrown = yield* uncaught
+    const listeners = new Listeners<number>()
+    yield* observed(listeners.next(() => undefined))
+    const other = yield* start(listeners.next(() => undefined))
+    listeners.notify(1)
+    assert.strictEqual(yield* Fiber.join(other), 1)
+    yield* TestClock.adjust(1)
+    assert.deepStrictEqual(thrown.map(String), ["Error: observer"])
+  }).pipe(Effect.scoped))

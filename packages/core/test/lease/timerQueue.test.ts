@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, Fiber, Schema } from "effect"
+import { Clock, Effect, Exit, Fiber, Logger, Schema, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { IndexedHeap, type Item } from "../../src/internal/lease/indexedHeap.ts"
 import { instant } from "../../src/internal/lease/instant.ts"
@@ -193,3 +193,18 @@ describe("the timer queue", () => {
       assert.deepStrictEqual(yield* Effect.forEach(fibers, Fiber.join), ["late", "late"])
     }))
 })
+
+it.effect("a timer that throws while its queue closes does not keep the others from being called", () =>
+  Effect.gen(function*() {
+    const scope = yield* Scope.make()
+    const alarms = yield* Scope.provide(alarmsOf.make, scope)
+    const rung: Array<number> = []
+    for (let i = 0; i < 4; i++) {
+      alarms.at(1000 + i, () => {
+        rung.push(i)
+        if (i % 2 === 0) throw new Error("timer")
+      })
+    }
+    assert.isTrue(Exit.isSuccess(yield* Effect.exit(Scope.close(scope, Exit.void))))
+    assert.deepStrictEqual(rung, [0, 1, 2, 3])
+  }).pipe(Effect.provide(Logger.layer([]))))

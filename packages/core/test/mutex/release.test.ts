@@ -212,3 +212,24 @@ describe("releasing", () => {
     { tags: ["B24"] }
   )
 })
+
+describe("a fiber that the protected work has started", () => {
+  const closing = Effect.fnUntraced(function*(
+    work: (close: Effect.Effect<void>) => Effect.Effect<unknown>
+  ) {
+    const scope = yield* Scope.make()
+    const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
+    const ended = yield* start(Effect.exit(lease.protect(work(Scope.close(scope, Exit.void)))))
+    yield* TestClock.adjust("20 seconds")
+    assert.isDefined(ended.pollUnsafe())
+    assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+  })
+
+  it.effect("may close the scope of its lease within a timeout", () =>
+    closing(Effect.timeout("10 seconds")).pipe(Effect.provide(TestLive)))
+
+  it.effect("may close the scope of its lease beside other work, which ends", () =>
+    closing((close) => Effect.all([Effect.never, Effect.delay(close, "1 second")], { concurrency: 2 })).pipe(
+      Effect.provide(TestLive)
+    ))
+})

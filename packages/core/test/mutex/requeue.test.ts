@@ -3,7 +3,7 @@ import { Mutex } from "@effect-simba/core"
 import type { Ownership } from "@effect-simba/core/MutexState"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Exit, Fiber, Layer, Logger } from "effect"
+import { Cause, Duration, Effect, Exit, Fiber, Layer, Logger } from "effect"
 import { TestClock } from "effect/testing"
 import { Faults, outage } from "../support/faultyStore.ts"
 import { another, start, TestLive, timeLeft } from "../support/setup.ts"
@@ -159,4 +159,37 @@ describe("a release that grants the mutex to another layer", () => {
       const { asked, ticket } = replying(ownership)
       assert.deepStrictEqual(yield* asked, [ticket])
     }))
+})
+
+describe("a reply to a release that cannot be read", () => {
+  /** The replies to releases lack what they say about the place that they queue. */
+  const broken = Layer.effect(
+    MutexStore.MutexStore,
+    Effect.map(MutexStore.MutexStore, (store) =>
+      MutexStore.MutexStore.of({
+        ...store,
+        isReady: () => true,
+        release: (request, done) =>
+          store.release(
+            request,
+            (exit) => done(request.requeue === undefined ? exit : Exit.succeed({ requeued: { position: 0 } } as never))
+          )
+      }))
+  )
+  const Live = Mutex.layer().pipe(
+    Layer.provide(broken),
+    Layer.provide(MutexStore.layerMemory),
+    Layer.provideMerge(Logger.layer([]))
+  )
+
+  it.effect("fails the first waiter, and serves the next one", () =>
+    Effect.gen(function*() {
+      yield* hold(100)
+      const first = yield* start(Effect.exit(Mutex.withLock("m", turns)(Effect.void)))
+      const second = yield* start(Mutex.withLock("m", turns)(Effect.succeed("served")))
+      yield* TestClock.adjust("20 seconds")
+      const exit = yield* Fiber.join(first)
+      assert.isTrue(Exit.isFailure(exit) && Cause.hasDies(exit.cause), String(exit))
+      assert.strictEqual(yield* Fiber.join(second), "served")
+    }).pipe(Effect.scoped, Effect.provide(Live)))
 })

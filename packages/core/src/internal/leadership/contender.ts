@@ -83,12 +83,14 @@ export const make = Effect.fnUntraced(function*(options: {
   let loop: Fiber.Fiber<never> | undefined
   let observation = unobserved
 
-  const current = () => stateOf(observation, present?.lease, contention.isWanted, { transition, margin })
+  const current = () => {
+    // First, because the end of an overdue lease changes what follows
+    if (present !== undefined) holds(present.lease)
+    return stateOf(observation, present?.lease, contention.isWanted, { transition, margin })
+  }
   let published = current()
 
   const publish = () => {
-    // If the lease is overdue, its end publishes a later state, and not while `current` computes this one
-    if (present !== undefined) holds(present.lease)
     const next = current()
     if (isSame(next, published)) return
     published = next

@@ -91,8 +91,12 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
     })
   })
 
+  /** Without a pause, a store that fails at once would keep the loop in one turn of the event loop. */
   const nextDelay = (lease: L, now: Instant) =>
-    Effect.map(nextStep(lease, now, { _tag: "Failed" }), (delay) => Number.isFinite(delay) ? delay : pauseMillis)
+    Effect.map(
+      nextStep(lease, now, { _tag: "Failed" }),
+      (delay) => Number.isFinite(delay) ? Math.max(1, delay) : pauseMillis
+    )
 
   /** After a renewal, or the grant: the schedule, which is the option `guard` of users, decides the next renewal. */
   const setPace = Effect.fnUntraced(function*(lease: L, ttl: Duration.Duration) {
@@ -179,17 +183,22 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
     for (const lease of renewed) paced(lease)
     recorder.count(metrics.renewed, renewed)
     recorder.least(metrics.timeLeft, timesLeft, renewed)
-    // Marked as renewing until all delays are known: leases may end during a yield, so their state is tested after it
-    const delays = yield* Effect.forEach(failed, (lease) => nextDelay(lease, now))
-    failed.forEach((lease, i) => {
-      lease.renewing = false
-      if (lease.isOpen()) retryAfter(lease, now, delays[i]!)
-    })
     if (error !== undefined) {
       yield* log.warning(
         `${newlyFailing} ${what}(s) could not be renewed; retrying until their deadlines: ${error.message}`
       ).pipe(Effect.annotateLogs(failing!.annotations))
     }
+    // Marked as renewing until its delay is known: it may end during a yield, so its state is tested after that. A step
+    // of a user's schedule may take long, so the others do not wait for it
+    yield* Effect.forEach(
+      failed,
+      (lease) =>
+        Effect.map(nextDelay(lease, now), (delay) => {
+          lease.renewing = false
+          if (lease.isOpen()) retryAfter(lease, now, delay)
+        }),
+      { concurrency: renewal.pace === undefined ? 1 : "unbounded", discard: true }
+    )
   })
 
   const renew = (batch: ReadonlyArray<L>) =>
@@ -253,7 +262,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
   /** Warns about late timers: overdue work is interrupted up to one turn late, so long turns use up the margin. */
   const late = (millis: number) => {
     if (millis < leastMarginMillis / 2) return
-    const margin = Math.min(...deadlines.all().map(({ options }) => options.margin))
+    const margin = deadlines.all().reduce((least, { options }) => Math.min(least, options.margin), Infinity)
     const { monotonic } = deadlines.now()
     if (millis < margin / 2 || monotonic < warnedAt + warnEveryMillis) return
     warnedAt = monotonic

@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
+import * as log from "../log.ts"
 import { sleepUntil, supervise } from "./backgroundLoop.ts"
 import { IndexedHeap, type Item } from "./indexedHeap.ts"
 import { ClockComparison, comparePeriodMillis, instant } from "./instant.ts"
@@ -59,10 +60,14 @@ export const make: Effect.Effect<TimerQueue, never, Scope.Scope> = Effect.gen(fu
     previous = next <= now.monotonic ? slice : undefined
     return sleepUntil(next, changed)
   })
+  const ringAll: Effect.Effect<void> = Effect.catchCause(
+    Effect.sync(() => ring(Infinity)),
+    (cause) => Effect.andThen(log.error("A timer crashed while its layer closed; calling the others", cause), ringAll)
+  )
   yield* Effect.addFinalizer(() =>
-    Effect.sync(() => {
+    Effect.suspend(() => {
       isClosed = true
-      ring(Infinity)
+      return ringAll
     })
   )
   yield* Effect.forkScoped(supervise("The timer queue", Effect.forever(loop)))

@@ -135,7 +135,7 @@ export class FleetPlace {
     return {
       requeue: { id: this.id, lease: waiter.attempt.settings.lease },
       settled: (released) => {
-        if (!this.isOver) this.settled(waiter, sent, released)
+        if (!this.isOver) this.outside(() => this.settled(waiter, sent, released))
       }
     }
   }
@@ -236,18 +236,20 @@ export class FleetPlace {
   }
 
   private hear(wakeUp: WakeUp): void {
-    this.happensOutside(
-      wakeUp._tag === "PollAfter"
-        // A key disappears one millisecond after its remaining time has reached zero
-        ? { _tag: "AskBy", at: this.queue.context.now().monotonic + Duration.toMillis(wakeUp.delay) + 1 }
-        : { _tag: "Heard", wakeUp }
+    this.outside(() =>
+      this.happens(
+        wakeUp._tag === "PollAfter"
+          // A key disappears one millisecond after its remaining time has reached zero
+          ? { _tag: "AskBy", at: this.queue.context.now().monotonic + Duration.toMillis(wakeUp.delay) + 1 }
+          : { _tag: "Heard", wakeUp }
+      )
     )
   }
 
   /** The caller notifies other waiters too: a defect of this one must not reach it. */
-  private happensOutside(event: Parameters<FleetPlace["happens"]>[0]): void {
+  private outside(act: () => void): void {
     try {
-      this.happens(event)
+      act()
     } catch (error) {
       this.queue.crashed(this, Cause.die(error))
     }
@@ -257,7 +259,10 @@ export class FleetPlace {
     const { timers } = this.queue.context
     this.unset?.()
     // A closed queue of timers rings at once
-    this.unset = timers.pollAt(this.state.askAt, () => timers.isClosed() || this.happensOutside({ _tag: "Rang" }))
+    this.unset = timers.pollAt(
+      this.state.askAt,
+      () => timers.isClosed() || this.outside(() => this.happens({ _tag: "Rang" }))
+    )
   }
 
   private judge(): void {
