@@ -1,6 +1,6 @@
 /** The end of a consumer: everything is revoked, and nothing unfinished is acknowledged. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Effect, Fiber, Schedule } from "effect"
 import { TestClock } from "effect/testing"
 import * as fleet from "../support/streamFleet.ts"
 
@@ -319,3 +319,16 @@ describe("releasing a data stream", () => {
       assert.strictEqual((yield* Effect.flip(a.release("s1")))._tag, "NotOwned")
     })))
 })
+
+it.effect("a schedule of retries that never decides does not keep its consumer from closing", () =>
+  fleet.test(Effect.gen(function*() {
+    const { open } = yield* fleet.make
+    const a = yield* open("a", { gracePeriod: "1 second" })
+    const undecided = Schedule.fromStep(Effect.succeed(() => Effect.never))
+    yield* a.start(a.client.run(Effect.fail("bad"), { retry: undecided }))
+    yield* a.client.announceAll(fleet.names(1))
+    yield* TestClock.adjust("5 seconds")
+    const closing = yield* Effect.forkChild(a.close)
+    yield* TestClock.adjust("10 seconds")
+    assert.isDefined(closing.pollUnsafe())
+  })))

@@ -391,3 +391,12 @@ describe("reads", () => {
       assert.deepStrictEqual(counts, [3, 12])
     }))
 })
+
+it.effect("a handler that interrupts itself ends the processing, if messages are retried without end", () =>
+  Effect.gen(function*() {
+    const lease = new ScriptedLease()
+    lease.add(order(1, "a"), order(2, "b"))
+    const { fiber } = yield* processing(lease, (n) => n === 1 ? Effect.interrupt : Effect.void, { attempts: Infinity })
+    yield* TestClock.adjust("1 minute")
+    assert.isTrue(fiber.pollUnsafe() !== undefined && Exit.isFailure(fiber.pollUnsafe()!))
+  }))

@@ -79,6 +79,21 @@ describe("an owner whose event loop stalls", () => {
 })
 
 describe("an owner that dies", () => {
+  it.effect("its successor logs in one line what it takes over, and not what was announced", () =>
+    fleet.test(Effect.gen(function*() {
+      const { lines, open } = yield* fleet.make
+      const [a, b] = [yield* open("a"), yield* open("b")]
+      yield* a.serve(3)
+      yield* TestClock.adjust("1 second")
+      yield* b.start(b.client.run(Effect.never))
+      yield* TestClock.adjust("1 second")
+      const takeOvers = () => lines.filter((line) => line.includes("Took over"))
+      assert.deepStrictEqual(takeOvers(), [])
+      yield* a.kill
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual(takeOvers(), ["Info: Took over 3 data streams that had no owner"])
+    })))
+
   it.effect("an owner logs what it lost within half a second in one line, and a single loss with its reason", () =>
     fleet.test(Effect.gen(function*() {
       const { lines, open } = yield* fleet.make

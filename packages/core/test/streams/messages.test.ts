@@ -16,6 +16,7 @@ import {
   Option,
   Schedule,
   Schema,
+  SchemaTransformation,
   Stream
 } from "effect"
 import { TestClock } from "effect/testing"
@@ -1066,3 +1067,42 @@ describe("options", () => {
       assert.deepStrictEqual(lease.calls, [])
     }))
 })
+
+it.effect("a message whose pull is interrupted, as it is decoded or as the last one is checked, comes with the next pull", () =>
+  Effect.gen(function*() {
+    const lease = new ScriptedLease()
+    lease.add(numbered(1), end("2-0"))
+    const Slow = Numbered.pipe(
+      Schema.decodeTo(
+        Schema.toType(Numbered),
+        SchemaTransformation.transformEffect({
+          decode: (value) => Effect.delay(Effect.succeed(value), "1 second"),
+          encode: (value) => Effect.succeed(value)
+        })
+      )
+    )
+    const pull = yield* Stream.toPull(
+      StreamMessages.messages(Slow, { until: isEnd }).pipe(Stream.provide(lease.layer))
+    )
+    /** The number that a pull reads within three seconds. */
+    const read = Effect.gen(function*() {
+      const pulling = yield* Effect.forkChild(pull, { startImmediately: true })
+      yield* TestClock.adjust("3 seconds")
+      const exit = pulling.pollUnsafe()
+      return exit !== undefined && Exit.isSuccess(exit) ? exit.value[0].value.n : undefined
+    })
+    const interrupted = (after: Duration.Input) =>
+      Effect.gen(function*() {
+        const pulling = yield* Effect.forkChild(pull, { startImmediately: true })
+        yield* TestClock.adjust(after)
+        assert.isUndefined(pulling.pollUnsafe())
+        yield* Fiber.interrupt(pulling)
+      })
+    yield* interrupted("500 millis")
+    assert.strictEqual(yield* read, 1)
+    yield* interrupted("500 millis")
+    lease.isCountSilent = true
+    yield* interrupted("1500 millis")
+    lease.isCountSilent = false
+    assert.strictEqual(yield* read, 0)
+  }).pipe(Effect.scoped))

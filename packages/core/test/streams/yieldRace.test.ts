@@ -5,6 +5,7 @@ import type { ClientContext } from "../../src/streams/internal/context.ts"
 import * as leaseEnds from "../../src/streams/internal/leaseEnds.ts"
 import { LeaseImpl } from "../../src/streams/internal/leaseHandle.ts"
 import { OwnedStream } from "../../src/streams/internal/ownedStream.ts"
+import * as ownerEnds from "../../src/streams/internal/ownerEnds.ts"
 import { acquisitionAt } from "../support/acquisition.ts"
 import { stalling } from "../support/stalling.ts"
 import * as fleet from "../support/streamFleet.ts"
@@ -124,4 +125,19 @@ it.effect("a handler that is set aside and interrupted as it begins to wait, or 
       if (owned.inHand !== 0) wrong.push(`processes after ${before}`)
     }
     assert.deepStrictEqual(wrong, [])
+  }))
+
+it.effect("a caller that is interrupted as it marks a data stream as done leaves it to its handler, or ends it", () =>
+  Effect.gen(function*() {
+    const left: Array<number> = []
+    for (let before = 0; before < 40; before++) {
+      const { config, owned, table } = yield* owning
+      const client = { config, table, ends: { done: () => Effect.void } } as unknown as ClientContext
+      owned.hasHandler = true
+      const marking = yield* setAside(before, ownerEnds.done(client, owned))
+      marking.interruptUnsafe()
+      yield* Fiber.await(marking)
+      if (owned.isMarkedDone !== owned.isStopped) left.push(before)
+    }
+    assert.deepStrictEqual(left, [])
   }))

@@ -31,6 +31,8 @@ export class ScriptedLease {
   outages = 0
   /** Whether no operation gets a reply. */
   isSilent = false
+  /** Whether a count gets no reply. */
+  isCountSilent = false
   private readonly arrival = Latch.makeUnsafe(false)
   private readonly asked = Latch.makeUnsafe(false)
   private readonly lost = Deferred.makeUnsafe<SimbaError.LeaseLost>()
@@ -148,8 +150,10 @@ export class ScriptedLease {
     checkpointRetention: Duration.days(7),
     extent: Effect.sync(() => this.extent),
     count: (after, last) =>
-      Effect.sync(() =>
-        Option.map(this.extent, (extent) => ({ ...extent, counted: this.counted(after, last ?? extent.last) }))
+      Effect.suspend(() =>
+        this.isCountSilent ? Effect.never : Effect.succeed(
+          Option.map(this.extent, (extent) => ({ ...extent, counted: this.counted(after, last ?? extent.last) }))
+        )
       ),
     seek: ({ id, offset }) =>
       this.guarded(`seek ${id}`, () => {

@@ -87,7 +87,8 @@ export const concurrently = <A, RD, E, R>(
       const queue = lanes.get(lane)
       if (queue !== undefined) return void queue.push({ message, slot })
       lanes.set(lane, [{ message, slot }])
-      fork(drain(lane))
+      // A handler that interrupts itself ends the loop, as any failure does
+      fork(drain(lane), { propagateInterruption: true })
     }
 
     const until = (holds: () => boolean): Effect.Effect<void> =>

@@ -34,7 +34,7 @@ const isYielded = (cause: Cause.Cause<unknown>) =>
   // The end of the grace period may interrupt a handler that just yielded
   cause.reasons.every((reason) => isYield(reason) || Cause.isInterruptReason(reason))
 
-/** Only the handler and the pauses between its runs are interruptible. */
+/** Only the handler, its schedule of retries and the pauses between its runs are interruptible. */
 export const runHandler = <A, E, R, RS, RH>(
   client: ClientContext,
   taking: LeaseTaker,
@@ -138,11 +138,17 @@ export const runHandler = <A, E, R, RS, RH>(
           return yield* deadLetter(cause)
         }
         // A commit in between resets the streak
-        if (step === undefined || failures <= last) {
-          step = yield* Schedule.toStep(retry)
-        }
+        const isNew = step === undefined || failures <= last
         last = failures
-        const next = yield* Pull.catchDone(step(yield* Clock.currentTimeMillis, failure), () => Effect.undefined)
+        const decided = yield* Effect.exit(restore(Effect.gen(function*() {
+          if (isNew) step = yield* Schedule.toStep(retry)
+          return yield* Pull.catchDone(step!(yield* Clock.currentTimeMillis, failure), () => Effect.undefined)
+        })))
+        if (Exit.isFailure(decided)) {
+          if (!Cause.hasInterruptsOnly(decided.cause)) return yield* decided
+          return yield* table.isHeld(owned) ? yieldOrHandOver : Effect.void
+        }
+        const next = decided.value
         if (next === undefined) return yield* deadLetter(cause)
         if (!owned.isRevoked) yield* Effect.exit(restore(Effect.timeoutOption(owned.revoked, next[1])))
         if (!table.isHeld(owned)) return

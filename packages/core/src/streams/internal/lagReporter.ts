@@ -3,8 +3,10 @@ import * as Arr from "effect/Array"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
+import { isTransient } from "../../internal/lease/storeFailure.ts"
 import * as log from "../../internal/log.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
+import type { StreamName } from "../StreamName.ts"
 import type { ClientContext } from "./context.ts"
 
 const interval = "30 seconds"
@@ -22,11 +24,20 @@ export const report = ({ config, metrics, store, table }: ClientContext): Effect
       metrics.update(lagAge, age)
     })
 
+  /** Undefined if the backend refuses, such as for a key of another type: the other data streams have a lag. */
+  const lagOf = (stream: StreamName) =>
+    Effect.catchIf(
+      store.lag(stream),
+      (error) => !isTransient(error),
+      (error) => Effect.as(log.debug(`Cannot read the lag of "${stream}": ${error.message}`), undefined)
+    )
+
   const measure = Effect.gen(function*() {
     let [messages, age] = [0, 0]
     for (const step of Arr.chunksOf(table.owned(), stepSize)) {
-      const lags = yield* Effect.forEach(step, ({ stream }) => store.lag(stream), { concurrency: "unbounded" })
+      const lags = yield* Effect.forEach(step, ({ stream }) => lagOf(stream), { concurrency: "unbounded" })
       for (const each of lags) {
+        if (each === undefined) continue
         messages += each.messages
         age = Math.max(age, Duration.toMillis(each.age))
       }

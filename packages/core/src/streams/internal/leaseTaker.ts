@@ -62,6 +62,14 @@ const outcomes = {
   Failed: "failed"
 } as const
 
+/** One line for all that are taken together: after the death of a consumer that may be thousands. */
+const logTakeOver = ([first, ...others]: ReadonlyArray<OwnedStream>): Effect.Effect<void> =>
+  first === undefined
+    ? Effect.void
+    : others.length === 0
+    ? Effect.annotateLogs(log.info("Took over a data stream that had no owner"), annotations(first))
+    : log.info(`Took over ${others.length + 1} data streams that had no owner`)
+
 export const make = (client: ClientContext): LeaseTaker => {
   const { config, ends, metrics, store, table } = client
   /** Skipped entries, until when, in monotonic milliseconds. */
@@ -115,14 +123,15 @@ export const make = (client: ClientContext): LeaseTaker => {
           owned.stop()
         }
       }
-      return Effect.andThen(
+      return Effect.all([
+        logTakeOver(added.filter(({ source }) => source === "sweep" || source === "expiry")),
         Effect.forEach(
           added,
           (owned) => Effect.annotateLogs(log.debug(`Data stream taken (${owned.source})`), annotations(owned)),
           { discard: true }
         ),
         Effect.forEach(refused, release, { concurrency: "unbounded", discard: true })
-      )
+      ], { discard: true })
     })
 
   /**

@@ -135,20 +135,22 @@ export class MessageReader<A, R> {
           if (turn !== undefined) return turn
           continue
         }
-        const raw = this.ahead[this.index++]!
+        // A pull that is interrupted before the last step is repeated
+        const raw = this.ahead[this.index]!
         const decoded = yield* Effect.result(this.decode(raw))
         if (decoded._tag === "Success") {
           const message = { ...raw, value: decoded.success }
-          this.isOver = this.options.until?.({ ...message, offset: this.offset }) ?? false
-          if (this.isOver && this.isUnchecked) yield* this.checkLast
-          return { _tag: "Message", message: { ...message, offset: this.offset, isLast: this.isOver } }
+          const isLast = this.options.until?.({ ...message, offset: this.nextOffset }) ?? false
+          if (isLast && this.isUnchecked) yield* this.checkLast
+          this.isOver = isLast
+          return { _tag: "Message", message: { ...message, offset: this.deliver(), isLast } }
         }
         yield* log.warning(`A message cannot be decoded; moving it to the dead letters: ${decoded.failure}`).pipe(
           Effect.annotateLogs({ stream: this.lease.stream, message: raw.id })
         )
         yield* retryOutages(this.lease.deadLetter(raw, decoded.failure))
         yield* Metric.update(StreamMetrics.stream.deadMessages.undecodable, 1)
-        return { _tag: "Dead", id: raw.id, offset: this.offset }
+        return { _tag: "Dead", id: raw.id, offset: this.deliver() }
       }
     })
   }
@@ -267,10 +269,17 @@ export class MessageReader<A, R> {
     })
   }
 
-  /** Of the last delivered message. */
-  private get offset(): number | undefined {
+  /** Of the message that is delivered next. */
+  private get nextOffset(): number | undefined {
     const offset = this.position?.offset
-    return offset === undefined ? undefined : offset - this.ahead.length + this.index
+    return offset === undefined ? undefined : offset - this.ahead.length + this.index + 1
+  }
+
+  /** Passes the next message, and returns its offset. */
+  private deliver(): number | undefined {
+    const offset = this.nextOffset
+    this.index++
+    return offset
   }
 
   private judge(extent: Extent) {
@@ -315,9 +324,9 @@ export class MessageReader<A, R> {
   /** Before the last message: no later read checks, and its commit has the right offset. */
   private get checkLast() {
     return Effect.gen({ self: this }, function*() {
-      this.isUnchecked = false
       const { after } = this.position!
       const extent = Option.getOrUndefined(yield* retryOutages(this.lease.count(after)))
+      this.isUnchecked = false
       if (extent !== undefined && !readPosition.isPast(after, extent)) yield* this.judge(extent)
     })
   }

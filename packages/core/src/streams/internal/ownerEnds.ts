@@ -21,8 +21,10 @@ export const done: (client: ClientContext, owned: OwnedStream) => ReturnType<Cli
   function*({ ends, table }, owned) {
     yield* table.ensure(owned)
     if (!owned.hasHandler || (yield* isHandlerOf(owned))) return yield* ends.done(owned)
+    // In one step: if the caller is interrupted in between, the handler would go on, and its failure would be done
     owned.isMarkedDone = true
-    yield* revocation.stop(table, [owned])
+    owned.stop()
+    yield* owned.ended
     // It may have ended otherwise meanwhile
     if (owned.outcome !== "done") return yield* owned.over
   }
