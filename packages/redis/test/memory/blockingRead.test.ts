@@ -1,13 +1,15 @@
 /** Handlers that wait for messages of many data streams: what a message costs the server, and who receives it. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Logger, References } from "effect"
+import { Clock, Effect, Exit, Fiber, Logger, References } from "effect"
 import { TestClock } from "effect/testing"
-import { readSize } from "../../src/streams/internal/blockingRead.ts"
+import { redisError } from "../../src/internal/client/effectRedis.ts"
+import * as blockingRead from "../../src/streams/internal/blockingRead.ts"
+import type { ServiceContext } from "../../src/streams/internal/service.ts"
 import { onFake, setup, streamOf } from "../support/streamScriptSetup.ts"
 
 const first = EntryId.make("0-0")
-const count = 2 * readSize + 1
+const count = 2 * blockingRead.readSize + 1
 
 const named = (args: ReadonlyArray<unknown>) => {
   const at = args.findIndex((arg) => String(arg).toUpperCase() === "STREAMS")
@@ -37,7 +39,7 @@ describe("waiting for messages of many data streams", () => {
       yield* TestClock.adjust("100 millis")
       const after = (yield* trace).slice(before.length)
       assert.deepStrictEqual(after.map(([command]) => command), ["XADD", "XREAD"])
-      assert.isAtMost(named(after[1]!), readSize)
+      assert.isAtMost(named(after[1]!), blockingRead.readSize)
     })))
 
   it.effect("a handler that soon waits again is in the current read, and sends nothing", () =>
@@ -126,4 +128,59 @@ describe("waiting for messages of many data streams", () => {
       Effect.provide(Logger.layer([broken])),
       Effect.provideService(References.MinimumLogLevel, "Trace")
     ))
+})
+
+describe("a reader whose server the test plays", () => {
+  const [one, other] = [streamOf("one"), streamOf("other")]
+
+  /** `xread` replies to each blocking read. */
+  const contextOf = (xread: (args: ReadonlyArray<string>) => Effect.Effect<unknown, unknown>) => {
+    const send = (command: string, ...args: ReadonlyArray<string>) =>
+      command === "XREAD" ? Effect.mapError(xread(args), redisError) : Effect.succeed("OK")
+    return { isCluster: true, redis: { send, reserve: Effect.succeed({ send }) } } as unknown as ServiceContext
+  }
+
+  const wrongType = Object.assign(new Error("WRONGTYPE Operation against a key"), { name: "ReplyError" })
+
+  it.effect("that cannot read one data stream serves the others meanwhile", () =>
+    Effect.gen(function*() {
+      const message = { id: EntryId.make("7-0"), fields: [] }
+      let isJoined = false
+      const awaitMessages = yield* blockingRead.make(
+        contextOf(() => Effect.fail(wrongType)),
+        (stream) => !isJoined ? Effect.succeed([]) : stream === one ? Effect.never : Effect.succeed([message]),
+        1
+      )
+      const [waiting, served] = yield* Effect.forEach([one, other], (stream) =>
+        Effect.forkChild(awaitMessages(stream, first, 10), { startImmediately: true }))
+      isJoined = true
+      yield* TestClock.adjust("1 second")
+      assert.isUndefined(waiting!.pollUnsafe())
+      assert.deepStrictEqual(served!.pollUnsafe(), Exit.succeed([message]))
+    }).pipe(Effect.scoped))
+
+  it.effect("soon reads no data stream without a waiter any more, even if the wall clock was set back", () =>
+    Effect.gen(function*() {
+      const base = yield* Clock.Clock
+      let behind = 0
+      const clock: Clock.Clock = { ...base, currentTimeMillisUnsafe: () => base.currentTimeMillisUnsafe() - behind }
+      const reads: Array<ReadonlyArray<string>> = []
+      const awaitMessages = yield* blockingRead.make(
+        contextOf((args) => Effect.delay(Effect.sync(() => (reads.push(args), null)), "250 millis")),
+        () => Effect.succeed([]),
+        1
+      ).pipe(Effect.provideService(Clock.Clock, clock))
+      const [gone] = yield* Effect.forEach(
+        [one, other],
+        (stream) => Effect.forkChild(awaitMessages(stream, first, 10), { startImmediately: true })
+      )
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.interrupt(gone!)
+      behind = 24 * 60 * 60 * 1000
+      yield* TestClock.adjust("4 seconds")
+      assert.include(reads.at(-1), one)
+      yield* TestClock.adjust("4 seconds")
+      assert.notInclude(reads.at(-1), one)
+      assert.include(reads.at(-1), other)
+    }).pipe(Effect.scoped))
 })

@@ -100,6 +100,17 @@ describe("lag", () => {
       assert.deepStrictEqual((yield* gauges).map(({ value }) => value), [0, 0])
     }).pipe(Effect.provide(Live)))
 
+  it.effect("of the others is measured if one data stream is of another type", () =>
+    Effect.gen(function*() {
+      yield* StreamClient.announceAll([{ stream: "orders:eu" }, { stream: "orders:us" }])
+      yield* add(1, 2, 3)
+      yield* consumer(() => Effect.sleep("1 hour"))
+      yield* send("SET", "orders:us", "text")
+      yield* TestClock.adjust("40 seconds")
+      const lag = yield* Metric.value(Metric.withAttributes(StreamMetrics.stream.lag, { service: "orders" }))
+      assert.strictEqual(lag.value, 3)
+    }).pipe(Effect.provide(Live)))
+
   it.effect("is zero in the metrics of a consumer that has closed", () =>
     Effect.gen(function*() {
       yield* Effect.gen(function*() {

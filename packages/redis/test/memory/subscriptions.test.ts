@@ -1,6 +1,6 @@
 /** The subscriptions of a layer over a client that the test controls. */
 import { assert, it } from "@effect/vitest"
-import { Deferred, Duration, Effect, Fiber } from "effect"
+import { Deferred, Duration, Effect, Fiber, References } from "effect"
 import type { Redis as Client } from "ioredis"
 import { EventEmitter } from "node:events"
 import * as subscriptions from "../../src/internal/client/ioredis/subscriptions.ts"
@@ -30,6 +30,8 @@ class Hand extends EventEmitter {
   }
 }
 
+const silent = { lost: () => undefined, back: () => undefined } as unknown as Parameters<typeof subscriptions.make>[2]
+
 it.live("a gap is reported once the new connection listens, and not before", () =>
   Effect.gen(function*() {
     const [first, second] = [new Hand(), new Hand()]
@@ -38,10 +40,7 @@ it.live("a gap is reported once the new connection listens, and not before", () 
       if (first.status === "ready") return Effect.succeed(first as unknown as Client)
       return Effect.as(Deferred.succeed(opened, undefined), second as unknown as Client)
     })
-    const outage = { lost: () => undefined, back: () => undefined } as unknown as Parameters<
-      typeof subscriptions.make
-    >[2]
-    const { listen } = yield* subscriptions.make(open, Duration.seconds(10), outage)
+    const { listen } = yield* subscriptions.make(open, Duration.seconds(10), silent)
     const heard: Array<string | undefined> = []
     const gap = yield* Deferred.make<void>()
     const listening = yield* Effect.forkScoped(
@@ -64,3 +63,35 @@ it.live("a gap is reported once the new connection listens, and not before", () 
     second.emit("message", "channel", "text")
     assert.deepStrictEqual(heard, [undefined, "text"])
   }))
+
+it.live("listeners that the scheduler sets aside as they begin share one connection", () =>
+  Effect.gen(function*() {
+    const several: Array<number> = []
+    for (let before = 0; before < 40; before++) {
+      const clients: Array<Hand> = []
+      const open = Effect.sync(() => {
+        const client = new Hand()
+        clients.push(client)
+        return client as unknown as Client
+      })
+      const { listen } = yield* subscriptions.make(open, Duration.seconds(10), silent)
+      const listening = yield* Effect.forEach(["a", "b"], (channel) =>
+        Effect.forkScoped(
+          Effect.provideService(
+            Effect.andThen(
+              Effect.forEach(Array.from({ length: before }), () => Effect.void),
+              listen(channel, () => undefined)
+            ),
+            References.MaxOpsBeforeYield,
+            40
+          ),
+          { startImmediately: true }
+        ))
+      for (let i = 0; i < 50 && listening.some((fiber) => fiber.pollUnsafe() === undefined); i++) {
+        for (const client of clients) client.reply()
+        yield* Effect.yieldNow
+      }
+      if (clients.length !== 1) several.push(before)
+    }
+    assert.deepStrictEqual(several, [])
+  }).pipe(Effect.scoped))

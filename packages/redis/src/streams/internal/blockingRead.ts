@@ -38,7 +38,7 @@ interface Watched {
   readonly waiters: Set<Waiter>
   /** The current read, or else the next one, has all messages after this; undefined before the first. */
   asked: EntryId | undefined
-  /** When its last waiter left. Milliseconds. */
+  /** When its last waiter left. Monotonic milliseconds. */
   leftAt: number
 }
 
@@ -74,6 +74,7 @@ export const make = Effect.fnUntraced(function*(
 ): Effect.fn.Return<Service["awaitMessages"], never, Scope.Scope> {
   const { isCluster, redis } = context
   const clock = yield* Clock.Clock
+  const monotonic = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
   const readers: Array<Reader> = []
   /** Replies are delivered one after another, with a turn of the event loop in between. */
   const turn = Semaphore.makeUnsafe(1)
@@ -83,7 +84,7 @@ export const make = Effect.fnUntraced(function*(
 
   const leave = (watched: Watched, waiter: Waiter) => {
     watched.waiters.delete(waiter)
-    watched.leftAt = clock.currentTimeMillisUnsafe()
+    watched.leftAt = monotonic()
   }
 
   const settle = (watched: Watched, waiter: Waiter, exit: Exit.Exit<ReadonlyArray<RawMessage>, StoreError>) => {
@@ -94,7 +95,7 @@ export const make = Effect.fnUntraced(function*(
   /** Without a waiter, the position stays. Returns the number of messages to request from each. */
   const begin = ({ joined, watched: streams }: Reader): number => {
     joined.closeUnsafe()
-    const now = clock.currentTimeMillisUnsafe()
+    const now = monotonic()
     let count = 1
     for (const [stream, watched] of streams) {
       if (watched.waiters.size === 0) {
@@ -197,7 +198,7 @@ export const make = Effect.fnUntraced(function*(
         Effect.map(Effect.exit(messages(stream, waiter.after, waiter.count)), (exit) => {
           if (Exit.isFailure(exit) || exit.value.length > 0) settle(watched, waiter, exit)
         }),
-      { discard: true }
+      { concurrency: "unbounded", discard: true }
     )
 
   const settleAll = (reader: Reader, exit: Exit.Exit<never>) => {

@@ -9,6 +9,7 @@ import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as FiberSet from "effect/FiberSet"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
@@ -63,7 +64,7 @@ export const make = Effect.fnUntraced(function*(
   commandTimeout: Duration.Duration,
   outage: OutageLog
 ) {
-  const layerScope = yield* Effect.scope
+  const fork = yield* FiberSet.makeRuntime<never, void, BackendError>()
   const listeners = new Map<string, Set<Listener>>()
   /** Completes with the first connection or its failure. */
   let first: Deferred.Deferred<void, BackendError> | undefined
@@ -145,21 +146,20 @@ export const make = Effect.fnUntraced(function*(
     }).pipe(onWallClock)
 
   /** The first connection belongs to the layer: a listener that leaves while it opens does not close it for others. */
-  const start = Effect.suspend(() => {
+  const start = (): Deferred.Deferred<void, BackendError> => {
     const opened = first = Deferred.makeUnsafe<void, BackendError>()
-    return Effect.map(Effect.forkIn(supervise(opened), layerScope), (fiber) => {
-      fiber.addObserver((exit) => {
-        if (Deferred.isDoneUnsafe(opened)) return
-        first = undefined
-        const failed = Exit.isFailure(exit) && !Cause.hasInterrupts(exit.cause)
-        Deferred.doneUnsafe(opened, failed ? exit : Exit.fail(isDown()))
-      })
-      return opened
+    fork(supervise(opened)).addObserver((exit) => {
+      if (Deferred.isDoneUnsafe(opened)) return
+      first = undefined
+      const failed = Exit.isFailure(exit) && !Cause.hasInterrupts(exit.cause)
+      Deferred.doneUnsafe(opened, failed ? exit : Exit.fail(isDown()))
     })
-  })
+    return opened
+  }
 
   const connectedOnce = Effect.suspend(() => {
-    if (first === undefined) return Effect.flatMap(Effect.uninterruptible(start), Deferred.await)
+    // Check and start in one step: after a yield in between, two listeners would open a connection each
+    if (first === undefined) return Deferred.await(start())
     return connected === undefined && Deferred.isDoneUnsafe(first) ? Effect.fail(isDown()) : Deferred.await(first)
   })
 
