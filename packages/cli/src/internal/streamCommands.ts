@@ -7,6 +7,7 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { stop } from "./exitCodes.ts"
@@ -231,26 +232,32 @@ const redrive = Command.make(
     const dead = deadOf((yield* known(name)).service, stream)
     // Listed before the first is redriven: one that fails again returns with a new id
     const wanted = all ? (yield* Stream.runCollect(dead.all)).map(({ id }) => id) : ids
-    const results = yield* Effect.forEach(
+    const results: Array<{ readonly id: EntryId; readonly redriven: boolean }> = []
+    const exit = yield* Effect.exit(Effect.forEach(
       wanted,
-      (id) => Effect.map(dead.redrive(id), (redriven) => ({ id, redriven }))
-    )
+      (id) => Effect.map(dead.redrive(id), (redriven) => results.push({ id, redriven })),
+      { discard: true }
+    ))
     const isMissing = results.some(({ redriven }) => !redriven)
-    const left = isMissing ? yield* Stream.runCollect(dead.all) : []
+    const left = isMissing && Exit.isSuccess(exit) ? yield* Stream.runCollect(dead.all) : []
     const currentId = (id: EntryId) => left.find((each) => id === ("message" in each ? each.message : each.entry))?.id
     const problem = (id: EntryId) => {
       const current = currentId(id)
       return current === undefined ? id : `${id} is the id under WAS; use the id ${current}`
     }
-    yield* print(
-      results,
-      (paint) =>
-        results.length === 0 ?
-          [paint("dim", "there are no dead letters")] :
-          results.map(({ id, redriven }) =>
-            redriven ? paint("green", `redriven: ${id}`) : paint("yellow", `not there: ${problem(id)}`)
-          )
-    )
+    // What was redriven is shown even if a later one failed
+    if (results.length > 0 || Exit.isSuccess(exit)) {
+      yield* print(
+        results,
+        (paint) =>
+          results.length === 0 ?
+            [paint("dim", "there are no dead letters")] :
+            results.map(({ id, redriven }) =>
+              redriven ? paint("green", `redriven: ${id}`) : paint("yellow", `not there: ${problem(id)}`)
+            )
+      )
+    }
+    yield* exit
     if (isMissing) return yield* stop("negative")
   }, onStore)
 ).pipe(Command.withDescription("Announce dead letters again, or append dead messages to their data stream again"))
