@@ -140,17 +140,17 @@ export class MessageReader<A, R> {
         const decoded = yield* Effect.result(this.decode(raw))
         if (decoded._tag === "Success") {
           const message = { ...raw, value: decoded.success }
-          const isLast = this.options.until?.({ ...message, offset: this.nextOffset }) ?? false
+          const isLast = this.options.until?.({ ...message, offset: this.offsetBefore(this.index + 1) }) ?? false
           if (isLast && this.isUnchecked) yield* this.checkLast
           this.isOver = isLast
-          return { _tag: "Message", message: { ...message, offset: this.deliver(), isLast } }
+          return { _tag: "Message", message: { ...message, offset: this.offsetBefore(++this.index), isLast } }
         }
         yield* log.warning(`A message cannot be decoded; moving it to the dead letters: ${decoded.failure}`).pipe(
           Effect.annotateLogs({ stream: this.lease.stream, message: raw.id })
         )
         yield* retryOutages(this.lease.deadLetter(raw, decoded.failure))
         yield* Metric.update(StreamMetrics.stream.deadMessages.undecodable, 1)
-        return { _tag: "Dead", id: raw.id, offset: this.deliver() }
+        return { _tag: "Dead", id: raw.id, offset: this.offsetBefore(++this.index) }
       }
     })
   }
@@ -269,17 +269,10 @@ export class MessageReader<A, R> {
     })
   }
 
-  /** Of the message that is delivered next. */
-  private get nextOffset(): number | undefined {
+  /** Of the last message before this index. */
+  private offsetBefore(index: number): number | undefined {
     const offset = this.position?.offset
-    return offset === undefined ? undefined : offset - this.ahead.length + this.index + 1
-  }
-
-  /** Passes the next message, and returns its offset. */
-  private deliver(): number | undefined {
-    const offset = this.nextOffset
-    this.index++
-    return offset
+    return offset === undefined ? undefined : offset - this.ahead.length + index
   }
 
   private judge(extent: Extent) {
