@@ -215,7 +215,7 @@ describe("releasing", () => {
 
 describe("a fiber that the protected work has started", () => {
   const closing = Effect.fnUntraced(function*(
-    work: (close: Effect.Effect<void>) => Effect.Effect<unknown>
+    work: (close: Effect.Effect<void>) => Effect.Effect<unknown, unknown>
   ) {
     const scope = yield* Scope.make()
     const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
