@@ -231,6 +231,45 @@ describe("time", () => {
   })
 })
 
+describe("with fake timers for everything", () => {
+  const all = ["Date", "performance", "setTimeout", "clearTimeout", "setImmediate", "clearImmediate", "queueMicrotask"]
+  const withFakeTimers = (steps: () => Promise<void>) => async () => {
+    vi.useFakeTimers({ toFake: all as Array<"Date"> })
+    try {
+      await steps()
+    } finally {
+      vi.useRealTimers()
+    }
+  }
+
+  it(
+    "commands have replies, and a script that never ends can be killed",
+    withFakeTimers(served(async ({ port }) => {
+      const [client, other] = [await openRaw({ port }), await openRaw({ port })]
+      client.write("CONFIG SET busy-reply-threshold 1\r\nEVAL \"while true do end\" 0\r\n")
+      await client.until((text) => text === "+OK\r\n")
+      other.write("GET k\r\n")
+      assert.match(await other.until((text) => text.endsWith("\r\n")), /^-BUSY/)
+      other.write("SCRIPT KILL\r\n")
+      assert.match(await other.until((text) => text.endsWith("+OK\r\n")), /\+OK\r\n$/)
+      for (const { socket } of [client, other]) socket.destroy()
+    }))
+  )
+
+  it(
+    "a blocking command ends in time after the runner has restored the timers",
+    withFakeTimers(served(async ({ port }) => {
+      const client = await openRaw({ port })
+      client.write("SET k v PX 50\r\n")
+      await client.until((text) => text === "+OK\r\n")
+      vi.useRealTimers()
+      client.write("BLPOP list 0.06\r\n")
+      assert.strictEqual(await client.until((text) => text.endsWith("*-1\r\n")), "+OK\r\n*-1\r\n")
+      client.socket.destroy()
+    }, { expiryDelay: [0, 0] }))
+  )
+})
+
 describe("faults", () => {
   it(
     "a failover loses the last writes and ends all connections",

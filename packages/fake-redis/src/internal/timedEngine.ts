@@ -13,6 +13,10 @@ export interface TimedEngineOptions {
   readonly undoDepth: number
 }
 
+// The steps of a long script are not moved by a test runner: these are never the fake ones
+const { clearImmediate, setImmediate } = globalThis
+const elapsedMillis = performance.now.bind(performance)
+
 /** The longest delay that a timer takes. */
 const longestDelayMillis = 2 ** 31 - 1
 
@@ -20,7 +24,9 @@ export class TimedEngine {
   readonly engine: Engine
   private advanced = 0
   private last = 0
-  private timer: ReturnType<typeof setTimeout> | undefined
+  private disarm = () => {}
+  /** A test runner that replaces this function forgets its timers. */
+  private armedBy: typeof setTimeout | undefined
   private wakeAt = Infinity
   private step: ReturnType<typeof setImmediate> | undefined
   private isStepping = false
@@ -29,7 +35,7 @@ export class TimedEngine {
   constructor(options: TimedEngineOptions) {
     this.engine = new Engine({
       ...options,
-      stopwatch: () => performance.now(),
+      stopwatch: elapsedMillis,
       nowMicros: () => this.last = Math.max(this.micros(), this.last + 1)
     })
   }
@@ -59,11 +65,11 @@ export class TimedEngine {
   private wakeUp(): void {
     if (this.engine.isBusy && !this.isStepping) this.stepLater()
     const next = this.engine.nextWake() ?? Infinity
-    if (next < this.wakeAt || this.wakeAt <= this.micros()) this.arm(next)
+    if (next < this.wakeAt || this.wakeAt <= this.micros() || this.armedBy !== setTimeout) this.arm(next)
   }
 
   stop(): void {
-    clearTimeout(this.timer)
+    this.disarm()
     clearImmediate(this.step)
   }
 
@@ -77,13 +83,16 @@ export class TimedEngine {
   }
 
   private arm(next: number): void {
-    clearTimeout(this.timer)
+    this.disarm()
     this.wakeAt = next
     if (next === Infinity) return
     const delay = Math.ceil((next - this.micros() + 1) / 1000)
-    this.timer = setTimeout(() => {
+    const [set, clear] = [setTimeout, clearTimeout]
+    const timer = set(() => {
       this.wakeAt = Infinity
       this.run(() => this.engine.tick())
     }, Math.min(Math.max(0, delay), longestDelayMillis))
+    this.armedBy = set
+    this.disarm = () => clear(timer)
   }
 }

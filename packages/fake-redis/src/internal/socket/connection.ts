@@ -32,7 +32,8 @@ export const serve = (timed: TimedEngine, socket: Socket): void => {
   const schedule = () => {
     if (isScheduled || isFull || !socket.writable || !session.hasWork) return
     isScheduled = true
-    queueMicrotask(flush)
+    // Not `queueMicrotask`, which the fake timers of Jest replace
+    Promise.resolve().then(flush)
   }
   const session: SocketSession = new SocketSession(connect(timed), schedule)
   socket.on("data", (chunk) => {
