@@ -98,7 +98,10 @@ export interface Options {
  * @since 0.1.0
  */
 export interface ClusterOptions extends Omit<Options, "url"> {
-  /** One or more nodes, from which the others are found. */
+  /**
+   * One or more nodes, from which the others are found: a port, `host:port`, a URL, or an object. The user, the password
+   * and the TLS of a URL count for all nodes, unless `client` sets them.
+   */
   readonly nodes: ReadonlyArray<ClusterNode>
   /** Further ioredis options for the Cluster, such as `natMap`. `client` is for the connection to each node. */
   readonly cluster?: ClusterSettings["cluster"] | undefined

@@ -306,7 +306,7 @@ it.live(
     Effect.gen(function*() {
       const { nodes } = yield* RedisServer.cluster()
       for (const node of nodes) yield* node.send("ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all")
-      const layer = IoRedis.layerCluster({ nodes: nodes.map(at), client: { username: "app", password: "secret" } })
+      const layer = IoRedis.layerCluster({ nodes: [`redis://app:secret@127.0.0.1:${nodes[0]!.port}`] })
       const named = IoRedis.layerCluster({ nodes: nodes.map(at), client: { connectionName: "named" } })
       const subscriber = Context.get(yield* Layer.build(Layer.fresh(layer)), Subscriber)
       yield* subscriber.subscribe("plain")

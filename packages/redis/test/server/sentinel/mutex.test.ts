@@ -30,6 +30,17 @@ layer(Layer.provideMerge(throughSentinel("500 millis"), Sentinel.layer), {
   excludeTestServices: true,
   timeout: "60 seconds"
 })("Sentinel, failover", (it) => {
+  it.effect("rediss:// is TLS behind Sentinels, too: a primary without it gets no password", () =>
+    Effect.gen(function*() {
+      const { name, sentinels } = yield* Sentinel
+      const error = yield* IoRedis.layer({
+        url: "rediss://app:secret@sentinels",
+        client: { name, sentinels: sentinels.map(({ port }) => ({ host: "127.0.0.1", port })) },
+        connectTimeout: "500 millis"
+      }).pipe(Layer.build, Effect.scoped, Effect.flip)
+      assert.match(error.message, /no connection to .*: if it does not use TLS, use redis:/)
+    }))
+
   it.effect("a waiter and new callers continue at the new primary; what the old one lost is reported as lost", () =>
     Effect.gen(function*() {
       const { primary } = yield* Sentinel

@@ -492,6 +492,31 @@ describe("building the layer", () => {
       }
     }))
 
+  it.live.each(
+    [
+      ["a URL", (port: number) => `redis://app:secret@127.0.0.1:${port}`],
+      ["a text", (port: number) => `app:secret@127.0.0.1:${port}`],
+      ["a URL with TLS", (port: number) => `rediss://app:secret@127.0.0.1:${port}`]
+    ] as const
+  )("the password of a node of a Cluster in %s is in no error", ([, nodeAt]) =>
+    Effect.gen(function*() {
+      const cluster = IoRedis.layerCluster({ nodes: [nodeAt(yield* closedPort)] })
+      const error = yield* Effect.flip(Effect.scoped(Layer.build(cluster)))
+      assert.match(error.message, /no node of the Cluster can be reached at 127\.0\.0\.1:\d+: nothing listens there/)
+      assert.notInclude(inspect(error, { depth: 10 }), "secret")
+    }))
+
+  it.live.each(["http://secret@localhost", "localhost:port", "redis://:100%secret@localhost"])(
+    "the node %j of a Cluster is refused as a mistake",
+    (node) =>
+      Effect.gen(function*() {
+        const cluster = IoRedis.layerCluster({ nodes: [node] })
+        const error = yield* Effect.flip(Effect.scoped(Layer.build(cluster)))
+        assert.strictEqual((error as InvalidConfig).option, "nodes")
+        assert.notInclude(error.message, "secret")
+      })
+  )
+
   it.live("numbers are numbers, even if an option of ioredis says otherwise", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()

@@ -9,6 +9,7 @@ import { isReply, isTransient, withoutArguments } from "../errors.ts"
 export interface Target {
   readonly address: string
   readonly tls: boolean
+  readonly isCluster?: boolean
   /** The name of the primary, if Sentinels are used. */
   readonly primary?: string | undefined
 }
@@ -43,7 +44,7 @@ const ofSentinels = (text: string, { address, primary }: Target) =>
 
 /** Why no connection could be opened. */
 export const ofConnecting = (cause: unknown, target: Target): DriverError => {
-  const { address, primary, tls } = target
+  const { address, isCluster = false, primary, tls } = target
   const text = textOf(cause)
   const code = codeOf(cause)
   if (cause instanceof DriverError) return cause
@@ -61,6 +62,11 @@ export const ofConnecting = (cause: unknown, target: Target): DriverError => {
   if (code.startsWith("ERR_SSL_")) return mistake(`${address} does not use TLS (${code}): use redis://, not rediss://`)
   if (/Unknown RESP type|Protocol error/.test(text)) {
     return mistake(`${address} does not speak the protocol of Redis: correct host and port`)
+  }
+  // ioredis says no more of a node that it cannot reach
+  if (isCluster && text === "Connection is closed") {
+    const mistake = tls ? "it does not use TLS" : "it expects TLS"
+    return outage(`no node of the Cluster can be reached at ${address}: nothing listens there, or ${mistake}`)
   }
   if (!tls && (code === "ECONNRESET" || code === "EPIPE" || text === "Connection is closed")) {
     return outage(`${address} closed the connection at once: if it expects TLS, use rediss://`)

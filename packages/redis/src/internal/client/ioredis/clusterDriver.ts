@@ -2,7 +2,7 @@
 import { type BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import type { Cluster, Redis as Client } from "ioredis"
+import type { Cluster, ClusterNode, Redis as Client } from "ioredis"
 import type * as Redis from "../effectRedis.ts"
 import { fromRedis } from "../errors.ts"
 import * as clusterSubscriptions from "./clusterSubscriptions.ts"
@@ -13,6 +13,7 @@ import { check, common, type Driver } from "./driver.ts"
 import type { Settings } from "./forcedSettings.ts"
 import { type Common, defined, driverOptions, type SingleOptions, timeouts } from "./options.ts"
 import * as outages from "./outageLog.ts"
+import * as url from "./url.ts"
 
 export const ofCluster = Effect.fnUntraced(function*(
   client: Cluster,
@@ -50,17 +51,32 @@ export const ofCluster = Effect.fnUntraced(function*(
   }
 })
 
+/** A port, `host:port`, a URL, or an object. */
+const partsOfNode = (node: ClusterNode): Effect.Effect<url.Parts, InvalidConfig> => {
+  if (typeof node === "object") return Effect.succeed(node as url.Parts)
+  const text = /^\d+$/.test(String(node)) ? `localhost:${node}` : String(node)
+  return url.read(text.includes("://") ? text : `redis://${text}`, "nodes")
+}
+
+const credentialsOf = (nodes: ReadonlyArray<url.Parts>) => {
+  const node = nodes.find(({ password, tls }) => password !== undefined || tls !== undefined)
+  return defined({ username: node?.username, password: node?.password, tls: node?.tls })
+}
+
 export const cluster = Effect.fnUntraced(function*(
-  options: Common & Pick<SingleOptions, "client"> & Pick<connection.ClusterSettings, "nodes"> & {
+  options: Common & Pick<SingleOptions, "client"> & {
+    readonly nodes: ReadonlyArray<ClusterNode>
     readonly cluster?: connection.ClusterSettings["cluster"] | undefined
   }
 ) {
   if (options.nodes.length === 0) {
     return yield* new InvalidConfig({ option: "nodes", problem: "name at least one node of the cluster" })
   }
+  const nodes = yield* Effect.forEach(options.nodes, partsOfNode)
   const settings = {
-    nodes: options.nodes,
-    client: yield* driverOptions(options.client),
+    nodes: nodes.map(({ host, port }) => ({ host, port })),
+    // What a URL says counts for the nodes that are found later, too
+    client: { ...credentialsOf(nodes), ...yield* driverOptions(options.client) },
     cluster: yield* driverOptions(options.cluster),
     ...yield* timeouts(options)
   }

@@ -6,7 +6,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import type * as Scope from "effect/Scope"
-import { type Cluster, type ClusterNode, type ClusterOptions, Redis as Client } from "ioredis"
+import { type Cluster, type ClusterOptions, Redis as Client } from "ioredis"
 import * as Redis from "../effectRedis.ts"
 import { isReply } from "../errors.ts"
 import * as log from "../log.ts"
@@ -24,7 +24,7 @@ export interface SingleSettings extends Settings {
 }
 
 export interface ClusterSettings extends Settings {
-  readonly nodes: ReadonlyArray<ClusterNode>
+  readonly nodes: ReadonlyArray<{ readonly host?: string | undefined; readonly port?: number | undefined }>
   readonly cluster: Omit<ClusterOptions, "redisOptions" | "keyPrefix">
 }
 
@@ -33,10 +33,12 @@ const hostPort = (
   normal = 6379
 ) => `${host ?? "localhost"}:${port ?? normal}`
 
+/** Not by its class: a client of the application may be of another copy of ioredis. */
+export const isCluster = (client: Client | Cluster): client is Cluster => "nodes" in client
+
 /** Where commands go now. */
 export const addressOf = (client: Client | Cluster): string => {
-  // Not by its class, which may be of another copy of ioredis
-  if ("nodes" in client) return "the Cluster"
+  if (isCluster(client)) return "the Cluster"
   const { options, stream } = client
   if (options.path) return options.path
   if (!options.sentinels) return hostPort(options)
@@ -125,14 +127,14 @@ export const open = (role: Role, settings: SingleSettings): Effect.Effect<Client
       settings.onReplica()
       return !client.stream.writableEnded
     }
-    const client = new Client({ ...settings.server, ...options })
+    // Behind Sentinels, ioredis would ignore `tls`, and send the password in plain text
+    const client = new Client({ enableTLSForSentinelMode: true, ...settings.server, ...options })
     return client
   })
 
 const clusterTarget = ({ client, nodes }: ClusterSettings): causes.Target => ({
-  address: nodes.map((node) =>
-    typeof node === "object" ? hostPort(node) : typeof node === "number" ? hostPort({ port: node }) : node
-  ).join(", "),
+  isCluster: true,
+  address: nodes.map((node) => hostPort(node)).join(", "),
   tls: Boolean(client.tls)
 })
 

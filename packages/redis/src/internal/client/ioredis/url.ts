@@ -5,16 +5,14 @@ import type { RedisOptions } from "ioredis"
 
 export type Parts = Pick<RedisOptions, "host" | "port" | "username" | "password" | "db" | "tls">
 
-/** Does not echo the URL, which may contain a password. */
-const refuse = (problem: string) => new InvalidConfig({ option: "url", problem })
-
-const decoded = (text: string) =>
-  Effect.try({
-    try: () => decodeURIComponent(text),
-    catch: () => refuse("a % in the user or in the password must be written as %25")
-  })
-
-export const read = Effect.fnUntraced(function*(text: string): Effect.fn.Return<Parts, InvalidConfig> {
+/** `option`: which one has the URL. Errors do not echo it, because it may contain a password. */
+export const read = Effect.fnUntraced(function*(text: string, option = "url"): Effect.fn.Return<Parts, InvalidConfig> {
+  const refuse = (problem: string) => new InvalidConfig({ option, problem })
+  const decoded = (text: string) =>
+    Effect.try({
+      try: () => decodeURIComponent(text),
+      catch: () => refuse("a % in the user or in the password must be written as %25")
+    })
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url?.protocol !== "redis:" && url?.protocol !== "rediss:") {
     return yield* refuse("expected redis://host:port or rediss://host:port")
