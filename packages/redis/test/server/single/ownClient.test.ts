@@ -8,18 +8,29 @@ import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Fiber, Layer, Queue, Result, Scope } from "effect"
 import * as Redis from "effect/persistence/Redis"
 import { type Cluster, Redis as Client, type RedisOptions } from "ioredis"
+import { createRequire } from "node:module"
 import { inspect } from "node:util"
 import { connections, openMutex, RedisServer, until } from "../../support/harness.ts"
 
-const made = (port: number, options: RedisOptions = {}) =>
+const made = (port: number, options: RedisOptions = {}, Class = Client) =>
   Effect.acquireRelease(
     Effect.sync(() => {
-      const client = new Client(port, "127.0.0.1", { ...options, connectionName: "app" } as object)
+      const client = new Class(port, "127.0.0.1", { ...options, connectionName: "app" } as object)
       client.on("error", () => undefined)
       return client
     }),
     (client) => Effect.sync(() => client.disconnect())
   )
+
+/** A program whose packages do not share one installation of ioredis. */
+const anotherCopy = Effect.sync((): typeof Client => {
+  const require = createRequire(import.meta.url)
+  const known = { ...require.cache }
+  for (const path of Object.keys(known)) if (path.includes("ioredis")) delete require.cache[path]
+  const copy = require("ioredis")
+  Object.assign(require.cache, known)
+  return copy.Redis
+})
 
 const open = (client: Client | Cluster, options?: Parameters<typeof IoRedis.layerClient>[1]) =>
   Effect.map(Layer.build(Layer.fresh(IoRedis.layerClient(client, options))), (context) => ({
@@ -52,12 +63,16 @@ describe("IoRedis.layerClient", () => {
     30_000
   )
 
-  it.live("mutexes on it exclude others, and hand over", () =>
+  it.live.each(
+    [
+      ["of this copy of ioredis", Effect.succeed(Client)],
+      ["of another copy", anotherCopy]
+    ] as const
+  )("mutexes on a client %s exclude others, and hand over", ([, copy]) =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
-      const layer = RedisMutex.layerRedis().pipe(
-        Layer.provide(IoRedis.layerClient(yield* made(server.port, { lazyConnect: true, enableOfflineQueue: false })))
-      )
+      const client = yield* made(server.port, { lazyConnect: true, enableOfflineQueue: false }, yield* copy)
+      const layer = RedisMutex.layerRedis().pipe(Layer.provide(IoRedis.layerClient(client)))
       const own = Context.get(yield* Layer.build(layer), Mutex.Mutex)
       const others = yield* openMutex(server)
       const held = yield* Scope.make()
@@ -113,6 +128,18 @@ describe("IoRedis.layerClient", () => {
         assert.strictEqual((error as InvalidConfig).option, option)
       })
   )
+
+  it.live.each(
+    [
+      ["nothing", null],
+      ["a URL", "redis://localhost"],
+      ["a client of node-redis", { duplicate: () => undefined, isReady: true }]
+    ] as const
+  )("%s is refused as a client", ([, client]) =>
+    Effect.gen(function*() {
+      const error = yield* Effect.flip(open(client as unknown as Client))
+      assert.strictEqual(error.message, "Configuration \"client\": it is not a client of ioredis.")
+    }))
 
   it.live("a client that subscribes, or is closed, is refused", () =>
     Effect.gen(function*() {

@@ -1,6 +1,6 @@
 /** The driver for an existing client of the application, for one server or a Cluster. `IoRedis` loads it. */
 import * as Effect from "effect/Effect"
-import { type Cluster, Redis as Client } from "ioredis"
+import type { Cluster, Redis as Client } from "ioredis"
 import { fromRedis } from "../errors.ts"
 import { ofCluster } from "./clusterDriver.ts"
 import * as connection from "./connection.ts"
@@ -15,7 +15,7 @@ export const ofClient = Effect.fnUntraced(function*(client: Client | Cluster, op
   if (problem !== undefined) return yield* problem
   const settings = yield* timeouts(options)
   yield* Effect.mapError(ownClient.ready(client, settings.connectTimeout), fromRedis("connect"))
-  if (client instanceof Client) {
+  if (!connection.isCluster(client)) {
     const { follow } = yield* failover.watch({ client: client.options, ...settings })
     yield* Effect.mapError(follow(Effect.succeed(client)), fromRedis("connect"))
     return yield* ofSingle(

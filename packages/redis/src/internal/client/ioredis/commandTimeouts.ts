@@ -7,10 +7,10 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
-import { type Cluster, Command, Redis as Client } from "ioredis"
+import { type Cluster, Command, type Redis as Client } from "ioredis"
 import type { CommandSink } from "../commandSink.ts"
 import * as causes from "./causes.ts"
-import { addressOf } from "./connection.ts"
+import { addressOf, isCluster } from "./connection.ts"
 import { listen } from "./listeners.ts"
 import { monotonicMillis } from "./wallClock.ts"
 
@@ -94,7 +94,7 @@ export const withTimeouts = (
     let newest: UntimedCommand | undefined
     const wake = () => busy.openUnsafe()
     // For a node of a Cluster, ioredis itself detects silence
-    const silence = client instanceof Client ? yield* watchSilence(client, limit, wake) : undefined
+    const silence = isCluster(client) ? undefined : yield* watchSilence(client, limit, wake)
 
     const forget = (command: UntimedCommand) => {
       command.isDone = true
@@ -114,7 +114,7 @@ export const withTimeouts = (
       command.reject(cause)
     }
 
-    if (client instanceof Client) {
+    if (!isCluster(client)) {
       yield* listen(client, {
         // A client of the user may be configured to resend these
         close: () => {

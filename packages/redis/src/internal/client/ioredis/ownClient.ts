@@ -3,17 +3,21 @@ import { InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { type Cluster, Redis as Client } from "ioredis"
+import type { Cluster, Redis as Client } from "ioredis"
 import { type RedisError, redisError } from "../effectRedis.ts"
 import * as causes from "./causes.ts"
-import { rejectUnanswered as rejectOfNode, targetOf } from "./connection.ts"
+import { isCluster, rejectUnanswered as rejectOfNode, targetOf } from "./connection.ts"
 import { listen } from "./listeners.ts"
 import { prefixed } from "./options.ts"
 
 const refuse = (option: string, problem: string) => new InvalidConfig({ option, problem })
 
 export const problemWith = (client: Client | Cluster): InvalidConfig | undefined => {
-  const options = client instanceof Client ? client.options : { ...client.options.redisOptions, ...client.options }
+  // In JavaScript it may be anything
+  if (typeof (client as Partial<Client> | null)?.duplicate !== "function" || typeof client.status !== "string") {
+    return refuse("client", "it is not a client of ioredis")
+  }
+  const options = isCluster(client) ? { ...client.options.redisOptions, ...client.options } : client.options
   if (options.keyPrefix) return prefixed
   if (options.stringNumbers === true) return refuse("stringNumbers", "replies must have numbers: remove it")
   if (options.replyMapping === "resp3") return refuse("replyMapping", "replies must be as in RESP2: remove it")
@@ -23,7 +27,7 @@ export const problemWith = (client: Client | Cluster): InvalidConfig | undefined
   if (client.status === "end") {
     return refuse("client", "it is closed: pass an open one, and close it after the layer")
   }
-  if (client instanceof Client && client.mode !== "normal") {
+  if (!isCluster(client) && client.mode !== "normal") {
     return refuse("client", "it subscribes or monitors: pass a client for commands")
   }
   return undefined
@@ -31,9 +35,9 @@ export const problemWith = (client: Client | Cluster): InvalidConfig | undefined
 
 /** Waits until the client is connected, and connects one that waits for its first command. */
 export const ready = (client: Client | Cluster, limit: Duration.Duration): Effect.Effect<void, RedisError> => {
-  const target: causes.Target = client instanceof Client
-    ? targetOf(client.options)
-    : { address: "the Cluster", tls: client.options.redisOptions?.tls !== undefined }
+  const target: causes.Target = isCluster(client)
+    ? { address: "the Cluster", tls: client.options.redisOptions?.tls !== undefined }
+    : targetOf(client.options)
   let lastError: unknown
   return Effect.callback<void>((resume) => {
     if (client.status === "ready") return resume(Effect.void)
