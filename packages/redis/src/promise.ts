@@ -327,6 +327,13 @@ const ofRedis: Names<NonNullable<Options["redis"]>> = {
   serverChecks: true
 }
 
+const problemOf = <O extends object>(options: O | undefined, names: Names<O>): InvalidConfig | undefined => {
+  const { signal } = (options ?? {}) as { readonly signal?: Partial<AbortSignal> | null }
+  return problemWith(options, names) ?? (signal == null || typeof signal.addEventListener === "function"
+    ? undefined
+    : new InvalidConfig({ option: "signal", problem: "it must be an AbortSignal" }))
+}
+
 interface Unchecked<O, A> {
   readonly options: O | undefined
   readonly work: Work<A>
@@ -340,7 +347,7 @@ const unchecked = <O extends object, A>(
 ): Unchecked<O, A> => {
   const [options, work] = args.length === 1 ? [undefined, args[0]] : args
   const problem = typeof work === "function"
-    ? problemWith(options, names)
+    ? problemOf(options, names)
     : new InvalidConfig({ option: "work", problem: "it must be a function, as the last argument" })
   return { options, work, problem }
 }
@@ -408,7 +415,7 @@ const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex.Mutex, unknown>): Sim
       )
     },
     acquire: (name, options) => {
-      const problem = problemWith(options, ofLock)
+      const problem = problemOf(options, ofLock)
       if (problem !== undefined) return Promise.reject(problem)
       return hold(
         Effect.gen(function*() {
@@ -480,9 +487,9 @@ const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex.Mutex, unknown>): Sim
  * @since 0.1.0
  */
 export const createSimba = (unchecked: Options = {}): Promise<Simba> => {
-  const { client, redis, url, ...options } = unchecked
-  const problem = problemWith(unchecked, ofSimba) ?? problemWith(redis, ofRedis)
+  const problem = problemWith(unchecked, ofSimba) ?? problemWith(unchecked.redis, ofRedis)
   if (problem !== undefined) return Promise.reject(problem)
+  const { client, redis, url, ...options } = unchecked
   const runtime = ManagedRuntime.make(
     client === undefined
       ? RedisMutex.layer({ ...options, redis: { ...redis, url } })

@@ -261,6 +261,26 @@ describe("@effect-simba/redis/promise", () => {
       assert.instanceOf(await rejection(simba.acquire(nothing)), SimbaError.InvalidName)
     }))
 
+  it("refuses a signal that is none, and options that are none, with a rejection", () =>
+    withSimba(async (simba) => {
+      const name = freshName()
+      let isRun = false
+      const work = async () => void (isRun = true)
+      const bad = { signal: {} as AbortSignal }
+      for (
+        const call of [
+          () => simba.withLock(name, bad, work),
+          () => simba.withLockIfAvailable(name, bad, work),
+          () => simba.acquire(name, bad),
+          () => createSimba(null as never),
+          () => createSimba({ client: null as never })
+        ]
+      ) assert.instanceOf(await rejection(call()), SimbaError.InvalidConfig)
+      assert.isFalse(isRun)
+      await simba.withLock(name, { signal: null as never, timeout: 0 }, work)
+      assert.isTrue(isRun)
+    }))
+
   it("names a mistake in the options although the server is down", async () => {
     const down = "redis://127.0.0.1:1"
     const bad = { ttl: "1 second", transition: 0 } as const
