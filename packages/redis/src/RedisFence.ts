@@ -62,7 +62,7 @@ local result = snippet(rest[1], rest[2])
 if type(result) == 'table' and result.err then
   return result
 end
-return { 'done', result }
+return { 'done', result or false }
 `
 
 /**

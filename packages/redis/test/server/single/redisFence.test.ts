@@ -110,7 +110,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       assert.strictEqual(yield* server.send("GET", key), "10")
       assert.strictEqual(yield* server.send("GET", other), "2 1")
       assert.deepStrictEqual(yield* RedisFence.run(many, by("r", token(1)))("a", "b", "c"), [3, "c", "x"])
-      assert.notExists(yield* RedisFence.run(silent, by("r", token(1)))())
+      assert.isNull(yield* RedisFence.run(silent, by("r", token(1)))())
     }))
 
   it.effect("a snippet has as many keys and arguments as Redis takes", () =>
