@@ -121,6 +121,7 @@ const reschedule = Command.make(
   },
   Effect.fnUntraced(function*({ cron: expression, every: period, job, name, timeZone }) {
     if (Option.isSome(expression) && Option.isSome(period)) return yield* stop("usage", "Use --cron or --every.")
+    if (Option.isSome(timeZone) && Option.isNone(expression)) return yield* stop("usage", "--time-zone needs --cron.")
     const schedule = Option.isSome(expression)
       ? cron(expression.value, { timeZone: Option.getOrUndefined(timeZone) })
       : Option.isSome(period)

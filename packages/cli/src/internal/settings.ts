@@ -18,7 +18,11 @@ export const switchFlag = (name: string, description: string) =>
   Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false))
 
 export const countFlag = (name: string, description: string, count: number) =>
-  Flag.Int(name).pipe(Flag.withDescription(`${description} (default: ${count})`), Flag.withDefault(count))
+  Flag.Int(name).pipe(
+    Flag.withDescription(`${description} (default: ${count})`),
+    Flag.filter((value) => value > 0, () => "at least 1"),
+    Flag.withDefault(count)
+  )
 
 const short = /^(\d+(?:\.\d+)?) ?(ms|s|m|h)$/
 const units = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }

@@ -270,12 +270,19 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
     Effect.gen(function*() {
       const server = yield* RedisServer
       for (
-        const args of [["redrive", "s"], ["redrive", "s", "1-1", "--all"], ["redrive", "s", "x"], [
-          "dead-letters",
-          "s",
-          "--stream",
-          ""
-        ], ["inspect", ""]]
+        const args of [
+          ["redrive", "s"],
+          ["redrive", "s", "1-1", "--all"],
+          ["redrive", "s", "x"],
+          [
+            "dead-letters",
+            "s",
+            "--stream",
+            ""
+          ],
+          ["inspect", ""],
+          ["inspect", "s", "--limit", "0"]
+        ]
       ) {
         assert.strictEqual((yield* commandLine.run(["streams", ...args], server)).code, 64, args.join(" "))
       }
