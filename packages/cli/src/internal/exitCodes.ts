@@ -11,14 +11,19 @@ export const exitCodes = {
   negative: 1,
   usage: 64,
   redis: 69,
+  unwritable: 74,
   notAcquired: 75,
   lost: 79,
   notExecutable: 126,
   notFound: 127,
-  interrupted: 130
+  interrupted: 130,
+  readerGone: 141
 } as const
 
 export class Stop extends Data.TaggedError("Stop")<{ readonly code: number; readonly message: string }> {}
+
+/** A command failed after it printed what is done, so its error is not a second value on standard output. */
+export class Partly extends Data.TaggedError("Partly")<{ readonly cause: unknown }> {}
 
 /** Ends the program with a code, and with a message unless everything is printed already. */
 export const stop = (code: keyof typeof exitCodes, message = ""): Effect.Effect<never, Stop> =>
@@ -36,6 +41,7 @@ const codes: Readonly<Record<string, number>> = {
 }
 
 const codeOf = (error: unknown): number => {
+  if (error instanceof Partly) return codeOf(error.cause)
   if (error instanceof Stop) return error.code
   if (CliError.isCliError(error)) return error._tag === "ShowHelp" && error.errors.length === 0 ? 0 : exitCodes.usage
   return Predicate.hasProperty(error, "_tag") ? codes[String(error._tag)] ?? exitCodes.negative : exitCodes.negative
@@ -57,7 +63,9 @@ const advice: ReadonlyArray<readonly [ofProgram: string, ofCommand: string]> = [
   ["in the URL or in client.password", "in the URL or in REDIS_PASSWORD"],
   ["correct client.name", "correct --master"],
   ["use its URL, or the address of a Sentinel", "use it with --url, or the address of a Sentinel"],
-  ["set client.sentinelPassword", "set REDIS_SENTINEL_PASSWORD"]
+  ["set client.sentinelPassword", "set REDIS_SENTINEL_PASSWORD"],
+  ["set client.tls.ca to that of its authority", "set NODE_EXTRA_CA_CERTS to the file of its authority"],
+  ["use its name, or set client.tls.servername", "use its name"]
 ]
 
 export const advised = (message: string): string =>
@@ -67,6 +75,7 @@ export const errorJson = (tag: unknown, message: string): string => JSON.stringi
 
 /** The line of an error. The presenter prints those of wrong arguments. */
 export const messageOf = (error: unknown, isJson: boolean): string | undefined => {
+  if (error instanceof Partly) return messageOf(error.cause, isJson)
   if (CliError.isCliError(error)) return undefined
   const message = advised(error instanceof Error ? error.message : String(error))
   if (message === "") return undefined

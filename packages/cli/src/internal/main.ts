@@ -12,7 +12,7 @@ import * as Schema from "effect/Schema"
 import * as Stdio from "effect/Stdio"
 import { bench } from "./bench.ts"
 import { doctor } from "./doctor.ts"
-import { messageOf } from "./exitCodes.ts"
+import { messageOf, Partly } from "./exitCodes.ts"
 import { jobs } from "./jobCommands.ts"
 import { mutexCommands } from "./mutexCommands.ts"
 import { presenter } from "./presenter.ts"
@@ -64,8 +64,10 @@ export const main = Effect.fnUntraced(function*(packageFile: URL) {
       return script === undefined ? Effect.void : Console.log(script)
     }),
     Effect.tapCause((cause) => {
-      const message = Cause.hasInterruptsOnly(cause) ? undefined : messageOf(Cause.squash(cause), isJson)
-      return message === undefined ? Effect.void : print(message)
+      const error = Cause.squash(cause)
+      const message = Cause.hasInterruptsOnly(cause) ? undefined : messageOf(error, isJson)
+      if (message === undefined) return Effect.void
+      return error instanceof Partly ? Console.error(message) : print(message)
     }),
     Effect.provideService(CliOutput.Presenter, presenter(isJson)),
     Effect.provideService(References.MinimumLogLevel, "Error"),

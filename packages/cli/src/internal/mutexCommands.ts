@@ -18,7 +18,7 @@ import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import * as Struct from "effect/Struct"
-import { stop } from "./exitCodes.ts"
+import { exitCodes, Partly, Stop, stop } from "./exitCodes.ts"
 import { field, formatDuration, type Paint, plural, print, printable, table } from "./output.ts"
 import { countFlag, redis, switchFlag } from "./settings.ts"
 
@@ -94,10 +94,8 @@ const list = Command.make(
       ]
     )
     if (unreadable.length > 0) {
-      return yield* stop(
-        "negative",
-        unreadable.map(({ error, name }) => `Cannot inspect "${printable(name)}": ${error.message}`).join("\n")
-      )
+      const lines = unreadable.map(({ error, name }) => `Cannot inspect "${printable(name)}": ${error.message}`)
+      return yield* new Partly({ cause: new Stop({ code: exitCodes.negative, message: lines.join("\n") }) })
     }
   }, Effect.provide(mutexes))
 ).pipe(Command.withDescription("List the mutexes that are owned or waited for"))

@@ -3,6 +3,7 @@ import * as TerminalCapabilities from "effect/cli/TerminalCapabilities"
 import * as Console from "effect/Console"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import { Partly } from "./exitCodes.ts"
 import { Json } from "./settings.ts"
 
 const styles = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, blue: 34, magenta: 35, cyan: 36 } as const
@@ -20,6 +21,22 @@ export const print = Effect.fnUntraced(function*(value: unknown, lines: (paint: 
   if (yield* Json) return yield* Console.log(JSON.stringify(value))
   for (const line of lines(yield* paint)) yield* Console.log(line)
 })
+
+/** Runs the steps of a command in turn. If one fails, or at a signal, `show` first prints what is done. */
+export const inTurn = <A, B, E, R, R2>(
+  steps: Iterable<A>,
+  run: (each: A) => Effect.Effect<B, E, R>,
+  show: (done: ReadonlyArray<B>) => Effect.Effect<void, never, R2>
+): Effect.Effect<ReadonlyArray<B>, E | Partly, R | R2> =>
+  Effect.suspend(() => {
+    const done: Array<B> = []
+    const step = (each: A) => Effect.map(run(each), (result) => void done.push(result))
+    return Effect.forEach(steps, step, { discard: true }).pipe(
+      Effect.onError(() => done.length === 0 ? Effect.void : show(done)),
+      Effect.mapError((cause) => done.length === 0 ? cause : new Partly({ cause })),
+      Effect.as(done)
+    )
+  })
 
 /**
  * Names and ids come from other programs: a control character in one could rewrite the screen. Lines become one line.

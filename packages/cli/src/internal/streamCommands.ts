@@ -7,11 +7,10 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { stop } from "./exitCodes.ts"
-import { formatDuration, type Paint, plural, print, printable, table } from "./output.ts"
+import { formatDuration, inTurn, type Paint, plural, print, printable, table } from "./output.ts"
 import { countFlag, durationFlag, optional, switchFlag } from "./settings.ts"
 import { pause, resume } from "./streamPauses.ts"
 import { rewind, seek, trim } from "./streamPositions.ts"
@@ -232,33 +231,32 @@ const redrive = Command.make(
     const dead = deadOf((yield* known(name)).service, stream)
     // Listed before the first is redriven: one that fails again returns with a new id
     const wanted = all ? (yield* Stream.runCollect(dead.all)).map(({ id }) => id) : ids
-    const results: Array<{ readonly id: EntryId; readonly redriven: boolean }> = []
-    const exit = yield* Effect.exit(Effect.forEach(
+    const show = (results: ReadonlyArray<{ readonly id: EntryId; readonly redriven: boolean }>) =>
+      Effect.gen(function*() {
+        const isMissing = results.some(({ redriven }) => !redriven)
+        // Only for an advice, so a failure does not hide the results
+        const left = isMissing ? yield* Effect.orElseSucceed(Stream.runCollect(dead.all), () => []) : []
+        const problem = (id: EntryId) => {
+          const current = left.find((each) => id === ("message" in each ? each.message : each.entry))?.id
+          return current === undefined ? id : `${id} is the id under WAS; use the id ${current}`
+        }
+        yield* print(
+          results,
+          (paint) =>
+            results.length === 0 ?
+              [paint("dim", "there are no dead letters")] :
+              results.map(({ id, redriven }) =>
+                redriven ? paint("green", `redriven: ${id}`) : paint("yellow", `not there: ${problem(id)}`)
+              )
+        )
+      })
+    const results = yield* inTurn(
       wanted,
-      (id) => Effect.map(dead.redrive(id), (redriven) => results.push({ id, redriven })),
-      { discard: true }
-    ))
-    const isMissing = results.some(({ redriven }) => !redriven)
-    const left = isMissing && Exit.isSuccess(exit) ? yield* Stream.runCollect(dead.all) : []
-    const currentId = (id: EntryId) => left.find((each) => id === ("message" in each ? each.message : each.entry))?.id
-    const problem = (id: EntryId) => {
-      const current = currentId(id)
-      return current === undefined ? id : `${id} is the id under WAS; use the id ${current}`
-    }
-    // What was redriven is shown even if a later one failed
-    if (results.length > 0 || Exit.isSuccess(exit)) {
-      yield* print(
-        results,
-        (paint) =>
-          results.length === 0 ?
-            [paint("dim", "there are no dead letters")] :
-            results.map(({ id, redriven }) =>
-              redriven ? paint("green", `redriven: ${id}`) : paint("yellow", `not there: ${problem(id)}`)
-            )
-      )
-    }
-    yield* exit
-    if (isMissing) return yield* stop("negative")
+      (id) => Effect.map(dead.redrive(id), (redriven) => ({ id, redriven })),
+      show
+    )
+    yield* show(results)
+    if (results.some(({ redriven }) => !redriven)) return yield* stop("negative")
   }, onStore)
 ).pipe(Command.withDescription("Announce dead letters again, or append dead messages to their data stream again"))
 

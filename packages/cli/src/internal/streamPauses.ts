@@ -3,7 +3,7 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import { stop } from "./exitCodes.ts"
-import { print, printable } from "./output.ts"
+import { inTurn, print, printable } from "./output.ts"
 import { streamArgument } from "./streamPositions.ts"
 import { known, onStore, serviceArgument } from "./streamServices.ts"
 
@@ -13,15 +13,18 @@ const command = (name: "pause" | "resume", done: string, unchanged: string) =>
     { service: serviceArgument, streams: streamArgument.pipe(Argument.variadic()) },
     Effect.fnUntraced(function*({ service: name_, streams }) {
       const { service } = yield* known(name_)
-      const results = yield* Effect.forEach(
+      const show = (results: ReadonlyArray<{ readonly stream: string | null; readonly changed: boolean }>) =>
+        print(results, (paint) =>
+          results.map(({ changed, stream }) =>
+            paint(changed ? "green" : "yellow", `${changed ? done : unchanged}: ${printable(stream ?? name_)}`)
+          ))
+      const results = yield* inTurn(
         streams.length === 0 ? [undefined] : streams,
         (stream) =>
-          Effect.map(service.setPaused(stream, name === "pause"), (changed) => ({ stream: stream ?? null, changed }))
+          Effect.map(service.setPaused(stream, name === "pause"), (changed) => ({ stream: stream ?? null, changed })),
+        show
       )
-      yield* print(results, (paint) =>
-        results.map(({ changed, stream }) =>
-          paint(changed ? "green" : "yellow", `${changed ? done : unchanged}: ${printable(stream ?? name_)}`)
-        ))
+      yield* show(results)
       if (
         name === "resume" && results.some(({ changed }) =>
           !changed

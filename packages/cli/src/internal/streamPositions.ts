@@ -11,7 +11,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { stop } from "./exitCodes.ts"
-import { plural, print, printable } from "./output.ts"
+import { inTurn, plural, print, printable } from "./output.ts"
 import { durationFlag, switchFlag } from "./settings.ts"
 import { known, onStore, serviceArgument } from "./streamServices.ts"
 
@@ -98,11 +98,11 @@ export const trim = Command.make(
   ({ keep = Duration.zero, service: name, streams }) =>
     onStore(Effect.gen(function*() {
       const { service } = yield* known(name)
-      const results = yield* Effect.forEach(
-        streams,
-        (stream) => Effect.map(service.trim(stream, keep), (removed) => ({ stream, removed }))
-      )
-      yield* print(results, () =>
-        results.map(({ removed, stream }) => `${printable(stream)}: removed ${plural(removed, "message")}`))
+      const show = (results: ReadonlyArray<{ readonly stream: StreamName; readonly removed: number }>) =>
+        print(results, () =>
+          results.map(({ removed, stream }) => `${printable(stream)}: removed ${plural(removed, "message")}`))
+      const trimmed = (stream: StreamName) =>
+        Effect.map(service.trim(stream, keep), (removed) => ({ stream, removed }))
+      yield* show(yield* inTurn(streams, trimmed, show))
     }))
 ).pipe(Command.withDescription("Remove the processed messages of data streams"))

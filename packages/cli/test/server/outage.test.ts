@@ -1,8 +1,27 @@
 /** A server that is unavailable: the exit code distinguishes it from a busy mutex. */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
+import type { AddressInfo } from "node:net"
+import { createServer, type Server } from "node:tls"
+import { certificate, privateKey } from "../../../redis/test/support/certificate.ts"
 import { quiet, RedisServer } from "../../../redis/test/support/harness.ts"
 import * as commandLine from "../support/commandLine.ts"
+
+it.live("a certificate that is not trusted: the error names the variable for it", () =>
+  Effect.gen(function*() {
+    const server = yield* Effect.acquireRelease(
+      Effect.callback<Server>((resume) => {
+        const server = createServer({ cert: certificate, key: privateKey })
+        server.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
+      }),
+      (server) => Effect.sync(() => server.close())
+    )
+    const { port } = server.address() as AddressInfo
+    const { code, errors } = yield* commandLine.run(["list"], { url: `rediss://app:secret@127.0.0.1:${port}` })
+    assert.include(errors, "set NODE_EXTRA_CA_CERTS to the file of its authority")
+    assert.notInclude(errors, "secret")
+    assert.strictEqual(code, 69)
+  }).pipe(Effect.scoped))
 
 it.live("`run --timeout` on a full server ends with the code of an outage", () =>
   Effect.gen(function*() {

@@ -112,23 +112,6 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       assert.deepStrictEqual(yield* server.send("KEYS", "*odrers*"), [])
     }))
 
-  it.effect("redrive shows what it redrove before one that fails", () =>
-    Effect.gen(function*() {
-      const server = yield* RedisServer
-      yield* StreamClient.announce("half:0").pipe(
-        Effect.provide(RedisStreams.layer({ service: "half", redis: { url: server.url } }))
-      )
-      const letters = yield* Effect.forEach(["half:1", "half:2"], (stream) => {
-        const announcement = JSON.stringify({ DataStreamName: stream, Info: {} })
-        return server.send("XADD", "simba:dead:half-input", "*", "lbs-input", announcement, "simba-id", "1-0")
-      })
-      yield* server.send("RPUSH", "simba:checkpoint:half:2", "of another type")
-      const { code, errors, output } = yield* commandLine.run(["streams", "redrive", "half", "--all"], server)
-      assert.notStrictEqual(code, 0)
-      assert.include(output, `redriven: ${letters[0]}`)
-      assert.include(errors, "WRONGTYPE")
-    }))
-
   it.effect("a service with announcements is listed before its first consumer", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer

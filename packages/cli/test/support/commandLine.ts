@@ -1,6 +1,7 @@
 /** Runs of the program `effect-simba`: with pipes, and in a pseudo-terminal. */
 import { Effect, type Scope } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
+import { openSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 
 const program = fileURLToPath(new URL("../../src/bin/effectSimba.ts", import.meta.url))
@@ -20,6 +21,8 @@ export interface RunOptions {
   /** In a terminal of 100 columns and 30 rows, where the signals of keys reach the program. */
   readonly terminal?: boolean
   readonly env?: Readonly<Record<string, string>>
+  /** Standard output goes to this file. */
+  readonly output?: string
 }
 
 const quoted = (word: string) => `'${word.replaceAll("'", `'\\''`)}'`
@@ -27,7 +30,7 @@ const quoted = (word: string) => `'${word.replaceAll("'", `'\\''`)}'`
 /** Starts a run that ends with the scope at the latest. */
 export const start = (
   args: ReadonlyArray<string>,
-  { env, terminal = false, url }: RunOptions
+  { env, output: file, terminal = false, url }: RunOptions
 ): Effect.Effect<Run, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.sync(() => {
@@ -47,18 +50,18 @@ export const start = (
           REDIS_URL: url,
           ...env
         },
-        stdio: "pipe"
+        stdio: ["pipe", file === undefined ? "pipe" : openSync(file, "w"), "pipe"]
       })
       let output = ""
       let errors = ""
-      child.stdout.on("data", (chunk: Buffer) => output += chunk.toString("utf8"))
-      child.stderr.on("data", (chunk: Buffer) => errors += chunk.toString("utf8"))
+      child.stdout?.on("data", (chunk: Buffer) => output += chunk.toString("utf8"))
+      child.stderr?.on("data", (chunk: Buffer) => errors += chunk.toString("utf8"))
       const closed = new Promise<number>((resolve) => child.on("close", (code) => resolve(code ?? -1)))
       return {
         child,
         output: () => output,
         errors: () => errors,
-        write: (text: string) => void child.stdin.write(text),
+        write: (text: string) => void child.stdin?.write(text),
         ended: Effect.promise(() => closed)
       }
     }),
