@@ -38,7 +38,10 @@ layer(Layer.provideMerge(throughSentinel("500 millis"), Sentinel.layer), {
         client: { name, sentinels: sentinels.map(({ port }) => ({ host: "127.0.0.1", port })) },
         connectTimeout: "500 millis"
       }).pipe(Layer.build, Effect.scoped, Effect.flip)
-      assert.match(error.message, /no connection to .*: if it does not use TLS, use redis:/)
+      assert.match(
+        error.message,
+        /no connection to the primary ".*" of the Sentinels at .*: if it does not use TLS, use redis:/
+      )
     }))
 
   it.effect("a waiter and new callers continue at the new primary; what the old one lost is reported as lost", () =>
