@@ -328,10 +328,12 @@ const ofRedis: Names<NonNullable<Options["redis"]>> = {
 }
 
 const problemOf = <O extends object>(options: O | undefined, names: Names<O>): InvalidConfig | undefined => {
-  const { signal } = (options ?? {}) as { readonly signal?: Partial<AbortSignal> | null }
-  return problemWith(options, names) ?? (signal == null || typeof signal.addEventListener === "function"
+  const problem = problemWith(options, names)
+  if (problem !== undefined) return problem
+  const signal = (options as { readonly signal?: Partial<AbortSignal> | null } | undefined)?.signal ?? undefined
+  return signal === undefined || typeof signal.addEventListener === "function"
     ? undefined
-    : new InvalidConfig({ option: "signal", problem: "it must be an AbortSignal" }))
+    : new InvalidConfig({ option: "signal", problem: "it must be an AbortSignal" })
 }
 
 interface Unchecked<O, A> {

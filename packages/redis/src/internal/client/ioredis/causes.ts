@@ -75,12 +75,10 @@ export const ofConnecting = (cause: unknown, target: Target): DriverError => {
 }
 
 /** Nothing arrived within the timeout. */
-export const ofSilence = (limit: string, { address, primary, tls }: Target): DriverError =>
-  outage(
-    `no connection to ${
-      primary === undefined ? "" : `the primary "${primary}" of the Sentinels at `
-    }${address} within ${limit}${tls ? ": if it does not use TLS, use redis://" : ""}`
-  )
+export const ofSilence = (limit: string, { address, primary, tls }: Target): DriverError => {
+  const server = primary === undefined ? address : `the primary "${primary}" of the Sentinels at ${address}`
+  return outage(`no connection to ${server} within ${limit}${tls ? ": if it does not use TLS, use redis://" : ""}`)
+}
 
 export const noPrimary: DriverError = outage("no primary of the Cluster is known to be available")
 
