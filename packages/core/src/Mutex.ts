@@ -271,7 +271,8 @@ export const layerConfig = (
  *
  * Fails with `AcquireTimeout` if `timeout` passes first. Fails with `AlreadyHeld` inside a `withLock` of the same name,
  * which would wait for itself. Fails with `BackendError` if the backend refuses, or is unreachable until `timeout` or
- * for longer than a lease lasts. An `acquire` that waits for its own process is logged once, after five seconds.
+ * for longer than a lease lasts. An `acquire` that waits for its own process is logged after five seconds, once for
+ * each mutex.
  *
  * **Gotchas**
  *

@@ -2,7 +2,8 @@
  * Metrics of mutexes and leaderships, for any exporter of Effect (Prometheus, OTLP).
  *
  * Labels have only the values named here, and never a mutex or a contender, unless `metricsByMutex` adds the mutex.
- * Durations are in milliseconds. A layer uses the registry and the attributes of the context in which it was built.
+ * Only the metrics of one job always name the mutex and the job. Durations are in milliseconds. A layer uses the
+ * registry and the attributes of the context in which it was built.
  *
  * **Example** (Reading two of them)
  *

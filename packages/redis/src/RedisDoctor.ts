@@ -33,8 +33,8 @@ export interface Report {
   readonly findings: ReadonlyArray<{
     /**
      * What was examined: `version`, `mode`, `role`, `eviction`, `connections`, `persistence`, `coverage` (of a
-     * Cluster), `keyspaceEvents`, `clock`, `latency`, `permissions`, `writes`, `pauses`, `messages`. `connection`
-     * stands for all of them if a server does not reply.
+     * Cluster), `keyspaceEvents`, `jobs` (the paused ones), `clock`, `latency`, `permissions`, `writes`, `pauses`,
+     * `messages`. `connection` stands for all of them if a server does not reply.
      */
     readonly check: string
     /** `info`: good to know. `warning`: it works, and may break a promise of this library. `error`: it cannot work. */
@@ -118,7 +118,7 @@ const pausedJobs = (send: Send) =>
     Effect.map((paused) =>
       paused.length === 0
         ? finding("jobs", "ok", "no job is paused")
-        : finding("jobs", "info", `paused: ${paused.join(", ")}`, "effect-simba jobs resume")
+        : finding("jobs", "info", `paused: ${paused.join(", ")}`, "effect-simba jobs resume NAME [JOB] ends a pause")
     )
   )
 

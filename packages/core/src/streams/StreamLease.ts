@@ -79,7 +79,7 @@ export interface StreamLease extends Pipeable, Inspectable {
   readonly timeLeft: Effect.Effect<Duration.Duration>
   /** Waits for the loss. It never completes if the stream is finished or released. */
   readonly lost: Effect.Effect<LeaseLost>
-  /** Waits until the stream is revoked: for balance, or because the client closes. */
+  /** Waits until the stream is revoked: for balance, by a pause, or because the client closes. */
   readonly revoked: Effect.Effect<void>
   /** Whether the stream is revoked. It becomes false again if another stream was handed over instead. */
   readonly isRevoked: Effect.Effect<boolean>

@@ -49,8 +49,8 @@ export interface Options extends StreamClient.Options {
  *
  * **Details**
  *
- * Besides the connections of `IoRedis`, a consumer has one that waits for announcements, and one that waits for the
- * messages of all its data streams.
+ * Besides the connections of `IoRedis`, a consumer has one that waits for announcements, and one for each 128 data
+ * streams whose handlers wait for messages.
  *
  * **Example** (An application)
  *
