@@ -33,6 +33,17 @@ describe("renewing many leases", () => {
       assert.deepInclude(left, { count: 3 * 3, min: left.max })
     }).pipe(Effect.scoped, Effect.provide(TestLive), isolated))
 
+  it.effect("renews leases that are due soon right after a full batch", () =>
+    Effect.gen(function*() {
+      yield* acquireMany(600)
+      yield* TestClock.adjust("500 millis")
+      yield* Effect.forEach(Array.from({ length: 600 }, (_, i) => `later${i}`), (name) => Mutex.acquire(name))
+      yield* TestClock.adjust("9500 millis")
+      assert.deepStrictEqual(yield* guards, ["guard 500", "guard 500", "guard 200"])
+      yield* TestClock.adjust("9999 millis")
+      assert.strictEqual((yield* guards).length, 3)
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
   it.effect("renews two turns earlier if timers come late, and at the usual time when they no longer do", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling

@@ -221,8 +221,11 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
     if (lease.isOpen() && !lease.renewing) retryAfter(lease, deadlines.now(), delay)
   })
 
-  /** Leases due soon join a batch to save wake-ups. Failing ones keep their own pace. */
-  const renewSome = (from: number, slice: Slice) => {
+  /**
+   * Leases due soon join a batch, or follow a full one, to save wake-ups. Failing ones keep their own pace. Returns
+   * whether the batch is full.
+   */
+  const renewSome = (from: number, slice: Slice, isFollowing: boolean): boolean => {
     const healthy: Array<L> = []
     const failing: Array<L> = []
     const probes: Array<readonly [L, Effect.Effect<boolean>]> = []
@@ -240,7 +243,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
     while (hasRoom() && (lease = deadlines.takeDue()) !== undefined) take(lease)
     for (let next = deadlines.first; next !== undefined && hasRoom(); next = deadlines.first) {
       const [own, other] = next.isFailing ? [failing, healthy] : [healthy, failing]
-      const isJoined = own.length > 0 || (other.length === 0 && probes.length > 0)
+      const isJoined = own.length > 0 || (isFollowing && !next.isFailing) || (other.length === 0 && probes.length > 0)
       if (!isJoined || next.nextRenewal > from + (next.isFailing ? earlyRetryMillis : next.options.early)) break
       // From now on it is ordered by its end
       take(next)
@@ -249,12 +252,14 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
     for (const batch of [healthy, failing]) if (batch.length > 0) watch(batch, true, renew(batch))
     // A probe is a user's effect, and may end any lease
     for (const [lease, probe] of probes) if (lease.isOpen()) watch([lease], false, ask(lease, probe))
+    return healthy.length === renewal.batchSize
   }
 
   /** Sends at least one request per turn: if turns are long, the remaining leases may end before the next one. */
   const renewDue = (from: number, slice: Slice): boolean => {
-    do renewSome(from, slice)
-    while (deadlines.hasDue && slice.hasRoom())
+    let isFull = false
+    do isFull = renewSome(from, slice, isFull)
+    while ((deadlines.hasDue || isFull) && slice.hasRoom())
     return deadlines.hasDue
   }
 
