@@ -62,3 +62,11 @@ export const strip = (text) => {
   const code = comments.reduceRight((code, { range: [from, to] }) => code.slice(0, from) + code.slice(to), text)
   return `\n${code.split("\n").map((line) => line.trim()).filter((line) => line !== "").join("\n")}\n`
 }
+
+/** The texts that a file contributes to stripped scripts: it is cut where it includes others. */
+export const partsOf = (path) => {
+  const cut = "local cutHere"
+  const { body } = split(readFileSync(path, "utf8"))
+  const marked = body.split("\n").map((line) => includeLine.test(line) ? cut : line).join("\n")
+  return strip(marked).split(`${cut}\n`).map((text) => text.trimStart()).filter((text) => text !== "")
+}
