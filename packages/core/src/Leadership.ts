@@ -203,7 +203,8 @@ export interface Run {
  * **Details**
  *
  * The backend hands each instant to one leader, by its own clock. It forgets a job a month after a node last declared
- * it, or after `catchUp` plus four periods if that is longer. A missed instant is logged and counted with its cause.
+ * it, or after `catchUp` plus four periods if that is longer, but not while it is paused. A missed instant is logged and
+ * counted with its cause.
  *
  * **Example** (Work that gets the lease)
  *
@@ -248,7 +249,8 @@ export interface Job<E = unknown, R = unknown> {
   readonly catchUp?: Duration.Input | undefined
   /**
    * The number of attempts for one instant, if earlier ones failed, were interrupted, or died with their node. Later
-   * attempts start within `catchUp`, after a pause of 1 second that doubles up to a minute. Default: 1, no retry.
+   * attempts start within `catchUp`, which more than 1 needs, after a pause of 1 second that doubles up to a minute.
+   * Default: 1, no retry.
    */
   readonly attempts?: number | undefined
   /** The minimum time between the starts of two runs, by the backend's clock. Default: 0. */

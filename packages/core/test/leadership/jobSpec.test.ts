@@ -61,6 +61,8 @@ describe("the options of a job", { tags: ["B33"] }, () => {
             { attempts: 0 },
             { attempts: 1.5 },
             { attempts: NaN },
+            { attempts: 2, schedule: cron },
+            { attempts: 2, misfire: "skip" },
             { minInterval: -1 },
             { catchUp: -1 },
             { maxRun: 0 }
@@ -68,7 +70,8 @@ describe("the options of a job", { tags: ["B33"] }, () => {
           refusal
         ),
         [
-          ...["name", "name", "catchUp", "misfire", "misfire", "attempts", "attempts", "attempts"],
+          ...["name", "name", "catchUp", "misfire", "misfire"],
+          ...["attempts", "attempts", "attempts", "attempts", "attempts"],
           ...["minInterval", "catchUp", "maxRun"]
         ]
       )

@@ -316,6 +316,22 @@ describe("acquireAll", () => {
       assert.strictEqual((yield* Mutex.owner("a"))._tag, "Free")
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
+  it.effect("has the time until the nearest deadline, and none once one lease is lost, which its failure names", () =>
+    Effect.gen(function*() {
+      const letGo = yield* Effect.provide(hold("b"), yield* another("them"))
+      const all = yield* start(Mutex.acquireAll(["a", "b"]))
+      yield* TestClock.adjust("3 seconds")
+      yield* letGo
+      const group = yield* Fiber.join(all)
+      assert.strictEqual(yield* timeLeft(group), 12_200)
+      yield* Mutex.forceRelease("b")
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(yield* timeLeft(group), 0)
+      assert.deepInclude(yield* Effect.flip(group.ensure), { _tag: "LeaseLost", resource: "b" })
+      assert.deepInclude(yield* group.lost, { resource: "b", reason: { _tag: "ForcedRelease" } })
+      assert.isTrue(yield* group.leases[0]!.isHeld)
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
   it.effect("sends nothing more once its timeout has passed, even if no timer has fired", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling

@@ -47,6 +47,17 @@ describe("a lease in its scope", () => {
       assert.strictEqual(yield* timeLeft(lease), 0)
     }).pipe(Effect.provide(TestLive)))
 
+  it.effect("a release does not end a wait for the loss that began before it, and one that begins after it ends at once", () =>
+    Effect.gen(function*() {
+      const scope = yield* Scope.make()
+      const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
+      const before = yield* start(lease.lost)
+      yield* Scope.close(scope, Exit.void)
+      yield* TestClock.adjust("1 hour")
+      assert.isUndefined(before.pollUnsafe())
+      assert.strictEqual((yield* lease.lost).reason._tag, "Released")
+    }).pipe(Effect.provide(TestLive)))
+
   it.effect("carries a token that grows with every grant", () =>
     Effect.gen(function*() {
       const tokens: Array<number> = []

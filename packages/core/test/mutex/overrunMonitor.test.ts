@@ -1,7 +1,7 @@
 import { Mutex, MutexName, type SimbaError } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Duration, Effect, Fiber, Layer, Logger, References } from "effect"
+import { Clock, Duration, Effect, Exit, Fiber, Layer, Logger, References, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { Faults } from "../support/faultyStore.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
@@ -36,6 +36,22 @@ describe("onOverrun", { tags: ["B26"] }, () => {
       assert.strictEqual((yield* Fiber.join(fiber))._tag, "LeaseLost")
       assert.strictEqual(overruns.length, 1)
     }).pipe(Effect.provide(overrunning(overruns)))
+  })
+
+  it.effect("does not run after its layer has closed", () => {
+    const overruns: Array<SimbaError.LeaseLost> = []
+    return Effect.gen(function*() {
+      const scope = yield* Scope.make()
+      const mutex = yield* Layer.buildWithScope(overrunning(overruns), scope)
+      yield* start(Effect.flip(Effect.provide(Mutex.withLock("m")(stubborn("1 minute")), mutex)))
+      const closing = yield* start(Scope.close(scope, Exit.void))
+      yield* TestClock.adjust("700 millis")
+      assert.isUndefined(closing.pollUnsafe(), "it waits for the work")
+      yield* TestClock.adjust("1400 millis")
+      yield* Fiber.join(closing)
+      yield* TestClock.adjust("1 hour")
+      assert.deepStrictEqual(overruns, [])
+    })
   })
 
   it.effect("does not run for work that ends within the margin, nor for a lease without work", () => {

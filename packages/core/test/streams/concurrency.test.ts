@@ -100,6 +100,20 @@ describe("several messages at once", () => {
       assert.strictEqual(lease.checkpoint, "3-0")
     }))
 
+  it.effect("after a revocation it starts no further message of those that were read ahead, as far as it may", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      for (let n = 1; n <= 120; n++) lease.add(order(n, String(n)))
+      const { fiber, notes } = yield* processing(lease, (n) => seconds(n === 1 ? 8 : 1))
+      yield* TestClock.adjust("4500 millis")
+      lease.askBack()
+      const started = notes.filter((note) => note.startsWith("+")).length
+      yield* TestClock.adjust("10 seconds")
+      assert.instanceOf(errorOf(yield* Fiber.await(fiber)), StreamError.StreamYielded)
+      assert.strictEqual(notes.filter((note) => note.startsWith("+")).length, started)
+      assert.include(notes, "-1")
+    }))
+
   it.effect("a handler that yields ends processing in the same way", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()

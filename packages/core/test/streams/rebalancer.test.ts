@@ -102,6 +102,50 @@ describe("balance", () => {
       assert.notInclude(notes.join(), "interrupted")
     })))
 
+  it.effect("a pause interrupts a handler that is busy after the grace period, although it was revoked for another", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { rebalance: true, gracePeriod: "3 seconds" })
+      const b = yield* open("b", { rebalance: true })
+      const notes: Array<string> = []
+      yield* a.serve(2, busyFor(3_600_000, notes))
+      yield* TestClock.adjust("20 seconds")
+      yield* b.start(b.client.run(Effect.never))
+      yield* TestClock.adjust("30 seconds")
+      assert.deepStrictEqual(notes, [])
+      backend.isPaused = true
+      yield* TestClock.adjust("5 seconds")
+      assert.sameMembers(notes, ["s1 is interrupted", "s2 is interrupted"])
+      assert.deepStrictEqual([yield* count(a), yield* count(b)], [0, 0])
+      assert.deepStrictEqual([...backend.failures.values()], [])
+    })))
+
+  it.effect("a paused data stream that is handed over is not adopted, and no failure is counted", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { rebalance: true, gracePeriod: "10 seconds" })
+      const b = yield* open("b", { rebalance: true })
+      let revoked = 0
+      yield* a.serve(2, (lease) =>
+        lease.revoked.pipe(
+          Effect.andThen(Effect.sync(() => {
+            if (revoked++ === 0) backend.isPaused = true
+          })),
+          Effect.andThen(Effect.sleep("3 seconds")),
+          Effect.andThen(lease.yield)
+        ))
+      yield* TestClock.adjust("20 seconds")
+      let started = 0
+      yield* b.start(b.client.run(Effect.andThen(Effect.sync(() => started++), Effect.never)))
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(revoked, 2)
+      assert.deepStrictEqual([started, yield* count(a), yield* count(b)], [0, 0, 0])
+      assert.deepStrictEqual([...backend.failures.values()], [])
+      backend.isPaused = false
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual([started, yield* count(a), yield* count(b)], [1, 1, 1])
+    })))
+
   it.effect("a message being processed is never interrupted, even if the handler starts it just then", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make

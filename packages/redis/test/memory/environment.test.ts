@@ -48,6 +48,25 @@ describe("the environment", () => {
       assert.isUndefined(yield* read({}))
     }))
 
+  it.effect("is not set where a variable is empty", () =>
+    Effect.gen(function*() {
+      const empty = Object.fromEntries(
+        [
+          ...["SIMBA_ENABLED", "SIMBA_REDIS_TTL", "SIMBA_REDIS_TRANSITION", "POD_NAME", "POD_IP", "REDIS_URL"],
+          ...["USERNAME", "PASSWORD", "DB", "SENTINEL_PASSWORD", "COMMAND_TIMEOUT", "CONNECT_TIMEOUT"].map((name) =>
+            `REDIS_${name}`
+          )
+        ].map((name) => [name, ""])
+      )
+      const read = Effect.all([
+        Config.Boolean("SIMBA_ENABLED").pipe(Config.withDefault(true)),
+        mutexes.complete({}),
+        streams.complete({ service: "svc" }),
+        environmentBeside({})
+      ])
+      assert.deepStrictEqual(yield* within(empty)(read), yield* within({})(read))
+    }))
+
   it.effect("has the credentials of a connection, unless code sets them", () =>
     Effect.gen(function*() {
       const env = { REDIS_USERNAME: "ann", REDIS_PASSWORD: "p", REDIS_SENTINEL_PASSWORD: "s" }

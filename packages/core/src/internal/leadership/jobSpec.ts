@@ -37,6 +37,9 @@ export const make = Effect.fnUntraced(function*(job: Job): Effect.fn.Return<JobS
   if (!Number.isInteger(attempts) || attempts < 1) {
     return yield* refuse("attempts", "it must be a whole number of at least 1")
   }
+  if (attempts > 1 && misfire === "skip") {
+    return yield* refuse("attempts", "more than 1 needs catchUp: how long after its instant a run may start again")
+  }
   return {
     name,
     instants,

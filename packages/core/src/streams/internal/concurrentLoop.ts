@@ -41,7 +41,7 @@ export const concurrently = <A, RD, E, R>(
     const lanes = new Map<string, Array<{ readonly message: Message<A>; readonly slot: Slot }>>()
     /** Opens whenever a message is done. */
     const advanced = Latch.makeUnsafe(false)
-    /** Opens when a handler yields: no further message starts. */
+    /** Opens when the data stream is revoked, or a handler yields: no further message starts. */
     const stopping = Latch.makeUnsafe(false)
     let running = 0
     const inHand = lease instanceof LeaseImpl ? lease.inHand : <A, E, R>(work: Effect.Effect<A, E, R>) => work
@@ -130,5 +130,7 @@ export const concurrently = <A, RD, E, R>(
           : Effect.void
       )
     )
+    // The loop itself does not notice a revocation while it has read as far ahead as it may
+    yield* Effect.forkScoped(Effect.andThen(lease.revoked, stopping.open))
     yield* Effect.raceAllFirst([loop, FiberSet.join(fibers), commits.whenDue])
   }))

@@ -7,6 +7,7 @@ import * as FiberSet from "effect/FiberSet"
 import type * as Scope from "effect/Scope"
 import * as log from "../../internal/log.ts"
 import type { ClientContext } from "./context.ts"
+import type { OwnedStream } from "./ownedStream.ts"
 import * as revocation from "./revocation.ts"
 
 /** In an outage the last known state stays. */
@@ -29,14 +30,23 @@ const read = ({ pauses, store }: ClientContext) =>
 export const follow = (client: ClientContext): Effect.Effect<Effect.Effect<never>, never, Scope.Scope> =>
   FiberSet.makeRuntime<never, void>().pipe(
     Effect.tap(() => read(client)),
-    Effect.map((revoke) =>
-      Effect.forever(Effect.gen(function*() {
+    Effect.map((fork) => {
+      const revoking = new Set<OwnedStream>()
+      const revoke = (paused: ReadonlyArray<OwnedStream>) => {
+        for (const owned of paused) revoking.add(owned)
+        const forget = Effect.sync(() => {
+          for (const owned of paused) revoking.delete(owned)
+        })
+        fork(Effect.ensuring(revocation.revokeAll(client, paused), forget))
+      }
+      return Effect.forever(Effect.gen(function*() {
         yield* Effect.sleep(client.config.heartbeatInterval)
         yield* read(client)
-        const paused = [...client.table.all()].filter(({ isRevoked, source, stream }) =>
-          !isRevoked && source !== "name" && client.pauses.has(stream)
+        // Also those that are revoked for another consumer, which does not interrupt a handler that is busy
+        const paused = [...client.table.all()].filter((owned) =>
+          owned.source !== "name" && client.pauses.has(owned.stream) && !revoking.has(owned)
         )
-        if (paused.length > 0) revoke(revocation.revokeAll(client, paused))
+        if (paused.length > 0) revoke(paused)
       }))
-    )
+    })
   )

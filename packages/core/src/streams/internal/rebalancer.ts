@@ -11,7 +11,7 @@ import { storeTimeout } from "../../internal/lease/replyTimeout.ts"
 import { persist, toFailure } from "../../internal/lease/storeFailure.ts"
 import * as log from "../../internal/log.ts"
 import type { StoreError } from "../../SimbaError.ts"
-import type { Member } from "../StreamStore.ts"
+import type { Member, Ownership } from "../StreamStore.ts"
 import type { ClientContext, Deliver } from "./context.ts"
 import * as handOverChoice from "./handOverChoice.ts"
 import type { LeaseTaker } from "./leaseTaker.ts"
@@ -109,8 +109,19 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
     return plan.plan(state, current, now, settings)
   })
 
+  /** No handler has started, but an expired lease would count as a failure. */
+  const refuse = (offered: ReadonlyArray<Ownership>) =>
+    Effect.forEach(
+      offered,
+      (ownership) => Effect.exit(storeTimeout(store.release(ownership), "release", config.commandTimeout)),
+      { concurrency: "unbounded", discard: true }
+    )
+
   const adopt = adopting.withPermit(Effect.uninterruptible(Effect.gen(function*() {
-    const received = (yield* store.handedOver(consumer, session)).filter(({ entry }) => !table.has(entry))
+    const offered = (yield* store.handedOver(consumer, session)).filter(({ entry }) => !table.has(entry))
+    const isPaused = ({ stream }: Ownership) => client.pauses.has(stream)
+    yield* refuse(offered.filter(isPaused))
+    const received = offered.filter((ownership) => !isPaused(ownership))
     if (received.length === 0) return
     const since = table.now()
     const exit = yield* Effect.exit(
@@ -119,12 +130,7 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
     if (Exit.isFailure(exit)) {
       const error = toFailure("renew", exit.cause)
       yield* log.warning(`Cannot confirm ${received.length} data stream(s) that were handed over: ${error.message}`)
-      // No handler has started, but an expired lease would count as a failure
-      return yield* Effect.forEach(
-        received,
-        (ownership) => Effect.exit(storeTimeout(store.release(ownership), "release", config.commandTimeout)),
-        { concurrency: "unbounded", discard: true }
-      )
+      return yield* refuse(received)
     }
     const arrival = { membership: state.membership, at: since.monotonic }
     const confirmed = received.filter((_, i) => exit.value[i]?._tag === "Renewed")
