@@ -53,7 +53,7 @@ export class AcquireTimeout extends Schema.TaggedError<AcquireTimeout>("@effect-
     return `Mutex "${this.mutex}" was not free within ${Duration.format(this.timeout)}${owner}. ` +
       (this.isLocal === true
         ? "Release that lease first, or pass it on: an acquire of a mutex that its caller holds waits for itself."
-        : "Wait longer, or hold it for shorter.")
+        : "Wait longer, or hold it for less time.")
   }
 }
 
@@ -70,7 +70,7 @@ export class AcquireTimeout extends Schema.TaggedError<AcquireTimeout>("@effect-
  * - `BackendGone`: every renewal failed until the local deadline, or the layer was closed.
  * - `ForcedRelease`: an operator took the mutex away.
  * - `Stalled`: the handler of a data stream reported neither a commit nor progress within `progressTimeout`, or its fiber
- *   died, by its `retry` schedule for example.
+ *   died, for example in its `retry` schedule.
  * - `Released`: the holder itself ended the lease and used it afterwards.
  *
  * **Example** (A line for each reason)

@@ -11,7 +11,7 @@ import * as fleet from "../support/streamFleet.ts"
 const owned = (consumer: fleet.Consumer) =>
   Effect.map(consumer.client.owned, (leases) => leases.map(({ stream }) => stream).sort())
 
-/** Handlers that note when they start and how they end. */
+/** A handler that notes when it starts and how it ends. */
 const noting = () => {
   const notes: Array<string> = []
   const handler = (lease: fleet.Lease) =>
@@ -484,7 +484,7 @@ describe("an owner that is cut off", () => {
       assert.deepStrictEqual(backend.dead, [])
     })))
 
-  it.effect("a suspended machine wakes up without its data streams, by the clock itself", () =>
+  it.effect("a machine that was suspended for longer than its leases wakes up without its data streams", () =>
     fleet.test(Effect.gen(function*() {
       const base = yield* Clock.Clock
       let asleep = 0
@@ -524,6 +524,18 @@ describe("an owner that is cut off", () => {
 })
 
 describe("replies of the backend", () => {
+  it.effect("a handler that waits for protected work is interrupted by the loss, and does not observe the end of the work", () =>
+    fleet.test(Effect.gen(function*() {
+      const { a } = yield* fleet.ofOne
+      const ends: Array<string> = []
+      yield* a.serve(1, (lease) =>
+        Effect.onExit(Effect.ignore(lease.protect(Effect.never)), (exit) => Effect.sync(() => ends.push(exit._tag))))
+      yield* TestClock.adjust("500 millis")
+      a.link.mode = "hang"
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual(ends, ["Failure"])
+    })))
+
   it.effect("leases that vanished are lost, and never created again", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
@@ -541,7 +553,7 @@ describe("replies of the backend", () => {
     })), { tags: ["G10"] })
 
   it.effect(
-    "the end of an old holding does not affect a newer one of the same data stream",
+    "the end of an old lease does not affect a newer lease of the same data stream",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -562,7 +574,7 @@ describe("replies of the backend", () => {
     { tags: ["G13"] }
   )
 
-  it.effect("a late end of an old holding does not affect a newer one either", () =>
+  it.effect("an end that arrives after its lease expired does not affect a newer lease", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const [a, b] = [yield* open("a"), yield* open("b", { sweepInterval: "50 millis" })]
@@ -601,7 +613,7 @@ describe("replies of the backend", () => {
       assert.strictEqual((yield* owned(a)).length, 1)
     })))
 
-  it.effect("a handler of what is lost ends at once, although the requests of hundreds of others have no reply", () =>
+  it.effect("the handler of a lost data stream ends at once, even if requests for hundreds of others get no reply", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { capacity: 500 })

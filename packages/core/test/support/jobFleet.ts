@@ -1,4 +1,4 @@
-/** Nodes with the same jobs, and a log of what ran where and when. */
+/** Nodes of a fleet that have the same jobs, and a log of what ran where and when. */
 import { type Contender, Leadership, Mutex } from "@effect-simba/core"
 import { DateTime, Effect, Logger } from "effect"
 import * as Clock from "effect/Clock"

@@ -1,4 +1,4 @@
-// Written by test/differential/commandSpecs.ts from what redis-server 7.0 says of its commands.
+// Written by test/differential/commandSpecs.ts from the commands that redis-server 7.0 reports.
 export const commandSpecs = `
 acl|-2||0,0,0|@slow|||server|6.0.0
 acl cat|-2|noscript loading stale|0,0,0|@slow|||server|6.0.0

@@ -30,7 +30,7 @@ const keySpec = (spec: Result): string => {
   return `${(fields["flags"] as List).join(",")}:${begin}:${find}`
 }
 
-/** The group of a command, and the version that brought it. */
+/** The group of a command, and the version that introduced it. */
 type Origins = ReadonlyMap<string, string>
 
 const originsOf = (docs: Result): Origins => {
@@ -60,7 +60,7 @@ const lines = (command: Result, origins: Origins): ReadonlyArray<string> => {
   return [own, ...below.map((line) => line.replace("|", " ")).sort()]
 }
 
-/** One line for each command, those of subcommands below. */
+/** One line for each command, followed by the lines of its subcommands. */
 export const commandSpecs = async (connection: Connection): Promise<string> => {
   const [commands, docs] = await connection.send([["COMMAND"], ["COMMAND", "DOCS"]])
   const origins = originsOf(docs!)
@@ -69,7 +69,7 @@ export const commandSpecs = async (connection: Connection): Promise<string> => {
 }
 
 export const moduleOf = (text: string): string =>
-  `// Written by test/differential/commandSpecs.ts from what redis-server 7.0 says of its commands.\n` +
+  `// Written by test/differential/commandSpecs.ts from the commands that redis-server 7.0 reports.\n` +
   `export const commandSpecs = \`\n${text}\n\`.trim()\n`
 
 export const file = fileURLToPath(new URL("../../src/internal/commandSpecs.generated.ts", import.meta.url))

@@ -13,7 +13,7 @@ import * as renewals from "../../src/internal/mutex/renewalBatch.ts"
 import { freshId, requestOf } from "../support/harness.ts"
 
 describe("renewals over any provider of Redis", () => {
-  it.effect("end with their caller: requests that wait to be sent are dropped", () =>
+  it.effect("end with their caller: requests that are not sent yet are dropped", () =>
     Effect.gen(function*() {
       const log: Array<string> = []
       const send = (command: string) =>
@@ -31,7 +31,7 @@ describe("renewals over any provider of Redis", () => {
     }))
 })
 
-it.effect("renewals of one call have the length of each", () =>
+it.effect("one call renews leases of different lengths", () =>
   Effect.gen(function*() {
     const store = yield* MutexStore
     for (const lengths of [[16, 30, 7], [16, 16, 7], [30, 16, 16], [16, 16, 16]]) {
@@ -66,7 +66,7 @@ it.effect("a node that hangs costs only its own leases", () => {
   return Effect.gen(function*() {
     const there: Array<Lease.Lease> = []
     const elsewhere: Array<Lease.Lease> = []
-    // Enough for each renewal to have some of both
+    // So many that each batch of renewals has leases of both nodes
     for (let i = 0; i < 50; i++) {
       there.push(yield* Mutex.acquire(`there ${i}`))
       elsewhere.push(yield* Mutex.acquire(`elsewhere ${i}`))
@@ -74,7 +74,7 @@ it.effect("a node that hangs costs only its own leases", () => {
     hangs = true
     yield* TestClock.adjust("1 minute")
     const held = yield* Effect.filter([...there, ...elsewhere], (lease) => lease.isHeld)
-    // Everything still to be released is, before the layer closes
+    // Releases that are pending succeed before the layer closes
     hangs = false
     yield* TestClock.adjust("10 seconds")
     assert.deepStrictEqual(held, elsewhere)

@@ -29,7 +29,10 @@ export const makeObserver = (now: () => number, keys: Keys) => {
   const observed: Array<Observed> = []
   const snapshots: Array<Snapshot> = []
   const replicated = new Set(keys.ports.map((port) => `127.0.0.1:${port}`))
-  /** To the microsecond: a clock in milliseconds is read when it changes. Delays in between make the result smaller. */
+  /**
+   * The wall clock minus the monotonic clock, to the microsecond: `Date.now` is compared at the moments at which it
+   * changes. A delay only makes a sample smaller, so the largest one counts.
+   */
   const measure = () => {
     let offset = -Infinity
     for (let wall = Date.now(), sample = 0; sample < 10;) {

@@ -246,7 +246,7 @@ export const inspectService = script(
   }) => [[input, deadLetters, members], [group]]
 )
 
-/** Keeps checkpoints for another while. */
+/** Extends the retention of checkpoints. */
 export const keepCheckpoints = script(
   "\nlocal retention = ARGV[1]\n" + keepCheckpointText + "for _, checkpoint in ipairs(KEYS) do\nkeepCheckpoint(checkpoint, retention)\nend\nreturn '1'\n",
   Schema.Literal("1"),
@@ -352,7 +352,7 @@ export const readLags = script(
   }
 )
 
-/** Reads pending entries. Removes those that are deleted. */
+/** Reads pending entries, and removes those that were deleted. */
 export const readPending = script(
   "\nlocal input, failures, group = KEYS[1], KEYS[2], ARGV[1]\n" + addDeadLetterText + entryStatesText + "local found = {}\nfor i = 2, #ARGV do\nlocal entry = redis.call('XRANGE', input, ARGV[i], ARGV[i])[1]\nif entry then\nfound[#found + 1] = entry\nelse\ndeleteEntry(input, group, failures, ARGV[i])\nend\nend\nreturn found\n",
   replies.Entries,

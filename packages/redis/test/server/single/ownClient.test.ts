@@ -1,4 +1,4 @@
-/** A client of the application behind the layer. */
+/** The layer on an ioredis client of the application. */
 import { Mutex } from "@effect-simba/core"
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
@@ -103,7 +103,7 @@ describe("IoRedis.layerClient", () => {
         yield* server.restart
         assert.match(String((yield* Fiber.join(inFlight)).cause), /lost before the reply/)
         yield* server.kill()
-        yield* until("the loss is seen", Effect.sync(() => client.status !== "ready"))
+        yield* until("the client notices the loss", Effect.sync(() => client.status !== "ready"))
         const gone = yield* Effect.flip(redis.send("SET", "gone", "1"))
         yield* server.restart
         assert.match(String(gone.cause), /not connected/)

@@ -1,4 +1,4 @@
---- Keeps checkpoints for another while.
+--- Extends the retention of checkpoints.
 ---
 --- KEYS[n] checkpoint
 --- ARGV[1] retention: ms  for which a checkpoint is kept

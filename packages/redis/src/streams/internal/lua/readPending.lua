@@ -1,10 +1,10 @@
---- Reads pending entries. Removes those that are deleted.
+--- Reads pending entries, and removes those that were deleted.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures
 --- ARGV[1] group
 --- ARGV[n+1] entry
---- Reply: Entries. Those that are there.
+--- Reply: Entries. Those that exist.
 
 local input, failures, group = KEYS[1], KEYS[2], ARGV[1]
 

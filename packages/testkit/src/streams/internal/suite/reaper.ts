@@ -32,7 +32,7 @@ export const tidying = ({ bench, it }: Cases): void => {
       yield* service.done(ownership)
     }))
 
-  it.effect("B53: the state of a service is bounded, and can be seen", () =>
+  it.effect("B53: the state of a service is bounded, and can be inspected", () =>
     Effect.gen(function*() {
       const { announce, party, pass, service, stream } = yield* bench("inspect")
       const a = party()
