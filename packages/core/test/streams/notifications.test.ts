@@ -442,6 +442,24 @@ describe("work that a claim protects", () => {
       })))
   }
 
+  it.effect("no protected work begins while an end waits for earlier work", () =>
+    fleet.test(Effect.gen(function*() {
+      const { a, backend } = yield* fleet.ofOne
+      yield* orphan(backend, a)
+      const lease = Option.getOrThrow(yield* a.acquire("s1"))
+      yield* Effect.forkDetach(lease.protect(Effect.uninterruptible(Effect.sleep("1 second"))), {
+        startImmediately: true
+      })
+      const ending = yield* Effect.forkChild(lease.done, { startImmediately: true })
+      yield* TestClock.adjust("500 millis")
+      assert.isTrue(yield* lease.isHeld)
+      let hasBegun = false
+      const refused = yield* Effect.flip(lease.protect(Effect.sync(() => void (hasBegun = true))))
+      assert.deepStrictEqual([hasBegun, refused.reason._tag], [false, "Released"])
+      yield* TestClock.adjust("500 millis")
+      yield* Fiber.join(ending)
+    })))
+
   it.effect("work continues if it ends the lease itself, even in a child fiber", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
