@@ -63,7 +63,7 @@ const fileOf = (test) => test.slice(0, test.indexOf(": "))
 
 const rank = ({ file, what }) => hash(`${values.seed} ${file} ${what}`)
 
-/** A worker until it ends: it is done, a mutant never ended, or the time is up. */
+/** Runs a worker until it ends: it is done, a mutant never ended, or the time is up. */
 const run = (folder, worker, workers) =>
   new Promise((resolve) => {
     const vitest = join(root, "node_modules/vitest/vitest.mjs")

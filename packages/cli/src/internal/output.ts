@@ -42,7 +42,7 @@ export const inTurn = <A, B, E, R, R2>(
  * Names and ids come from other programs: a control character in one could rewrite the screen. Lines become one line.
  */
 export const printable = (text: string): string =>
-  // oxlint-disable-next-line no-control-regex -- these are the characters that it is about
+  // oxlint-disable-next-line no-control-regex -- control characters are what it removes
   text.replace(/\s*\n\s*/g, " ").replace(/[\u0000-\u001F\u007F-\u009F]/g, "\uFFFD")
 
 type Columns<Row> = Readonly<Record<string, (row: Row) => string | number | null | undefined>>

@@ -1,4 +1,7 @@
-/** What wrong arguments print: one line for people, one value for programs. Unrequested help would hide it. */
+/**
+ * Presents wrong arguments: one line for people, or one JSON value for programs. It prints no help, which would hide the
+ * error.
+ */
 import * as CliOutput from "effect/cli/CliOutput"
 import * as Console from "effect/Console"
 import { errorJson } from "./exitCodes.ts"

@@ -16,7 +16,7 @@ const fail = () => {
   throw new Error("observer")
 }
 
-/** Runs it in a fiber whose observer throws. */
+/** Runs the effect in a fiber whose observer throws. */
 const observed = Effect.fnUntraced(function*<A, E>(effect: Effect.Effect<A, E>) {
   Effect.runCallbackWith(yield* Effect.context<never>())(effect, { onExit: fail })
 })

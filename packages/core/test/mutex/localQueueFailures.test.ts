@@ -117,7 +117,7 @@ describe("a waiter that leaves", () => {
       }
     }).pipe(Effect.scoped, Effect.provide(TestLive)), { tags: ["H7"] })
 
-  it.effect("gauges and outcomes are right for waiters of one place", () =>
+  it.effect("waiters of one place are counted individually, by gauges and by outcome", () =>
     Effect.gen(function*() {
       const holder = yield* hold()
       const line = makeLine()
@@ -229,7 +229,7 @@ describe("waiters of one place when things go wrong", () => {
       yield* line.letGo("after")
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("an outage: waiters give up by their own lease, not by the one in front", () =>
+  it.effect("an outage: each waiter gives up after its own lease, not after that of the waiter in front", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = "fail"

@@ -13,7 +13,7 @@ const acquireAll = Effect.forEach(names, (name) => Mutex.acquire(name), { discar
 
 type Done = (exit: Exit.Exit<MutexStore.Released, SimbaError.BackendError | SimbaError.ProtocolError>) => void
 
-/** A mutex whose store takes releases without being awaited, and replies to them on demand. */
+/** A mutex whose store accepts releases without being awaited, and replies to them on demand. */
 const sending = Effect.gen(function*() {
   const store = yield* MutexStore.MutexStore
   const sent: Array<{ readonly request: MutexStore.ReleaseRequest; readonly done: Done }> = []
@@ -136,7 +136,7 @@ describe("releasing", () => {
       assert.deepStrictEqual([before, after], [undefined, Exit.void])
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("closing the layer waits for releases that are under way, for the release timeout in all", () =>
+  it.effect("closing the layer waits for releases that are under way, for at most the release timeout in total", () =>
     Effect.gen(function*() {
       const { close, mutex, sent } = yield* sending
       yield* Effect.scoped(Effect.forEach(names, (name) => mutex.acquire(name)))

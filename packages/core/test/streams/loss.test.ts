@@ -528,8 +528,11 @@ describe("replies of the backend", () => {
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       const ends: Array<string> = []
-      yield* a.serve(1, (lease) =>
-        Effect.onExit(Effect.ignore(lease.protect(Effect.never)), (exit) => Effect.sync(() => ends.push(exit._tag))))
+      yield* a.serve(
+        1,
+        (lease) =>
+          Effect.onExit(Effect.ignore(lease.protect(Effect.never)), (exit) => Effect.sync(() => ends.push(exit._tag)))
+      )
       yield* TestClock.adjust("500 millis")
       a.link.mode = "hang"
       yield* TestClock.adjust("2 seconds")
@@ -574,24 +577,28 @@ describe("replies of the backend", () => {
     { tags: ["G13"] }
   )
 
-  it.effect("an end that arrives after its lease expired does not affect a newer lease", () =>
-    fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const [a, b] = [yield* open("a"), yield* open("b", { sweepInterval: "50 millis" })]
-      a.link.modes.renew = "fail"
-      a.link.delays.done = 490
-      yield* a.serve(1, Effect.sleep("1600 millis"))
-      yield* TestClock.adjust("1700 millis")
-      yield* b.start(b.client.run(Effect.never))
-      backend.entryLeases.clear()
-      backend.streamLeases.clear()
-      // Lost at 1,900, taken again after 2,000; the done arrives at 2,090
-      yield* TestClock.adjust("380 millis")
-      const [lease] = yield* b.client.owned
-      assert.strictEqual(lease?.token, 2)
-      yield* TestClock.adjust("10 seconds")
-      yield* lease!.ensure
-    })), { tags: ["G13"] })
+  it.effect(
+    "an end that arrives after its lease expired does not affect a newer lease",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        const [a, b] = [yield* open("a"), yield* open("b", { sweepInterval: "50 millis" })]
+        a.link.modes.renew = "fail"
+        a.link.delays.done = 490
+        yield* a.serve(1, Effect.sleep("1600 millis"))
+        yield* TestClock.adjust("1700 millis")
+        yield* b.start(b.client.run(Effect.never))
+        backend.entryLeases.clear()
+        backend.streamLeases.clear()
+        // Lost at 1,900, taken again after 2,000; the done arrives at 2,090
+        yield* TestClock.adjust("380 millis")
+        const [lease] = yield* b.client.owned
+        assert.strictEqual(lease?.token, 2)
+        yield* TestClock.adjust("10 seconds")
+        yield* lease!.ensure
+      })),
+    { tags: ["G13"] }
+  )
 
   it.effect("a handler that outlives its loss takes up room until it ends", () =>
     fleet.test(Effect.gen(function*() {

@@ -107,7 +107,7 @@ export class BlockedClients {
     return next === Infinity ? undefined : next
   }
 
-  /** Clients whose timeouts are over, earliest first. */
+  /** Clients whose timeouts have passed, earliest first. */
   due(micros: number): Array<Blocked> {
     return Array.from(this.all).filter((blocked) => blocked.deadline <= micros)
       .sort((a, b) => a.deadline - b.deadline || a.client.id - b.client.id)

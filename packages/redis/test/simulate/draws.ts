@@ -1,4 +1,4 @@
-/** What a plan draws for a seed, each by a name, so that an additional draw does not shift the others. */
+/** The random numbers of a plan. Each has a name, so that an additional one does not change the others. */
 
 /** A number in [0, 1) for each name, the same for the same seed. */
 export const draws = (seed: number | string) => (name: string) => {

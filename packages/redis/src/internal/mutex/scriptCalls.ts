@@ -1,4 +1,4 @@
-/** Reads the operations of one call of `acquireAndRelease.lua`, and the reply to each: for simulations. */
+/** Decodes calls of `acquireAndRelease.lua` for simulations: their operations, and the reply to each. */
 import { operations } from "./scripts.generated.ts"
 
 export interface Call {
@@ -13,7 +13,7 @@ export interface Call {
 
 const operands: Readonly<Record<string, ReadonlyArray<string>>> = operations
 
-/** Of any command; empty if it is not that script. */
+/** Of any command. Empty if the command does not call that script. */
 export const callsOf = (args: ReadonlyArray<string>, reply: unknown): ReadonlyArray<Call> => {
   if (args[0] !== "EVALSHA" && args[0] !== "EVAL") return []
   const keys = Number(args[2])
@@ -24,7 +24,7 @@ export const callsOf = (args: ReadonlyArray<string>, reply: unknown): ReadonlyAr
   let key = -1
   return [...codes].flatMap((letter, index) => {
     const code = letter.toLowerCase()
-    // A capital letter: the mutex of the operation before
+    // A capital letter means the mutex of the previous operation
     if (letter === code) key += 4
     const own = Object.fromEntries(operands[code]!.map((name) => [name, args[at++]!]))
     return code === "i" ? [] : [{

@@ -55,7 +55,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("places on a real server
       assert.deepStrictEqual([handing.has("subscribe"), handing.has("unsubscribe")], [false, false])
     }))
 
-  it.effect("they share turns, and another process has its own between two of them", () =>
+  it.effect("they share turns, and another process gets a turn between two of theirs", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const stats = commandStats(server)

@@ -101,9 +101,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("subscriptions of a laye
       yield* queued(server, m, 1)
       const [id] = (yield* server.send("ZRANGE", keysOf(m).queue, "0", "-1")) as [LeaseId]
       for (let i = 0; i < 20; i++) {
-        // One by one: many at once are a single reason to poll
+        // One by one, because many messages at once cause only one poll
         assert.strictEqual(yield* server.send("PUBLISH", inboxChannelOf(id), `${id.split("-")[0]}@@look@@0`), 1)
-        yield* until("it looked", Effect.map(stats.calls, (calls) => (calls.get("evalsha") ?? 0) >= 3 + i))
+        yield* until("it polled", Effect.map(stats.calls, (calls) => (calls.get("evalsha") ?? 0) >= 3 + i))
       }
       assert.isUndefined(waiting.pollUnsafe())
       yield* Fiber.interrupt(waiting)
@@ -168,7 +168,7 @@ const gated = Effect.fnUntraced(function*(server: Server, gate: Deferred.Deferre
   return yield* subscriptions.make(open, settings.commandTimeout, { lost: () => undefined, back: () => undefined })
 })
 
-it.live("a listener that leaves during the first connect fails nobody else", () =>
+it.live("a listener that leaves during the first connect does not make others fail", () =>
   Effect.gen(function*() {
     const server = yield* RedisServer.start()
     const gate = yield* Deferred.make<void>()
@@ -186,7 +186,7 @@ it.live("a listener that leaves during the first connect fails nobody else", () 
     assert.deepStrictEqual(heard, ["second hello", "third hello"])
   }))
 
-it.live("a layer that closes during the first connect fails those who wait for it", () =>
+it.live("a layer that closes during the first connect makes those fail who wait for it", () =>
   Effect.gen(function*() {
     const server = yield* RedisServer.start()
     const scope = yield* Scope.make()

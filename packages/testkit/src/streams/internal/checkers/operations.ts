@@ -1,4 +1,4 @@
-/** Checks dead messages, gaps, and what operators do: they pause and trim data streams. */
+/** Checks dead messages, gaps, and the data streams that operators pause and trim. */
 import type { Checker } from "../../../internal/simulation/setup.ts"
 import {
   beginning,
