@@ -3,7 +3,7 @@ import { Leadership, Mutex } from "@effect-simba/core"
 import { type LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, DateTime, Duration, Effect, Exit, Fiber, Layer, Logger, References, Scope, Stream } from "effect"
+import { Clock, Duration, Effect, Exit, Fiber, Layer, Logger, References, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { jobHost } from "../../src/internal/leadership/jobHost.ts"
 import { outage, refusal } from "../support/faultyStore.ts"
@@ -96,11 +96,10 @@ describe("a contender in an outage", () => {
         const jobs = yield* Scope.provide(Mutex.contend("jobs"), scope)
         yield* settle
         const { id } = yield* Effect.flatMap(jobs.lease, Effect.fromOption)
-        // Nothing but its own lease says when that ends on the server
+        // Nobody says who owns the mutex after its lease
         stall.millis = 20_000
         assert.deepInclude(yield* jobs.state, {
-          ...{ _tag: "Following", leader: id, isInTtl: true, isInTransition: false },
-          until: DateTime.makeUnsafe(16_000)
+          ...{ _tag: "Following", leader: id, isInTtl: false, isInTransition: false, until: undefined }
         })
         yield* settle
         yield* jobs.stop
@@ -214,6 +213,18 @@ describe("a leadership", () => {
         const noted: Array<string> = []
         yield* start(Stream.runForEach(jobs.changes, ({ _tag }) => Effect.sync(() => noted.push(_tag))))
         assert.notStrictEqual(noted[0], "Leading")
+      }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
+    }))
+
+  it.effect("whose lease is over by the clock lets no run start, even before anything has noticed", () =>
+    Effect.gen(function*() {
+      const { clock, stall } = yield* stalling
+      yield* Effect.gen(function*() {
+        const jobs = yield* Mutex.contend("jobs")
+        yield* settle
+        const lease = yield* Effect.flatMap(jobs.lease, Effect.fromOption)
+        stall.millis = 20_000
+        assert.isFalse(jobHost(jobs).mayStart(lease))
       }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 

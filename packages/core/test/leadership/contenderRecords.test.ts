@@ -3,7 +3,7 @@ import { Mutex, MutexMetrics } from "@effect-simba/core"
 import { type LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, DateTime, Duration, Effect, Layer, Logger, Metric, Option, Stream } from "effect"
+import { Clock, Duration, Effect, Layer, Logger, Metric, Option, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { Faults } from "../support/faultyStore.ts"
 import * as Fleet from "../support/fleet.ts"
@@ -80,7 +80,7 @@ describe("a contender", () => {
     }).pipe(Effect.provide(Mutex.layer().pipe(Layer.provide(deaf))))
   })
 
-  it.effect("whose process was suspended beyond its lease follows itself until the lease ends on the server", () =>
+  it.effect("whose process was suspended beyond its lease notices at once that nobody leads", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       yield* Effect.gen(function*() {
@@ -89,8 +89,8 @@ describe("a contender", () => {
         const { id } = yield* Effect.fromOption(yield* jobs.lease)
         stall.millis = 20_000
         assert.deepStrictEqual<unknown>(yield* jobs.state, {
-          ...{ _tag: "Following", before: undefined, after: id, leader: id },
-          ...{ isInTtl: true, isInTransition: false, until: DateTime.makeUnsafe(16_000) }
+          ...{ _tag: "Vacant", before: id, after: undefined },
+          ...{ isInTtl: false, isInTransition: false }
         })
       }).pipe(Effect.provide(MemoryLive), Effect.provideService(Clock.Clock, clock))
     }))

@@ -269,6 +269,14 @@ describe("expressions", () => {
       assert.include(error.message, cure)
     }))
 
+  it("a zone may be an object, and an expression is text", () => {
+    const timeZone = DateTime.zoneMakeNamedUnsafe("Asia/Tokyo")
+    const { text } = Effect.runSync(jobSchedule.cron("0 3 * * *", { timeZone })[jobSchedule.TypeId])
+    assert.strictEqual(text, "cron Asia/Tokyo 0 3 * * *")
+    const error = Effect.runSync(Effect.flip(jobSchedule.cron(5 as never)[jobSchedule.TypeId]))
+    assert.deepInclude(error, { _tag: "InvalidConfig", option: "cron" })
+  })
+
   it("an unknown zone is refused", () => {
     const error = Effect.runSync(Effect.flip(compile("* * * * *", "Nowhere/At all")))
     assert.include(error.message, "not a time zone")

@@ -117,7 +117,7 @@ describe("the state of a contender", () => {
         // The process was suspended beyond its lease, and no timer has fired
         stall.millis = 20_000
         const state = yield* jobs.state
-        assert.strictEqual(state._tag, "Following")
+        assert.strictEqual(state._tag, "Vacant")
         assert.isTrue(Option.isNone(yield* jobs.lease))
         assert.isTrue(Effect.isEffect(jobs.state))
       }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))

@@ -25,7 +25,9 @@ describe("a run", { tags: ["B33"] }, () => {
     Effect.gen(function*() {
       const { contender, ran, warnings } = yield* runs(() => Effect.void, { onError: "stepDown" })
       assert.deepStrictEqual([ran, warnings], [["a@0", "a@10"], []])
-      assert.strictEqual((yield* contender.state)._tag, "Leading")
+      const { token } = yield* Effect.flatMap(contender.lease, Effect.fromOption)
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual((yield* Effect.flatMap(contender.lease, Effect.fromOption)).token, token)
     }))
 
   it.effect("that fails, dies or interrupts itself is logged each time", () =>

@@ -64,7 +64,7 @@ describe("what a leader requests", { tags: ["B33"] }, () => {
       yield* TestClock.setTime(noon)
       yield* Effect.gen(function*() {
         const jobs = yield* Mutex.contend("jobs", { ttl: "1 minute", pollInterval: "1 minute" })
-        yield* start(Leadership.runJobs(jobs, [{ name: "job", schedule: minutely, run: Effect.void }]))
+        yield* start(Leadership.runJobs(jobs, [{ name: "job", schedule: cron, run: Effect.void }]))
         yield* TestClock.adjust("100 millis")
         slept = 0
         yield* TestClock.adjust("4800 millis")
@@ -99,13 +99,14 @@ describe("requests that fail", { tags: ["B33"] }, () => {
 
   it.effect("a read likewise, and what is known meanwhile is run", () =>
     Effect.gen(function*() {
-      const { calls, faults, take } = yield* alone({ schedule: Leadership.every("30 seconds") })
+      const { calls, faults, take, warnings } = yield* alone({ schedule: Leadership.every("30 seconds") })
       yield* TestClock.adjust("4 seconds")
       faults.jobOperations.read = "fail"
       yield* TestClock.adjust("17500 millis")
       assert.deepStrictEqual(calls("read").slice(3), pauses.map((pause) => 5000 + pause))
       yield* TestClock.adjust("10 seconds")
       assert.deepStrictEqual(take(), ["a@0", "a@30"])
+      assert.include(warnings, "Cannot read the jobs; retrying")
       // Without a read it does not know whether the next instant is settled
       faults.jobOperations.read = "work"
       yield* TestClock.adjust("10 seconds")
@@ -162,6 +163,78 @@ describe("requests that fail", { tags: ["B33"] }, () => {
       }
     }))
 })
+
+it.effect("a read that was under way when a run ended is not adopted", () =>
+  Effect.gen(function*() {
+    let isSlow = false
+    const { calls, faults, record, take } = yield* alone(
+      { schedule: Leadership.every("10 seconds") },
+      () => Effect.suspend(() => isSlow ? Effect.sleep("5200 millis") : Effect.void)
+    )
+    isSlow = true
+    yield* TestClock.adjust("14 seconds")
+    faults.jobOperations.read = { late: "500 millis" }
+    yield* TestClock.adjust("1400 millis")
+    faults.jobOperations.read = "work"
+    isSlow = false
+    yield* TestClock.adjust("3 seconds")
+    // It was read before the end, and would say that the run has none
+    assert.deepStrictEqual(calls("end"), [0, 15_200])
+    assert.strictEqual((yield* record).run!.outcome, "success")
+    yield* TestClock.adjust("3 seconds")
+    assert.deepStrictEqual(take(), ["a@0", "a@10", "a@20"])
+  }))
+
+it.effect("a claim that the backend refuses is repeated when it may be granted", () =>
+  Effect.gen(function*() {
+    for (
+      const [reply, pause] of [
+        [{ _tag: "Early", wait: 3000 }, 3000],
+        [{ _tag: "Early", wait: 60_000 }, 5000],
+        [{ _tag: "Taken", wait: 0 }, 1],
+        [{ _tag: "NotOwner", wait: 0 }, 1000],
+        [{ _tag: "Running", wait: 0 }, 1000],
+        [{ _tag: "Paused", wait: 0 }, 1000]
+      ] as const
+    ) {
+      const { calls, close, faults } = yield* alone({ schedule: cron })
+      yield* TestClock.adjust("59 seconds")
+      faults.jobOperations.claim = { reply: (now) => ({ ...reply, now, attempt: 0 }) }
+      yield* TestClock.adjust(1000 + pause)
+      assert.deepStrictEqual(calls("claim"), [60_000, 60_000 + pause], reply._tag)
+      faults.jobOperations.claim = "work"
+      yield* close
+    }
+  }))
+
+it.effect("a schedule that an operator set and that cannot be read is ignored, with a line", () =>
+  Effect.gen(function*() {
+    const { store, take, warnings } = yield* alone({ schedule: Leadership.every("10 seconds") })
+    const reschedule = (schedule: string) =>
+      store.jobs.steer(MutexName.make("jobs"), { _tag: "Reschedule", job: "job", schedule })
+    yield* reschedule("every 15000")
+    yield* TestClock.adjust("31 seconds")
+    assert.deepStrictEqual([take(), warnings], [["a@0", "a@15", "a@30"], []])
+    yield* reschedule("now and then")
+    yield* TestClock.adjust("20 seconds")
+    assert.deepStrictEqual(warnings, ["Cannot read the schedule \"now and then\"; it is ignored"])
+    assert.deepStrictEqual(take(), ["a@40", "a@50"])
+  }))
+
+it.effect("a leader whose clock is set while it leads resigns", () =>
+  Effect.gen(function*() {
+    yield* TestClock.setTime(noon)
+    const { job, node, warnings } = yield* JobFleet.make
+    let ahead = 0
+    const { contender } = yield* node("a", (name) => [job(name, { schedule: minutely })], { ahead: () => ahead })
+    yield* TestClock.adjust("7 seconds")
+    const { token } = yield* Effect.flatMap(contender.lease, Effect.fromOption)
+    // Set back, so that no lease ends
+    ahead = -40
+    yield* TestClock.adjust("6 seconds")
+    assert.isAbove((yield* Effect.flatMap(contender.lease, Effect.fromOption)).token, token)
+    assert.lengthOf(warnings, 1)
+  }))
 
 it.effect("the end of a run is recorded again after pauses that double, until the backend accepts it", () =>
   Effect.gen(function*() {

@@ -28,6 +28,7 @@ describe("the options of a job", { tags: ["B33"] }, () => {
         attempts: 1
       })
       assert.deepInclude(yield* make({ schedule: cron }), { misfire: "skip", catchUp: 0 })
+      assert.deepInclude(yield* make({ schedule: cron, catchUp: 1 }), { misfire: "runOnce", catchUp: 1 })
       assert.deepInclude(yield* make({ schedule: cron, catchUp: "1 hour" }), {
         misfire: "runOnce",
         catchUp: 3_600_000

@@ -208,9 +208,9 @@ describe("a timeout in an outage is not a busy mutex", () => {
       }
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect.each([["fail"], ["hang"]] as const)(
+  it.effect.each([["fail", "outage"], ["hang", "no reply"]] as const)(
     "a taken mutex whose queue cannot be joined (%s)",
-    ([acquire]) =>
+    ([acquire, cause]) =>
       Effect.gen(function*() {
         const faults = yield* FaultyStore.Faults
         yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
@@ -219,7 +219,9 @@ describe("a timeout in an outage is not a busy mutex", () => {
         faults.acquire = acquire
         const waiting = yield* start(timingOut)
         yield* TestClock.adjust("3 seconds")
-        assert.deepInclude(yield* Fiber.join(waiting), { _tag: "BackendError", isRetryable: true })
+        const error = yield* Fiber.join(waiting)
+        assert.deepInclude(error, { _tag: "BackendError", isRetryable: true })
+        assert.include(error.message, cause)
       }).pipe(Effect.scoped, Effect.provide(TestLive))
   )
 

@@ -205,6 +205,16 @@ describe("a closed layer whose store lives on", () => {
       assert.strictEqual((yield* other.owner("m"))._tag, "Free")
     })))
 
+  it.effect("a fiber that waits for the loss of a bare lease is notified", () =>
+    test(Effect.gen(function*() {
+      const { close, mutex } = yield* open
+      const lease = yield* mutex.acquire("bare")
+      const lost = yield* start(lease.lost)
+      yield* close
+      yield* TestClock.adjust(1)
+      assert.strictEqual((yield* Fiber.join(lost)).reason._tag, "BackendGone")
+    })))
+
   it.effect("work may close the layer that it runs on", () =>
     test(Effect.gen(function*() {
       const { close, mutex } = yield* open

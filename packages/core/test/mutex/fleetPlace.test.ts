@@ -316,6 +316,60 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(open(), 0)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
+  it.effect("leaves no timer behind when its turn ends a pause, and keeps no fiber that has ended", () =>
+    Effect.gen(function*() {
+      const { reply, notify } = yield* Backend
+      const { entry, open } = yield* entryOf({})
+      entry.contend()
+      assert.strictEqual(entry.fibers.size, 1)
+      yield* reply(Exit.fail(outage))
+      yield* settle
+      assert.strictEqual(open(), 1, "the pause")
+      notify({ _tag: "YourTurn" })
+      yield* settle
+      assert.strictEqual(yield* waits, 2)
+      assert.strictEqual(open(), 1, "the limit of the request")
+      yield* reply(Exit.succeed(refusal(undefined)))
+      yield* settle
+      // It judges the turn by the reply, and asks again
+      yield* reply(Exit.succeed(refusal(undefined)))
+      yield* settle
+      assert.strictEqual(entry.fibers.size, 0)
+      entry.end()
+      assert.strictEqual(open(), 0)
+    }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
+
+  it.effect("pauses after a failed request, even if its turn had come before that request", () =>
+    Effect.gen(function*() {
+      const { reply, notify } = yield* Backend
+      yield* start(Mutex.acquire("m"))
+      yield* settle
+      notify({ _tag: "YourTurn" })
+      yield* reply(Exit.succeed(refusal(undefined)))
+      yield* settle
+      assert.strictEqual(yield* waits, 2, "the turn is confirmed")
+      yield* reply(Exit.fail(outage))
+      yield* TestClock.adjust(39)
+      assert.strictEqual(yield* waits, 2)
+      yield* TestClock.adjust(22)
+      assert.strictEqual(yield* waits, 3)
+    }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
+
+  it.effect("polls at once if the lease that a reply names is over when the machine has woken", () =>
+    Effect.gen(function*() {
+      const { clock, state } = yield* suspending
+      yield* Effect.gen(function*() {
+        const { reply } = yield* Backend
+        yield* start(Mutex.acquire("m"))
+        yield* settle
+        state.millis = 30_000
+        yield* TestClock.adjust("30 seconds")
+        yield* reply(Exit.succeed(refusal(undefined)))
+        yield* settle
+        assert.strictEqual(yield* waits, 2)
+      }).pipe(Effect.scoped, Effect.provide(GrantingLive), Effect.provideService(Clock.Clock, clock))
+    }))
+
   it.effect("sleeps without an end if the timers of its layer are closed", () =>
     Effect.gen(function*() {
       const { reply } = yield* Backend

@@ -107,3 +107,32 @@ it("a lease is handed on only if nothing about it is in doubt, and it has a toke
   }
   assert.deepStrictEqual([heirs, lease.token], [99, 199])
 })
+
+it("a grant by message is renewed within its period, and a whole lease when it is due", () => {
+  const settings = settingsOf({ ttl: Duration.seconds(14), transition: Duration.seconds(2), localTurn: Duration.zero })
+  const granted = (period: number, usable: number) => {
+    const mutex = MutexName.MutexName.make("m")
+    const id = "1-aaaaaaaaaaaa:us" as MutexName.LeaseId
+    const lease = new HeldLease(mutex, id, 100 as FencingToken.FencingToken, settings, { monotonic: 1000, wall: 500 })
+    lease.grantedFor(period, usable)
+    return lease
+  }
+  const [short, whole] = [granted(1500, 1400), granted(16_000, 15_000)]
+  assert.deepStrictEqual([short.nextRenewal, short.endsAt()], [1000 + 1050, 2400])
+  assert.deepStrictEqual([whole.nextRenewal, whole.endsAt()], [15_000, 16_000])
+  assert.deepStrictEqual([short.expiry(), whole.expiry()], ["BackendGone", "Expired"])
+  whole.failure = outage
+  assert.strictEqual(whole.expiry(), "BackendGone")
+  whole.dead = short.dead = true
+  assert.deepStrictEqual([short.expiry(), whole.expiry()], ["Expired", "Expired"])
+  // The server's lease, by the clock that shows less
+  assert.strictEqual(whole.serverLeft({ monotonic: 5000, wall: 500 }), 12_000)
+  assert.strictEqual(whole.serverLeft({ monotonic: 1000, wall: 6500 }), 10_000)
+})
+
+it("renewals may be sent early by an eighth of the ttl, and at most a second", () => {
+  const early = [1000, 4000, 8000, 10_000].map((ttl) =>
+    settingsOf({ ttl: Duration.millis(ttl), transition: Duration.seconds(6), localTurn: Duration.zero }).early
+  )
+  assert.deepStrictEqual(early, [125, 500, 1000, 1000])
+})

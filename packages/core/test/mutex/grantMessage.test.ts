@@ -24,3 +24,16 @@ it("a grant is never younger than its message, although the clocks of the server
   // The waiter's clock is set back: only its monotonic clock limits the lease now
   assert.isAtMost(lease!.left({ monotonic: 100, wall: 100 }), 16_000)
 })
+
+it("a grant is doubted if the wall clock was set back by more than a rounding error since the last request", () => {
+  const mutex = MutexName.MutexName.make("m")
+  const settings = settingsOf({ ttl: Duration.seconds(10), transition: Duration.seconds(6), localTurn: Duration.zero })
+  const waiter = { attempt: { mutex, settings } } as LocalWaiter
+  const refused = { sent: { monotonic: 1000, wall: 500_000 }, stamp: { micros: 0, token: 400 } } as Refused
+  const grant = { token: FencingToken.FencingToken.make(500), micros: 1000, millis: 16_000 }
+  const id = "1-aaaaaaaaaaaa:us" as MutexName.LeaseId
+  const isBelieved = [90, 89, 100, 50, -1000].map((wall) =>
+    leaseOfGrant(grant, refused, waiter, { id, now: { monotonic: 1100, wall: 500_000 + wall } }) !== undefined
+  )
+  assert.deepStrictEqual(isBelieved, [true, false, true, false, false])
+})

@@ -176,6 +176,27 @@ describe("the line of the fibers that want one mutex", () => {
     assert.deepStrictEqual([...new Set(wrong)], [])
   })
 
+  it("refuses events without a fiber that they could be about", () => {
+    const fiber = (phase: linePlan.FiberPhase) => ({ phase })
+    const idle = linePlan.make()
+    const refused = (line: linePlan.Line, event: linePlan.FiberEvent, phase: linePlan.FiberPhase) =>
+      assert.throws(() => linePlan.next({ ...line }, event, fiber(phase)), `cannot have the event ${event}`)
+    for (const event of ["Granted", "Refused", "JoinedFirst"] as const) refused(idle, event, "asking")
+    refused(idle, "Left", "waiting")
+    refused({ ...idle, phase: "contending", place: "contending" }, "Won", "waiting")
+    refused({ ...idle, phase: "holding" }, "Asked", "new")
+    refused({ ...idle, phase: "contending", waiting: 1, place: "contending" }, "Asked", "new")
+  })
+
+  it("fails the first waiter of a place that crashed, and no other", () => {
+    const line = linePlan.make()
+    const [first, second] = [fresh(), fresh()]
+    linePlan.next(line, "Joined", first)
+    linePlan.next(line, "Joined", second)
+    assert.strictEqual(linePlan.crashed(line, first), "contend")
+    assert.deepStrictEqual([first.phase, second.phase, line.waiting], ["gone", "waiting", 1])
+  })
+
   it("H7: an acquire that fails undoes what it has, in each phase", () => {
     const undone = new Map<linePlan.FiberPhase, string>()
     explore(5, (_events, before, after) => {

@@ -1,12 +1,19 @@
 /** One place in the queue for all waiters of a layer. */
 import { Mutex } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, Exit, Fiber, Option, Scope } from "effect"
+import { Clock, Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
 import { TestClock } from "effect/testing"
+import { setFlagsFromString } from "node:v8"
+import { runInNewContext } from "node:vm"
 import { Faults } from "../support/faultyStore.ts"
-import { another, start, TestLive, timeLeft } from "../support/setup.ts"
+import { another, MemoryLive, start, TestLive, timeLeft } from "../support/setup.ts"
 import { stalling } from "../support/stalling.ts"
 import { grows, hold, makeLine, ownerId, queue, settle } from "../support/waiters.ts"
+
+const collect = (() => {
+  setFlagsFromString("--expose-gc")
+  return runInNewContext("gc") as () => void
+})()
 
 /** One holder per turn. */
 const strict = { localTurn: 0 }
@@ -225,4 +232,83 @@ describe("one place in the queue for all waiters of a layer", () => {
       yield* Fiber.joinAll(waiting)
       assert.deepStrictEqual(left, [8000 - 400, 26_000 - 1300, 5000])
     }).pipe(Effect.provide(TestLive)))
+})
+
+describe("what a layer remembers of its mutexes", () => {
+  it.effect("a mutex is tried first again after an attempt that found it free", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const them = yield* Scope.make()
+      yield* Scope.provide(Effect.provide(Mutex.acquire("m"), yield* another("them")), them)
+      assert.deepStrictEqual(yield* Mutex.acquireIfAvailable("m"), Option.none())
+      yield* Scope.close(them, Exit.void)
+      yield* Effect.scoped(Mutex.acquireIfAvailable("m"))
+      faults.calls.length = 0
+      yield* Effect.scoped(Mutex.acquire("m"))
+      assert.deepStrictEqual(faults.calls, ["acquire try", "release"])
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
+  it.effect("nothing, once nobody uses them, however many there were", () =>
+    Effect.gen(function*() {
+      const use = Effect.fnUntraced(function*(from: number, count: number) {
+        for (let i = from; i < from + count; i++) yield* Mutex.withLock(`m ${i}`)(Effect.void)
+        collect()
+        return process.memoryUsage().heapUsed
+      })
+      const before = yield* use(0, 500)
+      // A queue has more than a thousand bytes
+      assert.isBelow((yield* use(500, 5000)) - before, 5000 * 200)
+    }).pipe(Effect.provide(MemoryLive)))
+
+  it.effect("a fiber whose request is refused after its layer has closed fails, and does not wait", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      yield* Mutex.acquire("m")
+      const scope = yield* Scope.make()
+      const us = yield* Layer.buildWithScope(Layer.fresh(Mutex.layer()), scope)
+      faults.acquire = { late: "1 second" }
+      const asking = yield* start(Effect.flip(Effect.provide(Effect.scoped(Mutex.acquire("m")), us)))
+      yield* TestClock.adjust("500 millis")
+      yield* start(Scope.close(scope, Exit.void))
+      yield* TestClock.adjust("500 millis")
+      const error = yield* Fiber.join(asking)
+      assert.include(error.message, "closed")
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+})
+
+describe("the patience of waiters", () => {
+  it.effect("does not end while the lease that they wait for is renewed, after a request that was granted", () =>
+    Effect.gen(function*() {
+      const them = yield* Scope.make()
+      yield* Scope.provide(Effect.provide(Mutex.acquire("m"), yield* another("them")), them)
+      yield* start(Mutex.acquire("m"))
+      yield* TestClock.adjust("1 second")
+      yield* Scope.close(them, Exit.void)
+      yield* settle
+      const behind = yield* start(Effect.scoped(Mutex.acquire("m")))
+      yield* TestClock.adjust("1 minute")
+      assert.isUndefined(behind.pollUnsafe())
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
+  it.effect("ends for each by its own lease, wherever it stands in line", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
+      const wait = (ttl: number) =>
+        start(Mutex.withLock("m", { ttl: ttl * 1000, transition: "3 seconds" })(Effect.void))
+      const [long, short, middle] = [yield* wait(30), yield* wait(3), yield* wait(20)]
+      yield* TestClock.adjust("1 second")
+      // They poll when the lease of the holder is over, and get no reply
+      faults.acquire = "hang"
+      yield* TestClock.adjust(15_001 + 5999)
+      assert.deepStrictEqual([long, short, middle].map((fiber) => fiber.pollUnsafe() === undefined), [true, true, true])
+      yield* TestClock.adjust(1)
+      assert.deepStrictEqual([long, short, middle].map((fiber) => fiber.pollUnsafe() === undefined), [
+        true,
+        false,
+        true
+      ])
+      yield* TestClock.adjust(17_000)
+      assert.deepStrictEqual([long, middle].map((fiber) => fiber.pollUnsafe() === undefined), [true, false])
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
 })

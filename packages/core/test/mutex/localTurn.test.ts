@@ -2,7 +2,7 @@
 import { type Lease, Mutex, MutexMetrics } from "@effect-simba/core"
 import * as MutexConfig from "@effect-simba/core/MutexConfig"
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, Fiber, Layer, Metric } from "effect"
+import { Cause, Clock, Effect, Exit, Fiber, Layer, Metric } from "effect"
 import { TestClock } from "effect/testing"
 import { Faults } from "../support/faultyStore.ts"
 import { another, start, TestLive, timeLeft } from "../support/setup.ts"
@@ -33,7 +33,8 @@ describe("localTurn", () => {
       // Besides, each place listens before it is queued
       assert.isAtMost(faults.calls.length, 4 + 3)
       assert.strictEqual(yield* ownerId, undefined)
-    }).pipe(Effect.provide(TestLive)))
+      assert.strictEqual((yield* Metric.value(MutexMetrics.mutex.localHandOffs)).count, 8)
+    }).pipe(Effect.provide(TestLive), Effect.provideService(Metric.MetricRegistry, new Map())))
 
   it.effect("ends a turn when its stride of tokens is used up", () =>
     Effect.gen(function*() {
@@ -268,6 +269,8 @@ describe("localTurn", () => {
       assert.deepStrictEqual(line.served, ["next"])
       assert.deepStrictEqual(line.tokens, [(yield* holder.lease).token + atOnce + 2])
       assert.deepStrictEqual(faults.calls, [])
+      const exit = yield* Fiber.await(gone)
+      assert.isTrue(Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause))
       yield* line.letGo("next")
       assert.deepStrictEqual([yield* ownerId, yield* queue], [undefined, 0])
     }).pipe(Effect.provide(TestLive)))

@@ -72,6 +72,105 @@ describe("a mutex in memory", () => {
     assert.deepStrictEqual(received, [[3, { _tag: "PollAfter", delay: Duration.millis(11_000) }]])
   })
 
+  it("ranks waiters by tickets of six decimals, which grow within a microsecond", () => {
+    const { one } = stage()
+    const ask = (counter: number, ticket?: MutexStore.Ticket) => {
+      one.listen(id(counter), () => {})
+      const result = one.acquire({ mutex, id: id(counter), mode: "wait", ...times, ...(ticket && { ticket }) })
+      return result._tag === "Refused" ? [`${result.ticket}`, result.position] : []
+    }
+    assert.deepStrictEqual(ask(2), ["1001.000000", 0])
+    assert.deepStrictEqual(ask(3), ["1001.000001", 1])
+    one.advance(at(6000.25))
+    assert.deepStrictEqual(ask(4), ["1006.000250", 2])
+    assert.deepStrictEqual(ask(5), ["1006.000251", 3])
+    // One that left comes back under its ticket, and one from the future under the present
+    one.release({ mutex, id: id(3), ...times })
+    assert.deepStrictEqual(ask(3, "1001.000001" as MutexStore.Ticket), ["1001.000001", 1])
+    assert.deepStrictEqual(ask(6, "2000.000000" as MutexStore.Ticket), ["1006.000253", 4])
+    assert.deepStrictEqual(one.inspect(10).waiters.map((waiter) => waiter.id), [2, 3, 4, 5, 6].map(id))
+    // A request that does not wait is behind all of them
+    const refused = one.acquire({ mutex, id: id(7), mode: "try", ...times })
+    assert.deepInclude(refused, { _tag: "Refused", ticket: undefined, position: 5, foreign: false })
+  })
+
+  it("is owned until its last millisecond has passed", () => {
+    const { one } = stage()
+    one.advance(at(17_000))
+    assert.deepStrictEqual(one.ownership(), { _tag: "Held", owner: id(1), timeLeft: Duration.zero })
+    one.advance(at(17_001))
+    assert.deepStrictEqual(one.ownership(), { _tag: "Free" })
+  })
+
+  it("is granted after an expiry to the one with the earliest ticket", () => {
+    for (const [ticket, owner] of [["1000.000000", 4], ["1001.000001", 2], [undefined, 2]] as const) {
+      const { one } = stage()
+      one.advance(at(17_001))
+      one.acquire({ mutex, id: id(4), mode: "wait", ...times, ...(ticket && { ticket: ticket as MutexStore.Ticket }) })
+      assert.deepInclude(one.ownership(), { owner: id(owner) })
+    }
+  })
+
+  it("serves the first waiter when a former owner releases it after the expiry, as Redis does", () => {
+    const { one, received } = stage()
+    one.advance(at(17_001))
+    assert.deepStrictEqual(one.release({ mutex, id: id(1), ...times }), { requeued: undefined })
+    assert.deepInclude(one.ownership(), { owner: id(2) })
+    assert.deepStrictEqual(received[0], [2, { _tag: "YourTurn" }])
+  })
+
+  it("has the first waiter poll at once when one leaves at the end of the lease", () => {
+    const { one, received } = stage()
+    one.advance(at(17_000))
+    one.release({ mutex, id: id(2), ...times })
+    assert.deepStrictEqual(received, [[3, { _tag: "PollAfter", delay: Duration.zero }]])
+  })
+
+  it("refuses a confirmation of another grant", () => {
+    const { one } = stage()
+    const confirm = (counter: number, token: number) =>
+      one.confirm({ mutex, id: id(counter), lease: times.lease, token: token as never })
+    const { token } = one.inspect(0)
+    const ownership = one.ownership()
+    const refused = { _tag: "Refused", ownership, ticket: undefined, position: 0, foreign: false } as const
+    assert.deepStrictEqual(confirm(1, token! + 1), refused)
+    assert.deepStrictEqual(confirm(2, token!), refused)
+    one.advance(at(5000))
+    assert.deepStrictEqual(confirm(1, token!), { _tag: "Granted", token: token! })
+    assert.deepInclude(one.ownership(), { timeLeft: times.lease })
+  })
+
+  it("says in the reply to a release where its queued place is", () => {
+    const requeue = { id: id(4), lease: times.lease }
+    const { one } = stage()
+    one.listen(id(4), () => {})
+    // The first waiter is granted the mutex
+    assert.deepStrictEqual(one.release({ mutex, id: id(1), ...times, requeue }), {
+      requeued: { ownership: one.ownership(), ticket: "1001.000002" as never, token: undefined, position: 1 }
+    })
+    const alone = new MemoryMutex({ token: 0, ticket: 0 })
+    alone.advance(at(1000))
+    alone.acquire({ mutex, id: id(1), mode: "try", ...times })
+    const { requeued } = alone.release({ mutex, id: id(1), ...times, requeue })
+    assert.deepInclude(requeued, { ownership: alone.ownership(), position: 0 })
+    assert.strictEqual(requeued!.token, alone.inspect(0).token)
+    assert.deepInclude(alone.ownership(), { owner: id(4), timeLeft: times.lease })
+  })
+
+  it("grants a larger token after a forced release", () => {
+    const { one } = stage()
+    const before = one.inspect(0).token!
+    assert.deepInclude(one.force(times.confirm), { owner: id(1) })
+    assert.isAbove(one.inspect(0).token!, before + 99)
+    const alone = new MemoryMutex({ token: 0, ticket: 0 })
+    alone.advance(at(1000))
+    const first = alone.acquire({ mutex, id: id(1), mode: "try", ...times })
+    alone.force(times.confirm)
+    assert.strictEqual(alone.inspect(0).token, undefined)
+    const second = alone.acquire({ mutex, id: id(2), mode: "try", ...times })
+    assert.isTrue(first._tag === "Granted" && second._tag === "Granted" && second.token > first.token + 99)
+  })
+
   it("grants a whole lease to a waiter that queued within the confirm period, else that period", () => {
     for (const [age, period] of [[confirm, 16_000], [confirm + 1, confirm]] as const) {
       const { one } = stage()

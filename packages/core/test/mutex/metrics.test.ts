@@ -1,11 +1,28 @@
 import { Mutex, MutexMetrics } from "@effect-simba/core"
+import { type LeaseId, MutexName } from "@effect-simba/core/MutexName"
+import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Layer, Logger, Metric, Option, References, Scope, Tracer } from "effect"
+import {
+  Cause,
+  Clock,
+  Duration,
+  Effect,
+  Exit,
+  Fiber,
+  Layer,
+  Logger,
+  Metric,
+  Option,
+  References,
+  Scope,
+  Tracer
+} from "effect"
 import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
 import { TestClock } from "effect/testing"
 import * as FaultyStore from "../support/faultyStore.ts"
 import { Faults } from "../support/faultyStore.ts"
 import { another, start, TestLive } from "../support/setup.ts"
+import { stalling } from "../support/stalling.ts"
 
 /** With a registry of its own. */
 const isolated = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
@@ -50,6 +67,7 @@ describe("metrics", () => {
 
   it.effect("times: latency of requests, waiting and holding", () =>
     Effect.gen(function*() {
+      yield* TestClock.adjust("1 second")
       const faults = yield* Faults
       const scope = yield* Scope.make()
       yield* Effect.provide(Scope.provide(Mutex.acquire("m"), scope), yield* another("them"))
@@ -88,9 +106,11 @@ describe("metrics", () => {
         assert.strictEqual(yield* count(MutexMetrics.mutex.renewals.renewed), 1)
         assert.isAbove(yield* count(MutexMetrics.mutex.renewals.failed), 3)
         assert.strictEqual(yield* count(MutexMetrics.mutex.losses.BackendGone), 1)
-        yield* Mutex.acquire("n", { isAlive: Effect.succeed(false) })
+        let probes = 0
+        yield* Mutex.acquire("n", { isAlive: Effect.sync(() => ++probes === 0) })
         yield* TestClock.adjust("20 seconds")
-        assert.isAbove(yield* count(MutexMetrics.mutex.renewals.notAlive), 3)
+        assert.isAbove(probes, 3)
+        assert.strictEqual(yield* count(MutexMetrics.mutex.renewals.notAlive), probes)
         assert.strictEqual(yield* count(MutexMetrics.mutex.losses.Expired), 1)
         yield* noGaugeIsUp
       }).pipe(Effect.scoped, Effect.provide(TestLive), isolated),
@@ -149,8 +169,26 @@ describe("metrics", () => {
       yield* TestClock.adjust("17 seconds")
       assert.strictEqual(yield* count(MutexMetrics.mutex.losses.BackendGone), 1)
       assert.strictEqual(yield* gauge(MutexMetrics.mutex.held), 1)
+      // Nor those of a poll after a lease whose owner is gone
+      const store = yield* MutexStore.MutexStore
+      const gone = { mutex: MutexName.make("n"), id: "1-bbbbbbbbbbbb:them" as LeaseId, mode: "try" } as const
+      yield* store.acquire({ ...gone, lease: Duration.seconds(16), confirm: Duration.seconds(1) })
+      yield* start(Mutex.withLock("n")(Effect.never))
+      yield* TestClock.adjust("17 seconds")
       assert.strictEqual(yield* count(MutexMetrics.mutex.handOffs), 0)
     }).pipe(Effect.provide(TestLive), isolated))
+
+  it.effect("a lease that ended in a stall before its release is a loss", () =>
+    Effect.gen(function*() {
+      const { clock, stall } = yield* stalling
+      yield* Effect.gen(function*() {
+        const scope = yield* Scope.make()
+        yield* Scope.provide(Mutex.acquire("m"), scope)
+        stall.millis = 20_000
+        yield* Scope.close(scope, Exit.void)
+        assert.strictEqual(yield* count(MutexMetrics.mutex.losses.Expired), 1)
+      }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
+    }).pipe(isolated))
 
   const labels = Effect.map(
     Metric.snapshot,
@@ -289,6 +327,26 @@ describe("logs", () => {
         { mutex: "m", lease: lease.id, token: lease.token },
         { mutex: "n", lease: other.id, token: other.token }
       ])
+    }).pipe(Effect.scoped, Effect.provide(live))
+  })
+
+  it.effect("a holder that is not alive is logged once, with the failure of its probe, and not renewed", () => {
+    const lines: Array<string> = []
+    const logger = Logger.make(({ cause, logLevel, message }) => {
+      if (logLevel === "Warn") lines.push(`${String([message].flat()[0])} ${Cause.pretty(cause)}`)
+    })
+    const live = Mutex.layer().pipe(Layer.provideMerge(FaultyStore.layer), Layer.provideMerge(Logger.layer([logger])))
+    return Effect.gen(function*() {
+      const faults = yield* Faults
+      yield* Mutex.acquire("m", { isAlive: Effect.fail("no database") })
+      yield* TestClock.adjust("14 seconds")
+      assert.lengthOf(lines, 1)
+      assert.include(lines[0], "not alive by its own probe")
+      assert.include(lines[0], "no database")
+      yield* Mutex.acquire("n", { isAlive: Effect.succeed(false) })
+      yield* TestClock.adjust("14 seconds")
+      assert.lengthOf(lines.filter((line) => line.includes("not alive by its own probe")), 2)
+      assert.deepStrictEqual(faults.calls.filter((call) => call.startsWith("guard")), [])
     }).pipe(Effect.scoped, Effect.provide(live))
   })
 

@@ -1,7 +1,7 @@
-import { Mutex, MutexName, type SimbaError } from "@effect-simba/core"
+import { Mutex, MutexMetrics, MutexName, type SimbaError } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Duration, Effect, Exit, Fiber, Layer, Logger, References, Scope } from "effect"
+import { Clock, Duration, Effect, Exit, Fiber, Layer, Logger, Metric, References, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { Faults } from "../support/faultyStore.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
@@ -35,7 +35,11 @@ describe("onOverrun", { tags: ["B26"] }, () => {
       yield* TestClock.adjust("1 minute")
       assert.strictEqual((yield* Fiber.join(fiber))._tag, "LeaseLost")
       assert.strictEqual(overruns.length, 1)
-    }).pipe(Effect.provide(overrunning(overruns)))
+      assert.strictEqual((yield* Metric.value(MutexMetrics.mutex.overruns)).count, 1)
+    }).pipe(
+      Effect.provide(Layer.fresh(overrunning(overruns))),
+      Effect.provideService(Metric.MetricRegistry, new Map())
+    )
   })
 
   it.effect("does not run after its layer has closed", () => {

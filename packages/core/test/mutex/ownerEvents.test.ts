@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Exit, Fiber, Latch, Layer, Queue, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { between, makeReader, serve } from "../../src/internal/mutex/ownerWatch.ts"
-import { Faults } from "../support/faultyStore.ts"
+import { Faults, outage, refusal } from "../support/faultyStore.ts"
 import { another, start, TestLive } from "../support/setup.ts"
 
 const tags = (events: ReadonlyArray<OwnerEvent.OwnerEvent>) => events.map((event) => event._tag)
@@ -101,6 +101,40 @@ describe("Mutex.events", { tags: ["S16"] }, () => {
     { tags: ["B12"] }
   )
 
+  it.effect("end with the error of a backend that refuses, and not of one that is out", () =>
+    Effect.gen(function*() {
+      const store = yield* MutexStore.MutexStore
+      const failing = (error: typeof refusal) =>
+        Layer.fresh(Mutex.layer()).pipe(
+          Layer.provide(Layer.succeed(MutexStore.MutexStore, { ...store, inspect: () => Effect.fail(error) }))
+        )
+      const refused = yield* start(Effect.flip(Effect.provide(Stream.runDrain(Mutex.events("m")), failing(refusal))))
+      const out = yield* start(Effect.provide(Stream.runDrain(Mutex.events("m")), failing(outage)))
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual(yield* Fiber.join(refused), refusal)
+      assert.isUndefined(out.pollUnsafe())
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("are polled every tenth of a second if asked for, not more often", () =>
+    Effect.gen(function*() {
+      const store = yield* MutexStore.MutexStore
+      let polls = 0
+      const counting = Layer.fresh(Mutex.layer()).pipe(
+        Layer.provide(Layer.succeed(MutexStore.MutexStore, {
+          ...store,
+          inspect: (mutex, limit) => {
+            polls++
+            return store.inspect(mutex, limit)
+          }
+        }))
+      )
+      yield* start(Effect.provide(Stream.runDrain(Mutex.events("m", { pollInterval: "100 millis" })), counting))
+      yield* TestClock.adjust("10 seconds")
+      assert.isAtLeast(polls, 95)
+      // Some are sent earlier, together with those of other mutexes
+      assert.isAtMost(polls, 130)
+    }).pipe(Effect.provide(TestLive)))
+
   it.effect("refuses bad names and options in the stream", () =>
     Effect.gen(function*() {
       const refused = (stream: Stream.Stream<unknown, { readonly _tag: string }, Mutex.Mutex>) =>
@@ -132,6 +166,13 @@ describe("what happened between two polls", () => {
     Effect.sync(() => {
       assert.deepStrictEqual(tags(between("m", before, after, now, true)), [...expected])
     }))
+
+  it("a token is named if there is one", () => {
+    const event = { _tag: "Acquired", mutex: "m", owner: "a" }
+    assert.deepStrictEqual<unknown>(between("m", nobody, held("a", 100), 0, true), [event])
+    const token = 7 as never
+    assert.deepStrictEqual<unknown>(between("m", nobody, { ...held("a", 100), token }, 0, true), [{ ...event, token }])
+  })
 
   it.effect("renewals are only reported on request", () =>
     Effect.sync(() => assert.deepStrictEqual(between("m", held("a", 100), held("a", 900), 50, false), [])))

@@ -1,11 +1,13 @@
 /** The cost to the backend of following the owners of many mutexes. */
-import { Mutex, MutexName } from "@effect-simba/core"
+import { type FencingToken, Mutex, MutexName } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, Exit, Latch, Layer, Option, References, Scope, Stream } from "effect"
+import { Clock, Duration, Effect, Exit, Latch, Layer, Option, Queue, References, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { instant } from "../../src/internal/lease/instant.ts"
 import * as timerQueue from "../../src/internal/lease/timerQueue.ts"
+import { HeldLease } from "../../src/internal/mutex/heldLease.ts"
+import { settingsOf } from "../../src/internal/mutex/leaseOptions.ts"
 import * as ownerWatch from "../../src/internal/mutex/ownerWatch.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
 import { another, TestLive } from "../support/setup.ts"
@@ -106,7 +108,11 @@ describe("followers of owners", () => {
       const scopes = yield* Effect.replicateEffect(Scope.make(), 3)
       for (const scope of scopes) yield* Scope.provide(Effect.provide(follow("m"), us), scope)
       yield* TestClock.adjust("2 seconds")
-      for (const scope of scopes) yield* Scope.close(scope, Exit.void)
+      for (const scope of scopes.slice(1)) yield* Scope.close(scope, Exit.void)
+      asked.polls = 0
+      yield* TestClock.adjust("20 seconds")
+      assert.isAtLeast(asked.polls, 19)
+      yield* Scope.close(scopes[0]!, Exit.void)
       asked.polls = 0
       yield* TestClock.adjust("1 minute")
       assert.strictEqual(asked.polls, 0)
@@ -193,6 +199,9 @@ describe("followers of owners", () => {
       yield* hears.open
       yield* TestClock.adjust("1 second")
       assert.notInclude(heard, "gone")
+      heard.length = 0
+      yield* TestClock.adjust("2 seconds")
+      assert.include(heard, "slow", "the watch goes on")
       yield* Scope.close(slow, Exit.void)
       asked.polls = 0
       yield* TestClock.adjust("10 seconds")
@@ -223,4 +232,95 @@ describe("followers of owners", () => {
         assert.deepStrictEqual(missed, [])
       }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(References.MaxOpsBeforeYield, steps))
   )
+})
+
+describe("a watch", () => {
+  /** A follower that polls only when it must, with the times of its polls, and what it saw. */
+  const idle = Effect.fnUntraced(function*(change: Partial<MutexStore.MutexStore["Service"]> = {}, held?: HeldLease) {
+    const { context } = yield* watching
+    const clock = yield* Clock.Clock
+    const polls: Array<number> = []
+    const events: Array<string> = []
+    const limits = new Set<number>()
+    const follow = yield* ownerWatch.make({
+      ...context,
+      store: {
+        ...context.store,
+        ...change,
+        inspect: (mutex, limit) => {
+          polls.push(clock.currentTimeMillisUnsafe())
+          limits.add(limit)
+          return (change.inspect ?? context.store.inspect)(mutex, limit)
+        }
+      }
+    }, () => held)
+    yield* follow(mutex, {
+      on: (_, all) => Effect.sync(() => void events.push(...all.map(({ _tag }) => _tag))),
+      refused: () => Effect.void,
+      nextPoll: () => Infinity,
+      renewals: true
+    })
+    return { events, limits, polls }
+  })
+
+  it.effect("polls a tenth of a second before the end of a lease, and a millisecond after it", () =>
+    Effect.gen(function*() {
+      const store = yield* MutexStore.MutexStore
+      const id = "1:1@simba" as MutexName.LeaseId
+      yield* store.acquire({ mutex, id, mode: "try", lease: Duration.seconds(16), confirm: Duration.seconds(1) })
+      const { events, limits, polls } = yield* idle()
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual([...new Set(polls)], [0, 15_901, 16_001])
+      assert.deepStrictEqual(events, ["Acquired", "Expired"])
+      assert.deepStrictEqual([...limits], [0], "it asks for no waiters")
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
+  it.effect("reports an owner without end", () =>
+    Effect.gen(function*() {
+      const ownership = { _tag: "Held", owner: "somebody" } as const
+      const state = { ownership, token: undefined, waiting: 0, waiters: [] }
+      const { events, polls } = yield* idle({ inspect: () => Effect.succeed(state) })
+      yield* TestClock.adjust("1 hour")
+      assert.deepStrictEqual([events, new Set(polls)], [["Acquired"], new Set([0])])
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
+  it.effect("polls as often as its subscription says, if that cannot detect gaps", () =>
+    Effect.gen(function*() {
+      const changes = () => Effect.succeed({ next: Effect.never, bound: Duration.seconds(2) })
+      const { polls } = yield* idle({ changes })
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual([...new Set(polls)], [0, 2000, 4000, 6000, 8000, 10_000])
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
+  it.effect("reports a gap, and polls after it", () =>
+    Effect.gen(function*() {
+      const published = yield* Queue.unbounded<MutexStore.Change>()
+      const changes = () => Effect.succeed({ next: Queue.take(published), bound: undefined })
+      const { events, polls } = yield* idle({ changes })
+      yield* TestClock.adjust("1 second")
+      Queue.offerUnsafe(published, { _tag: "Gap" })
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual([events, new Set(polls)], [["Gap"], new Set([0, 1000])])
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
+  it.effect("polls after the message of another owner, not of its own layer", () =>
+    Effect.gen(function*() {
+      const published = yield* Queue.unbounded<MutexStore.Change>()
+      const changes = () => Effect.succeed({ next: Queue.take(published), bound: undefined })
+      const settings = settingsOf({
+        ttl: Duration.seconds(10),
+        transition: Duration.seconds(6),
+        localTurn: Duration.zero
+      })
+      const id = "1-aaaaaaaaaaaa:us" as MutexName.LeaseId
+      const own = new HeldLease(mutex, id, 100 as FencingToken.FencingToken, settings, { monotonic: 0, wall: 0 })
+      const { events, polls } = yield* idle({ changes }, own)
+      const before = polls.length
+      Queue.offerUnsafe(published, { _tag: "Acquired", owner: id })
+      yield* TestClock.adjust(1)
+      assert.deepStrictEqual([polls.length - before, events], [0, ["Acquired"]])
+      Queue.offerUnsafe(published, { _tag: "Acquired", owner: "1-bbbbbbbbbbbb:them" })
+      yield* TestClock.adjust(1)
+      assert.strictEqual(polls.length - before, 1)
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
 })

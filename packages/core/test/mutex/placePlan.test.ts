@@ -157,6 +157,20 @@ describe("a place in the queue of the fleet", () => {
       holds(last.from !== "over" || (last.to === "over" && last.commands.join() === "nothing"), steps)
     }))
 
+  it("is over for each event", () => {
+    for (const event of Object.values(events)) {
+      const place = { ...placePlan.make(), phase: "over" as const }
+      assert.strictEqual(placePlan.next(place, event), "nothing", event._tag)
+      assert.strictEqual(place.phase, "over")
+    }
+  })
+
+  it("doubts only a grant that it judges", () => {
+    for (const phase of ["prepared", "requeueing", "asleep"] as const) {
+      assert.throws(() => placePlan.next({ ...placePlan.make(), phase }, { _tag: "Doubted" }), "cannot have the event")
+    }
+  })
+
   it("refuses events that cannot occur in its phase", () => {
     const wrong: Array<string> = []
     for (const phase of Object.keys(possible) as Array<placePlan.Phase>) {

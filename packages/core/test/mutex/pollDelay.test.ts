@@ -21,6 +21,11 @@ describe("a waiter polls", () => {
     ])
   })
 
+  it("within the time of the first eight, if the confirm period is shorter", () => {
+    const short = { ...periods, confirm: Duration.millis(100) }
+    assert.strictEqual(pollDelay({ foreign: false, ownership: held(5), position: 8 }, short), 5001 + 240)
+  })
+
   it("after a lease of its layer, if the owner's is longer or has no end", () => {
     assert.strictEqual(delay(held(60), 0, false), 16_001)
     assert.strictEqual(delay({ _tag: "Held", owner }, 0, false), 16_000)

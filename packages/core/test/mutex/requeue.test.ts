@@ -43,6 +43,26 @@ describe("a grant by the reply of a release", () => {
       assert.isTrue(yield* lease.isHeld)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
+  it.effect("counts until its last millisecond", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      for (const [late, requests] of [[1599, 0], [1600, 1]] as const) {
+        const first = yield* hold(100)
+        const waiting = yield* start(
+          Effect.scoped(Mutex.acquire("m", { ...turns, ttl: "500 millis", transition: "1200 millis" }))
+        )
+        faults.release = { late }
+        yield* TestClock.adjust(100)
+        faults.calls.length = 0
+        faults.release = "work"
+        yield* TestClock.adjust(late)
+        assert.lengthOf(faults.calls.filter((call) => call.startsWith("acquire")), requests, String(late))
+        yield* Fiber.join(first)
+        yield* TestClock.adjust("1 second")
+        assert.isDefined(waiting.pollUnsafe())
+      }
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
   it.effect("belongs to the waiter for whom it was requested: another sends its own request", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
@@ -120,7 +140,10 @@ describe("a release that grants the mutex to another layer", () => {
   const own = "1-bbbbbbbbbbbb:them"
 
   /** A store whose releases reply like this, to a waiter with this ticket. */
-  const replying = (ownership: Ownership) => {
+  const replying = (
+    ownership: Ownership,
+    { position, wait = 101 }: { position?: number; wait?: number } = { position: 1 }
+  ) => {
     const asked: Array<MutexStore.AcquireRequest> = []
     const ticket = "1700000000.000001" as MutexStore.Ticket
     const layer = Mutex.layer({ processName: "us" }).pipe(
@@ -130,7 +153,12 @@ describe("a release that grants the mutex to another layer", () => {
           ...store,
           acquire: (request) => Effect.andThen(Effect.sync(() => asked.push(request)), store.acquire(request)),
           release: ({ requeue }, done) =>
-            done(Exit.succeed({ requeued: requeue && { ownership, ticket, token: undefined, position: 1 } }))
+            done(
+              Exit.succeed({
+                requeued: requeue &&
+                  { ownership, ticket, token: undefined, ...(position !== undefined && { position }) }
+              })
+            )
         }))
       )),
       Layer.provide(MutexStore.layerMemory),
@@ -139,7 +167,7 @@ describe("a release that grants the mutex to another layer", () => {
     const queued = Effect.gen(function*() {
       yield* hold(100)
       yield* start(Mutex.acquire("m", turns))
-      yield* TestClock.adjust("101 millis")
+      yield* TestClock.adjust(wait)
       return asked.filter(({ mode }) => mode === "wait").map(({ ticket }) => ticket)
     })
     return { asked: Effect.scoped(Effect.provide(queued, layer)), ticket }
@@ -149,6 +177,21 @@ describe("a release that grants the mutex to another layer", () => {
     Effect.gen(function*() {
       const { asked } = replying({ _tag: "Held", owner: own, timeLeft: Duration.seconds(16) })
       assert.deepStrictEqual(yield* asked, [])
+      // And not as beside Simba contenders, who wake only one
+      assert.deepStrictEqual(
+        yield* replying(
+          { _tag: "Held", owner: own, timeLeft: Duration.seconds(16) },
+          { position: 1, wait: 10_000 }
+        ).asked,
+        []
+      )
+    }))
+
+  it.effect("is polled if it does not say where the place is", () =>
+    Effect.gen(function*() {
+      const owner = { _tag: "Held", owner: own, timeLeft: Duration.seconds(16) } as const
+      const { asked, ticket } = replying(owner, {})
+      assert.deepStrictEqual(yield* asked, [ticket])
     }))
 
   it.effect.each<readonly [string, Ownership]>([

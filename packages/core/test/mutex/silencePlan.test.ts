@@ -108,6 +108,29 @@ describe("the silence of a backend", () => {
         : giveUpAt >= silentSince + leaseMillis && giveUpAt <= silentSince + leaseMillis + 6
     ))
 
+  it("ends the patience of the waiter with the shortest lease, of those that wait now", () => {
+    const giveUpAt = (leases: ReadonlyArray<number>) => {
+      const silence = silencePlan.make()
+      leases.forEach((lease, index) => silencePlan.joined(silence, 0, lease, index === 0))
+      silencePlan.asked(silence, 100, true)
+      return silence
+    }
+    assert.strictEqual(giveUpAt([1000]).giveUpAt, 1100)
+    assert.strictEqual(giveUpAt([3000, 1000, 2000]).giveUpAt, 1100)
+    assert.strictEqual(giveUpAt([1000, 2000]).giveUpAt, 1100)
+    // The line was empty in between
+    const silence = giveUpAt([1000])
+    silencePlan.replied(silence)
+    silencePlan.joined(silence, 200, 5000, true)
+    silencePlan.asked(silence, 300, true)
+    assert.strictEqual(silence.giveUpAt, 5300)
+    assert.include(String(silencePlan.rang(silence)!.cause), "no reply within 5s")
+    // Nobody waits
+    silencePlan.replied(silence)
+    silencePlan.asked(silence, 6000, false)
+    assert.strictEqual(silence.giveUpAt, Infinity)
+  })
+
   it("rings once, and only without a reply", () =>
     explore(5, (events, { silence, silentSince }) => {
       const before = silence.giveUpAt

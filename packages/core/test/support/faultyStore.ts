@@ -1,4 +1,5 @@
 /** The in-process store with a switch for each operation: to fail, to hang, to reply late. */
+import type { ClaimResult } from "@effect-simba/core/JobStore"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import * as SimbaError from "@effect-simba/core/SimbaError"
 import { Clock, Context, type Duration, Effect, Layer } from "effect"
@@ -18,7 +19,7 @@ export interface Switches {
   /** Instead of `jobs`, for single operations. */
   readonly jobOperations: {
     read?: Switches["acquire"]
-    claim?: Switches["acquire"]
+    claim?: Switches["acquire"] | { readonly reply: (now: number) => ClaimResult }
     end?: Switches["acquire"] | "undone"
   }
   /** Each with its time in milliseconds. */
@@ -67,8 +68,10 @@ export const layer: Layer.Layer<MutexStore.MutexStore | Faults> = Layer.effectCo
   const clock = yield* Clock.Clock
   const throughJobs = <A, E>(operation: "read" | "claim" | "end", effect: Effect.Effect<A, E>) =>
     Effect.suspend(() => {
-      faults.jobCalls.push([operation, clock.currentTimeMillisUnsafe()])
+      const now = clock.currentTimeMillisUnsafe()
+      faults.jobCalls.push([operation, now])
       const mode = faults.jobOperations[operation] ?? faults.jobs
+      if (typeof mode === "object" && "reply" in mode) return Effect.succeed(mode.reply(now) as A)
       return through(mode === "undone" ? "work" : mode, effect)
     })
   const faulty = MutexStore.MutexStore.of({

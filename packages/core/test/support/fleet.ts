@@ -35,12 +35,15 @@ export const make = Effect.gen(function*() {
 
   /** `ahead`: by how many milliseconds its wall clock is ahead of the backend's. */
   const node = Effect.fnUntraced(
-    function*(name: string, options: { readonly ahead?: number; readonly logger?: Logger.Logger<unknown, void> } = {}) {
-      const ahead = options.ahead ?? 0
+    function*(
+      name: string,
+      options: { readonly ahead?: number | (() => number); readonly logger?: Logger.Logger<unknown, void> } = {}
+    ) {
+      const ahead = typeof options.ahead === "function" ? options.ahead : () => (options.ahead ?? 0) as number
       const own: Clock.Clock = {
         ...clock,
-        currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe() + ahead,
-        currentTimeMillis: Effect.sync(() => clock.currentTimeMillisUnsafe() + ahead),
+        currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe() + ahead(),
+        currentTimeMillis: Effect.sync(() => clock.currentTimeMillisUnsafe() + ahead()),
         monotonicTimeNanosUnsafe: () => clock.monotonicTimeNanosUnsafe(),
         sleep: (duration) => clock.sleep(duration)
       }

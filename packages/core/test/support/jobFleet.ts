@@ -52,9 +52,13 @@ export const make = Effect.gen(function*() {
   const node = Effect.fnUntraced(function*(
     name: string,
     jobs: (name: string) => ReadonlyArray<Leadership.Job<unknown, never>>,
-    options: { readonly ahead?: number; readonly contender?: Contender.Options } = {}
+    options: { readonly ahead?: number | (() => number); readonly contender?: Contender.Options } = {}
   ) {
-    const made = yield* fleet.node(name, { ahead: (options.ahead ?? 0) * 1000, logger })
+    const ahead = options.ahead ?? 0
+    const made = yield* fleet.node(name, {
+      ahead: () => (typeof ahead === "function" ? ahead() : ahead) * 1000,
+      logger
+    })
     const contender = yield* made.here(Mutex.contend("jobs", options.contender))
     yield* made.start(Leadership.runJobs(contender, jobs(name)))
     yield* TestClock.adjust(0)

@@ -155,7 +155,8 @@ export const make = Effect.fnUntraced(function*(options: {
       lease: lease.id,
       token: lease.token
     })
-    see(lease.id, instant(clock).monotonic + Duration.toMillis(yield* lease.timeLeft) + margin)
+    // Until the next poll, its own lease says how long it lasts
+    see(lease.id, -Infinity)
     yield* Deferred.succeed(upcoming, leadership)
     yield* lease.lost
   }))

@@ -94,7 +94,7 @@ export const plan = (
   const latest = last(next, at, now)!
   const chosen = isPaused ? undefined : choose(spec, next, at, latest, leader.free, now)
   const missed = count(next, at, chosen ?? latest + 1)
-  const cause = missed === 0 ? "outage" : causeOf(last(next, at, (chosen ?? latest + 1) - 1)!)
+  const cause = missed === 0 ? "outage" : causeOf(last(next, at, chosen === undefined ? latest : chosen - 1)!)
   return chosen === undefined
     ? { _tag: "Miss", at: latest, missed, cause }
     : runAt(chosen, 1, chosen !== latest || chosen < leader.free, missed, cause)

@@ -144,7 +144,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
         })
 
         /** Schedules that operators changed are parsed once. */
-        const texts = new Map<string, jobSchedule.Instants | undefined>()
+        const texts = new Map<string | undefined, jobSchedule.Instants | undefined>()
         const read = Effect.fnUntraced(function*(text: string | undefined) {
           if (text === undefined || texts.has(text)) return
           const parsed = yield* Effect.exit(jobSchedule.parse(text))
@@ -154,9 +154,8 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
           texts.set(text, Exit.isSuccess(parsed) ? parsed.value : undefined)
         })
         const nextOf = ({ spec }: Tracked<R>, record: JobRecord) => {
-          const instantsOf = (text: string | undefined) => text === undefined ? undefined : texts.get(text)
-          const present = (instantsOf(record.override) ?? spec.instants).next
-          return inForce(present, instantsOf(record.former)?.next, record.changed)
+          const present = (texts.get(record.override) ?? spec.instants).next
+          return inForce(present, texts.get(record.former)?.next, record.changed)
         }
 
         const claimId = (job: Tracked<R>, decision: Claiming) => {
@@ -233,7 +232,6 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
               mutex: contender.mutex,
               note: (outcome) => note(job, id, outcome),
               taken: () => {
-                over.delete(id)
                 job.claim = undefined
               },
               scheduledAt: decision.at,
@@ -280,7 +278,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
           )
         }
         while (true) {
-          if (Deferred.isDoneUnsafe(wake)) wake = Deferred.makeUnsafe()
+          wake = Deferred.makeUnsafe()
           if (isStale || instant(clock).monotonic - readAt >= readIntervalMillis) {
             isStale = false
             const number = ++reads

@@ -134,9 +134,7 @@ export class FleetPlace {
     this.happens({ _tag: "Requeue" })
     return {
       requeue: { id: this.id, lease: waiter.attempt.settings.lease },
-      settled: (released) => {
-        if (!this.isOver) this.outside(() => this.settled(waiter, sent, released))
-      }
+      settled: (released) => this.outside(() => this.settled(waiter, sent, released))
     }
   }
 

@@ -47,7 +47,8 @@ export class LocalQueue implements QueueContext {
   /** The place of the waiters in the queue of the fleet. */
   private place: FleetPlace | undefined
   private readonly silence = silencePlan.make()
-  /** Rings at `silence.giveUpAt`. */
+  /** When the timer of `silence` rings. */
+  private ringsAt = Infinity
   private stopTimer: (() => void) | undefined
   private lastOwner: string | undefined
   private selfDeadlock: SelfDeadlockWarning | undefined
@@ -118,9 +119,8 @@ export class LocalQueue implements QueueContext {
     }
     const now = waiter.since = this.context.now().monotonic
     const { leaseMillis } = waiter.attempt.settings
-    const { giveUpAt } = this.silence
     silencePlan.joined(this.silence, now, leaseMillis, this.waiters.first === undefined)
-    if (this.silence.giveUpAt !== giveUpAt) this.setTimer()
+    this.setTimer()
     this.context.recorder.modify(MutexMetrics.mutex.waiters, 1, this.mutex)
     if (hasAsked) this.waiters.unshift(waiter)
     else this.waiters.push(waiter)
@@ -164,7 +164,7 @@ export class LocalQueue implements QueueContext {
     this.held = undefined
     const command = linePlan.ended(this.line, "Released")
     this.carryOut(command)
-    return command === "requeue" && waiter !== undefined ? this.ownPlace().requeue(waiter, now) : {}
+    return command === "requeue" ? this.ownPlace().requeue(waiter!, now) : {}
   }
 
   /** Serves the next in line without the backend, in the same turn. The work of the last holder has ended. */
@@ -196,14 +196,13 @@ export class LocalQueue implements QueueContext {
   }
 
   asked(now: number): void {
-    const { giveUpAt } = this.silence
     silencePlan.asked(this.silence, now, this.waiters.first !== undefined)
-    if (this.silence.giveUpAt !== giveUpAt) this.setTimer()
+    this.setTimer()
   }
 
   reached(): void {
     silencePlan.replied(this.silence)
-    this.stopTimer?.()
+    this.setTimer()
   }
 
   /** Why a waiter that gives up after `timeout` does not know whether the mutex is taken. Undefined if it does. */
@@ -212,10 +211,15 @@ export class LocalQueue implements QueueContext {
     return silencePlan.problemOf(this.silence, timeout, confirmTimeout, now().monotonic)
   }
 
+  /** Rings at `silence.giveUpAt`. Most requests of a turn do not change that. */
   private setTimer(): void {
+    const { giveUpAt } = this.silence
+    if (giveUpAt === this.ringsAt) return
     const { timers } = this.context
+    this.ringsAt = giveUpAt
     this.stopTimer?.()
-    this.stopTimer = this.silence.giveUpAt === Infinity ? undefined : timers.at(this.silence.giveUpAt, () => {
+    this.stopTimer = giveUpAt === Infinity ? undefined : timers.at(giveUpAt, () => {
+      this.ringsAt = Infinity
       const outage = silencePlan.rang(this.silence)
       if (outage !== undefined && !timers.isClosed()) this.outage(outage)
     })
@@ -246,7 +250,6 @@ export class LocalQueue implements QueueContext {
   close(): ReadonlyArray<Fiber.Fiber<unknown, unknown>> {
     const fibers = [...this.place?.fibers ?? []]
     while (this.waiters.first !== undefined) this.conclude(this.waiters.first, Exit.fail(closed()))
-    if (this.held !== undefined) this.lost(this.held)
     return fibers
   }
 
@@ -296,7 +299,6 @@ export class LocalQueue implements QueueContext {
     if (phase === "awaited") (this.selfDeadlock ??= new SelfDeadlockWarning(this, selfDeadlocks)).watch()
     else if (phase === "idle" && queues.get(this.mutex) === this) {
       queues.delete(this.mutex)
-      this.selfDeadlock?.stop()
     }
   }
 

@@ -121,7 +121,7 @@ export class MemoryMutex {
     if (this.owner === id) {
       this.owner = undefined
       isTaken = this.handOver(periods, requeue)
-    } else if (this.owner === undefined && (requeue !== undefined || place !== -1)) {
+    } else if (this.owner === undefined) {
       isTaken = this.handOver(periods, requeue)
     } else if (place === 0) {
       this.schedulePoll(this.first(), this.deadline - this.now)
@@ -146,11 +146,10 @@ export class MemoryMutex {
     }
   }
 
-  /** The fence moves even if nobody is granted: late writes of the old owner carry an older token. */
+  /** The next grant has a larger token. */
   force(confirm: Duration.Duration): Ownership {
     const before = this.ownership()
     this.owner = undefined
-    this.mint()
     this.handOver({ confirm })
     return before
   }

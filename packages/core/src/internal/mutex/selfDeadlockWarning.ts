@@ -39,7 +39,6 @@ export class SelfDeadlockWarning {
   private readonly queue: WaitedFor
   private readonly reports: LatestNames
   private isWatching = false
-  private unset: (() => void) | undefined
 
   constructor(queue: WaitedFor, reports: LatestNames) {
     this.queue = queue
@@ -52,7 +51,7 @@ export class SelfDeadlockWarning {
     if (this.isWatching || reports.has(queue.mutex)) return
     const { held, context: { fork, now, timers } } = queue
     this.isWatching = true
-    this.unset = timers.at(now().monotonic + patienceMillis, () => {
+    timers.at(now().monotonic + patienceMillis, () => {
       this.isWatching = false
       const lease = queue.held
       if (timers.isClosed() || lease === undefined || queue.first() === undefined) return
@@ -60,10 +59,5 @@ export class SelfDeadlockWarning {
       reports.add(queue.mutex)
       fork(report(lease, now().monotonic))
     })
-  }
-
-  stop(): void {
-    this.unset?.()
-    this.isWatching = false
   }
 }

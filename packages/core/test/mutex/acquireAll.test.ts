@@ -1,0 +1,57 @@
+/** The limits of an acquire of several mutexes, and nested acquires with options. */
+import { Mutex } from "@effect-simba/core"
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Duration, Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import { Faults } from "../support/faultyStore.ts"
+import { another, start, TestLive } from "../support/setup.ts"
+import { stalling } from "../support/stalling.ts"
+
+describe("acquireAll", () => {
+  it.effect.each([["timeout"], ["maxHold"]] as const)(
+    "names the whole %s in its error, although a part had passed for the last mutex",
+    ([option]) =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        yield* Effect.provide(Mutex.acquire("b"), yield* another("them"))
+        faults.acquire = { late: "500 millis" }
+        const all = yield* start(
+          Effect.flip(Effect.scoped(Mutex.acquireAll(["a", "b"], { [option]: "3 seconds" })))
+        )
+        yield* TestClock.adjust("500 millis")
+        faults.acquire = "work"
+        yield* TestClock.adjust("2500 millis")
+        assert.deepInclude(yield* Fiber.join(all), {
+          _tag: "AcquireTimeout",
+          mutex: "b",
+          timeout: Duration.seconds(3)
+        })
+      }).pipe(Effect.scoped, Effect.provide(TestLive))
+  )
+
+  it.effect.each([[499, 2], [500, 1], [2000, 1]])(
+    "sends a request while it has time left, even if no timer has fired (stalled for %i ms: %i)",
+    ([millis, requests]) =>
+      Effect.gen(function*() {
+        const { clock, stall } = yield* stalling
+        yield* Effect.gen(function*() {
+          const faults = yield* Faults
+          faults.acquire = { late: "500 millis" }
+          const all = yield* start(Effect.flip(Effect.scoped(Mutex.acquireAll(["a", "b"], { timeout: "1 second" }))))
+          stall.millis = millis!
+          yield* TestClock.adjust("500 millis")
+          assert.lengthOf(faults.calls.filter((call) => call.startsWith("acquire")), requests!)
+          yield* TestClock.adjust("1 second")
+          assert.include(["AcquireTimeout", "BackendError"], (yield* Fiber.join(all))._tag)
+        }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
+      }).pipe(Effect.scoped)
+  )
+})
+
+it.effect("a nested acquire with options fails with AlreadyHeld, too, after a check of its options", () =>
+  Effect.gen(function*() {
+    const nested = (options: Mutex.AcquireOptions) =>
+      Effect.flip(Mutex.withLock("m", options)(Effect.void).pipe(Mutex.withLock("m")))
+    assert.strictEqual((yield* nested({ ttl: "20 seconds", timeout: "1 second" }))._tag, "AlreadyHeld")
+    assert.strictEqual((yield* nested({ ttl: -1 }))._tag, "InvalidConfig")
+  }).pipe(Effect.provide(TestLive)))
