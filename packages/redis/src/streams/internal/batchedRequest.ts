@@ -9,29 +9,40 @@ import * as Exit from "effect/Exit"
 import * as Request from "effect/Request"
 import * as RequestResolver from "effect/RequestResolver"
 import { fromReply } from "../../internal/client/errors.ts"
+import { malformed } from "../../internal/client/malformedInput.ts"
 import { type Failed, isFailed } from "./replies.ts"
 
 /** Requests of one call: they share a round trip, and block the server only briefly. */
 const batchSize = 200
 
+type Call<A, B> = (items: ReadonlyArray<A>) => Effect.Effect<ReadonlyArray<B>, StoreError>
+
+/** If a reply is missing, all requests fail: nobody knows whose it is. */
+const whole = <A, B>(items: ReadonlyArray<A>, call: Call<A, B>): ReturnType<Call<A, B>> =>
+  Effect.filterOrFail(
+    call(items),
+    ({ length }) => length === items.length,
+    (replies) => malformed("the replies to a batch", replies, `expected one for each of ${items.length} requests`)
+  )
+
 /** For lists, which are batches already. */
 export const inCalls = <A, B>(
   items: ReadonlyArray<A>,
-  call: (items: ReadonlyArray<A>) => Effect.Effect<ReadonlyArray<B>, StoreError>
-): Effect.Effect<ReadonlyArray<B>, StoreError> =>
-  Effect.map(Effect.forEach(Arr.chunksOf(items, batchSize), call), Arr.flatten)
+  call: Call<A, B>
+): ReturnType<Call<A, B>> =>
+  Effect.map(Effect.forEach(Arr.chunksOf(items, batchSize), (items) => whole(items, call)), Arr.flatten)
 
 /** Makes a request for one item from a call for many, which returns results in order. */
 export const make = <A, B>(
   operation: string,
-  call: (items: ReadonlyArray<A>) => Effect.Effect<ReadonlyArray<B | Failed>, StoreError>
+  call: Call<A, B | Failed>
 ): (item: A) => Effect.Effect<B, StoreError> => {
   interface Asked extends Request.Request<B, StoreError> {
     readonly item: A
   }
   const ask = Request.of<Asked>()
   const resolver = RequestResolver.make<Asked>((entries) =>
-    Effect.map(call(entries.map(({ request }) => request.item)), (replies) =>
+    Effect.map(whole(entries.map(({ request }) => request.item), call), (replies) =>
       entries.forEach((entry, i) => {
         const reply = replies[i]!
         entry.completeUnsafe(
