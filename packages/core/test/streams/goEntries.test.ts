@@ -47,6 +47,16 @@ describe("entries of Go consumers", () => {
     assert.isFalse(entries.mayTake(pending()))
   })
 
+  it("an entry is known until a sweep that had no room for all passes it without finding it", () => {
+    const entries = new GoEntries()
+    entries.mayTake(locked)
+    entries.endSweep(EntryId.make("2-0"))
+    entries.endSweep(EntryId.make("0-9"))
+    assert.strictEqual(entries.known(entry), locked.content)
+    entries.endSweep(entry)
+    assert.isUndefined(entries.known(entry))
+  })
+
   it("an entry is known until a whole sweep does not find it", () => {
     const entries = new GoEntries()
     entries.mayTake(locked)

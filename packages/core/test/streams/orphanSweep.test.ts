@@ -41,9 +41,13 @@ const setup = Effect.fnUntraced(function*(
   const began = table.now().monotonic
   const notes: Array<string> = []
   const note = (text: string) => notes.push(`${Math.round(table.now().monotonic - began)} ${text}`)
+  let known: (entry: string) => unknown = () => undefined
   const store = {
-    pending: (asked: { after?: string; consumer?: string; count: number; minIdle: Duration.Duration }) =>
+    pending: (
+      asked: { after?: string; consumer?: string; count: number; minIdle: Duration.Duration; known: typeof known }
+    ) =>
       Effect.sync(() => {
+        known = asked.known
         note(`pending ${asked.consumer ?? "all"} after ${asked.after}, ${Duration.toMillis(asked.minIdle)} ms`)
         const from = asked.after === undefined
           ? 0
@@ -66,7 +70,12 @@ const setup = Effect.fnUntraced(function*(
   }
   const client = { config, metrics, store, table } as unknown as ClientContext
   const adopt = Effect.sync(() => void note("adopt"))
-  return { sweep: orphanSweep.make(client, taking as never, () => {}, adopt), notes, table }
+  return {
+    sweep: orphanSweep.make(client, taking as never, () => {}, adopt),
+    notes,
+    table,
+    known: (n: number) => known(entryOf(n))
+  }
 })
 
 describe("one sweep", () => {
@@ -110,6 +119,18 @@ describe("one sweep", () => {
       assert.isFalse(sweep.isRequested())
       sweep.request()
       assert.isTrue(sweep.isRequested())
+    }))
+
+  it.effect("a sweep whose room is used up forgets entries of Go consumers that it passed and that are gone", () =>
+    Effect.gen(function*() {
+      const rooms = [1, 0, 1, 0]
+      const pending = [pendingOf(1, { go: { lease: "redis-consumer-go" } }), pendingOf(2), pendingOf(3)]
+      const { known, sweep } = yield* setup(pending, { room: () => rooms.shift() ?? 9 })
+      yield* sweep.once
+      assert.isDefined(known(1))
+      pending.shift()
+      yield* sweep.once
+      assert.isUndefined(known(1))
     }))
 
   it.effect("a sweep without room reads nothing, and does not delay the next sweep", () =>

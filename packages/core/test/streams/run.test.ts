@@ -653,3 +653,17 @@ describe("a lease in a handler", () => {
       assert.deepStrictEqual(yield* owned(a), [])
     })))
 })
+
+it.effect("an announcement that cannot go to the dead letters ends no consumer, and goes there later", () =>
+  fleet.test(Effect.gen(function*() {
+    const { a, backend } = yield* fleet.ofOne
+    backend.add({ problem: "no JSON" })
+    a.link.modes.deadLetterMalformed = "refuse"
+    const running = yield* a.serve(1)
+    yield* TestClock.adjust("30 seconds")
+    assert.isUndefined(running.pollUnsafe())
+    assert.lengthOf(yield* a.client.owned, 1)
+    a.link.modes.deadLetterMalformed = "work"
+    yield* TestClock.adjust("30 seconds")
+    assert.deepStrictEqual(backend.dead.map(({ reason }) => reason), ["no JSON"])
+  })))

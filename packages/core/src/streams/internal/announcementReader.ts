@@ -5,7 +5,6 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { persist } from "../../internal/lease/storeFailure.ts"
-import * as log from "../../internal/log.ts"
 import type { StoreError } from "../../SimbaError.ts"
 import type { Entry } from "../StreamStore.ts"
 import type { ClientContext, Deliver } from "./context.ts"
@@ -26,16 +25,6 @@ export const make = (
   const { config, store, table } = client
   const { consumer } = config
 
-  const deadLetter = (malformed: Malformed) =>
-    // The entry stays pending, and the next sweep retries
-    Effect.catch(
-      taking.deadLetter(malformed, consumer),
-      (error) =>
-        Effect.annotateLogs(log.warning(`Cannot move an announcement to the dead letters: ${error.message}`), {
-          entry: malformed.entry
-        })
-    )
-
   const accept = Effect.fnUntraced(function*(entries: ReadonlyArray<Entry>) {
     const candidates: Array<Candidate> = []
     const malformed: Array<Malformed> = []
@@ -47,7 +36,7 @@ export const make = (
     const { length } = yield* taking.take(candidates, "announcement", deliver)
     // Orphans may have taken the room meanwhile: a sweep of any consumer takes what is left
     if (length < candidates.length) sweep.request()
-    yield* Effect.forEach(malformed, deadLetter, { discard: true })
+    yield* Effect.forEach(malformed, (entry) => taking.deadLetter(entry, consumer), { discard: true })
   })
 
   /**

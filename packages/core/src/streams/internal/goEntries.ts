@@ -12,7 +12,7 @@
  */
 import * as Duration from "effect/Duration"
 import type { EntryId } from "../StreamName.ts"
-import type { Entry, Pending } from "../StreamStore.ts"
+import { compareEntryIds, type Entry, type Pending } from "../StreamStore.ts"
 
 /** The lease of Go consumers, and the idle time after which they claim an entry upon its expiry. */
 export const goLease = Duration.seconds(2)
@@ -49,9 +49,11 @@ export class GoEntries {
     return goConsumer?.lease === undefined && (sighting.wasLeased || Duration.isGreaterThanOrEqualTo(idle, abandoned))
   }
 
-  /** A sweep has ended: entries that it did not find are no longer pending. */
-  endSweep(): void {
-    for (const [entry, { pass }] of this.sightings) if (pass !== this.pass) this.sightings.delete(entry)
+  /** A sweep has ended, perhaps after `last`: entries up to there that it did not find are no longer pending. */
+  endSweep(last?: EntryId): void {
+    for (const [entry, { pass }] of this.sightings) {
+      if (pass !== this.pass && (last === undefined || compareEntryIds(entry, last) <= 0)) this.sightings.delete(entry)
+    }
     this.pass++
   }
 }

@@ -38,8 +38,8 @@ export interface LeaseTaker {
   readonly add: (acquisitions: ReadonlyArray<Acquisition>, deliver: Deliver) => Effect.Effect<void>
   /** Completes when no claim is under way. */
   readonly idle: Effect.Effect<void>
-  /** Moves an announcement that cannot be read to the dead letters. */
-  readonly deadLetter: (entry: Malformed, consumer: ConsumerName) => Effect.Effect<void, StoreError>
+  /** Moves an announcement that cannot be read to the dead letters. If that fails, it stays pending for the sweeps. */
+  readonly deadLetter: (entry: Malformed, consumer: ConsumerName) => Effect.Effect<void>
   /** False for streams that are owned here or skipped for now. */
   readonly mayTake: (candidate: Pick<Candidate, "entry" | "stream">) => boolean
   /** Leaves the entry to other members for a while. */
@@ -207,10 +207,14 @@ export const make = (client: ClientContext): LeaseTaker => {
   })
 
   const deadLetter: LeaseTaker["deadLetter"] = ({ entry, problem }, consumer) =>
-    Effect.flatMap(store.deadLetterMalformed(entry, consumer, problem), (isDead) => {
-      if (isDead) metrics.update(StreamMetrics.stream.malformedAnnouncements, 1)
-      return Effect.annotateLogs(log.error(`Cannot read an announcement: ${problem}`), { entry })
-    })
+    store.deadLetterMalformed(entry, consumer, problem).pipe(
+      Effect.flatMap((isDead) => {
+        if (isDead) metrics.update(StreamMetrics.stream.malformedAnnouncements, 1)
+        return log.error(`Cannot read an announcement: ${problem}`)
+      }),
+      Effect.catch((error) => log.warning(`Cannot move an announcement to the dead letters: ${error.message}`)),
+      Effect.annotateLogs({ entry })
+    )
 
   return {
     skipFor,

@@ -79,9 +79,13 @@ export const make = (
       const { consumer, leaseDuration: lease } = config
       let after: EntryId | undefined
       const unlocked: Array<Candidate> = []
+      const ends = (last?: EntryId) => {
+        if (source === "sweep") goEntries.endSweep(last)
+      }
       do {
         if (table.free() === 0) {
           requested = true
+          if (after !== undefined) ends(after)
           return
         }
         const page = yield* store.pending({
@@ -104,10 +108,10 @@ export const make = (
             candidates.push({ ...content, minIdle: lease })
           }
         }
-        if (!(yield* takeAll(candidates, source))) return
+        if (!(yield* takeAll(candidates, source))) return ends(page.entries.at(-1)?.content.entry)
         after = page.next
       } while (after !== undefined)
-      if (source === "sweep") goEntries.endSweep()
+      ends()
       if (unlocked.length === 0) return
       yield* Effect.sleep(secondCheck)
       yield* takeAll(unlocked.filter(taking.mayTake), source)
