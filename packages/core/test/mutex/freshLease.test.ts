@@ -6,15 +6,22 @@ import { HeldLease } from "../../src/internal/mutex/heldLease.ts"
 import { settingsOf } from "../../src/internal/mutex/leaseOptions.ts"
 import { outage } from "../support/faultyStore.ts"
 
-it("a lease that was reported taken by force is handed on only after a renewal that was sent later", () => {
-  const settings = settingsOf({
-    ttl: Duration.seconds(10),
-    transition: Duration.seconds(6),
-    localTurn: Duration.seconds(1)
-  })
-  const at = (millis: number) => ({ monotonic: millis, wall: millis })
+const at = (millis: number) => ({ monotonic: millis, wall: millis })
+
+const settings = settingsOf({
+  ttl: Duration.seconds(10),
+  transition: Duration.seconds(6),
+  localTurn: Duration.seconds(1)
+})
+
+/** Granted at zero. */
+const leaseOf = (token = 100) => {
   const id = "1-aaaaaaaaaaaa:us" as MutexName.LeaseId
-  const lease = new HeldLease(MutexName.MutexName.make("m"), id, 100 as FencingToken.FencingToken, settings, at(0))
+  return new HeldLease(MutexName.MutexName.make("m"), id, token as FencingToken.FencingToken, settings, at(0))
+}
+
+it("a lease that was reported taken by force is handed on only after a renewal that was sent later", () => {
+  const lease = leaseOf()
   assert.isTrue(lease.isFresh(at(200)))
   lease.forcedAt = 100
   assert.isFalse(lease.isFresh(at(200)))
@@ -25,29 +32,13 @@ it("a lease that was reported taken by force is handed on only after a renewal t
 })
 
 it("a lease whose machine slept is handed on only with more than the margin left", () => {
-  const settings = settingsOf({
-    ttl: Duration.seconds(10),
-    transition: Duration.seconds(6),
-    localTurn: Duration.seconds(1)
-  })
-  const mutex = MutexName.MutexName.make("m")
-  const id = "1-aaaaaaaaaaaa:us" as MutexName.LeaseId
   // The deadline is after 15.2 seconds on the wall clock, and the margin is 0.8
-  const isFresh = (wall: number) =>
-    new HeldLease(mutex, id, 100 as FencingToken.FencingToken, settings, { monotonic: 0, wall: 0 })
-      .isFresh({ monotonic: 1000, wall })
+  const isFresh = (wall: number) => leaseOf().isFresh({ monotonic: 1000, wall })
   assert.deepStrictEqual([1000, 14_399, 14_400, 15_100].map(isFresh), [true, true, false, false])
 })
 
 it("a lease is not handed on while its renewal is in flight: the reply may be a loss", () => {
-  const settings = settingsOf({
-    ttl: Duration.seconds(10),
-    transition: Duration.seconds(6),
-    localTurn: Duration.seconds(1)
-  })
-  const at = (millis: number) => ({ monotonic: millis, wall: millis })
-  const id = "1-aaaaaaaaaaaa:us" as MutexName.LeaseId
-  const lease = new HeldLease(MutexName.MutexName.make("m"), id, 100 as FencingToken.FencingToken, settings, at(0))
+  const lease = leaseOf()
   lease.renewing = true
   assert.isFalse(lease.isFresh(at(9500)))
   lease.renewing = false
@@ -55,34 +46,13 @@ it("a lease is not handed on while its renewal is in flight: the reply may be a 
 })
 
 it("a lease that could not be renewed keeps the pause of its schedule, no matter how long the turns of its process are", () => {
-  const settings = settingsOf({
-    ttl: Duration.seconds(10),
-    transition: Duration.seconds(6),
-    localTurn: Duration.seconds(1)
-  })
-  const start = { monotonic: 0, wall: 0 }
-  const id = "1-aaaaaaaaaaaa:us" as MutexName.LeaseId
-  const lease = new HeldLease(MutexName.MutexName.make("m"), id, 100 as FencingToken.FencingToken, settings, start)
+  const lease = leaseOf()
   assert.strictEqual(lease.lead(1000), 2000)
   lease.failure = outage
   assert.strictEqual(lease.lead(1000), 0)
 })
 
 it("a lease is handed on only if nothing about it is in doubt, and it has a token to spare", () => {
-  const settings = settingsOf({
-    ttl: Duration.seconds(10),
-    transition: Duration.seconds(6),
-    localTurn: Duration.seconds(1)
-  })
-  const at = (millis: number) => ({ monotonic: millis, wall: 0 })
-  const leaseOf = (token: number) =>
-    new HeldLease(
-      MutexName.MutexName.make("m"),
-      "1-aaaaaaaaaaaa:us" as MutexName.LeaseId,
-      token as FencingToken.FencingToken,
-      settings,
-      at(0)
-    )
   const fresh = (change: (lease: HeldLease) => void, now = 5000, token = 100) => {
     const lease = leaseOf(token)
     change(lease)

@@ -1,16 +1,13 @@
 /**
  * SHA-1 of a binary string, in hex: the name of a script, and `redis.sha1hex`.
  */
+import { paddedWords } from "./shaPadding.ts"
+
 const rotate = (value: number, bits: number): number => (value << bits) | (value >>> (32 - bits))
 
 export const sha1 = (bytes: string): string => {
-  const length = bytes.length
-  const blocks = ((length + 8) >> 6) + 1
-  const words = new Int32Array(blocks * 16)
-  for (let i = 0; i < length; i++) words[i >> 2]! |= bytes.charCodeAt(i) << (24 - (i & 3) * 8)
-  words[length >> 2]! |= 0x80 << (24 - (length & 3) * 8)
-  words[blocks * 16 - 2] = Math.floor(length / 0x20000000)
-  words[blocks * 16 - 1] = length << 3
+  const words = paddedWords(bytes)
+  const blocks = words.length / 16
   const w = new Int32Array(80)
   let [h0, h1, h2, h3, h4] = [0x67452301, 0xefcdab89 | 0, 0x98badcfe | 0, 0x10325476, 0xc3d2e1f0 | 0]
   for (let block = 0; block < blocks; block++) {

@@ -1,6 +1,7 @@
 /**
  * SHA-256 of a binary string, in hex: the stored form of passwords.
  */
+import { paddedWords } from "./shaPadding.ts"
 
 const fraction = (value: number): number => Math.floor((value - Math.floor(value)) * 2 ** 32) | 0
 
@@ -31,13 +32,8 @@ const expand = (words: Int32Array, block: number): Int32Array => {
 }
 
 export const sha256 = (bytes: string): string => {
-  const { length } = bytes
-  const blocks = ((length + 8) >> 6) + 1
-  const words = new Int32Array(blocks * 16)
-  for (let i = 0; i < length; i++) words[i >> 2]! |= bytes.charCodeAt(i) << (24 - (i & 3) * 8)
-  words[length >> 2]! |= 0x80 << (24 - (length & 3) * 8)
-  words[blocks * 16 - 2] = Math.floor(length / 0x20000000)
-  words[blocks * 16 - 1] = length << 3
+  const words = paddedWords(bytes)
+  const blocks = words.length / 16
   const state = initial.slice()
   for (let block = 0; block < blocks; block++) {
     const w = expand(words, block)

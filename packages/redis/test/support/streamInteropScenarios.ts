@@ -240,6 +240,18 @@ const handedToGo = Effect.fnUntraced(function*(stage: Stage, ...streams: Readonl
   return entries.map((entry, i) => ({ entry, lock: `${streams[i]}<MUTEX_KEY_SEP>${entry}` }))
 })
 
+/** The Go client unlocks, acknowledges and deletes in three calls. */
+const finishAsGo = Effect.fnUntraced(function*(
+  stage: Stage,
+  { entry, lock }: { readonly entry: string; readonly lock: string }
+) {
+  yield* stage.send("DEL", lock)
+  yield* Effect.sleep("170 millis")
+  yield* stage.send("XACK", input, group, entry)
+  yield* Effect.sleep("30 millis")
+  yield* stage.send("XDEL", input, entry)
+})
+
 /** Gives a Go consumer `count` data streams, with locks that never expire. */
 export const lockedByGo = Effect.fnUntraced(function*(stage: Stage, count: number) {
   const delivered = yield* handedToGo(stage, ...Array.from({ length: count }, (_, i) => `s${i}`))
@@ -270,10 +282,7 @@ export const notLockedYet: Scenario = (stage) =>
     assert.isTrue(yield* owns(own, "brief", "dead", "slow"))
   })
 
-/**
- * effect-simba does not start what a Go consumer is finishing. The Go client unlocks, acknowledges and deletes in three
- * calls.
- */
+/** effect-simba does not start what a Go consumer is finishing. */
 export const finishing: Scenario = (stage) =>
   Effect.gen(function*() {
     const streams = Array.from({ length: 20 }, (_, i) => `s${i}`)
@@ -284,13 +293,7 @@ export const finishing: Scenario = (stage) =>
     const own = yield* stage.own("ours", { sweepInterval: "500 millis" })
     yield* own.run((stream) => Effect.andThen(Effect.sync(() => started.push(stream)), Effect.never))
     yield* Effect.sleep("1 second")
-    for (const { entry, lock } of delivered.slice(0, -1)) {
-      yield* stage.send("DEL", lock)
-      yield* Effect.sleep("170 millis")
-      yield* stage.send("XACK", input, group, entry)
-      yield* Effect.sleep("30 millis")
-      yield* stage.send("XDEL", input, entry)
-    }
+    for (const one of delivered.slice(0, -1)) yield* finishAsGo(stage, one)
     yield* Effect.sleep("1 second")
     assert.deepStrictEqual(started, [])
     // It dies after the first of the three calls, so no lock remains that could expire
@@ -340,8 +343,8 @@ export const claimedAndNeverLocked: Scenario = (stage) =>
 export const claimedAndFinishing: Scenario = (stage) =>
   Effect.gen(function*() {
     yield* events(stage)
-    const [delivered] = yield* handedToGo(stage, "a")
-    const { entry, lock } = delivered!
+    const [delivered] = (yield* handedToGo(stage, "a")) as [{ readonly entry: string; readonly lock: string }]
+    const { entry, lock } = delivered
     const started: Array<string> = []
     const own = yield* stage.own("ours", { sweepInterval: "1 hour" })
     yield* own.run((stream) => Effect.andThen(Effect.sync(() => started.push(stream)), Effect.never))
@@ -353,11 +356,7 @@ export const claimedAndFinishing: Scenario = (stage) =>
     yield* stage.send("SET", lock, go, "PX", "60000")
     // effect-simba checks again about 2.3 seconds after the claim
     yield* Effect.sleep("1200 millis")
-    yield* stage.send("DEL", lock)
-    yield* Effect.sleep("170 millis")
-    yield* stage.send("XACK", input, group, entry)
-    yield* Effect.sleep("30 millis")
-    yield* stage.send("XDEL", input, entry)
+    yield* finishAsGo(stage, delivered)
     yield* Effect.sleep("1 second")
     assert.deepStrictEqual(started, [])
   })

@@ -1,43 +1,18 @@
 /**
- * Operations of operators and producers on data streams: each checker finds its violation, and nothing in a correct
- * history.
+ * What operators and producers do to data streams: each checker finds its violation, and nothing in a correct history.
  */
-import type { Subscriber } from "@effect-simba/core/Subscriber"
-import { type Checker, Simulation } from "@effect-simba/testkit"
 import type { StreamChecker } from "@effect-simba/testkit/streams"
-import { assert, describe, it } from "@effect/vitest"
-import { Effect, type Scope } from "effect"
-import { Redis } from "effect/persistence/Redis"
+import { describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Redis } from "effect/persistence/Redis"
 import * as operations from "../../src/streams/internal/checkers/operations.ts"
 import * as ownership from "../../src/streams/internal/checkers/ownership.ts"
 import * as progress from "../../src/streams/internal/checkers/progress.ts"
-
-type Program = Effect.Effect<void, unknown, Redis | Subscriber | Scope.Scope>
-type Client = Simulation.Client
-
-const send = (...args: readonly [command: string, ...args: ReadonlyArray<string>]) =>
-  Effect.asVoid(Redis.use((redis) => redis.send(...args)))
-
-const valueOf = (fields: ReadonlyArray<string>, name: string) => {
-  const at = fields.indexOf(name)
-  return at === -1 ? undefined : fields[at + 1]
-}
+import * as history from "../support/streamHistory.ts"
+import { accepts, type Client, commit, finds, message, send } from "../support/streamHistory.ts"
 
 const model: StreamChecker.Model = {
-  streams: ["s"],
-  input: "input",
-  group: "group",
-  deadLetters: "dead",
-  failures: "failures",
-  members: "members",
-  checkpoint: (stream) => `checkpoint:${stream}`,
-  deadMessages: (stream) => `dead:${stream}`,
-  entryLease: (stream, entry) => `entry:${stream}:${entry}`,
-  announcement: (fields) => valueOf(fields, "stream"),
-  deadId: (fields) => valueOf(fields, "id"),
-  holder: (value) => value,
-  isGoConsumer: () => false,
-  isMark: () => false,
+  ...history.model,
   paused: "paused",
   isDraft: (id) => id.startsWith("100"),
   keyOf: (id) => String(Number.parseInt(id) % 2),
@@ -46,36 +21,8 @@ const model: StreamChecker.Model = {
   isUndecodable: (fields) => fields.includes("rubbish")
 }
 
-const said = (checker: Checker.Checker, program: (client: Client) => Program) =>
-  Effect.map(
-    Simulation.run({
-      seed: 1,
-      clients: 1,
-      faults: {},
-      enabled: [],
-      program: (client) => Effect.andThen(Effect.orDie(program(client)), Effect.never),
-      lock: {
-        resources: ["s"],
-        ownerKey: (stream) => `owner:${stream}`,
-        identify: (stream, value) => `${stream}#${value}`
-      },
-      checkers: [checker],
-      duration: "60 seconds",
-      liveness: "10 seconds"
-    }),
-    ({ violations }) => violations.map(({ message }) => message).join()
-  )
-
-const finds = (checker: Checker.Checker, what: RegExp, program: (client: Client) => Program) =>
-  Effect.map(said(checker, program), (text) => assert.match(text, what))
-
-const accepts = (checker: Checker.Checker, program: (client: Client) => Program) =>
-  Effect.map(said(checker, program), (text) => assert.strictEqual(text, ""))
-
 const all = (...commands: ReadonlyArray<Effect.Effect<void, unknown, Redis>>) => Effect.all(commands, { discard: true })
-const message = (id: string) => send("XADD", "s", id, "n", id)
 const messages = all(message("1-0"), message("2-0"), message("3-0"))
-const commit = (id: string) => send("SET", "checkpoint:s", id)
 /** As an operator does. */
 const seek = (id: string) => send("SET", "checkpoint:s", id, "XX")
 const noted = ({ note }: Client, kind: string, fields: NonNullable<Parameters<Client["note"]>[1]>) =>

@@ -22,7 +22,7 @@ import {
 import type { Value } from "../reply.ts"
 import { Fail, fail } from "../reply.ts"
 import { consumerOf } from "./streamGroups.ts"
-import { readArguments } from "./streamReads.ts"
+import { blockOnStreams, readArguments } from "./streamReads.ts"
 import { entryReply } from "./streams.ts"
 
 const deliver = (
@@ -105,12 +105,7 @@ const xreadgroup: Handler = (context, args) => {
     found.push([key, entries])
   }
   if (found.length > 0) return found
-  if (block === undefined || context.atomic) return null
-  return context.server.block(context, {
-    type: "stream",
-    keys,
-    deadline: block === 0 ? Infinity : context.server.micros + block * 1000,
-    timedOut: null,
+  return blockOnStreams(context, keys, block, {
     serve: (later, key) => {
       const stream = later.db.writeAs(key, "stream")!.value
       const group = stream.groups.get(name)

@@ -52,6 +52,21 @@ export const readArguments = (context: Context, args: ReadonlyArray<string>) => 
   return { block, count, noAck, group, keys: args.slice(at, at + rest / 2), ids: args.slice(at + rest / 2) }
 }
 
+/** Waits for one of the streams for `block` milliseconds, zero without an end. Undefined: it does not block. */
+export const blockOnStreams = (
+  context: Context,
+  keys: ReadonlyArray<string>,
+  block: number | undefined,
+  wait: Pick<Parameters<Context["server"]["block"]>[1], "serve" | "vanished">
+): Value =>
+  block === undefined || context.atomic ? null : context.server.block(context, {
+    ...wait,
+    type: "stream",
+    keys,
+    deadline: block === 0 ? Infinity : context.server.micros + block * 1000,
+    timedOut: null
+  })
+
 const xread: Handler = (context, args) => {
   const { block, count, ids, keys } = readArguments(context, args)
   const after = ids.map((text, index): StreamId => {
@@ -73,12 +88,7 @@ const xread: Handler = (context, args) => {
   }
   const found = keys.map((key, index) => readFrom(context, key, index)).filter((value) => value !== undefined)
   if (found.length > 0) return found
-  if (block === undefined || context.atomic) return null
-  return context.server.block(context, {
-    type: "stream",
-    keys,
-    deadline: block === 0 ? Infinity : context.server.micros + block * 1000,
-    timedOut: null,
+  return blockOnStreams(context, keys, block, {
     serve: (later, key) => {
       const value = readFrom(later, key, keys.indexOf(key))
       return value === undefined ? undefined : [value]
