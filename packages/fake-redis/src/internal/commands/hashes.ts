@@ -9,6 +9,7 @@ import { isTable } from "../data/tables.ts"
 import { addFloats, bigInteger, double, drawCount, MAX_INT64, MIN_INT64, parseBigInt } from "../numbers.ts"
 import type { Value } from "../reply.ts"
 import { fail, NOT_FLOAT, OK, syntaxError } from "../reply.ts"
+import { removingFrom } from "./memberRemoval.ts"
 import { scanPage } from "./scan.ts"
 
 const read = (context: Context, key: string): Map<string, string> | undefined => context.db.readAs(key, "hash")?.value
@@ -51,19 +52,6 @@ const hgetall: Handler = (context, args) => {
   const flat: Array<string> = []
   for (const [field, value] of read(context, args[1]!) ?? []) flat.push(field, value)
   return flat
-}
-
-const hdel: Handler = (context, args) => {
-  const key = args[1]!
-  const entry = context.db.writeAs(key, "hash")
-  if (entry === undefined) return 0
-  let count = 0
-  for (let i = 2; i < args.length; i++) if (entry.value.delete(args[i]!)) count++
-  if (count > 0) {
-    context.changed(key, "h", "hdel")
-    context.dropIfEmpty(key, entry)
-  }
-  return count
 }
 
 const hincrby: Handler = (context, args) => {
@@ -122,7 +110,7 @@ export const hashCommands: ReadonlyArray<Command> = [
   define("hlen", (context, args) => read(context, args[1]!)?.size ?? 0),
   define("hexists", (context, args) => read(context, args[1]!)?.has(args[2]!) === true ? 1 : 0),
   define("hstrlen", (context, args) => read(context, args[1]!)?.get(args[2]!)?.length ?? 0),
-  define("hdel", hdel),
+  define("hdel", removingFrom("hash", "hdel")),
   define("hincrby", hincrby),
   define("hincrbyfloat", hincrbyfloat),
   define("hscan", hscan),

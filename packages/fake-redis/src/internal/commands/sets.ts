@@ -9,6 +9,7 @@ import { isTable } from "../data/tables.ts"
 import type { Entry } from "../data/values.ts"
 import { drawCount, integer } from "../numbers.ts"
 import { fail, syntaxError } from "../reply.ts"
+import { removingFrom } from "./memberRemoval.ts"
 import { scanPage } from "./scan.ts"
 
 const read = (context: Context, key: string): Set<string> | undefined => context.db.readAs(key, "set")?.value
@@ -23,19 +24,6 @@ const sadd: Handler = (context, args) => {
     context.changed(args[1]!, "s", "sadd")
   }
   return added
-}
-
-const srem: Handler = (context, args) => {
-  const key = args[1]!
-  const entry = context.db.writeAs(key, "set")
-  if (entry === undefined) return 0
-  let count = 0
-  for (let i = 2; i < args.length; i++) if (entry.value.delete(args[i]!)) count++
-  if (count > 0) {
-    context.changed(key, "s", "srem")
-    context.dropIfEmpty(key, entry as Entry)
-  }
-  return count
 }
 
 const smismember: Handler = (context, args) => {
@@ -147,7 +135,7 @@ const sscan: Handler = (context, args) => {
 
 export const setCommands: ReadonlyArray<Command> = [
   define("sadd", sadd),
-  define("srem", srem),
+  define("srem", removingFrom("set", "srem")),
   define("smembers", (context, args) => Array.from(read(context, args[1]!) ?? [])),
   define("sismember", (context, args) => read(context, args[1]!)?.has(args[2]!) === true ? 1 : 0),
   define("smismember", smismember),

@@ -12,6 +12,7 @@ import type { Entry } from "../data/values.ts"
 import { double, drawCount, formatDouble } from "../numbers.ts"
 import type { Value } from "../reply.ts"
 import { fail, syntaxError } from "../reply.ts"
+import { removingFrom } from "./memberRemoval.ts"
 import { scanPage } from "./scan.ts"
 
 export const readSorted = (context: Context, key: string): SortedSet | undefined =>
@@ -126,19 +127,6 @@ export const zadd = (context: Context, args: ReadonlyArray<string>, increments: 
   return ch ? added + updated : added
 }
 
-const zrem: Handler = (context, args) => {
-  const key = args[1]!
-  const entry = context.db.writeAs(key, "zset")
-  if (entry === undefined) return 0
-  let count = 0
-  for (let i = 2; i < args.length; i++) if (entry.value.delete(args[i]!)) count++
-  if (count > 0) {
-    context.changed(key, "z", "zrem")
-    context.dropIfEmpty(key, entry as Entry)
-  }
-  return count
-}
-
 const scoreOf = (zset: SortedSet | undefined, member: string): string | null => {
   const score = zset?.scores.get(member)
   return score === undefined ? null : formatDouble(score)
@@ -185,7 +173,7 @@ const zrandmember: Handler = (context, args) => {
 export const sortedSetCommands: ReadonlyArray<Command> = [
   define("zadd", (context, args) => zadd(context, args, false)),
   define("zincrby", (context, args) => zadd(context, args, true)),
-  define("zrem", zrem),
+  define("zrem", removingFrom("zset", "zrem")),
   define("zscore", (context, args) => scoreOf(readSorted(context, args[1]!), args[2]!)),
   define("zmscore", zmscore),
   define("zcard", (context, args) => readSorted(context, args[1]!)?.size ?? 0),
