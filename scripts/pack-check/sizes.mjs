@@ -19,25 +19,25 @@ const bundles = [
   {
     name: "a program that only locks",
     code: `${operations}\nexport { layer } from "@effect-simba/redis/RedisMutex"`,
-    most: 38_300,
+    most: 39_100,
     without: [...leadership, ...streams, ...cluster, ...doctor]
   },
   {
     name: "one on another provider of Redis",
     code: `${operations}\nexport { layerRedis } from "@effect-simba/redis/RedisMutex"`,
-    most: 31_500,
+    most: 32_200,
     without: [...leadership, ...streams, ...cluster, ...doctor, "connectTimeout"]
   },
   {
     name: "one in memory",
     code: `export { acquire, layerMemory, withLock } from "@effect-simba/core/Mutex"`,
-    most: 21_500,
+    most: 22_000,
     without: [...leadership, ...streams]
   },
   {
     name: "core and redis without streams",
     code: `export * as core from "@effect-simba/core"\nexport * as redis from "@effect-simba/redis"`,
-    most: 56_300,
+    most: 57_300,
     // The doctor knows the keys of streams
     without: ["simba_stream"]
   }
