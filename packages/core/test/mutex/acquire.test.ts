@@ -259,6 +259,8 @@ describe("acquire", () => {
       const scope = yield* Scope.make()
       yield* Scope.provide(Mutex.acquire("m", { timeout: 0 }), scope)
       assert.strictEqual((yield* Effect.flip(Mutex.acquire("m", { timeout: 0 })))._tag, "AcquireTimeout")
+      const { id } = yield* Effect.provide(Mutex.acquire("n"), yield* another("them"))
+      assert.deepInclude(yield* Effect.flip(Mutex.acquire("n", { timeout: 0 })), { owner: id })
       const waiter = yield* start(Mutex.acquire("m", { timeout: Infinity }))
       yield* TestClock.adjust("1 hour")
       assert.isUndefined(waiter.pollUnsafe())

@@ -1,9 +1,10 @@
 /** A grant by message: when its waiter starts on it, for how long, and what the confirmation changes. */
 import * as FencingToken from "@effect-simba/core/FencingToken"
 import * as Mutex from "@effect-simba/core/Mutex"
+import * as MutexMetrics from "@effect-simba/core/MutexMetrics"
 import type { Grant, Stamp, WakeUp } from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, Exit, Fiber, Latch, Layer } from "effect"
+import { Clock, Effect, Exit, Fiber, Latch, Layer, Metric } from "effect"
 import { TestClock } from "effect/testing"
 import { Backend, GrantingLive, outage, refusal, suspending, turn } from "../support/grantingStore.ts"
 import { start, timeLeft } from "../support/setup.ts"
@@ -61,6 +62,25 @@ describe("a grant by message", () => {
       assert.strictEqual(yield* timeLeft(lease), 1500 - 300 - 125)
       yield* lease.ensure
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
+
+  it.effect("is a hand-off, and a request that finds the mutex free is none", () =>
+    Effect.gen(function*() {
+      const { reply } = yield* Backend
+      const handOffs = Effect.map(Metric.value(MutexMetrics.mutex.handOffs), ({ count }) => count)
+      const polling = yield* queued(Mutex.acquire("n"))
+      yield* TestClock.adjust("17 seconds")
+      yield* reply(Exit.succeed({ _tag: "Granted", token: next }))
+      yield* Fiber.join(polling)
+      assert.strictEqual(yield* handOffs, 0)
+      const waiter = yield* queued(Mutex.acquire("m"))
+      yield* notifyAfter(1000, turn(yield* grantAfter(1000)))
+      yield* Fiber.join(waiter)
+      assert.strictEqual(yield* handOffs, 1)
+    }).pipe(
+      Effect.scoped,
+      Effect.provide(GrantingLive),
+      Effect.provideService(Metric.MetricRegistry, new Map())
+    ))
 
   it.effect("has a margin of at least a tenth of a second", () =>
     Effect.gen(function*() {

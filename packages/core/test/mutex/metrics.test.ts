@@ -65,6 +65,17 @@ describe("metrics", () => {
       }
     }).pipe(Effect.scoped, Effect.provide(TestLive), isolated))
 
+  it.effect("an attempt that crashes counts as an error", () =>
+    Effect.gen(function*() {
+      const store = yield* MutexStore.MutexStore
+      const crashing = Layer.fresh(Mutex.layer()).pipe(
+        Layer.provide(Layer.succeed(MutexStore.MutexStore, { ...store, acquire: () => Effect.die("a bug") }))
+      )
+      yield* Effect.exit(Effect.provide(Effect.scoped(Mutex.acquire("m")), crashing))
+      assert.strictEqual(yield* count(MutexMetrics.mutex.attempts.error), 1)
+      assert.strictEqual(yield* count(MutexMetrics.mutex.attempts.interrupted), 0)
+    }).pipe(Effect.provide(TestLive), isolated))
+
   it.effect("times: latency of requests, waiting and holding", () =>
     Effect.gen(function*() {
       yield* TestClock.adjust("1 second")
