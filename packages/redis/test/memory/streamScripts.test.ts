@@ -210,6 +210,7 @@ describe("keys of another type", () => {
         const error = yield* Effect.flip(request)
         assert.isTrue(error._tag === "BackendError" && !error.isRetryable)
         assert.match(error.message, /WRONGTYPE/)
+        assert.include(error.message, `"${stream}"`)
       }
       yield* send("SET", StreamKeys.input(ServiceName.make("{orders}other")), "text")
       const { open } = yield* StreamStore
@@ -229,6 +230,15 @@ describe("keys of another type", () => {
 })
 
 describe("a key of another type changes nothing halfway:", () => {
+  it.effect("a commit names the keys, one of which it is", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one")
+      const checkpoint = StreamKeys.checkpoint(held.stream)
+      yield* send("SADD", checkpoint, "x")
+      assert.include((yield* Effect.flip(service.commit(held, id("1-0")))).message, `"${checkpoint}"`)
+    })))
+
   it.effect("what ends a data stream keeps it, and succeeds later", () =>
     onFake(Effect.gen(function*() {
       const { own, pending, send, service } = yield* setup()

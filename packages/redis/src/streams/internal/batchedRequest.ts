@@ -32,10 +32,14 @@ export const inCalls = <A, B>(
 ): ReturnType<Call<A, B>> =>
   Effect.map(Effect.forEach(Arr.chunksOf(items, batchSize), (items) => whole(items, call)), Arr.flatten)
 
-/** Makes a request for one item from a call for many, which returns results in order. */
+/**
+ * Makes a request for one item from a call for many, which returns results in order. `keysOf` names the keys of an item,
+ * for the error of a key of another type.
+ */
 export const make = <A, B>(
   operation: string,
-  call: Call<A, B | Failed>
+  call: Call<A, B | Failed>,
+  keysOf?: (item: A) => ReadonlyArray<string>
 ): (item: A) => Effect.Effect<B, StoreError> => {
   interface Asked extends Request.Request<B, StoreError> {
     readonly item: A
@@ -46,7 +50,9 @@ export const make = <A, B>(
       entries.forEach((entry, i) => {
         const reply = replies[i]!
         entry.completeUnsafe(
-          isFailed(reply) ? Exit.fail(fromReply(operation, reply[1])) : Exit.succeed(reply)
+          isFailed(reply)
+            ? Exit.fail(fromReply(operation, reply[1], keysOf?.(entry.request.item)))
+            : Exit.succeed(reply)
         )
       }))
   ).pipe(RequestResolver.batchN(batchSize))

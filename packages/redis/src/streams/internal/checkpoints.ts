@@ -43,7 +43,8 @@ export const make = (context: ServiceContext): Part => {
   const { failures, retention } = context
   const commit = batchedRequest.make(
     "commit",
-    (each: Parameters<typeof commitAll>[0]["each"]) => commitAll({ failures, retention, each })
+    (each: Parameters<typeof commitAll>[0]["each"]) => commitAll({ failures, retention, each }),
+    ({ checkpoint, stream, streamLease }) => [failures, streamLease, checkpoint, stream]
   )
 
   const readLags = context.run("read lags", scripts.readLags)
@@ -63,7 +64,7 @@ export const make = (context: ServiceContext): Part => {
             first: first === "" ? undefined : first
           }
         })
-    ))
+    ), (stream) => [stream, keys.checkpoint(stream)])
 
   return {
     lag: (stream) => Effect.andThen(context.admit("read the lag", stream), lag(stream)),

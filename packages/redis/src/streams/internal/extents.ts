@@ -42,7 +42,7 @@ export const make = (context: ServiceContext): Part => {
         replies.map((reply) =>
           isFailed(reply) ? reply : reply.length === 0 ? Option.none() : Option.some(toExtent(reply))
         )
-    ))
+    ), (stream) => [stream])
 
   /** `counted` is undefined if messages were deleted between two pages, or if the server does not count. */
   const countOnce = (stream: StreamName, after: EntryId, last: EntryId | undefined) =>

@@ -1,5 +1,5 @@
 import type { MutexName } from "@effect-simba/core/MutexName"
-import { inboxOf, type MutexStore } from "@effect-simba/core/MutexStore"
+import { inboxOf, type MutexStore, release } from "@effect-simba/core/MutexStore"
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Queue, Stream } from "effect"
 import * as RedisKeys from "../../../src/internal/mutex/keys.ts"
@@ -198,6 +198,20 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         }),
       { tags: ["S21"] }
     )
+
+    it.effect("a release that queues an id on a full server fails, but frees the mutex", () =>
+      Effect.gen(function*() {
+        const { a, b, m, server, store } = yield* freshMutex("full")
+        yield* a.own
+        const lease = Duration.seconds(30)
+        const error = yield* Effect.acquireUseRelease(
+          server.send("CONFIG", "SET", "maxmemory", "1"),
+          () => Effect.flip(release(store, { mutex: m, id: a.id, lease, confirm, requeue: { id: b.id, lease } })),
+          () => server.send("CONFIG", "SET", "maxmemory", "0")
+        )
+        assert.include(error.message, "OOM")
+        assert.strictEqual(yield* server.send("EXISTS", keysOf(m).owner, keysOf(m).queue), 0)
+      }))
 
     it.effect(
       "a fence of the wrong type fails a forced release, which takes nothing from anybody",
