@@ -1,4 +1,4 @@
-/** A value of any type and size, as a short text for an error message. */
+/** Renders a value of any type and size as a short text for an error message. */
 
 const longest = 200
 

@@ -13,7 +13,7 @@ export const Handle: new() => Pipeable & Inspectable = /* @__PURE__ */ (() => {
 /** The time left, as `toJSON` shows it. */
 export const timeLeft = (millis: number): string => Duration.format(Duration.millis(Math.max(0, Math.floor(millis))))
 
-/** A handle that has these members. */
+/** Creates a handle with these members. */
 export const handle = <A extends Pipeable & Inspectable>(
   members: Omit<A, keyof Pipeable | Exclude<keyof Inspectable, "toJSON">>
 ): A => Object.assign(new Handle() as A, members)

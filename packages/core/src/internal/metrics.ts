@@ -1,4 +1,4 @@
-/** Constructors of the metrics of this library. */
+/** Constructors for this library's metrics. */
 import * as Metric from "effect/Metric"
 
 type Counters<Value extends string> = { readonly [V in Value]: Metric.Counter<number> }

@@ -8,7 +8,7 @@ type Problem = (name: string) => string | undefined
 
 const maxLength = 1024
 
-/** For names of every kind. */
+/** Rules for names of every kind. */
 export const anyProblem: Problem = (name) =>
   typeof name !== "string"
     ? "it is not a string"
@@ -27,7 +27,7 @@ export const mutexProblem: Problem = (name) =>
       : undefined
   )
 
-/** Rules of names that are followed by separators on the wire. */
+/** Rules for names that are followed by separators on the wire. */
 const wireProblem: Problem = (name) =>
   anyProblem(name) ?? (name.includes("@@") ? "it contains \"@@\", which separates fields on the wire" : undefined)
 
@@ -45,7 +45,7 @@ export const streamProblem: Problem = (name) =>
   anyProblem(name) ??
     (name.includes(leaseSeparator) ? `it contains "${leaseSeparator}", which separates fields of a key` : undefined)
 
-/** Go consumers begin with `redis-consumer-`, so that the two kinds can be distinguished. */
+/** Begins the names of consumers. Those of Go consumers begin with `redis-consumer-`, which distinguishes the two. */
 export const consumerPrefix = "simba-consumer-"
 
 export const consumerProblem: Problem = (name) =>
@@ -55,7 +55,7 @@ export const entryPattern = /^\d+-\d+$/
 
 export const entryProblem: Problem = (id) => entryPattern.test(id) ? undefined : "it is not <milliseconds>-<sequence>"
 
-/** Validates a name at the boundary. */
+/** Validates a name where it enters the library. */
 export const checked =
   <A extends string>(kind: InvalidName["kind"], problem: Problem) => (name: string): Effect.Effect<A, InvalidName> => {
     const found = problem(name)

@@ -1,4 +1,4 @@
-/** Schemas of names. */
+/** Schemas for names. */
 import * as Schema from "effect/Schema"
 
 /** A string that has no problem. */

@@ -1,5 +1,6 @@
 /**
- * The operations of stores as phrases for log lines. Other stores may have other operations. `SimbaError` uses them.
+ * Describes the operations of stores, for the messages of `SimbaError`. Stores of other authors may have other
+ * operations.
  */
 
 const phrases: Readonly<Record<string, string>> = {
@@ -46,5 +47,5 @@ const phrases: Readonly<Record<string, string>> = {
   "count subscribers": "Counting subscribers"
 }
 
-/** The subject of a sentence. */
+/** The operation as the subject of a sentence. */
 export const phraseOf = (operation: string): string => phrases[operation] ?? `The operation "${operation}"`

@@ -9,19 +9,19 @@ export const refuse = (option: string, problem: string): Effect.Effect<never, In
   Effect.fail(new InvalidConfig({ option, problem }))
 
 /**
- * An owner stops this long before the server's lease ends, and so before another owner can start. It covers clocks
- * whose rates differ by 5 %.
+ * The safety margin: an owner stops this long before the server's lease ends, and so before another owner can start,
+ * even if the rates of their clocks differ by 5 %.
  */
 export const marginMillis = (leaseMillis: number): number => Math.max(100, leaseMillis * 0.05)
 
 export const margin = (lease: Duration.Duration): Duration.Duration =>
   Duration.millis(marginMillis(Duration.toMillis(lease)))
 
-/** A program without types may pass anything. */
+/** A program that is not type-checked may pass anything. */
 export const checkOptions = (options: unknown): Effect.Effect<void, InvalidConfig> =>
   typeof options === "object" && options !== null ? Effect.void : refuse("options", `${excerpt(options)} are none`)
 
-/** Undefined also for `NaN` and objects with one, which `Duration.fromInput` reads as zero. */
+/** Also refuses `NaN`, and objects with a `NaN` field, which `Duration.fromInput` reads as zero. */
 export const durationOf = (input: Duration.Input): Option.Option<Duration.Duration> => {
   const numbers: ReadonlyArray<unknown> = typeof input === "object" && input !== null ? Object.values(input) : [input]
   return numbers.some(Number.isNaN) ? Option.none() : Duration.fromInput(input)
@@ -35,15 +35,15 @@ const finite = (option: string, input: Duration.Input, least: number, tooLow: st
   return millis < least ? refuse(option, tooLow) : Effect.succeed(Duration.millis(Math.ceil(millis)))
 }
 
-/** A finite duration of at least a millisecond, rounded up to whole ones. */
+/** A finite duration of at least a millisecond, rounded up to whole milliseconds. */
 export const positive = (option: string, input: Duration.Input): Effect.Effect<Duration.Duration, InvalidConfig> =>
   finite(option, input, 1, "it must be at least 1 millisecond")
 
-/** The same, or zero. */
+/** Like `positive`, but allows zero. */
 export const notNegative = (option: string, input: Duration.Input): Effect.Effect<Duration.Duration, InvalidConfig> =>
   finite(option, input, 0, "it must not be negative")
 
-/** A ttl and a transition that leave time to renew. */
+/** Checks that the ttl and the transition leave time to renew. */
 export const checkPeriods = Effect.fnUntraced(function*(options: {
   readonly ttl: Duration.Input
   readonly transition: Duration.Input

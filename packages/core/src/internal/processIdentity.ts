@@ -24,5 +24,5 @@ const sixChars: Effect.Effect<string> = Effect.map(
   (n) => n.toString(36).padStart(6, "0")
 )
 
-/** Twelve random characters. Each layer generates its own once, so that an id needs only a counter. */
+/** Twelve random characters. Each layer generates them once; its ids then differ by a counter. */
 export const randomKey: Effect.Effect<string> = Effect.map(Effect.all([sixChars, sixChars]), ([a, b]) => a + b)

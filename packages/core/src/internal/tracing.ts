@@ -2,8 +2,7 @@
  * Creates spans only if they are exported, because a span costs more than an uncontended lock.
  *
  * Spans are exported if tracing is enabled and a tracer was provided, as every exporter's layer does. Effect's native
- * tracer, the fallback, only keeps its spans in memory. A fiber has both facts at hand, so the check costs two property
- * reads.
+ * tracer, the fallback, only keeps its spans in memory. A fiber caches both facts: the check costs two property reads.
  */
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -43,7 +42,7 @@ const withSpan = <A, E, R>(self: Effect.Effect<A, E, R>, name: string, options: 
         ))
   })
 
-/** For an effect that `fiber` is about to run. */
+/** Wraps an effect that `fiber` is about to run in a span, if spans are exported. */
 export const spanOn = <A, E, R>(
   fiber: Fiber.Fiber<unknown, unknown>,
   name: string,
@@ -51,7 +50,7 @@ export const spanOn = <A, E, R>(
   self: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> => isTracing(fiber) ? withSpan(self, name, options) : self
 
-/** Names the lease in the current span. */
+/** Adds the lease's attributes to the current span. */
 export const annotate = (lease: Parameters<typeof attributes>[0]): Effect.Effect<void> =>
   Effect.catchCause(Effect.annotateCurrentSpan(attributes(lease)), failed)
 

@@ -1,7 +1,7 @@
 /**
  * Carries out what `leadershipPlan` decides for `Mutex.contend`: the loop that acquires, leads until the lease is
- * over, and acquires again; the work and the job runs of a leader; and what observers see of it. `contention` makes
- * it.
+ * over, and acquires again; the work and the job runs of a leader; and the states and events for observers.
+ * `contention` creates it.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -37,7 +37,7 @@ const Inside = Context.Reference<ReadonlySet<object>>("@effect-simba/core/intern
   defaultValue: () => new Set()
 })
 
-/** A reader of states that falls behind further loses the oldest ones. */
+/** A reader of states that falls further behind loses the oldest ones. */
 const capacity = 16
 
 /** One leadership. */
@@ -84,7 +84,7 @@ export const make = Effect.fnUntraced(function*(options: {
   let observation = unobserved
 
   const current = () => {
-    // First, because the end of an overdue lease changes what follows
+    // First, because this ends an overdue lease, which changes the state
     if (present !== undefined) holds(present.lease)
     return stateOf(observation, present?.lease, contention.isWanted, { transition, margin })
   }
@@ -97,13 +97,13 @@ export const make = Effect.fnUntraced(function*(options: {
     stateReaders.forEach((reader) => Queue.offerUnsafe(reader, next))
   }
 
-  /** `end`: of the owner's lease, in monotonic milliseconds. */
+  /** `end` is the end of the owner's lease, in monotonic milliseconds. */
   const see = (owner: string | undefined, end: number) => {
     observation = observe(observation, owner, end, instant(clock), transition)
     publish()
   }
 
-  /** Work that the lease protects knows its contender. */
+  /** Marks the work that the lease protects as work of this contender. */
   const marked = (lease: Lease): Lease => {
     const protect: Lease["protect"] = (effect) =>
       lease.protect(Effect.updateService(effect, Inside, (outer) => new Set(outer).add(identity)))
@@ -114,7 +114,7 @@ export const make = Effect.fnUntraced(function*(options: {
 
   const annotate = Effect.annotateLogs({ mutex })
 
-  /** A node that leaves does not queue: it leads only if nobody else wants to. */
+  /** A contender that is leaving does not queue: it leads only if nobody else wants to. */
   const acquire: typeof options.acquire = Effect.suspend(() =>
     contention.isLeaving
       ? Effect.flatMap(
@@ -143,7 +143,7 @@ export const make = Effect.fnUntraced(function*(options: {
         Effect.suspend(() => {
           present = undefined
           happens({ _tag: "Over", lastedMillis: lastedMillis(leadership) })
-          // Nobody needs to wait for a leadership that has ended
+          // Work waits for the next leadership, not for one that has ended
           if (Deferred.isDoneUnsafe(upcoming)) upcoming = Deferred.makeUnsafe()
           Deferred.doneUnsafe(leadership.over, Exit.void)
           recorder.update(MutexMetrics.leadership.ended[holds(lease) ? "released" : "lost"], 1, mutex)
@@ -155,7 +155,7 @@ export const make = Effect.fnUntraced(function*(options: {
       lease: lease.id,
       token: lease.token
     })
-    // Until the next poll, its own lease says how long it lasts
+    // Its end is unknown until the next poll; `stateOf` asks the lease
     see(lease.id, -Infinity)
     yield* Deferred.succeed(upcoming, leadership)
     yield* lease.lost
@@ -168,7 +168,7 @@ export const make = Effect.fnUntraced(function*(options: {
   let isOut = false
   const reached = Effect.suspend(() => isOut ? Effect.map(store.owner(mutex), () => void (isOut = false)) : Effect.void)
 
-  // An interruption of the loop itself does not come here
+  // An interruption of the loop itself does not reach this handler
   const attempt = Effect.catchCause(
     Effect.andThen(reached, Effect.ensuring(lead, Effect.sync(() => pollNow()))),
     (cause) => {
@@ -195,7 +195,7 @@ export const make = Effect.fnUntraced(function*(options: {
     loop.addObserver(() => happens({ _tag: "LoopEnded" }))
   }
 
-  /** Job runs end before their leadership does, within `drainTimeout`. */
+  /** Waits for the job runs of a leadership that resigns, for at most `drainTimeout`. */
   const drain = (leadership: Leadership) => {
     const { drained, number } = leadership
     if (contention.runs === 0) Deferred.doneUnsafe(drained, Exit.void)
@@ -231,7 +231,7 @@ export const make = Effect.fnUntraced(function*(options: {
     publish()
   })
 
-  /** Ends the loop, or only this leadership. */
+  /** Ends the loop. After `StepDown` it starts again. */
   const leave = (asking: Fiber.Fiber<unknown, unknown>, event: "Stop" | "StepDown" | "Close") => {
     const left = plan.next(contention, { _tag: event }) === "interrupt" ? loop : undefined
     publish()
@@ -263,14 +263,14 @@ export const make = Effect.fnUntraced(function*(options: {
         annotate(log.warning("Cannot read who owns the mutex; polling again", cause)),
         Effect.forEach(eventReaders, (reader) => Queue.failCause(reader, cause), { discard: true })
       ),
-    // Owners of this library publish their grants. A renewal can be detected when the ttl has passed
+    // Owners that run this library publish their grants, so only renewals are polled for, once the ttl has passed
     nextPoll: ({ end, owner }, now) => {
       const isRenewed = owner !== undefined && inboxOf(owner) !== "" && end !== Infinity
       return (isRenewed ? Math.max(now, end - transition) : now) + every
     },
     renewals: false
   })
-  // The closing fiber may be the work itself
+  // The closing fiber may be the leader's work
   yield* Scope.addFinalizer(
     scope,
     Effect.withFiber((closing) =>
@@ -285,7 +285,7 @@ export const make = Effect.fnUntraced(function*(options: {
   )
   yield* begin
 
-  /** A stream from a reader that ends with the scope of the contender. `begin` offers what the reader gets first. */
+  /** A stream from a reader that ends with the scope of the contender. `begin` may offer a first value. */
   const reading = <A, E>(
     readers: Set<Queue.Queue<A, E | Cause.Done>>,
     make: Effect.Effect<Queue.Queue<A, E | Cause.Done>>,
@@ -293,7 +293,7 @@ export const make = Effect.fnUntraced(function*(options: {
   ): Stream.Stream<A, E> =>
     Stream.unwrap(Effect.gen(function*() {
       const reader = yield* Effect.acquireRelease(
-        // In one step: what is published in between would be missed
+        // In one step: a value that is published in between would be missed
         Effect.tap(make, (reader) =>
           Effect.sync(() => {
             begin(reader)
@@ -337,7 +337,7 @@ export const make = Effect.fnUntraced(function*(options: {
       )),
     leave: Effect.withFiber((asking) => {
       const left = plan.next(contention, { _tag: "Leave" }) === "interrupt" ? loop : undefined
-      // In the same step: a leadership that began in between would end
+      // Interrupt in the same step: a leadership that began in between would end
       left?.interruptUnsafe(asking.id)
       // The loop may wait for the work of an earlier leadership, which must not wait for the loop
       return left === undefined || asking.getRef(Inside).has(identity) ? Effect.void : Effect.asVoid(Fiber.await(left))
@@ -347,9 +347,9 @@ export const make = Effect.fnUntraced(function*(options: {
     start: begin,
     toJSON: () => ({ mutex, ...present?.lease.toJSON() as object | undefined })
   })
-  /** The leadership of this lease by the clock, unless it is over or about to end. */
+  /** The leadership under this lease, unless it is over by the clock, or about to end. */
   const leadingUnder = (lease: Lease) =>
-    // First, because it ends leases that are overdue, and may run the finalizers of their work
+    // `holds` first, because it ends overdue leases, and may run the finalizers of their work
     holds(lease) && present?.lease.id === lease.id && plan.mayStart(contention) ? present : undefined
   register(contender, {
     store,

@@ -26,7 +26,7 @@ export const unobserved: Observation = {
   until: undefined
 }
 
-/** `end`: of the owner's lease, in monotonic milliseconds. */
+/** `end` is the end of the owner's lease, in monotonic milliseconds. */
 export const observe = (
   last: Observation,
   owner: string | undefined,
@@ -49,7 +49,7 @@ export const isLossOf = (lease: Lease, cause: Cause.Cause<unknown>) => {
   return error instanceof LeaseLost && error.id === lease.id
 }
 
-/** Reads the clock, without a yield. */
+/** Whether the lease is held by the clock. Does not yield. */
 export const holds = (lease: Lease): boolean => Effect.runSync(lease.isHeld)
 
 /** Its own lease decides whether this contender is the owner. Any other owner is the one that the server named last. */

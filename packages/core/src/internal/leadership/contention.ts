@@ -16,7 +16,7 @@ export const contend = (
 ): Effect.Effect<Contender, InvalidName | InvalidConfig, Scope.Scope> =>
   Effect.gen(function*() {
     const { mutex, settings: { isAlive, lease, ttl } } = yield* parts.attempt(name, options)
-    // For these options, with the current services
+    // Replaces `isAlive` with the checked one, which has the caller's services
     const own = { ...options, isAlive }
     const pollInterval = yield* positive("pollInterval", options.pollInterval ?? "1 second")
     const drainTimeout = yield* notNegative("drainTimeout", options.drainTimeout ?? "1 minute")

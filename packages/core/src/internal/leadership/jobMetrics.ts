@@ -7,7 +7,7 @@ import * as MutexMetrics from "../../MutexMetrics.ts"
 const of = <Input, State>(metric: Metric.Metric<Input, State>, mutex: string, job: string) =>
   Metric.withAttributes(metric, { mutex, job_name: job })
 
-/** The state of the fleet, including runs on other nodes. */
+/** Reports the last start and the last success in the fleet, including runs on other nodes. */
 export const note = (mutex: string, job: string, record: JobRecord | undefined): Effect.Effect<void> =>
   Effect.gen(function*() {
     if (record?.run !== undefined) yield* Metric.update(of(MutexMetrics.jobs.lastStart, mutex, job), record.run.start)
@@ -16,7 +16,7 @@ export const note = (mutex: string, job: string, record: JobRecord | undefined):
     }
   })
 
-/** `since`: 0 while it does not run. */
+/** `since` is 0 while the job does not run. */
 export const noteRunning = (mutex: string, job: string, since: number): Effect.Effect<void> =>
   Metric.update(of(MutexMetrics.jobs.runningSince, mutex, job), since)
 

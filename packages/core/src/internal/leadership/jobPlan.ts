@@ -26,7 +26,7 @@ export type Decision =
     readonly cause: Cause
   }
 
-/** This leadership: since when, since when it could run the job, and its token. */
+/** The present leadership: when it began, since when it could run the job, and its token. */
 export interface Leader {
   readonly gained: number
   readonly free: number
@@ -100,7 +100,7 @@ export const plan = (
     : runAt(chosen, 1, chosen !== latest || chosen < leader.free, missed, cause)
 }
 
-/** The instant that is run next, of those after `at`. */
+/** The instant after `at` that runs next, if any. */
 const choose = (
   { catchUp, misfire }: Pick<JobSpec, "misfire" | "catchUp">,
   next: Next,

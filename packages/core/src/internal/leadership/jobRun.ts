@@ -15,7 +15,7 @@ import type { JobHost } from "./jobHost.ts"
 import * as jobMetrics from "./jobMetrics.ts"
 import type { JobSpec } from "./jobSpec.ts"
 
-/** How long the end of a leadership waits until the end of a run is recorded. */
+/** How long to wait until the backend has recorded the end of a run. */
 const noteTimeoutMillis = 1000
 
 interface Claimed<R> {
@@ -25,14 +25,13 @@ interface Claimed<R> {
   readonly run: Job<unknown, R>["run"]
   readonly mutex: MutexName
   readonly note: (outcome: RunOutcome) => Effect.Effect<void>
-  /** From here on this run records its own end. */
+  /** Called when the run takes over the claim: from then on, `note` records how the claim ended. */
   readonly taken: () => void
-  /** Milliseconds since 1970 by the backend's time, as `start`. */
+  /** Milliseconds since 1970 by the backend's time, like `start`. */
   readonly scheduledAt: number
   readonly start: number
   readonly isCatchUp: boolean
   readonly attempt: number
-  /** Milliseconds. */
   readonly periodMillis: number
 }
 
@@ -45,7 +44,7 @@ const outcomeOf = (exit: Exit.Exit<unknown, unknown>): Exclude<RunOutcome, "unst
     ? "defect"
     : "interrupted"
 
-/** The leader records it again if the backend has lost it. */
+/** Records the end of a run. If the backend loses the record, `jobRunner` repeats the request. */
 export const noteEnd = (host: JobHost, request: EndRequest): Effect.Effect<void> =>
   host.store.jobs.end(request).pipe(
     Effect.timeout(noteTimeoutMillis),
@@ -84,7 +83,7 @@ export const execute = <R>(claimed: Claimed<R>): Effect.Effect<void, never, R> =
     })
   )
 
-/** Logs when it outlasts its period, and ends it at `maxRun`. */
+/** Runs the work, warns if it takes longer than the job's period, and fails it after `maxRun`. */
 const watched = <R>(work: Effect.Effect<unknown, unknown, R>, { mutex, periodMillis, spec, start }: Claimed<R>) =>
   Effect.scoped(Effect.gen(function*() {
     yield* jobMetrics.noteRunning(mutex, spec.name, start)

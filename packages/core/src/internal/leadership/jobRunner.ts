@@ -35,10 +35,10 @@ const clockPatienceMillis = 60 * 60 * 1000
 /** The pause after a claim was refused as `NotOwner`, `Running` or `Paused`, which another request would not change. */
 const refusedMillis = 1000
 
-/** A clock that differs by less is never considered wrong. */
+/** A clock that differs by less than this is never considered wrong. */
 const toleranceMillis = 10_000
 
-/** The number of ended claims whose outcome a leader remembers. */
+/** The number of claims whose outcome a leader remembers. */
 const mostRemembered = 1000
 
 export interface Prepared<R> {
@@ -52,9 +52,9 @@ type Claiming = Exclude<Decision, { _tag: "Wait" }>
 interface Tracked<R> extends Prepared<R> {
   record: JobRecord | undefined
   isBusy: boolean
-  /** Reads up to this one started before the end of its last run, and may not include it. */
+  /** The number of the last read that began before the job's last run or claim ended, and so may not include its end. */
   outdated: number
-  /** Since when this leadership could run it, by the backend's time. */
+  /** Since when this leadership could run the job, by the backend's time. */
   free: number
   /** Consecutive failed requests, and when the next one may be sent. */
   failures: number
@@ -80,7 +80,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
         (now) => host.store.jobs.read({ mutex: contender.mutex, id: lease?.id, jobs: named(now) })
       )
 
-    /** Even if this node does not lead: a new job counts its instants from here on. */
+    /** Registers the jobs, even if this node does not lead: the instants of a new job count from then on. */
     const introduce = Effect.retry(
       Effect.tapError(readAll(), (error) => log.warning(`Cannot register the jobs: ${error.message}`)),
       endlessRetry
@@ -114,7 +114,8 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
           claim: undefined
         }))
         /**
-         * Claims of this leadership that have ended. The backend may not know that: a failover can lose the record.
+         * The outcome of each claim of this leadership, `unstarted` until its run has ended. The backend may not have it:
+         * a failover can lose the record.
          */
         const over = new Map<string, RunOutcome>()
         const setOver = (claim: string, outcome: RunOutcome) => {
@@ -122,7 +123,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
           if (over.size > mostRemembered) over.delete(over.keys().next().value!)
         }
         let claims = 0
-        // The reply to a claim may have been lost with the leadership: its run never started
+        // The run of a claim without a reply has never started
         yield* Effect.addFinalizer(() =>
           Effect.forEach(
             tracked,
@@ -143,7 +144,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
           }
         })
 
-        /** Schedules that operators changed are parsed once. */
+        /** Schedules in the records of the backend, each parsed once. */
         const texts = new Map<string | undefined, jobSchedule.Instants | undefined>()
         const read = Effect.fnUntraced(function*(text: string | undefined) {
           if (text === undefined || texts.has(text)) return
@@ -169,8 +170,8 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
         }
 
         /**
-         * No decision about the job while the effect runs. A read that began before its end may lack its result: it is
-         * not adopted, and another one follows at once.
+         * Prevents decisions about the job while the effect runs. A read that began before the effect ended may lack its
+         * result: it is not adopted, and another read follows at once.
          */
         const busy = (job: Tracked<R>) => <A, E, RE>(effect: Effect.Effect<A, E, RE>) => {
           job.isBusy = true
@@ -308,10 +309,10 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
             const leader = { gained, free: job.free, token: lease.token }
             // The reply was lost: repeating the request returns the same reply
             const isClaimed = job.claim !== undefined && job.record.run?.claim === job.claim.id
-            // A record was lost, or a request was overtaken by a later one
+            // A run that is not running: its end was lost, or a late copy of its claim was executed
             const { run } = job.record
             if (!isClaimed && run?.id === lease.id && run.end === undefined) {
-              // Unless the backend accepts it this time
+              // Repeats the request after a pause, unless the backend accepts it this time
               job.notBefore = now + pauseAfter(++job.failures)
               yield* FiberSet.run(fibers, busy(job)(note(job, run.claim, over.get(run.claim) ?? "interrupted")))
               continue
@@ -334,7 +335,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
     )
   }).pipe(Effect.annotateLogs({ mutex: contender.mutex }))
 
-/** After a success, until the next read. */
+/** Milliseconds until the next request; without failures, until the next regular read. */
 const pauseAfter = (failures: number) =>
   failures === 0 ? readIntervalMillis : Math.min(50 * 2 ** failures, readIntervalMillis)
 

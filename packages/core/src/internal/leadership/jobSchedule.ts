@@ -16,7 +16,7 @@ export interface Instants {
   /** `every <milliseconds>`, or `cron <zone> <expression>`. */
   readonly text: string
   readonly next: cronInstants.Next
-  /** Milliseconds, for a period that is always the same. */
+  /** The period in milliseconds, if it is always the same. */
   readonly everyMillis: number | undefined
 }
 

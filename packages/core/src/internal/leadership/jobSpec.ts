@@ -52,7 +52,7 @@ export const make = Effect.fnUntraced(function*(job: Job): Effect.fn.Return<JobS
   }
 })
 
-/** `catchUp` plus several periods, and at least a month. */
+/** How long the backend keeps the record of an unused job: `catchUp` plus four periods, but at least 30 days. */
 export const keepOf = ({ catchUp, instants }: JobSpec, now: number): Duration.Duration => {
   const first = instants.next(now)
   const period = instants.next(first) - first

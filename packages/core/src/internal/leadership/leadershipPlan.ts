@@ -6,8 +6,8 @@
 /**
  * - `stopped`: no loop.
  * - `contending`: the loop waits, for a pause or for the mutex.
- * - `leading`: it has the lease.
- * - `resigning`: it has the lease, but its work has failed, or it was asked to resign. Job runs may end, but none starts.
+ * - `leading`: the contender has the lease.
+ * - `resigning`: it still has the lease, but its work has failed, or it was asked to resign. No more job runs start.
  * - `ending`: the runs have ended, or the drain timeout has passed. The loop is interrupted.
  */
 export type Phase = "stopped" | "contending" | "leading" | "resigning" | "ending"
@@ -15,12 +15,12 @@ export type Phase = "stopped" | "contending" | "leading" | "resigning" | "ending
 /** Changed in place. */
 export interface Contention {
   phase: Phase
-  /** The loop starts again after it has ended. */
+  /** Whether the loop starts again after it has ended. */
   isWanted: boolean
-  /** It leads only if nobody else wants to. */
+  /** Whether the contender leads only if nobody else wants to. */
   isLeaving: boolean
   isClosed: boolean
-  /** The number of leaderships so far. It distinguishes the job runs of an earlier one. */
+  /** The number of leaderships so far. It distinguishes events of an earlier leadership. */
   leadership: number
   /** Job runs of this leadership. */
   runs: number
@@ -40,7 +40,7 @@ export type Event =
   | { readonly _tag: "Over"; readonly lastedMillis: number }
   | { readonly _tag: "RunStarted" }
   | { readonly _tag: "RunEnded"; readonly leadership: number }
-  /** Also after a request to resign: by a failed job, an operator, or a clock that is far off. */
+  /** The work failed, or the leader resigns for another reason: a failed job, an operator, or a clock that is far off. */
   | { readonly _tag: "WorkFailed"; readonly leadership: number }
   /** The runs have ended, or the drain timeout has passed. */
   | { readonly _tag: "Drained"; readonly leadership: number; readonly lastedMillis: number }
@@ -113,7 +113,7 @@ export const next = (contention: Contention, event: Event): Command => {
       return interrupt(contention)
     case "Leave":
       contention.isLeaving = true
-      // It leaves the queue, and contends again in the other way
+      // The loop leaves the queue, and then contends without queueing
       return contention.phase === "contending" ? "interrupt" : "nothing"
     case "LoopEnded":
       return contention.phase === "contending" ? begin(contention) : impossible(contention, event)

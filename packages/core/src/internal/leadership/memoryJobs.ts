@@ -52,7 +52,7 @@ export class MemoryJobs {
     const { run } = entry
     if (owner !== id || (run !== undefined && run.token > token)) return reply("NotOwner")
     const isRunning = run !== undefined && run.end === undefined
-    // Of a run that has ended, only a late copy of the request comes
+    // If the run has ended, this is a late copy of the request
     if (run?.claim === claim) return isRunning ? reply("Claimed", run.attempt) : reply("Taken")
     if (isRunning && run.token === token) return reply("Running")
     let attempt = 1

@@ -15,36 +15,36 @@ import { ClockComparison, comparePeriodMillis, type Instant, instant } from "./i
 import type { Periods, TrackedLease } from "./leaseDeadline.ts"
 import { Slice } from "./workSlices.ts"
 
-/** A lease of a mutex may label its metrics with it. */
+/** `mutex` may label the lease's metrics. */
 export type AnyLease = TrackedLease<Periods> & { readonly mutex?: string }
 
-/** Timers that are late by less do not indicate long turns. */
+/** A timer that is late by less than this does not indicate a long turn. */
 const punctualMillis = 50
 
-/** The decay of the longest turn with each wake-up. A turn longer than `longestTurnMillis` is a pause. */
+/** The longest turn decays by this factor with each wake-up. A longer delay than `longestTurnMillis` is a pause. */
 const memory = 0.9
 const longestTurnMillis = 10_000
 
-/** The pause before the leases of a crashed `end` are ended again. */
+/** If `end` crashes, its leases are ended again after this time. */
 const retryEndMillis = 10
 
 interface Attendant {
   /** Renews some of the leases that are due. Returns whether more are due. */
   readonly renew: (from: number, slice: Slice) => boolean
-  /** Called when the loop woke late. */
+  /** Called at each wake-up with its delay, which is negative if the loop was woken early. */
   readonly late: (millis: number) => void
 }
 
 export class DueLeases<L extends AnyLease> {
   private readonly heap = new IndexedHeap<L>()
-  /** Due for renewal; the first `taken` are in progress. They stay in the heap until they end. */
+  /** The leases due for renewal. `takeDue` has returned the first `taken`. All stay in the heap until they end. */
   private due: Array<L> = []
   private taken = 0
   private readonly changed = Latch.makeUnsafe(false)
   private readonly clock: Clock.Clock
   /** Ends leases whose deadlines have passed. */
   private readonly end: (leases: ReadonlyArray<L>, now: Instant) => void
-  /** Compares the clocks since all deadlines were last computed. */
+  /** Detects that the clocks have moved apart since all deadlines were last computed. */
   private readonly clocks: ClockComparison
   /** The longest recent turn of the event loop in milliseconds, as measured by late timers. */
   private turnMillis = 0
@@ -75,7 +75,7 @@ export class DueLeases<L extends AnyLease> {
 
   /** Adds an open lease, or moves it when its next renewal or its end has changed. */
   place(lease: L): void {
-    // It would never be removed
+    // A lease that has ended would never be removed
     if (!lease.isOpen()) throw new Error("a lease that has ended cannot be renewed")
     const key = Math.min(lease.nextRenewal - lease.lead(this.turnMillis), lease.endsAt())
     this.heap.place(lease, key)
@@ -90,14 +90,14 @@ export class DueLeases<L extends AnyLease> {
     const before = this.turnMillis
     const turn = Math.max(Math.min(late, longestTurnMillis), before * memory)
     this.turnMillis = turn < punctualMillis ? 0 : turn
-    // Earlier leases were placed with a shorter turn
+    // All leases were placed for a shorter turn
     if (this.turnMillis > before) { for (const lease of this.all()) if (lease.isOpen()) this.place(lease) }
   }
 
   /**
    * Ends all leases whose deadlines have passed, before anything else runs, because their work may keep the process
-   * busy. Each round removes the first lease. A lease that returns to the heap ends after `now`, and only the loop
-   * renews it.
+   * busy. Collects the leases that are due for renewal, which only the loop renews. Terminates, because a lease that
+   * returns to the heap ends after `now`.
    */
   sweep(now: Instant): void {
     const over: Array<L> = []
@@ -117,7 +117,7 @@ export class DueLeases<L extends AnyLease> {
     try {
       if (over.length > 0) this.end(over, now)
     } finally {
-      // `end` has thrown
+      // Some are still open if `end` has thrown
       for (const lease of over) if (lease.isOpen()) this.heap.place(lease, now.monotonic + retryEndMillis)
     }
     if (this.hasDue && this.wakesAt !== undefined) this.changed.openUnsafe()
@@ -163,7 +163,7 @@ export class DueLeases<L extends AnyLease> {
       }),
       { disableYield: true }
     )
-    // Any other yield would come before the sweep, behind all fibers that can run
+    // A yield of the scheduler could delay the sweep behind all fibers that can run
     return Effect.provideService(turns, Scheduler.PreventSchedulerYield, true)
   }
 

@@ -1,7 +1,7 @@
 /**
  * A binary heap whose items know their positions, so that each can be removed or moved. Consecutive items with the
  * same key form a chain, of which only the first is in the heap: thousands due at one instant cost O(1) each.
- * `dueLeases` and `timerQueue` are ordered by it.
+ * It orders the leases of `dueLeases` and the timers of `timerQueue`.
  */
 export interface Item {
   /** The smallest comes first. While the item is in a heap, only `place` changes it. */

@@ -1,4 +1,4 @@
-/** An instant on both clocks, in milliseconds. */
+/** An instant on the monotonic and on the wall clock, in milliseconds. */
 import type * as Clock from "effect/Clock"
 
 export interface Instant {
@@ -15,7 +15,7 @@ export const instant = (clock: Clock.Clock): Instant => ({
 /** A suspension stops monotonic timers, so the clocks are compared this often. */
 export const comparePeriodMillis = 1000
 
-/** How far the clocks may drift apart before it counts as a suspension: a small part of the smallest margin. */
+/** How far the clocks may drift apart before it counts as a suspension: a fraction of the smallest margin. */
 const driftMillis = 10
 
 /** Detects suspensions, and clocks that were set, for the loops that sleep on the monotonic clock. */
@@ -27,7 +27,7 @@ export class ClockComparison {
     this.offset = now.wall - now.monotonic
   }
 
-  /** How far the wall clock has moved against the monotonic one since the last shift, in milliseconds; 0 for a drift. */
+  /** How far the wall clock has moved against the monotonic one since the last shift, in milliseconds. A drift is 0. */
   shift(now: Instant): number {
     const moved = now.wall - now.monotonic - this.offset
     if (Math.abs(moved) <= driftMillis) return 0

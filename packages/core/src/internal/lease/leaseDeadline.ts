@@ -1,6 +1,6 @@
 /**
- * One lease of a mutex or a stream: computes its local deadline, by two clocks, and its next renewal. `dueLeases`
- * orders the leases and has the timer.
+ * One lease of a mutex or a data stream: computes its local deadline, by two clocks, and its next renewal. `dueLeases`
+ * orders the leases and sleeps until the next one is due.
  */
 import type * as Duration from "effect/Duration"
 import type * as Pull from "effect/Pull"
@@ -17,7 +17,7 @@ export interface Periods {
   readonly renewAfter: number
   /** How early a renewal may be sent together with one that is due. */
   readonly early: number
-  /** From the granting request to the end, renewed or not. */
+  /** The maximum time from the granting request to the end, renewed or not. */
   readonly maxHold: number
 }
 
@@ -40,14 +40,14 @@ export abstract class TrackedLease<P extends Periods> implements Item {
   position = -1
   before: Item | undefined = undefined
   behind: Item | undefined = undefined
-  /** It is due, and waits for a batch. */
+  /** Due for renewal, and waiting for a batch. */
   isDue = false
   renewing = false
   /** Why the last attempt to renew it failed. */
   failure: StoreError | undefined = undefined
-  /** The schedule of delays since the first of consecutive failures; of a user's guard, since the grant. */
+  /** The running schedule of delays: begun at the first of consecutive failures, or at the grant for a user's guard. */
   step: Step | undefined = undefined
-  /** The time between two renewals of a user's guard in milliseconds, if that is shorter. */
+  /** The time between two renewals that a user's guard asks for, in milliseconds. `renewAfter` applies if shorter. */
   private paceMillis = Infinity
 
   constructor(options: P, sent: Instant) {
@@ -76,7 +76,7 @@ export abstract class TrackedLease<P extends Periods> implements Item {
       : sent.monotonic + Math.min(renewAfter, this.paceMillis)
   }
 
-  /** Renews it this long after the last renewal. */
+  /** Schedules the next renewal this long after the last one, but no later than `renewAfter`. */
   paceAt(paceMillis: number): void {
     this.paceMillis = paceMillis
     if (this.nextRenewal === Infinity) return
@@ -84,15 +84,15 @@ export abstract class TrackedLease<P extends Periods> implements Item {
   }
 
   /**
-   * How much earlier a renewal starts in a process with event loop turns of this many milliseconds: it takes one turn
-   * until it is sent, and another until its reply is read.
+   * How much earlier a renewal starts in a process with event loop turns of this many milliseconds: one turn may pass
+   * before it is sent, and another before its reply is read.
    */
   lead(turn: number): number {
     return this.isFailing ? 0 : Math.max(0, Math.min(2 * turn, (this.nextRenewal - this.renewed.monotonic) / 2))
   }
 
   /**
-   * Ends it earlier, after `usable` milliseconds, unless a request extends it. A renewal is sent after `renewAfter`.
+   * Ends the lease `usable` milliseconds after `renewed` and renews it after `renewAfter`, if that is earlier.
    */
   protected shorten(usable: number, renewAfter: number): void {
     const { monotonic, wall } = this.renewed
@@ -134,7 +134,7 @@ export abstract class TrackedLease<P extends Periods> implements Item {
     return reason === "BackendGone" && failure?.isRetryable === false ? { problem: failure.message } : {}
   }
 
-  /** Why its deadline passed. */
+  /** Why the deadline passed. */
   expiry(): "BackendGone" | "Expired" {
     return this.isFailing || this.renewing ? "BackendGone" : "Expired"
   }

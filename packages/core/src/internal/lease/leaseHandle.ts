@@ -1,4 +1,7 @@
-/** What users see of a lease of a mutex or of a data stream, and how work runs under leases. */
+/**
+ * `protect`, which runs work under leases, and `LeaseHandle`, the base of the objects by which users see their leases.
+ * Mutexes and data streams extend it.
+ */
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -12,9 +15,10 @@ import { Containing, type Protection, remains, settle } from "./protectedWork.ts
 
 export type Table<L extends OwnedLease> = Pick<LeaseTable<L, never>, "now" | "check" | "tasks">
 
-/** The context that protected work inherits. `own` gets its fiber when that has started. */
+/** Makes the context of protected work from its parent's. `own` stands for the work; `protect` sets its fiber later. */
 type Inside = (context: Context.Context<never>, own: Protection) => Context.Context<never>
 
+/** Lists the work in `Containing`, so that an effect inside it that ends the lease does not wait for itself. */
 const contain: Inside = (context, own) => Context.add(context, Containing, [...Context.get(context, Containing), own])
 
 /** Runs the effect in a fiber of its own, which a loss interrupts. */
@@ -24,14 +28,14 @@ export const protect = <L extends OwnedLease, A, E, R>(
   effect: Effect.Effect<A, E, R>,
   inside: Inside = contain
 ): Effect.Effect<A, E | LeaseLost, R> => {
-  /** The end of one lease runs finalizers of its work, which may end another: checks all of them first. */
+  /** Checks all leases first: the end of one runs finalizers of its work, which may end another. */
   const check = () => {
     const now = table.now()
     for (const lease of held) table.check(lease, now)
   }
   return Effect.uninterruptibleMask((restore) =>
     Effect.withFiber<A, E | LeaseLost, R>((parent) => {
-      // Check and begin in one step: after a yield in between, a lease may be over
+      // Check and begin in one step: a lease could end during a yield in between
       check()
       const closed = held.find((lease) => !lease.takesWork)
       if (closed !== undefined) return Effect.fail(closed.over)
@@ -42,18 +46,18 @@ export const protect = <L extends OwnedLease, A, E, R>(
       const remove = () => {
         for (const lease of held) lease.work.remove(fiber)
       }
-      /** A lease that ended as its owner asked was not lost, unless its end interrupted the work. */
+      /** The lease that the work has lost. An end that the owner asked for counts only if it interrupted the work. */
       const lost = () => {
         check()
         return held.find((lease) => lease.loss !== undefined || lease.work.wasEnded(fiber))
       }
       const exit = fiber.pollUnsafe()
       if (exit !== undefined) {
-        // An interruption by `add` may have ended it
+        // Done already, perhaps because `add` interrupted it
         remove()
         return settle(exit, lost())
       }
-      // In slices: leases that are lost together interrupt all their work before most of it continues
+      // In slices, so that leases that are lost together interrupt all their work before most of it resumes
       const ended = awaitExit(fiber, parent, (resume) =>
         held.some(({ loss }) => loss !== undefined)
           ? table.tasks.add(resume)
@@ -107,7 +111,7 @@ export abstract class LeaseHandle<L extends OwnedLease> extends Handle {
     return <A, E, R>(effect: Effect.Effect<A, E, R>) => protect(this.table, [this.lease], effect)
   }
 
-  /** For `toJSON`, which ends nothing. */
+  /** For `toJSON`, which does not end an overdue lease. */
   protected get shownTimeLeft(): string {
     return timeLeft(this.lease.isHeld() ? this.lease.left(this.table.now()) : 0)
   }

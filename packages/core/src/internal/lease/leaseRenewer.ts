@@ -33,13 +33,13 @@ interface Renewal<L extends AnyLease, A extends Reply> {
   /** The open leases. `place` moves one when its `nextRenewal` has changed. */
   readonly deadlines: DueLeases<L>
   readonly recorder: Recorder
-  /** Names the request in errors, and its span. */
+  /** The names of the request in errors, and of its span. */
   readonly operation: string
   readonly span: string
   /** The noun for the log, in the singular. */
   readonly what: string
   readonly timeout: Duration.Duration
-  /** The most leases per request: enough to share the round trip, few enough not to block the server. */
+  /** The maximum number of leases per request: enough to share the round trip, too few to block the server. */
   readonly batchSize: number
   /** The delays between failed attempts. */
   readonly schedule: MutexSchedule
@@ -51,14 +51,14 @@ interface Renewal<L extends AnyLease, A extends Reply> {
     readonly lost: Metric.Counter<number>
     readonly timeLeft: Metric.Histogram<number>
   }
-  /** Returns a reply for each lease. A reply that was passed to `onReply` before counts even if the request fails. */
+  /** Returns a reply for each lease. Replies that were passed to `onReply` count even if the request then fails. */
   readonly send: (
     batch: ReadonlyArray<L>,
     onReply: (index: number, reply: A) => void
   ) => Effect.Effect<ReadonlyArray<A>, StoreError>
   readonly attributes: (lease: L) => Record<string, unknown>
   readonly lost: (lease: L, reply: Extract<A, { readonly _tag: "Lost" }>) => void
-  /** Runs before a renewal, if set: returns whether the lease should be renewed. */
+  /** Returns an effect that decides whether to renew the lease, or undefined to renew it. */
   readonly probe?: (lease: L) => Effect.Effect<boolean> | undefined
 }
 
@@ -74,7 +74,7 @@ const warnEveryMillis = 60_000
 /** How early a retry may be sent together with others. */
 const earlyRetryMillis = 50
 
-/** Runs for as long as the scope is open. */
+/** Renews the leases for as long as the scope is open. */
 export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends Reply>(
   renewal: Renewal<L, A>,
   fibers: FiberSet.FiberSet
@@ -98,7 +98,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
       (delay) => Number.isFinite(delay) ? Math.max(1, delay) : pauseMillis
     )
 
-  /** After a renewal, or the grant: the schedule, which is the option `guard` of users, decides the next renewal. */
+  /** After the grant and after each renewal, the user's `guard` schedule decides when to renew next. */
   const setPace = Effect.fnUntraced(function*(lease: L, ttl: Duration.Duration) {
     const pace = yield* nextStep(lease, deadlines.now(), { _tag: "Renewed", ttl })
     // A renewal in flight decides when the next one is due
@@ -188,8 +188,8 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
         `${newlyFailing} ${what}(s) could not be renewed; retrying until their deadlines: ${error.message}`
       ).pipe(Effect.annotateLogs(failing!.annotations))
     }
-    // Marked as renewing until its delay is known: it may end during a yield, so its state is tested after that. A step
-    // of a user's schedule may take long, so the others do not wait for it
+    // A failed lease stays marked as renewing until its delay is known, and may end before that. The steps of a user's
+    // schedule run concurrently, because each may take long
     yield* Effect.forEach(
       failed,
       (lease) =>
@@ -217,13 +217,13 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
 
   const ask = Effect.fnUntraced(function*(lease: L, probe: Effect.Effect<boolean>) {
     const delay = (yield* probe) ? 0 : yield* nextDelay(lease, deadlines.now())
-    // A renewal that did not wait for the reply decides when the next one is due
+    // A renewal that did not wait for the probe decides when the next one is due
     if (lease.isOpen() && !lease.renewing) retryAfter(lease, deadlines.now(), delay)
   })
 
   /**
-   * Leases due soon join a batch, or follow a full one, to save wake-ups. Failing ones keep their own pace. Returns
-   * whether the batch is full.
+   * Leases due soon join a batch, or follow a full one, to save wake-ups. Failing leases have a batch of their own.
+   * Returns whether the batch of healthy leases is full.
    */
   const renewSome = (from: number, slice: Slice, isFollowing: boolean): boolean => {
     const healthy: Array<L> = []
@@ -245,7 +245,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
       const [own, other] = next.isFailing ? [failing, healthy] : [healthy, failing]
       const isJoined = own.length > 0 || (isFollowing && !next.isFailing) || (other.length === 0 && probes.length > 0)
       if (!isJoined || next.nextRenewal > from + (next.isFailing ? earlyRetryMillis : next.options.early)) break
-      // From now on it is ordered by its end
+      // From now on the heap orders it by its end
       take(next)
       deadlines.place(next)
     }
@@ -255,7 +255,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
     return healthy.length === renewal.batchSize
   }
 
-  /** Sends at least one request per turn: if turns are long, the remaining leases may end before the next one. */
+  /** Sends as many requests as the slice allows: if turns are long, leases may end before the next turn. */
   const renewDue = (from: number, slice: Slice): boolean => {
     let isFull = false
     do isFull = renewSome(from, slice, isFull)

@@ -1,6 +1,6 @@
 /**
  * The leases that one layer or client holds, and the order in which a loss takes effect: work is interrupted, then
- * users are notified, then the loss is reported. `heldLeases` and `streamTable` say what a report is.
+ * users are notified, then the loss is reported. The subclasses in `heldLeases` and `streamTable` define the report.
  */
 import type * as Clock from "effect/Clock"
 import type { LossReason } from "../../SimbaError.ts"
@@ -26,7 +26,7 @@ export abstract class LeaseTable<L extends OwnedLease, Reason extends LossReason
   /** Logs and counts the loss, and notifies the rest of the layer. */
   protected abstract reportLoss(lease: L, reason: Reason, now: Instant): void
 
-  /** Ends its renewal, before its work is interrupted. Returns whether it was in the table. */
+  /** Stops renewing a lease, before its work is interrupted. Returns whether the lease was in the table. */
   protected remove(lease: L): boolean {
     this.deadlines.remove(lease)
     return true
@@ -43,7 +43,7 @@ export abstract class LeaseTable<L extends OwnedLease, Reason extends LossReason
     this.report(lease, now)
   }
 
-  /** Interrupts the work of all leases before it notifies anyone: the notifications of one would delay the last. */
+  /** Interrupts the work of all leases before it notifies anyone: notifications would delay the last interruption. */
   loseAll(leases: ReadonlyArray<L>, reasonOf: (lease: L) => Reason): ReadonlyArray<L> {
     const lost = leases.filter((lease) => this.interrupt(lease, reasonOf(lease)))
     for (const lease of lost) lease.notifyLoss()
@@ -61,7 +61,7 @@ export abstract class LeaseTable<L extends OwnedLease, Reason extends LossReason
     return true
   }
 
-  /** Reports its loss, if that was not done yet. */
+  /** Reports the loss of the lease, once. */
   report(lease: L, now: Instant): void {
     const reason = this.unreported.get(lease)
     if (reason === undefined) return
@@ -69,14 +69,14 @@ export abstract class LeaseTable<L extends OwnedLease, Reason extends LossReason
     this.reportLoss(lease, reason, now)
   }
 
-  /** Loses all leases whose deadlines have passed by the clock, even if no timer has fired. */
+  /** Loses all overdue leases, even if no timer has fired yet, and reports the loss of this one. */
   check(lease: L, now: Instant): void {
     this.deadlines.sweep(now)
     if (lease.isOpen() && lease.left(now) <= 0) this.lose(lease, this.overdue(lease, now))
     this.report(lease, now)
   }
 
-  /** Whether it is held now. */
+  /** Whether the lease is held at `now`. */
   isHeld(lease: L, now = this.now()): boolean {
     this.check(lease, now)
     return lease.isHeld()

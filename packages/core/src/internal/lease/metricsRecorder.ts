@@ -11,14 +11,14 @@ type Update = <Input, State>(metric: Metric.Metric<Input, State>, input: Input, 
 
 export interface Recorder {
   readonly update: Update
-  /** For gauges: relative. */
+  /** Adds to a gauge. */
   readonly modify: Update
   /** Adds one to a counter for each subject: a single update, unless mutexes label the metrics. */
   readonly count: (
     counter: Metric.Metric<number, unknown>,
     subjects: ReadonlyArray<{ readonly mutex?: string }>
   ) => void
-  /** Records the smallest of the subjects' values: a single update, unless mutexes label the metrics. */
+  /** Records the minimum of the subjects' values or, if mutexes label the metrics, each value. */
   readonly least: (
     metric: Metric.Metric<number, unknown>,
     values: ReadonlyArray<number>,
@@ -28,7 +28,7 @@ export interface Recorder {
   readonly run: (effect: Effect.Effect<void>) => void
 }
 
-/** Uses the registry and the attributes of the layer, no matter which fiber updates them. */
+/** Uses the metric registry and the attributes of `layer`, no matter which fiber updates a metric. */
 export const make = (
   layer: Context.Context<never>,
   byMutex: boolean,

@@ -7,7 +7,7 @@ import type * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import type * as Scheduler from "effect/Scheduler"
 
-/** An observer of a fiber that was just resumed threw `error`. */
+/** Throws `error`, from an observer of a fiber that was just resumed, in a task of its own. */
 export const throwUncaught = (dispatcher: Scheduler.SchedulerDispatcher, error: unknown): void =>
   dispatcher.scheduleTask(() => {
     throw error
@@ -31,7 +31,7 @@ export const awaitExit = <A, E>(
     Effect.sync(fiber.addObserver((exit) => run(() => isolate(waiting, () => resume(Effect.succeed(exit))))))
   )
 
-/** Listeners of one event, which do not throw. */
+/** Listeners of one event. A listener must not throw. */
 export class Listeners<A> {
   private listeners: Set<(value: A) => void> | undefined
 

@@ -10,19 +10,19 @@ import { ProtectedWork } from "./protectedWork.ts"
 
 export abstract class OwnedLease<P extends Periods = Periods> extends TrackedLease<P> {
   abstract readonly token: FencingToken
-  /** Set if it was lost. An end that its owner asked for is no loss. */
+  /** Set if the lease was lost. An end that its owner asked for is no loss. */
   loss: LeaseLost | undefined = undefined
   readonly onLoss = new Listeners<LeaseLost>()
   private protectedWork: ProtectedWork | undefined
 
   protected abstract get resource(): Pick<LeaseLost, "kind" | "resource" | "id">
 
-  /** Whether its users hold it. Its release may follow later. */
+  /** Whether its users may rely on it. False once it is ending, even if its release follows later. */
   isHeld(): boolean {
     return this.isOpen()
   }
 
-  /** False while an end is under way: work that started now would outlast the lease. */
+  /** False while the lease is ending: work that started now would outlast it. */
   get takesWork(): boolean {
     return this.isHeld()
   }
@@ -37,7 +37,7 @@ export abstract class OwnedLease<P extends Periods = Periods> extends TrackedLea
   }
 
   lossOf(reason: LossReason["_tag"], owner?: string): LeaseLost {
-    // Only reasons that name another owner have one
+    // Callers pass `owner` for exactly the reasons that have this field
     const why = { _tag: reason, ...(owner === undefined ? this.problemOf(reason) : { owner }) } as LossReason
     return new LeaseLost({ ...this.resource, token: this.token, reason: why })
   }

@@ -1,6 +1,6 @@
 /**
- * The work that a lease protects: how it is interrupted, awaited, and what it results in. Leases of mutexes and of data
- * streams have it; `protect`, `withLock` and handlers run in it.
+ * The work that a lease of a mutex or a data stream protects: how it is interrupted and awaited, and what it results
+ * in. The effects in `protect` and `withLock`, and the handlers of data streams, are such work.
  */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
@@ -13,7 +13,7 @@ import { awaitExit, isolate, Listeners } from "./observers.ts"
 
 type Work = Fiber.Fiber<unknown, unknown>
 
-/** Protected work; its fiber is known when it has started. */
+/** Identifies protected work. Its fiber is set after the work has started. */
 export interface Protection {
   work: Work | undefined
 }
@@ -27,7 +27,7 @@ export const Containing: Context.Reference<ReadonlyArray<Protection>> = Context.
 /** The fibers of one lease. They are interrupted together at its loss, and awaited before its release. */
 export class ProtectedWork {
   private readonly fibers = new Set<Work>()
-  /** Interrupted by `end`. */
+  /** The work that `end` has interrupted. */
   private ended: WeakSet<Work> | undefined
   private starting = 0
   private readonly onStarted = new Listeners<void>()
@@ -36,12 +36,12 @@ export class ProtectedWork {
     return this.starting === 0 && this.fibers.size === 0
   }
 
-  /** Work starts, and runs until it first waits. `add` follows in the same task. */
+  /** Called before work starts. The work runs until it first waits; `add` follows in the same task. */
   start(): void {
     this.starting++
   }
 
-  /** `isOver`: the synchronous part of the work may have ended the lease. */
+  /** `isOver`: whether the lease has ended. The synchronous part of the work may have ended it. */
   add(work: Work, isOver: boolean): void {
     this.starting--
     if (work.pollUnsafe() === undefined) {
@@ -60,7 +60,7 @@ export class ProtectedWork {
     return this.ended?.has(work) === true
   }
 
-  /** Does not wait. */
+  /** Interrupts the work without waiting for its end. */
   interrupt(): void {
     this.fibers.forEach((work) => isolate(work, () => work.interruptUnsafe()))
   }
@@ -70,7 +70,7 @@ export class ProtectedWork {
    * interrupted too, or continues if it is `spared`.
    */
   end({ spared = false } = {}): Effect.Effect<void> {
-    // Work that has not reached its first wait has no fiber yet. It resumed the caller itself
+    // Work that has not reached its first wait has no fiber yet. The caller runs because such work resumed it
     const started = this.onStarted.next(() => this.starting === 0 ? Effect.void : undefined)
     return Effect.andThen(started, this.interruptAndAwait(spared))
   }
@@ -92,7 +92,7 @@ export class ProtectedWork {
   }
 }
 
-/** The loss replaces a success and the interruption that it caused; a failure of the work is kept. */
+/** The result of work whose lease was lost, if it was: `LeaseLost`, unless the work itself has failed. */
 export const settle = <A, E>(
   exit: Exit.Exit<A, E>,
   lost: { readonly over: LeaseLost; readonly annotations: Record<string, unknown> } | undefined

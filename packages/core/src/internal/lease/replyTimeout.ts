@@ -1,6 +1,6 @@
 /**
- * Timeouts of requests that are fair in a busy process, whose event loop turns may be longer than the timeout. For
- * requests with a fiber; `timerQueue` has a cheaper one for thousands of waiters. `MutexStore` exports them.
+ * Timeouts of requests that are fair in a busy process, whose event loop turns may be longer than the timeout. They
+ * take a fiber and a sleep each; `timerQueue` has a cheaper timeout for thousands of waiters.
  */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

@@ -7,7 +7,7 @@ import * as Schedule from "effect/Schedule"
 import { BackendError, ProtocolError, type StoreError } from "../../SimbaError.ts"
 import * as log from "../log.ts"
 
-/** An outage of the backend: the same request may succeed later. */
+/** Whether the error is an outage of the backend: the same request may succeed later. */
 export const isTransient = (error: { readonly _tag: string; readonly isRetryable?: boolean }): error is BackendError =>
   error._tag === "BackendError" && error.isRetryable === true
 
@@ -30,7 +30,7 @@ export const noReply = (operation: string, within: Duration.Duration): BackendEr
 const backoff = (first: number, longest: number) => (failures: number): Effect.Effect<number> =>
   Effect.map(Random.nextBetween(0.8, 1.2), (factor) => Math.min(first * 2 ** failures, longest) * factor)
 
-/** `backoff` as a schedule, in one step, because in an outage each of thousands of leases runs it. */
+/** `backoff` as a schedule with a single cheap step, because in an outage thousands of leases run it. */
 export const retrySchedule = (first: Duration.Input, longest: Duration.Input): Schedule.Schedule<Duration.Duration> => {
   const pauseAfter = backoff(Duration.toMillis(first), Duration.toMillis(longest))
   return Schedule.fromStep(Effect.sync(() => {
@@ -53,7 +53,7 @@ export const endlessRetry = retrySchedule("100 millis", "10 seconds")
 const isOutlasted = (error: StoreError) => isTransient(error) || error._tag === "ProtocolError"
 
 /**
- * Retries until the request succeeds; only a refusal ends it. Logs the first of consecutive failures. Pauses up to 5 s.
+ * Retries until the request succeeds or is refused. Logs the first failure. Pauses for at most 5 s.
  */
 export const persist = <A, R>(
   what: string,

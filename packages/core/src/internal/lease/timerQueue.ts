@@ -1,6 +1,6 @@
 /**
- * Calls functions at their instants, in slices: one fiber and one sleep for all timers of a layer. Waiters, timeouts and
- * polls use it. The ends of leases may not wait for a slice: `dueLeases` has those.
+ * Calls functions at their instants, in slices, with one fiber and one sleep for all timers of a layer. Waiters,
+ * timeouts and polls use it. The ends of leases must not wait for a slice, so `dueLeases` has a loop of its own.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -14,11 +14,11 @@ import { ClockComparison, comparePeriodMillis, instant } from "./instant.ts"
 import { Slice } from "./workSlices.ts"
 
 export interface TimerQueue {
-  /** Calls `ring` once, at an instant in monotonic milliseconds, unless the returned function is called before. */
+  /** Calls `ring` once, at an instant in monotonic milliseconds, unless the returned function is called first. */
   readonly at: (monotonic: number, ring: () => void) => () => void
-  /** The same for a poll: the time of a suspension also counts, within a second after resuming. */
+  /** Like `at`, for a poll: time in which the machine was suspended also counts, within a second after it resumes. */
   readonly pollAt: (monotonic: number, ring: () => void) => () => void
-  /** Closing calls every remaining `ring`, and later ones are called at once. */
+  /** Whether the layer has closed. Closing calls every remaining `ring`; timers that are set later ring at once. */
   readonly isClosed: () => boolean
 }
 

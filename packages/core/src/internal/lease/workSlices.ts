@@ -8,7 +8,7 @@ import * as Scheduler from "effect/Scheduler"
 import { instant } from "./instant.ts"
 import { throwUncaught } from "./observers.ts"
 
-/** The subjects and the duration of one slice in a process with short turns. */
+/** The maximum number of subjects, and the duration, of one slice in a process with short turns. */
 const maxSubjects = 32
 const maxMillis = 5
 
@@ -25,7 +25,7 @@ export class Slice {
   private subjects = 0
   private endedAt: number | undefined
 
-  /** If the work in between takes long, slices of a few milliseconds would fall behind forever. */
+  /** Grows with the time since the previous slice: if other work takes long, short slices would fall behind forever. */
   constructor(clock: Clock.Clock, previous?: Slice) {
     this.clock = clock
     const now = instant(clock).monotonic
@@ -46,12 +46,12 @@ export class Slice {
 }
 
 /**
- * Tasks that run in order: at once while the slice of this turn has room, otherwise in later turns. They are never
- * nested, because a long line would overflow the stack.
+ * Tasks that run in order: at once while the slice of this turn has room, otherwise in later turns. A task that another
+ * task adds runs after it, because nested tasks of a long line would overflow the stack.
  */
 export class SlicedTasks {
   private readonly clock: Clock.Clock
-  /** The scheduler of the layer, because that of a task's fiber may have stopped. */
+  /** From the layer's scheduler, because the scheduler of a task's fiber may have stopped. */
   private readonly dispatcher: Scheduler.SchedulerDispatcher
   private slice: Slice | undefined
   private tasks: Array<() => void> = []
@@ -69,7 +69,7 @@ export class SlicedTasks {
     else if (!this.isRunning) this.run(this.slice)
   }
 
-  /** Lets the fiber continue when its slice has come. */
+  /** Suspends the fiber until a slice has room for it. */
   readonly pass: Effect.Effect<void> = Effect.callback((resume) => this.add(() => resume(Effect.void)))
 
   private begin(previous?: Slice): void {

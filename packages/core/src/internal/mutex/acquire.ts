@@ -1,6 +1,6 @@
 /**
- * One acquire: asks when the mutex may be free, waits in line when it is not, and undoes what nobody takes. `service`
- * calls it, uninterruptibly; `localQueue` keeps what the fibers of the layer share.
+ * One acquire: sends a request if the mutex may be free, otherwise waits in line, and undoes both if it fails or is
+ * interrupted. `service` calls it uninterruptibly; `localQueue` has the state that the fibers of the layer share.
  */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
@@ -28,7 +28,7 @@ const outcomeOf = (
   if (Exit.isSuccess(exit)) return exit.value === undefined ? "refused" : "granted"
   const error = Option.getOrUndefined(Exit.findErrorOption(exit))
   if (error === undefined) return Cause.hasInterruptsOnly(exit.cause) ? "interrupted" : "error"
-  // `acquireAll` ends a wait when it has lost another lease
+  // `acquireAll` ends a wait when it has lost a lease that it already had
   if (error._tag === "LeaseLost") return "interrupted"
   return error._tag === "AcquireTimeout" ? "timeout" : "error"
 }
@@ -116,7 +116,7 @@ const obtain = (
       (lease) => lease === undefined ? Effect.void : report(lease, fiber)
     )
     const attributes = () => ({ attributes: tracing.attributes(attempt) })
-    // Outside of the span: nothing that runs in it may leave the queue or the lease behind
+    // Outside the span: a failure of the tracer must not leave a waiter or a lease behind
     return Effect.onExit(tracing.spanOn(fiber, "simba.acquire", attributes, reported), (exit) => {
       context.recorder.update(MutexMetrics.mutex.attempts[outcomeOf(exit)], 1, attempt.mutex)
       return Exit.isSuccess(exit) || queue === undefined ? Effect.void : queue.giveUp(waiter)
@@ -124,8 +124,8 @@ const obtain = (
   })
 
 /**
- * Waits for the mutex, for at most `timeout`. Zero is one request that never queues: a timer would race with the reply.
- * Call it uninterruptibly, with the effect that restores interruption.
+ * Waits for the mutex, for at most `timeout`. A timeout of zero is one request that never queues; it has no timer, which
+ * would race with the reply. Call it uninterruptibly, and pass the function that restores interruptibility.
  */
 export const acquire = (
   queues: LocalQueues,

@@ -1,6 +1,6 @@
 /**
- * One acquiring request: sent, judged, and repeated through outages. `acquire` and `fleetPlace` send it, and
- * decide what its result means.
+ * One request to acquire a mutex: sent, checked, and repeated through outages. `acquire` and `fleetPlace` send it and
+ * act on its result.
  */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -17,7 +17,7 @@ import type { SlicedTasks } from "../lease/workSlices.ts"
 import { HeldLease } from "./heldLease.ts"
 import type { LeaseSettings } from "./leaseOptions.ts"
 
-/** What one caller wants, under an id that is used only for this. */
+/** The request of one caller, under an id that is never used again. */
 export interface Attempt {
   readonly mutex: MutexName
   readonly id: LeaseId
@@ -27,10 +27,10 @@ export interface Attempt {
 /** What requests need from their layer. */
 export interface AttemptContext {
   readonly store: MutexStore["Service"]
-  /** Of the layer. */
+  /** Delivers messages to the places of the layer. */
   readonly inbox: Effect.Success<ReturnType<MutexStore["Service"]["inbox"]>>
   readonly confirmTimeout: Duration.Duration
-  /** Ttl plus transition of the layer. */
+  /** The layer's ttl plus its transition. */
   readonly lease: Duration.Duration
   readonly now: () => Instant
   readonly recorder: Recorder
@@ -56,9 +56,9 @@ export const closed = () =>
   })
 
 /**
- * The lease counts from the instant before the request is sent. If the reply is so late that little of the lease is
- * left, the request is repeated, and the store recognizes the owner. A lease that only `maxHold` has ended would be
- * ended again.
+ * The lease counts from the instant before the request is sent. If the reply is so late that little of the server's
+ * lease is left, the request is repeated, and the store recognizes the owner. Repeating would not help a lease that
+ * `maxHold` ends.
  */
 export const send = (
   context: AttemptContext,
@@ -75,7 +75,7 @@ export const send = (
         const hasReplied = now()
         recorder.update(MutexMetrics.mutex.acquireLatency, hasReplied.monotonic - sent.monotonic, mutex)
         if (result._tag === "Refused") return Effect.succeed({ ...result, sent })
-        // Otherwise nobody would renew it or watch its deadline
+        // Nothing in a closed layer would renew the lease or watch its deadline
         if (timers.isClosed()) return Effect.fail(closed())
         const granted = new HeldLease(mutex, id, result.token, settings, sent)
         return granted.serverLeft(hasReplied) > settings.margin

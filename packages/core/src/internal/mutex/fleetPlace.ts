@@ -22,7 +22,7 @@ import { pollDelay } from "./pollDelay.ts"
 export interface QueueContext {
   readonly mutex: MutexName
   readonly context: AttemptContext
-  /** A different fiber may become the first waiter while a request is under way. */
+  /** A different fiber may become the first waiter while a request is in flight. */
   readonly first: () => LocalWaiter | undefined
   readonly refused: (refused: Refused) => void
   /** The place has ended with a lease for the first waiter. */
@@ -33,7 +33,7 @@ export interface QueueContext {
   readonly outage: (error: BackendError) => void
   /** The backend refused the first waiter permanently. */
   readonly failed: (error: StoreError) => void
-  /** Work of the place failed or crashed, unless the place is over. */
+  /** A fiber or a callback of the place failed. Ignored once the place is over. */
   readonly crashed: (place: FleetPlace, cause: Cause.Cause<StoreError>) => void
 }
 
@@ -44,14 +44,14 @@ export interface QueueContext {
 export class FleetPlace {
   readonly id: LeaseId
   readonly state = placePlan.make()
-  /** What is under way. */
+  /** The requests in flight. */
   readonly fibers = new Set<Fiber.Fiber<unknown, unknown>>()
   private readonly queue: QueueContext
   private readonly unlisten: () => void
   private unset: (() => void) | undefined
-  /** Ends the pause between two requests in an outage. Set during one. */
+  /** Ends the pause between two requests in an outage. Set during such a pause. */
   private endPause: (() => void) | undefined
-  /** A turn came during a request: if that fails, it is repeated without a pause. */
+  /** A turn came during a request: if the request fails, it is repeated without a pause. */
   private skipsPause = false
 
   constructor(queue: QueueContext, id: LeaseId) {
@@ -64,12 +64,12 @@ export class FleetPlace {
     return this.state.phase === "over"
   }
 
-  /** Whether the backend may have received anything about it. */
+  /** Whether the backend may have received anything about the place. */
   get isKnown(): boolean {
     return this.state.phase !== "prepared"
   }
 
-  /** Nobody of this layer holds the mutex, and no release queues the place: sends a request. */
+  /** Sends a request, because no fiber of this layer holds the mutex, and no release will queue the place. */
   contend(): void {
     this.happens({ _tag: "Contend" })
   }
@@ -81,12 +81,12 @@ export class FleetPlace {
       case "ask":
         return this.ask(false)
       case "askNow":
-        // Once for each turn
+        // Skips one pause, now or after the request in flight
         if (this.endPause === undefined) this.skipsPause = true
         else this.endPause()
         return
       case "askAfterOthers":
-        // Every poll without a turn: all places of the layer may poll at once
+        // A poll without a turn: all places of the layer may poll at once
         this.unset?.()
         return this.ask(false, this.queue.context.tasks.pass)
       case "confirm":
@@ -103,7 +103,7 @@ export class FleetPlace {
     }
   }
 
-  /** `waiter`: the first when the request was made. `isHandOff`: by a release, or a message about it. */
+  /** `waiter` was the first when the request was sent. `isHandOff`: whether a release granted the mutex. */
   private granted(waiter: LocalWaiter, lease: HeldLease, isHandOff: boolean): void {
     const command = placePlan.next(this.state, { _tag: "Granted", isStillFirst: waiter === this.queue.first() })
     if (command === "win") this.queue.won(this, lease, isHandOff)
@@ -118,7 +118,7 @@ export class FleetPlace {
       fibers.delete(fiber)
       if (Exit.isFailure(exit)) queue.crashed(this, exit.cause)
     })
-    // It may have ended the place
+    // The work may have ended the place
     if (this.isOver) fiber.interruptUnsafe()
   }
 
@@ -129,7 +129,7 @@ export class FleetPlace {
     for (const fiber of this.fibers) fiber.interruptUnsafe()
   }
 
-  /** Travels with a release that is sent now, for the first waiter. */
+  /** Queues the place for the first waiter, with a release that is sent now. */
   requeue(waiter: LocalWaiter, sent: Instant): Parting {
     this.happens({ _tag: "Requeue" })
     return {
@@ -150,8 +150,10 @@ export class FleetPlace {
     this.happens({ _tag: "Settled", ticket: requeued.ticket, refused: refusedBy(requeued, sent) })
   }
 
-  /** Repeats a request for the first waiter until it succeeds. The queue decides how long each waiter waits through
-   * an outage. */
+  /**
+   * Repeats a request for the first waiter until it succeeds. The queue decides how long each waiter waits through an
+   * outage.
+   */
   private persist<A>(request: (waiter: LocalWaiter) => Effect.Effect<A, StoreError>): Effect.Effect<A, StoreError> {
     const { context } = this.queue
     const once = Effect.suspend(() => {
@@ -174,7 +176,7 @@ export class FleetPlace {
     )
   }
 
-  /** Between two requests in an outage. `askNow` ends the pause, or skips the next one. */
+  /** Waits between two requests in an outage. `askNow` ends the pause, or skips the next one. */
   private readonly pause = (millis: number): Effect.Effect<void> =>
     Effect.callback((resume) => {
       if (this.skipsPause) {
@@ -194,7 +196,7 @@ export class FleetPlace {
       return Effect.sync(unset)
     })
 
-  /** `isCalled`: a message says that it is this waiter's turn. */
+  /** Sends a request for the first waiter. `isCalled`: whether a message says that it is the place's turn. */
   private ask(isCalled: boolean, before: Effect.Effect<void> = Effect.void): void {
     const { queue } = this
     this.skipsPause = false
@@ -217,9 +219,9 @@ export class FleetPlace {
   }
 
   /**
-   * When it polls if it is not notified, in monotonic milliseconds. While this process was paused or suspended, the lease
-   * that the reply names ran on. An age of one confirm period is not counted: the request takes time too, and a poll
-   * before the lease ends is wasted.
+   * When the place polls if no message arrives, in monotonic milliseconds. Subtracts the age of the reply: the owner's
+   * lease ran on while this process was paused or suspended. Ignores an age up to one confirm period, because the
+   * request took time too, and a poll before the lease ends is wasted.
    */
   private latest(refused: Refused): number {
     const { confirmTimeout: confirm, inbox: { bound }, lease, now, random } = this.queue.context
@@ -244,7 +246,7 @@ export class FleetPlace {
     )
   }
 
-  /** The caller notifies other waiters too: a defect of this one must not reach it. */
+  /** The caller also notifies other waiters: a defect of this place must not reach it. */
   private outside(act: () => void): void {
     try {
       act()
@@ -256,7 +258,7 @@ export class FleetPlace {
   private setTimer(): void {
     const { timers } = this.queue.context
     this.unset?.()
-    // A closed queue of timers rings at once
+    // A closed timer queue rings at once
     this.unset = timers.pollAt(
       this.state.askAt,
       () => timers.isClosed() || this.outside(() => this.happens({ _tag: "Rang" }))

@@ -1,10 +1,10 @@
 /**
- * Decides whether a waiter may start on the message of its grant without a request, because the grant is recent
- * enough. `fleetPlace` calls it; `placePlan` has made sure that the reply is the latest one, and that no gap followed
- * it.
+ * Decides whether a message that grants the mutex is recent enough for the waiter to start work without a request.
+ * `fleetPlace` calls it; `placePlan` has made sure that the reply is the latest one, and that no gap followed it.
  *
- * A grant lasts a whole lease if the waiter was fresh: then there is nothing to confirm, unless its own lease differs.
- * Otherwise it lasts a confirm period, and a confirmation is sent before the work starts.
+ * A waiter that has queued within the last confirm period is granted a whole lease: then there is nothing to confirm,
+ * unless the waiter's own lease has another length. Any other grant lasts a confirm period, and a confirmation is sent
+ * before the work starts.
  */
 import type { LeaseId } from "../../MutexName.ts"
 import type { Grant } from "../../MutexStore.ts"
@@ -14,12 +14,12 @@ import type { Refused } from "./attempt.ts"
 import { HeldLease } from "./heldLease.ts"
 import type { LocalWaiter } from "./localWaiter.ts"
 
-/** How far the two clocks may differ without one having been set. */
+/** How far the two clocks may differ although neither was set. */
 const roundingMillis = 10
 
 /**
- * The lease of a grant that is younger than `refused`: its token is larger. The backend's clock alone says by how much,
- * so no clock of the waiter is involved. Returns undefined if a request must decide.
+ * The lease of a grant that came after the `Refused` reply, as its larger token shows. Both carry the time of the
+ * backend's clock, which alone measures the time between them. Returns undefined if a request must decide.
  */
 export const leaseOfGrant = (
   grant: Grant,
@@ -28,11 +28,11 @@ export const leaseOfGrant = (
   { id, now }: { readonly id: LeaseId; readonly now: Instant }
 ): HeldLease | undefined => {
   if (stamp === undefined || grant.token <= stamp.token) return undefined
-  // Below zero, the backend's clock was set back
+  // Negative if the backend's clock was set back
   const after = (grant.micros - stamp.micros) / 1000
   if (after < 0) return undefined
   const { mutex, settings } = waiter.attempt
-  // Only the wall clock shows a suspension, unless it was set back since
+  // Only the wall clock shows a suspension, and it may have been set back since
   if (now.wall - sent.wall < now.monotonic - sent.monotonic - roundingMillis) return undefined
   const lease = new HeldLease(mutex, id, grant.token, settings, {
     monotonic: Math.min(sent.monotonic + after, now.monotonic),

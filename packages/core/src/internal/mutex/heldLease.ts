@@ -30,9 +30,9 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
   probe: "unasked" | "asking" | "alive" = "unasked"
   /** The last result of `isAlive` was not `true`. */
   dead = false
-  /** When it was last reported as forced: the reply to the next request decides. */
+  /** When a message last reported that the lease was taken by force. The reply to the next renewal decides. */
   forcedAt: number | undefined
-  /** Tokens of its grant after its own, for the next holders in this process. */
+  /** The remaining tokens of its grant, for the next holders in this process. */
   private spare: number
   /** Granted by a message for a period other than its lease, mostly a confirm period. No reply has extended it yet. */
   isUnconfirmed = false
@@ -51,7 +51,7 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
     this.spare = spareTokens(token)
   }
 
-  /** For the renewing request. */
+  /** The length of the lease, which renewals send. */
   get lease(): Duration.Duration {
     return this.options.lease
   }
@@ -65,8 +65,8 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
   }
 
   /**
-   * It counts from the message of its grant, which lasts `period`, of which `usable` can be used. Milliseconds. A fresh
-   * waiter is granted a whole lease, any other a confirm period. `localQueue` confirms the latter before work starts.
+   * A message granted it for `period` milliseconds, of which `usable` can be used. If that is not a whole lease,
+   * `localQueue` confirms the grant before work starts.
    */
   grantedFor(period: number, usable: number): void {
     this.isUnconfirmed = period !== this.options.leaseMillis
@@ -76,7 +76,7 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
   override extend(sent: Instant): void {
     super.extend(sent)
     this.isUnconfirmed = false
-    // A renewal that was sent before the report may have been executed before the force
+    // A renewal that was sent before the report may have been executed before the lease was taken by force
     if (this.forcedAt !== undefined && this.forcedAt > sent.monotonic) this.nextRenewal = -Infinity
     else this.forcedAt = undefined
   }
@@ -85,7 +85,7 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
     return this.dead ? "Expired" : this.isUnconfirmed ? "BackendGone" : super.expiry()
   }
 
-  /** Whether it can go to the next holder unchanged: granted or renewed in time, and not due yet. */
+  /** Whether the next holder in this process can take it over unchanged: it is sound, and not due for renewal. */
   isFresh(now: Instant): boolean {
     const { margin, renewAfter } = this.options
     return this.spare > 0 && !this.isUnconfirmed && !this.renewing && !this.isFailing && !this.dead &&
@@ -97,7 +97,7 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
     return Duration.equals(ttl, this.options.ttl) && Duration.equals(lease, this.options.lease)
   }
 
-  /** The server's lease stays the same: it ends no later, and is renewed no later. */
+  /** Takes over the server's lease of `previous`: ends no later, and is renewed no later. */
   inherit(previous: HeldLease): void {
     this.spare = previous.spare - 1
     this.extend(previous.adjustedRenewal)
@@ -126,8 +126,8 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
   }
 
   /**
-   * Interrupts its work and waits until it has ended, before the release (L4, docs/protocol.md). Undefined if there is
-   * none. From here on no work begins, because the release is a later step.
+   * Interrupts the lease's work and waits until the work has ended, before the release (L4, docs/protocol.md).
+   * Undefined if there is no work. From here on no work begins, because the release is a later step.
    */
   endWork(): Effect.Effect<void> | undefined {
     if (this.state === "held") this.state = "ending"

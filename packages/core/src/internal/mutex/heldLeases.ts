@@ -36,7 +36,7 @@ export interface Lines {
 }
 
 export interface HeldLeases {
-  /** The listener for the ends of leases from now on. */
+  /** Sets the listener for the ends of leases. */
   readonly follow: (lines: Lines) => void
   readonly now: () => Instant
   readonly recorder: metricsRecorder.Recorder
@@ -46,15 +46,15 @@ export interface HeldLeases {
   readonly add: (lease: HeldLease) => void
   /** Sends the confirmation of a grant before it returns. The reply extends the lease, or ends it. */
   readonly confirm: (lease: HeldLease) => void
-  /** A hint that this lease was taken by force, perhaps before its grant is known here: sends a request at once. */
+  /** A hint that this lease was taken by force, perhaps before its grant is known here: renews it at once. */
   readonly suspect: (id: string) => void
   /** Loses the lease if its deadline has passed by the clock, even if no timer has fired. */
   readonly check: (lease: HeldLease, now: Instant) => void
-  /** Releases the mutex, waiting for at most the release timeout. Never fails: the key expires. */
+  /** Releases the mutex, waiting for at most the release timeout. Never fails: an unreleased key expires. */
   readonly release: (lease: HeldLease) => Effect.Effect<void>
-  /** Releases a lease that nobody waits for, without waiting. */
+  /** Releases a lease without waiting for the reply. */
   readonly giveUp: (lease: HeldLease) => Effect.Effect<void>
-  /** Undoes an attempt with an unknown outcome, without waiting. */
+  /** Undoes an attempt with an unknown outcome, without waiting for the reply. */
   readonly undo: (request: Omit<ReleaseRequest, "confirm" | "lease">) => Effect.Effect<void>
 }
 
@@ -77,7 +77,7 @@ export const make = Effect.fnUntraced(function*(
 
   const tasks = yield* slicedTasks
 
-  /** No longer renewed. */
+  /** Stops renewing the lease. */
   const drop = (lease: HeldLease, now: Instant) => {
     deadlines.remove(lease)
     recorder.modify(MutexMetrics.mutex.held, -1, lease.mutex)
@@ -89,7 +89,7 @@ export const make = Effect.fnUntraced(function*(
       return lease.expiry()
     }
 
-    /** In slices: the next fiber in line continues within it. */
+    /** Reports in slices, because a report lets the next fiber in line continue. */
     protected override endOverdue(ended: ReadonlyArray<HeldLease>, now: Instant) {
       for (const lease of this.loseAll(ended, (lease) => lease.expiry())) tasks.add(() => this.report(lease, now))
     }
@@ -115,8 +115,8 @@ export const make = Effect.fnUntraced(function*(
   }
 
   /**
-   * What protected work still used is released when the work has ended (L4, docs/protocol.md). A lease without protected
-   * work is released by its holder.
+   * Loses all leases. Releases those with protected work once that has ended (L4, docs/protocol.md); the others are
+   * released by their holders.
    */
   const close = Effect.suspend(() => {
     const open = deadlines.all()
@@ -166,7 +166,7 @@ export const make = Effect.fnUntraced(function*(
     span: "simba.renew",
     what: "lease",
     timeout: config.commandTimeout,
-    // This many keep Redis busy for a millisecond
+    // Renewing this many keeps Redis busy for a millisecond
     batchSize: 500,
     schedule: config.guard,
     pace: config.guard === MutexSchedule.guard ? undefined : ({ options }) => options.ttl,
@@ -177,7 +177,7 @@ export const make = Effect.fnUntraced(function*(
     probe
   }, fibers)
 
-  /** It is not renewed from here on. Returns the request, unless the lease stays in this process. */
+  /** Stops renewing the lease. Returns the request to release it, unless the lease stays in this process. */
   const releaseRequestOf = (lease: HeldLease, now: Instant): releaseSender.Request | undefined => {
     table.report(lease, now)
     if (lease.isOpen()) drop(lease, now)
@@ -189,7 +189,7 @@ export const make = Effect.fnUntraced(function*(
 
   const giveUp: HeldLeases["giveUp"] = (lease) =>
     Effect.suspend(() => {
-      // By the layer that was closed
+      // Released when the layer closed
       if (lease.state === "released") return Effect.void
       const request = releaseRequestOf(lease, deadlines.now())
       return request === undefined ? Effect.void : releases.later(request)
@@ -200,7 +200,7 @@ export const make = Effect.fnUntraced(function*(
       const now = instant(clock)
       table.check(lease, now)
       if (lease.isOpen()) {
-        // Before the command is sent: a renewal in progress can no longer report a loss
+        // Before the release is sent: a renewal in flight can no longer report a loss
         const request = releaseRequestOf(lease, now)
         if (request === undefined) return Effect.void
         return releases.now(request, Math.min(releaseMillis, lease.left(now)))
@@ -209,7 +209,7 @@ export const make = Effect.fnUntraced(function*(
       return reason === "Expired" || reason === "BackendGone" ? giveUp(lease) : Effect.void
     })
 
-  /** Ids that were taken by force before the reply that grants them: a message may overtake it. */
+  /** Ids of leases that messages reported as taken by force before the reply that grants them. */
   const forced = new LatestNames()
 
   const pollAll = (lease: HeldLease) => {

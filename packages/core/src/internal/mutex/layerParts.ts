@@ -1,6 +1,6 @@
 /**
- * What contenders, observers and the operations of jobs use of a layer. They are functions on these parts and not
- * methods of its service, so that the bundle of a program that only locks leaves them out.
+ * What contenders, observers and the operations of jobs use of a layer. They are functions of these parts, not methods
+ * of the service, so that the bundle of a program that only locks does not contain them.
  */
 import type * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
@@ -15,10 +15,10 @@ import type { HeldLease } from "./heldLease.ts"
 import type { Follow } from "./ownerWatch.ts"
 
 export interface LayerParts extends AttemptContext {
-  /** Of the layer itself. */
+  /** The scope of the layer itself. */
   readonly scope: Scope.Scope
   readonly services: Context.Context<never>
-  /** The checked form of a request. */
+  /** Checks the name and the options of a request. */
   readonly attempt: (
     name: string,
     options: LeaseOptions<unknown> | undefined
@@ -33,6 +33,6 @@ export interface LayerParts extends AttemptContext {
   ) => Effect.Effect<Option.Option<Lease>, RequestError, Scope.Scope>
   /** The lease that a fiber of this layer holds, checked by the clock. */
   readonly held: (mutex: MutexName) => HeldLease | undefined
-  /** The watches of owners, once the first is followed. */
+  /** Follows the owners of mutexes. Set when the first mutex is followed. */
   follow: Follow | undefined
 }

@@ -1,4 +1,7 @@
-/** What users see of their leases of mutexes: a handle for one, and a handle for several. `service` makes them. */
+/**
+ * The objects by which users see their leases of mutexes: one for a single lease, one for the leases of `acquireAll`.
+ * `service` creates them. What they share with leases of data streams is in `lease/leaseHandle`.
+ */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { FencingToken } from "../../FencingToken.ts"

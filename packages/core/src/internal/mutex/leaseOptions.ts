@@ -1,6 +1,6 @@
 /**
- * The options of one lease, checked where they enter, and the periods derived from them. `service` checks each call;
- * all that follows relies on it.
+ * The options of one lease, checked where they enter, and the periods derived from them. `service` checks the options
+ * of each call; the rest of the code relies on that.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -20,7 +20,7 @@ export interface LeaseSettings extends Periods {
   readonly lease: Duration.Duration
   readonly leaseMillis: number
   readonly isAlive: Effect.Effect<boolean, unknown> | undefined
-  /** The maximum age of a turn whose lease may go to the next fiber of the process, in milliseconds. */
+  /** The age up to which a turn may hand its lease to the next fiber of the process, in milliseconds. */
   readonly localTurnMillis: number
 }
 
@@ -50,7 +50,7 @@ export const settingsOf = (options: {
   }
 }
 
-/** The options as callers pass them: `LeaseOptions` of `Mutex`. */
+/** The options as callers pass them, in `Mutex.LeaseOptions`. */
 interface Options {
   readonly ttl?: Duration.Input | undefined
   readonly transition?: Duration.Input | undefined
@@ -59,7 +59,7 @@ interface Options {
   readonly localTurn?: Duration.Input | undefined
 }
 
-/** How long to wait; undefined without a limit. */
+/** How long an acquire may wait. Undefined means without a limit. */
 export const checkTimeout = (
   input: Duration.Input | undefined
 ): Effect.Effect<Duration.Duration | undefined, InvalidConfig> => {
@@ -85,11 +85,11 @@ export const checkAlone = Effect.fnUntraced(
 
 const mutexName = checked<MutexName>("mutex", mutexProblem)
 
-/** Throws for options that cannot work on any layer. */
+/** Throws for a name or options that cannot work on any layer. */
 export const checkName = (name: string, options: Parameters<typeof checkAlone>[0]): MutexName =>
   Effect.runSync(Effect.andThen(checkAlone(options), mutexName(name)))
 
-/** `usual` are the periods of the layer. */
+/** Checks the options of one call. `usual` is derived from the options of the layer. */
 export const check = Effect.fnUntraced(function*(config: MutexConfig, usual: LeaseSettings, options: Options = {}) {
   yield* checkOptions(options)
   const { isAlive, maxHold, transition, ttl } = options
@@ -108,7 +108,7 @@ export const check = Effect.fnUntraced(function*(config: MutexConfig, usual: Lea
   })
   return settingsOf({
     ...periods,
-    // It runs later, with the services of this moment, which the types of all operations require
+    // Runs later, with the caller's services, which the types of all operations require
     isAlive: isAlive === undefined
       ? undefined
       : Effect.provideContext(isAlive as Effect.Effect<boolean, unknown>, yield* Effect.context<never>()),

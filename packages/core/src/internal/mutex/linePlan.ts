@@ -7,16 +7,16 @@
 
 /**
  * - `idle`: no fiber wants the mutex.
- * - `asking`: no fiber holds it, and some have a request of their own under way. Others may wait for the result.
+ * - `asking`: no fiber holds it, and some have a request of their own in flight. Others may wait for the result.
  * - `contending`: no fiber holds it, and some wait. Their place contends for the first of them.
- * - `holding`: one holds it, and none waits.
- * - `awaited`: one holds it, and others wait. Their place listens, so that the release can queue it (H4).
+ * - `holding`: a fiber holds it, and none waits.
+ * - `awaited`: a fiber holds it, and others wait. Their place listens, so that the release can queue it (H4).
  */
 export type Phase = "idle" | "asking" | "contending" | "holding" | "awaited"
 
 /**
  * - `new`: the fiber has not requested anything yet.
- * - `asking`: its own request is under way.
+ * - `asking`: its own request is in flight.
  * - `waiting`: it is in line.
  * - `granted`: it has a lease, even before it has resumed.
  * - `gone`: it was refused, or has given up.
@@ -31,21 +31,25 @@ export interface LineFiber {
 /** Changed in place: each turn of a contended mutex has several events. */
 export interface Line {
   phase: Phase
-  /** Fibers with a request of their own under way. */
+  /** The number of fibers with a request of their own in flight. */
   asking: number
+  /** The number of fibers in line. */
   waiting: number
-  /** `contending` from its first request, or from the release that queues it, until it ends. */
+  /** The place is `contending` from its first request, or from the release that queues it, until it ends. */
   place: "none" | "listening" | "contending"
 }
 
 /**
  * What happens to one fiber.
  *
- * - `Asked`, `Granted`, `Refused`: it requests the mutex itself; it holds it; it does not want to wait for it.
- * - `JoinedFirst`, `Joined`: it waits, at the head because its own request was refused, or at the end.
+ * - `Asked`: it requests the mutex itself.
+ * - `Granted`: that request was granted.
+ * - `Refused`: that request was refused or undone, and the fiber does not wait.
+ * - `JoinedFirst`: its own request was refused, and it waits at the head of the line.
+ * - `Joined`: it waits at the end of the line.
  * - `Left`: it no longer waits.
  * - `Won`: the place was granted the mutex for it, and has ended.
- * - `HandedOn`: it holds the mutex next, within the same turn.
+ * - `HandedOn`: the last holder passed the mutex to it, within the same turn.
  */
 export type FiberEvent = "Asked" | "Granted" | "Refused" | "JoinedFirst" | "Joined" | "Left" | "Won" | "HandedOn"
 
@@ -93,7 +97,7 @@ const isPossible = (line: Line, event: Event): boolean => {
   switch (event) {
     case "Asked":
       return !isHeld(line) && line.waiting === 0
-    // Perhaps while another fiber still relies on a lease that the backend has lost
+    // Possible while another fiber of the line still relies on a lease that the backend has lost
     case "Granted":
     case "Refused":
     case "JoinedFirst":
@@ -186,7 +190,7 @@ export const ended = (line: Line, event: "Released" | "Lost"): Command => {
   return isQueued ? "requeue" : command
 }
 
-/** The place has ended with a defect, and fails `first`, if somebody waits. */
+/** The place has ended with a defect, and fails `first`, the first waiter, if there is one. */
 export const crashed = (line: Line, first: LineFiber | undefined): Command => {
   assertPossible(line, "Crashed")
   line.place = "none"

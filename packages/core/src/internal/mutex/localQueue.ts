@@ -30,7 +30,7 @@ export interface Layer {
   readonly queues: Map<MutexName, LocalQueue>
   /** Mutexes that were not free at the last request: the next attempt queues at once. */
   readonly contended: LatestNames
-  /** Mutexes for which the warning was logged that their process waits for itself. */
+  /** Mutexes for which the warning about a self-deadlock was logged. */
   readonly selfDeadlocks: LatestNames
   isClosed: boolean
 }
@@ -42,9 +42,9 @@ export class LocalQueue implements QueueContext {
   private readonly waiters = new LocalWaiterList()
   /** The lease that one fiber of this layer holds while the others wait for it. */
   held: HeldLease | undefined
-  /** When the backend granted it to this process. Monotonic milliseconds. */
+  /** When the backend granted `held` to this process, in monotonic milliseconds. */
   private turnBegan = 0
-  /** The place of the waiters in the queue of the fleet. */
+  /** The waiters' place in the fleet's queue. */
   private place: FleetPlace | undefined
   private readonly silence = silencePlan.make()
   /** When the timer of `silence` rings. */
@@ -72,12 +72,12 @@ export class LocalQueue implements QueueContext {
     return this.waiters.first
   }
 
-  /** Notices the end of its lease before a timer does. */
+  /** Loses the held lease if it is overdue, even if no timer has fired yet. */
   check(): void {
     if (this.held !== undefined) this.layer.leases.check(this.held, this.context.now())
   }
 
-  /** Whether nobody of this layer holds the mutex or waits for it. */
+  /** Whether no fiber of this layer holds the mutex or waits for it. */
   isOpen(): boolean {
     return !linePlan.isHeld(this.line) && this.line.waiting === 0
   }
@@ -128,7 +128,7 @@ export class LocalQueue implements QueueContext {
     return waiter.await()
   }
 
-  /** Undoes an acquire that failed or was interrupted. In one step: a hand-over may come before the next one. */
+  /** Undoes an acquire that failed or was interrupted, in one step: the mutex could be granted during a yield. */
   giveUp(waiter: LocalWaiter): Effect.Effect<void> {
     return Effect.suspend(() => {
       const { layer: { leases }, mutex } = this
@@ -155,7 +155,7 @@ export class LocalQueue implements QueueContext {
 
   /**
    * `heldLeases` calls it before a release. Undefined: the next fiber in line has the lease now, so nothing is sent.
-   * `{}`: a plain release. Otherwise the release also queues the place of those that wait.
+   * `{}`: a plain release. Otherwise the release also queues the waiters' place.
    */
   released(lease: HeldLease, now: Instant): Parting | undefined {
     if (this.held !== lease) return {}
@@ -167,7 +167,7 @@ export class LocalQueue implements QueueContext {
     return command === "requeue" ? this.ownPlace().requeue(waiter!, now) : {}
   }
 
-  /** Serves the next in line without the backend, in the same turn. The work of the last holder has ended. */
+  /** Passes the lease on to the next in line without a request, if possible. The work of the last holder has ended. */
   private handOn(lease: HeldLease, waiter: LocalWaiter, now: Instant): boolean {
     const { settings } = waiter.attempt
     const age = now.monotonic - this.turnBegan
@@ -205,7 +205,7 @@ export class LocalQueue implements QueueContext {
     this.setTimer()
   }
 
-  /** Why a waiter that gives up after `timeout` does not know whether the mutex is taken. Undefined if it does. */
+  /** Why a waiter that gives up after `timeout` does not know whether the mutex is taken. Undefined if it knows. */
   problemOf(timeout: Duration.Duration): BackendError | undefined {
     const { confirmTimeout, now } = this.context
     return silencePlan.problemOf(this.silence, timeout, confirmTimeout, now().monotonic)
@@ -225,7 +225,7 @@ export class LocalQueue implements QueueContext {
     })
   }
 
-  /** A waiter fails after it has seen only the outage for as long as its lease would last. */
+  /** Fails the waiters that have waited for a whole lease since the outage began. */
   outage(error: BackendError): void {
     const now = this.context.now().monotonic
     const began = silencePlan.failed(this.silence, now, error)
@@ -246,7 +246,7 @@ export class LocalQueue implements QueueContext {
     if (this.waiters.first !== undefined) this.conclude(this.waiters.first, Exit.fail(error))
   }
 
-  /** Returns the fibers that may still contend. */
+  /** Fails all waiters. Returns the fibers of their place, which may still be ending. */
   close(): ReadonlyArray<Fiber.Fiber<unknown, unknown>> {
     const fibers = [...this.place?.fibers ?? []]
     while (this.waiters.first !== undefined) this.conclude(this.waiters.first, Exit.fail(closed()))
@@ -268,7 +268,7 @@ export class LocalQueue implements QueueContext {
   private serve(event: "Won" | "HandedOn", waiter: LocalWaiter, lease: HeldLease, turnBegan: number): void {
     this.take(waiter)
     this.hold(event, waiter, lease, turnBegan)
-    // A grant by message may last only a confirm period. Work that blocks the event loop should have its whole lease
+    // A grant by message may last only a confirm period: work that blocks the event loop needs the whole lease
     if (lease.isUnconfirmed) this.layer.leases.confirm(lease)
     waiter.conclude(Exit.succeed(lease))
   }
@@ -316,7 +316,7 @@ export class LocalQueue implements QueueContext {
     place.end()
   }
 
-  /** Anything that the backend may know about it is undone in the background (H7, docs/protocol.md). */
+  /** Ends the place. What the backend may know about it is undone in the background (H7, docs/protocol.md). */
   private abandonPlace(place: FleetPlace): void {
     const { id, isKnown } = place
     this.end(place)

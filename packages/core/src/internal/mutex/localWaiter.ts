@@ -1,6 +1,6 @@
 /**
- * One fiber that wants a mutex, and the list of those that wait. `acquire` creates it, `localQueue` serves it, and
- * `linePlan` decides its phase.
+ * One fiber that wants a mutex, and the list of fibers that wait. `acquire` creates a waiter, `localQueue` serves it,
+ * and `linePlan` decides its phase.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -32,7 +32,7 @@ export class LocalWaiter implements LineFiber {
     this.dispatcher = dispatcher
   }
 
-  /** The lease of one that is `granted`. */
+  /** The lease of a fiber that is `granted`. */
   get lease(): HeldLease {
     if (this.granted === undefined) throw new Error(`a fiber that is ${this.phase} has no lease`)
     return this.granted
@@ -42,7 +42,7 @@ export class LocalWaiter implements LineFiber {
     this.granted = lease
   }
 
-  /** The result of its wait. */
+  /** Waits for the result, which `conclude` sets. */
   await(): Effect.Effect<HeldLease, StoreError> {
     return Effect.callback((resume) => {
       if (this.end === undefined) this.resume = resume

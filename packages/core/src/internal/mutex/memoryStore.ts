@@ -1,6 +1,6 @@
 /**
- * The state of one mutex in the in-process store: the rules of the Redis scripts, on plain data.
- * `MutexStore.layerMemory` calls it, with the time of the call.
+ * One mutex in the in-process store: the rules of the Redis scripts, on plain data. `MutexStore.layerMemory` sets the
+ * time with `advance` before each call.
  */
 import * as Duration from "effect/Duration"
 import type { FencingToken } from "../../FencingToken.ts"
@@ -23,7 +23,7 @@ import { spareTokens, tokenStride } from "./tokenStride.ts"
 
 interface Waiter {
   readonly id: LeaseId
-  /** Its instant, in microseconds. */
+  /** When it queued, in microseconds. */
   readonly ticket: number
 }
 
@@ -63,7 +63,7 @@ export class MemoryMutex {
     if (this.owner !== undefined && this.now > this.deadline) this.owner = undefined
   }
 
-  /** What must be remembered when it is idle. */
+  /** What must be remembered of an idle mutex: the maximum of `last` and its own. */
   lastOf({ ticket, token }: Last): Last {
     return { token: Math.max(token, this.token + spareTokens(this.token)), ticket: Math.max(ticket, this.ticket) }
   }
@@ -116,7 +116,7 @@ export class MemoryMutex {
     const periods = { confirm, lease }
     const place = this.leave(id)
     const queued = requeue === undefined ? undefined : this.enter(requeue.id, undefined)
-    // Whether somebody was ahead of the entry that is queued
+    // Whether another waiter comes before `queued`
     let isTaken = true
     if (this.owner === id) {
       this.owner = undefined
@@ -146,7 +146,7 @@ export class MemoryMutex {
     }
   }
 
-  /** The next grant has a larger token. */
+  /** Takes the mutex from its owner. The next grant has a larger token. */
   force(confirm: Duration.Duration): Ownership {
     const before = this.ownership()
     this.owner = undefined
@@ -195,7 +195,7 @@ export class MemoryMutex {
     return waiter
   }
 
-  /** Returns its place, or -1. */
+  /** Returns the waiter's position, or -1. */
   private leave(id: LeaseId): number {
     const index = this.queue.findIndex((waiter) => waiter.id === id)
     if (index !== -1) this.queue.splice(index, 1)
@@ -205,7 +205,7 @@ export class MemoryMutex {
   private mint(): void {
     const next = (Math.floor(this.micros / tokenStride) + 1) * tokenStride
     const least = this.token + spareTokens(this.token) + 1
-    // The last grant was a moment ago: one more token, without a stride
+    // The last grant was a moment ago: a single token, without a stride
     this.token = next >= least ? next : least % tokenStride === 0 ? least + 1 : least
   }
 
@@ -214,7 +214,7 @@ export class MemoryMutex {
     this.mint()
   }
 
-  /** Becomes the owner, or already is and keeps its token. */
+  /** Makes `id` the owner. An owner that repeats its request keeps its token. */
   private take(id: LeaseId, lease: Duration.Duration): FencingToken {
     if (this.owner !== id) this.grant(id)
     this.deadline = this.now + Duration.toMillis(lease)
@@ -235,8 +235,8 @@ export class MemoryMutex {
   }
 
   /**
-   * Grants the first live waiter, unless `newcomer` comes before it: for the lease if it is fresh, else for the confirm
-   * period. Returns whether it did.
+   * Grants the mutex to the first live waiter, unless `newcomer` comes before it. The grant lasts a whole lease if the
+   * waiter has queued within the last confirm period, otherwise a confirm period. Returns whether it made a grant.
    */
   private handOver(
     { confirm, lease }: { readonly confirm: Duration.Duration; readonly lease?: Duration.Duration },

@@ -1,6 +1,6 @@
 /**
- * Detects self-deadlock: the locks that the running fiber already holds. `service` asks before each acquire; the
- * context of work that a lease protects carries them.
+ * Detects self-deadlock: the locks that the running fiber already holds. `service` checks them before each acquire; the
+ * context of the work in `withLock` carries them.
  */
 import * as Context from "effect/Context"
 import type * as Fiber from "effect/Fiber"

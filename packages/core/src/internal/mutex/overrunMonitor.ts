@@ -18,7 +18,7 @@ const report = (loss: LeaseLost) =>
 
 export type OnOverrun = ((loss: LeaseLost) => Effect.Effect<void, never, unknown>) | undefined
 
-/** Creates the watch of a lease that was just lost. */
+/** Returns a function that watches the work of a lease that was just lost. */
 export const make = Effect.fnUntraced(function*(
   onOverrun: OnOverrun = report,
   recorder: Recorder,
@@ -28,13 +28,13 @@ export const make = Effect.fnUntraced(function*(
   return (lease: HeldLease, loss: LeaseLost, now: Instant): void => {
     if (!lease.hasWork) return
     const ranOut = loss.reason._tag === "Expired" || loss.reason._tag === "BackendGone"
-    // Work that was interrupted just now has the margin to end, even if the loss was noticed late
+    // Work that was interrupted just now has at least the margin to end, even if the loss was noticed late
     const grace = Math.max(lease.options.margin, ranOut ? lease.serverLeft(now) : 0)
     timers.at(now.monotonic + grace, () => {
       if (timers.isClosed() || !lease.hasWork) return
       recorder.update(MutexMetrics.mutex.overruns, 1, lease.mutex)
       recorder.run(
-        // The types of all layers require its services
+        // The types of all layers require the services of `onOverrun`
         Effect.suspend(() => onOverrun(loss) as Effect.Effect<void>).pipe(
           Effect.catchCause((cause) => log.error("onOverrun failed", cause)),
           Effect.annotateLogs(lease.annotations),

@@ -32,7 +32,7 @@ interface Follower {
   readonly on: (poll: Poll, events: ReadonlyArray<OwnerEvent>) => Effect.Effect<void>
   /** The backend refused. The watch keeps polling. */
   readonly refused: (cause: Cause.Cause<StoreError>) => Effect.Effect<void>
-  /** How long the next poll may wait while nothing is published, in monotonic milliseconds. */
+  /** When to poll at the latest if nothing is published, in monotonic milliseconds. */
   readonly nextPoll: (poll: Poll, now: number) => number
   readonly renewals: boolean
 }
@@ -42,7 +42,7 @@ const nobody: Poll = { owner: undefined, token: undefined, end: Infinity }
 /** A renewal moves the end by more than round trips vary. */
 const jitterMillis = 50
 
-/** The events between two polls. An owner that left before the end of its lease has released it. */
+/** The events between two polls. An owner that disappears before the end of its lease has released it. */
 export const between = (
   mutex: string,
   before: Poll,
@@ -75,15 +75,15 @@ export const between = (
 const togetherMillis = 250
 
 /**
- * The last poll before the end of a lease: an earlier poll could not distinguish an expiry from a renewal and a release
- * in between.
+ * How long before the end of a lease the last poll is: an earlier poll could not distinguish an expiry from a renewal
+ * that a release followed.
  */
 const beforeEndMillis = 100
 
 interface Watch {
   readonly mutex: MutexName
   readonly scope: Scope.Closeable
-  /** Each with what it saw last. */
+  /** Each follower with the last poll that it received. */
   readonly followers: Map<Follower, Poll>
   state: "resting" | "looking" | "looking, and once more" | "closed"
   cancel: (() => void) | undefined
@@ -103,7 +103,7 @@ export const make = Effect.fnUntraced(function*(
   const run = Effect.runForkWith(yield* Effect.context<never>())
   const watches = new Map<MutexName, Watch>()
 
-  /** One by one. A follower may leave while another is notified. */
+  /** Notifies the followers one by one. A follower may be removed meanwhile. */
   const notify = ({ followers }: Watch, f: (follower: Follower, last: Poll) => Effect.Effect<void>) =>
     Effect.suspend(() =>
       Effect.forEach([...followers.keys()], (follower) => {
@@ -115,7 +115,7 @@ export const make = Effect.fnUntraced(function*(
   const gap = (watch: Watch) =>
     notify(watch, (follower, last) => follower.on(last, [{ _tag: "Gap", mutex: watch.mutex }]))
 
-  /** Polls until it gets a reply. */
+  /** Repeats the request until it has a reply. */
   const persist = <A, R>(watch: Watch, request: Effect.Effect<A, StoreError, R>): Effect.Effect<A, never, R> =>
     request.pipe(
       Effect.catchCause((cause) => {
@@ -167,7 +167,7 @@ export const make = Effect.fnUntraced(function*(
     watch.cancel = at === Infinity ? undefined : timers.pollAt(at, () => poll(watch, ownPoll(watch.mutex)))
   }
 
-  /** `known` saves the request. */
+  /** Polls, without a request if the result is `known`. */
   const poll = (watch: Watch, known?: Poll): void => {
     if (timers.isClosed() || watch.state === "closed") return
     watch.cancel?.()
@@ -180,7 +180,7 @@ export const make = Effect.fnUntraced(function*(
       const polling = isKnown ? Effect.succeed(known) : Effect.map(persist(watch, store.inspect(mutex, 0)), pollOf)
       return Effect.flatMap(Effect.flatMap(polling, (poll) => saw(watch, poll)), () => {
         if (watch.state === "looking, and once more") return asked
-        // In the same step as the test: a change that is published after it starts the next poll
+        // In the same step as the check: a change that is published later then starts the next poll
         if (watch.state === "looking") rest(watch)
         return Effect.void
       })
@@ -188,7 +188,7 @@ export const make = Effect.fnUntraced(function*(
     run(Effect.forkIn(asked, watch.scope, { startImmediately: true }))
   }
 
-  /** Polls first after it is subscribed, so that no change is missed. */
+  /** Subscribes before the first poll, so that no change is missed. */
   const hear = (watch: Watch) =>
     Effect.gen(function*() {
       const changes = yield* persist(watch, store.changes(watch.mutex))
@@ -196,7 +196,7 @@ export const make = Effect.fnUntraced(function*(
       poll(watch)
       return yield* Effect.forever(Effect.flatMap(changes.next, (change) => {
         if (change._tag === "Gap") return Effect.andThen(gap(watch), Effect.sync(() => poll(watch)))
-        // In the same step as the test: the lease may end during a yield, and another poll report that
+        // Check and poll in one step: during a yield the lease may end, and another poll may report that
         const own = ownPoll(watch.mutex)
         poll(watch, own?.owner === change.owner ? own : undefined)
         return Effect.void
@@ -249,7 +249,7 @@ export const ofLayer = (parts: LayerParts): Effect.Effect<Follow> =>
       : Effect.map(Scope.provide(make(parts, parts.held), parts.scope), (follow) => parts.follow ??= follow)
   ).pipe(Effect.provideContext(parts.services))
 
-/** A reader that falls further behind loses the oldest events, and receives a gap instead. */
+/** A reader that falls further behind loses the oldest events, and receives a `Gap` instead. */
 const capacity = 128
 
 export type Reader = Queue.Queue<OwnerEvent, StoreError | Cause.Done>
@@ -263,7 +263,7 @@ export const serve = (reader: Reader, events: ReadonlyArray<OwnerEvent>): void =
   }
 }
 
-/** `Mutex.events`. */
+/** The implementation of `Mutex.events`. */
 export const events = (
   parts: LayerParts,
   name: string,

@@ -1,7 +1,7 @@
 /**
  * What the place of a layer in the fleet's queue does next: a decision on plain data. `FleetPlace` executes it.
  *
- * A place listens from the beginning (H4), has at most one request under way, and sleeps only until its next poll.
+ * A place listens from the beginning (H4), has at most one request in flight, and sleeps only until its next poll.
  * Messages that arrive during a request wait for its end. A grant by message is judged by the last reply, so after a
  * gap the place polls first (H5). H4 and H5 are properties in docs/protocol.md.
  *
@@ -14,8 +14,8 @@ import type { Refused } from "./attempt.ts"
 
 /**
  * - `prepared`: a fiber of this layer holds the mutex.
- * - `requeueing`: a release that queues the place is under way.
- * - `asking`: a request is under way.
+ * - `requeueing`: a release that queues the place is in flight.
+ * - `asking`: a request is in flight.
  * - `asleep`: the last request was refused.
  * - `over`: granted, or given up.
  */
@@ -30,20 +30,20 @@ export interface Place {
   /** The last reply, if it was not a grant. Always set in `asleep`, and for `judge`. */
   refused: Refused | undefined
   /**
-   * What arrived since the place last woke: a gap unless a turn came before it, otherwise the last turn. Never set in
-   * `asleep`.
+   * The message that counts of those that arrived since the place last woke: a gap if it was the first, otherwise the
+   * last turn. Never set in `asleep`.
    */
   heard: Hint | undefined
   /** The turn that `judge` is about. */
   grant: Grant | undefined
   /** When to poll, in monotonic milliseconds. Finite in `asleep`. */
   askAt: number
-  /** Nobody else owned the mutex or waited for it. */
+  /** Whether the first reply was the grant: the mutex was free, and no other contender waited for it. */
   wasFree: boolean
 }
 
 export type Event =
-  /** The fiber of this layer lost the mutex, so no release queues the place. */
+  /** No fiber of this layer holds the mutex, and no release will queue the place. */
   | { readonly _tag: "Contend" }
   /** A release that is sent now queues the place. */
   | { readonly _tag: "Requeue" }
@@ -51,7 +51,7 @@ export type Event =
   | { readonly _tag: "Settled"; readonly ticket?: Ticket | undefined; readonly refused?: Refused | undefined }
   /** A request was refused. */
   | { readonly _tag: "Refused"; readonly refused: Refused }
-  /** A request, the release, or a message granted the mutex, on the terms of the waiter that was the first by then. */
+  /** A request, the release, or a message granted the mutex, with the periods of the waiter that was the first then. */
   | { readonly _tag: "Granted"; readonly isStillFirst: boolean }
   /** The grant that `judge` is about is too old. */
   | { readonly _tag: "Doubted" }
@@ -91,7 +91,7 @@ export const make = (): Place => ({
   wasFree: true
 })
 
-/** What an interpreter needs of the last reply, for `sleep` and `judge`. */
+/** The last reply, which `sleep` and `judge` need. */
 export const lastRefusal = ({ phase, refused }: Place): Refused => {
   if (refused === undefined) throw new Error(`a place that is ${phase} has no reply`)
   return refused
@@ -106,7 +106,7 @@ const wake = (place: Place, heard: Hint | undefined): Command => {
   place.phase = "asking"
   place.heard = undefined
   place.askAt = Infinity
-  // After a gap, or at the end of a lease, all places of a layer poll
+  // After a gap, or at the end of a lease, all places of a layer may poll at once
   if (heard?._tag !== "YourTurn") return "askAfterOthers"
   place.grant = heard.grant
   return "judge"

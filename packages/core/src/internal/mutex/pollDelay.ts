@@ -1,7 +1,7 @@
 /**
- * When a waiter polls if nothing wakes it. The first one polls right after the owner key expires, the next seven 30
- * milliseconds apart, the rest spread over one confirm period. Each polls at least once per `lease`: an owner may be
- * followed by one with less time, whose grant wakes nobody else. A pure function of the last reply, for `fleetPlace`.
+ * When a waiter polls if nothing wakes it: a pure function of the last reply, for `fleetPlace`. The first waiter polls
+ * right after the owner key expires, the next seven 30 milliseconds apart, the rest spread over one confirm period.
+ * Each polls at least once per `lease`, because the next owner may have a shorter one, and its grant wakes nobody else.
  */
 import * as Duration from "effect/Duration"
 import type { Refused } from "./attempt.ts"
@@ -13,13 +13,13 @@ const staggered = 8
 /** Owners of another implementation wake only one waiter, so the others poll this often. */
 const foreignPollMillis = 2000
 
-/** Milliseconds. */
+/** The delay in milliseconds. */
 export const pollDelay = (
   { foreign, ownership, position }: Pick<Refused, "foreign" | "ownership" | "position">,
   options: {
-    /** How long a waiter that was handed the mutex has to confirm it. */
+    /** How long a waiter that was granted the mutex has to confirm that. */
     readonly confirm: Duration.Duration
-    /** Ttl plus transition of the layer. */
+    /** The layer's ttl plus its transition. */
     readonly lease: Duration.Duration
     /** From 0 to 1. */
     readonly random: number

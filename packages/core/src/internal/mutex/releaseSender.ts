@@ -25,16 +25,16 @@ type Failure = Cause.Cause<StoreError | Cause.TimeoutError>
 
 interface ReleaseSender {
   /**
-   * Releases within `within` milliseconds. If the store is ready, the request is sent before this returns, and nobody
-   * waits for the reply: no later request can overtake it. Otherwise waits for the first attempt, unless the one before
-   * got no reply. Retries in the background.
+   * Releases within `within` milliseconds. If the store is ready, sends the request before it returns, and does not wait
+   * for the reply: no later request can overtake it. Otherwise waits for the first attempt, unless the last attempt got
+   * no reply. Retries in the background.
    */
   readonly now: (request: Request, within: number) => Effect.Effect<void>
-  /** Does not wait at all. */
+  /** Releases a lost lease, or undoes an attempt, without waiting. */
   readonly later: (request: Request) => Effect.Effect<void>
 }
 
-/** Between attempts, doubling. */
+/** The first pause between attempts. Each next one is twice as long. */
 const pauseMillis = 50
 
 export const make = Effect.fnUntraced(function*(
@@ -46,16 +46,16 @@ export const make = Effect.fnUntraced(function*(
   const whileOpen = yield* FiberSet.runtime(background)()
   const afterwards = Effect.runForkWith(yield* Effect.context<never>())
   const releaseMillis = Duration.toMillis(config.releaseTimeout)
-  /** For the next owner: a release grants it the default lease of this layer, not the lease that ends. */
+  /** For the next owner: a release grants the default lease of this layer, not one like the lease that ends. */
   const lease = Duration.sum(config.ttl, config.transition)
   const closing = Latch.makeUnsafe(false)
   let closed = false
-  /** Closing has ended: a release has one more attempt, since the store may outlive the layer. */
+  /** Closing has ended. A release still has one attempt, since the store may outlive the layer. */
   let isGone = false
   /** Releases that were sent without a fiber and have no reply yet. */
   let sent = 0
   let onDrained: (() => void) | undefined
-  /** The last awaited attempt got no reply: waiting for the release of each of many leases would add up. */
+  /** The last attempt by a fiber got no reply: waiting for the release of each of many leases would add up. */
   let isSilent = false
 
   const inBackground = ({ id, mutex }: Request, effect: Effect.Effect<void>) => {
@@ -75,6 +75,7 @@ export const make = Effect.fnUntraced(function*(
 
   const mayPass = (cause: Failure) => isTimeout(cause) || isTransient(Cause.squash(cause) as StoreError)
 
+  /** `held`, here and below: the request releases a lease that its holder still had. Its failure deserves a warning. */
   const report = (cause: Failure, held: boolean) =>
     Cause.hasDies(cause)
       ? log.error("A release crashed; the lease will expire", cause)
@@ -82,7 +83,7 @@ export const make = Effect.fnUntraced(function*(
       ? log.warning(`A release failed; the lease will expire: ${Cause.squash(cause)}`)
       : log.debug(`An attempt could not be undone; it will expire: ${Cause.squash(cause)}`)
 
-  /** Until it succeeds or the time is over; when the layer closes, once more. */
+  /** Retries until the request succeeds or the time is up. When the layer closes, tries once more. */
   const retry = Effect.fnUntraced(function*(request: Request, until: number, held: boolean) {
     for (let delay = pauseMillis;; delay *= 2) {
       yield* Effect.raceFirst(Effect.sleep(Duration.millis(delay)), closing.await)
@@ -93,7 +94,7 @@ export const make = Effect.fnUntraced(function*(
     }
   })
 
-  /** After the first attempt. */
+  /** Handles the result of the first attempt. */
   const settle = (
     request: Request,
     exit: Exit.Exit<Released, StoreError | Cause.TimeoutError>,
@@ -104,7 +105,7 @@ export const make = Effect.fnUntraced(function*(
     if (Exit.isSuccess(exit)) return Effect.void
     return closed || instant(clock).monotonic >= until || !mayPass(exit.cause)
       ? report(exit.cause, held)
-      // Without `requeue`: after the first attempt, the place sends a request of its own
+      // Without `requeue`: after the first attempt, the `FleetPlace` that it queues sends a request of its own
       : retry({ ...request, requeue: undefined }, until, held)
   }
 
@@ -122,8 +123,8 @@ export const make = Effect.fnUntraced(function*(
     })
 
   /**
-   * Without a fiber or a timer. A broken connection fails it, and the next attempt may arrive after a new acquire of
-   * the mutex: harmless, because ids are never reused.
+   * Sends the first attempt without a fiber or a timer, if the store is ready. If the connection breaks, the next
+   * attempt may arrive after a new acquire of the mutex: that is harmless, because ids are never reused.
    */
   const send = (request: Request, within: number, held: boolean): boolean => {
     if (!store.isReady()) return false
@@ -142,7 +143,7 @@ export const make = Effect.fnUntraced(function*(
     onDrained = () => resume(Effect.void)
   })
 
-  /** An attempt in the background may have ended in the same moment as another was sent. */
+  /** Checks twice: an attempt in the background may end at the same moment as another is sent. */
   const atRest: Effect.Effect<void> = Effect.flatMap(
     Effect.andThen(Effect.andThen(hasReplied, FiberSet.awaitEmpty(background)), FiberSet.size(background)),
     (size) => sent + size === 0 ? Effect.void : atRest

@@ -1,6 +1,6 @@
 /**
- * Warns about acquires that wait for their own process: a fiber that acquires a mutex that it holds waits forever, and
- * nothing else would report that. `localQueue` has one for each mutex.
+ * Warns about acquires that wait for a lease of their own process: a fiber that acquires a mutex that it already holds
+ * waits forever, and nothing else would report that. `localQueue` has one warning for each mutex.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -29,12 +29,12 @@ const report = ({ annotations, mutex, since, token }: HeldLease, now: number) =>
 interface WaitedFor {
   readonly mutex: MutexName
   readonly context: AttemptContext
-  /** The lease of this layer. */
+  /** The lease that a fiber of this layer holds. */
   readonly held: HeldLease | undefined
   readonly first: () => object | undefined
 }
 
-/** At most one timer for each queue, so that hand-offs within a process need none. */
+/** Has at most one timer for each queue, so that hand-offs within a process set none. */
 export class SelfDeadlockWarning {
   private readonly queue: WaitedFor
   private readonly reports: LatestNames

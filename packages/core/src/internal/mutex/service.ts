@@ -86,7 +86,7 @@ export const make = Effect.fnUntraced(function*(options: Options<unknown> = {}) 
       })
     })
 
-  /** Ends a wait when one of the leases is lost before `until`, in monotonic milliseconds. The wait ends then anyway. */
+  /** Ends a wait when one of the leases is lost before `until`, in monotonic milliseconds, when the wait ends anyway. */
   const whileHeld = (obtained: ReadonlyArray<HeldLease>, until: number, restore: Restore): Restore => {
     if (obtained.length === 0) return restore
     const losses = obtained.map((lease) => new LeaseImpl(leases, lease).lost)
@@ -94,7 +94,7 @@ export const make = Effect.fnUntraced(function*(options: Options<unknown> = {}) 
       Effect.raceAllFirst(losses),
       (loss) => leases.now().monotonic < until ? Effect.fail(loss) : Effect.never
     )
-    // The types of `restore` keep the failures of one acquire; `obtainAll` has that of a loss, too
+    // The type of `restore` only allows the failures of one acquire; `obtainAll` also fails with `LeaseLost`
     return (effect) => restore(Effect.raceFirst(effect, lost as Effect.Effect<never>))
   }
 

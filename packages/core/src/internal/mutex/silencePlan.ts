@@ -1,6 +1,6 @@
 /**
  * Whether the backend replies to the requests of one line of fibers, and when its waiters give up on it: a decision on
- * plain data. `LocalQueue` reports requests and replies, and has the timer.
+ * plain data. `LocalQueue` reports requests and replies, and sets the timer.
  */
 import * as Duration from "effect/Duration"
 import type { BackendError } from "../../SimbaError.ts"
@@ -11,7 +11,7 @@ import { noReply } from "../lease/storeFailure.ts"
  * - `replied`: the last request has a reply.
  * - `firstPending`: a request has no reply, and none before it had one.
  * - `pending`: a request has no reply, but one before it had.
- * - `out`: the last request failed with an outage. Another one may be under way.
+ * - `out`: the last request failed with an outage. Another request may be in flight.
  */
 export type Phase = "untried" | "replied" | "firstPending" | "pending" | "out"
 
@@ -20,9 +20,9 @@ export interface Silence {
   phase: Phase
   /** When the first request without a reply was sent, in monotonic milliseconds. Finite unless `untried` or `replied`. */
   since: number
-  /** Of `out`. */
+  /** Set in `out`. */
   outage: BackendError | undefined
-  /** The shortest lease of those that joined since the line was empty: the first to give up. */
+  /** The shortest lease of the fibers that joined since the line was empty: after it, the first of them gives up. */
   shortestMillis: number
   /** When a waiter gives up, if there is still no reply, in monotonic milliseconds. */
   giveUpAt: number
@@ -58,7 +58,10 @@ export const replied = (silence: Silence): void => {
   silence.outage = undefined
 }
 
-/** Returns when the outage began. The caller fails its waiters, and says by `waits` when the next one gives up. */
+/**
+ * Returns when the outage began. The caller fails the waiters that have waited for a whole lease since then, and calls
+ * `waits` with the time at which the next one gives up.
+ */
 export const failed = (silence: Silence, now: number, outage: BackendError): number => {
   if (!isSilent(silence)) silence.since = now
   silence.phase = "out"
@@ -77,7 +80,7 @@ export const rang = (silence: Silence): BackendError | undefined => {
   return isSilent(silence) ? noReply("acquire", Duration.millis(at - silence.since)) : undefined
 }
 
-/** Why a waiter that gives up after `timeout` does not know whether the mutex is taken. Undefined if it does. */
+/** Why a waiter that gives up after `timeout` does not know whether the mutex is taken. Undefined if it knows. */
 export const problemOf = (
   { outage, phase, since }: Silence,
   timeout: Duration.Duration,
@@ -93,7 +96,7 @@ export const problemOf = (
     case "firstPending":
       return noReply("acquire", timeout)
     case "pending":
-      // Others had replies, so a request without one is an outage only after some time
+      // Earlier requests had replies, so one without a reply is an outage only after some time
       return now - since >= Duration.toMillis(Duration.min(timeout, confirm)) ? noReply("acquire", timeout) : undefined
   }
 }
