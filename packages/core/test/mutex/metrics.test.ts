@@ -187,7 +187,24 @@ describe("metrics", () => {
       yield* start(Mutex.withLock("n")(Effect.never))
       yield* TestClock.adjust("17 seconds")
       assert.strictEqual(yield* count(MutexMetrics.mutex.handOffs), 0)
-    }).pipe(Effect.provide(TestLive), isolated))
+      // Nor those of a mutex that the backend has lost
+      faults.guard = faults.release = "work"
+      yield* start(
+        Effect.flip(
+          Mutex.withLock("o")(({ id, mutex }) =>
+            Effect.andThen(
+              MutexStore.release(store, { mutex, id, lease: Duration.seconds(16), confirm: Duration.seconds(1) }),
+              Effect.never
+            )
+          )
+        )
+      )
+      const next = yield* start(Mutex.acquire("o"))
+      yield* TestClock.adjust("10 seconds")
+      assert.isDefined(next.pollUnsafe())
+      assert.strictEqual(yield* count(MutexMetrics.mutex.losses.Vanished), 1)
+      assert.strictEqual(yield* count(MutexMetrics.mutex.handOffs), 0)
+    }).pipe(Effect.scoped, Effect.provide(TestLive), isolated))
 
   it.effect("a lease that ended in a stall before its release is a loss", () =>
     Effect.gen(function*() {
@@ -344,7 +361,7 @@ describe("logs", () => {
   it.effect("a holder that is not alive is logged once, with the failure of its probe, and not renewed", () => {
     const lines: Array<string> = []
     const logger = Logger.make(({ cause, logLevel, message }) => {
-      if (logLevel === "Warn") lines.push(`${String([message].flat()[0])} ${Cause.pretty(cause)}`)
+      if (logLevel === "Warn") lines.push(`${[message].flat().join(" ")}${Cause.pretty(cause)}`)
     })
     const live = Mutex.layer().pipe(Layer.provideMerge(FaultyStore.layer), Layer.provideMerge(Logger.layer([logger])))
     return Effect.gen(function*() {
@@ -356,7 +373,9 @@ describe("logs", () => {
       assert.include(lines[0], "no database")
       yield* Mutex.acquire("n", { isAlive: Effect.succeed(false) })
       yield* TestClock.adjust("14 seconds")
-      assert.lengthOf(lines.filter((line) => line.includes("not alive by its own probe")), 2)
+      const reported = lines.filter((line) => line.includes("not alive by its own probe"))
+      assert.lengthOf(reported, 2)
+      assert.isTrue(reported[1]!.endsWith("ends at its deadline"), "there is no cause")
       assert.deepStrictEqual(faults.calls.filter((call) => call.startsWith("guard")), [])
     }).pipe(Effect.scoped, Effect.provide(live))
   })
