@@ -103,7 +103,15 @@ const resume = Command.make(
   "resume",
   { name: nameArgument, job: anyJob },
   Effect.fnUntraced(function*({ job, name }) {
-    yield* done(yield* Jobs.resume(name, Option.getOrUndefined(job)), name, job, `resumed ${subject(name, job)}`)
+    if (!(yield* Jobs.resume(name, Option.getOrUndefined(job)))) return yield* unknown(name, job)
+    // A pause of all jobs and a pause of one end separately
+    const { isPaused, jobs } = yield* Jobs.list(name)
+    const left = isPaused ? [] : jobs.flatMap(({ isPaused, name }) => isPaused ? [name] : [])
+    yield* print({ name, job: Option.getOrNull(job), isPaused, pausedJobs: left }, (paint) => [
+      paint("green", `resumed ${subject(name, job)}`),
+      ...(isPaused ? [paint("yellow", "all jobs are paused")] : []),
+      ...left.map((name) => paint("yellow", `"${printable(name)}" is paused`))
+    ])
   }, Effect.provide(mutexes))
 ).pipe(Command.withDescription("End a pause"))
 

@@ -36,6 +36,16 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: jobs", (i
       assert.isNull((yield* list).jobs[0].next)
       assert.strictEqual((yield* commandLine.run(["jobs", "resume", name, "report"], server)).code, 0)
       assert.isString((yield* list).jobs[0].next)
+      yield* commandLine.run(["jobs", "pause", name, "report"], server)
+      yield* commandLine.run(["jobs", "pause", name], server)
+      const one = yield* commandLine.run(["jobs", "resume", name, "report"], server)
+      assert.include(one.output, "all jobs are paused")
+      yield* commandLine.run(["jobs", "pause", name, "report"], server)
+      const all = yield* commandLine.run(["jobs", "resume", name], server)
+      assert.include(all.output, "\"report\" is paused")
+      assert.isNull((yield* list).jobs[0].next)
+      const last = yield* commandLine.json(["jobs", "resume", name, "report"], server)
+      assert.deepInclude(last, { isPaused: false, pausedJobs: [] })
 
       const every = ["jobs", "reschedule", name, "report", "--every", "1 hour"]
       assert.strictEqual((yield* commandLine.run(every, server)).code, 0)
