@@ -1,6 +1,6 @@
 /**
- * Operations of operators on data streams, regardless of their owner. `client` has them among its operations; nothing
- * here needs a lease.
+ * What operators do with data streams, regardless of the owner: pause, resume, trim, seek, and read the lag. `client` offers
+ * these operations. None needs a lease.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

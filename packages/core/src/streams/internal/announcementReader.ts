@@ -19,7 +19,7 @@ export const make = (
   taking: LeaseTaker,
   sweep: OrphanSweep,
   deliver: Deliver,
-  /** Completes when the reader of notifications has caught up. */
+  /** Completes when the consumer of notifications has caught up. */
   ready: Effect.Effect<void>
 ): Effect.Effect<never, StoreError> => {
   const { config, store, table } = client
@@ -34,14 +34,14 @@ export const make = (
       else if (taking.mayTake(entry)) candidates.push({ ...entry, minIdle: config.leaseDuration })
     }
     const { length } = yield* taking.take(candidates, "announcement", deliver)
-    // Orphans may have taken the room meanwhile: a sweep of any consumer takes what is left
+    // Orphans may have used up the room meanwhile: any consumer's sweep takes the rest
     if (length < candidates.length) sweep.request()
     yield* Effect.forEach(malformed, (entry) => taking.deadLetter(entry, consumer), { discard: true })
   })
 
   /**
-   * Reads only as many as there is room for, since Redis assigns entries to their reader. A waiting read reserves no
-   * room, so that orphans can use it.
+   * Reads only as many announcements as there is room for, since Redis assigns entries to the consumer that reads them.
+   * A blocked read reserves no room, so that orphans can use it.
    */
   const read = Effect.uninterruptibleMask((restore) =>
     Effect.suspend(() => {
@@ -55,7 +55,7 @@ export const make = (
   return Effect.forever(persist(
     "Reading announcements",
     Effect.gen(function*() {
-      // What was read is assigned to this consumer, and waits for the end of the pause
+      // Announcements that were read during a pause would be assigned to this consumer, and wait for its end
       while (client.pauses.isService) yield* Effect.sleep(config.heartbeatInterval)
       yield* ready
       yield* table.room.await

@@ -74,7 +74,7 @@ export const make = Effect.fnUntraced(function*(
   const consumption = consumptions.make(client, leaseTaker)
   const undoing = yield* FiberSet.make()
   let notices: notificationQueue.NotificationQueue | undefined
-  /** The backend knows this consumer from its first read or claim. */
+  /** Whether the backend may know this consumer, from a read or a claim. */
   let isConsumer = false
 
   table.onLost = ({ entry, stream, token }, reason) =>
@@ -108,7 +108,7 @@ export const make = Effect.fnUntraced(function*(
     const found = yield* store.find(stream)
     if (Option.isNone(found)) return yield* notFound("it is not announced, or it is finished")
     isConsumer = true
-    // The consumer that just read the entry may be about to take it
+    // A consumer that has just read the entry may be about to take it
     const candidate = { ...found.value, minIdle: config.leaseDuration }
     const [taken] = yield* leaseTaker.take([candidate], "name", (owned) => acquired.push(owned))
     if (acquired.length > 0) return
@@ -125,7 +125,7 @@ export const make = Effect.fnUntraced(function*(
     }
   })
 
-  /** After protected work, and for at most `releaseTimeout`: an outage is waited out in the background. */
+  /** Yields after protected work has ended. Waits for at most `releaseTimeout`, and goes on in the background. */
   const yieldLease = (owned: OwnedStream) =>
     owned.afterWork(Effect.suspend(() =>
       owned.isOpen()
@@ -141,7 +141,7 @@ export const make = Effect.fnUntraced(function*(
       const acquired: Array<OwnedStream> = []
       return Effect.addFinalizer(() => Effect.forEach(acquired, yieldLease, { discard: true })).pipe(
         Effect.andThen(acquiring(name, acquired)),
-        // The caller is gone, and its scope may stay open for long
+        // Yield now: the caller gave up, but its scope may stay open for long
         Effect.onInterrupt(() =>
           Effect.forEach(acquired.splice(0), (owned) => FiberSet.run(undoing, ends.yield(owned)), { discard: true })
         ),
@@ -182,7 +182,7 @@ export const make = Effect.fnUntraced(function*(
   ) =>
     Effect.scoped(Effect.gen(function*() {
       const body = Effect.isEffect(handler) ? () => handler : handler
-      // The type of `run` requires the services of the hooks
+      // The type of `run` requires the services of the hooks in the caller's context
       const hooks = (options ?? {}) as RunOptions
       const fibers = yield* FiberSet.make<void>()
       const start = yield* FiberSet.runtime(fibers)<Exclude<R, StreamLease>>()
@@ -223,7 +223,7 @@ export const make = Effect.fnUntraced(function*(
       if (notices === own) notices = undefined
       if (Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)) return own.end("the client is closed")
       const failed = Cause.findFail(exit.cause)
-      // A defect is no reason for an orderly end
+      // A defect fails the stream
       if (failed._tag === "Failure") return own.fail(failed.failure)
       const { error } = failed.success
       return error._tag === "InvalidConfig" ? own.fail(Cause.fail(error)) : own.end(error.message)

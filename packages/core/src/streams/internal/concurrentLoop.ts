@@ -1,6 +1,6 @@
 /**
  * Runs a handler on several messages of a reader concurrently. Messages with the same key are processed in order.
- * `StreamMessages` uses it for `concurrency`, and `messageLoop` otherwise.
+ * `StreamMessages` uses it if `concurrency` is set, and `messageLoop` otherwise.
  */
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
@@ -13,7 +13,7 @@ import { type LeaseError, retryOutages } from "./leaseRequests.ts"
 import type { Processed } from "./messageCommits.ts"
 import { type Loop, processedOf, turnBack } from "./messageLoop.ts"
 
-/** A message and its state. Commits stop before the first one that is not done. */
+/** A message and its state. Commits stop before the first message that is not done. */
 interface Slot {
   readonly processed: Processed
   isDone: boolean
@@ -123,14 +123,14 @@ export const concurrently = <A, RD, E, R>(
         }
       }
     }).pipe(
-      // Let current messages finish
+      // Handlers that are running may finish
       Effect.tapError((error) =>
         error instanceof StreamYielded
           ? Effect.andThen(stopping.open, until(() => running === 0))
           : Effect.void
       )
     )
-    // The loop itself does not notice a revocation while it has read as far ahead as it may
+    // A loop that has read as far ahead as it may does not notice a revocation itself
     yield* Effect.forkScoped(Effect.andThen(lease.revoked, stopping.open))
     yield* Effect.raceAllFirst([loop, FiberSet.join(fibers), commits.whenDue])
   }))

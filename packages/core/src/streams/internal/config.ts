@@ -1,4 +1,4 @@
-/** Options of `StreamClient.layer`, checked and with defaults. All that follows relies on the checks. */
+/** The options of `StreamClient.layer`, checked and with defaults. The rest of the code relies on these checks. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { excerpt } from "../../internal/excerpt.ts"
@@ -43,7 +43,7 @@ const named = <A>(option: string, name: Effect.Effect<A, { readonly problem: str
 
 const checkService = names.checked<StreamStore.ServiceName>("service", names.anyProblem)
 
-/** The name in the consumer group of the consumer with this id. */
+/** The consumer's name in the consumer group, from its id. */
 const checkConsumer = (id: string) =>
   Effect.flatMap(
     names.checked<string>("process", names.anyProblem)(id),
@@ -76,7 +76,7 @@ export const check = Effect.fnUntraced(function*(options: Input) {
   if (Duration.isLessThan(checkpointRetention, Duration.days(7))) {
     return yield* refuse(
       "checkpointRetention",
-      "it must be 7 days at least, because each claim keeps the checkpoint for 7 days"
+      "it must be at least 7 days, because each claim keeps the checkpoint for 7 days"
     )
   }
   return {
@@ -91,8 +91,8 @@ export const check = Effect.fnUntraced(function*(options: Input) {
     releaseTimeout: yield* positive("releaseTimeout", options.releaseTimeout ?? "2 seconds"),
     maxFailures: yield* positiveInt("maxFailures", options.maxFailures ?? 10),
     deadLetterAfter,
-    // A streak of failures ends after this time without one: a small deadLetterAfter must not end it between two
-    // attempts
+    // Failures stop being consecutive after this time without one. A small deadLetterAfter must not end a streak of
+    // failures between two attempts
     streakEndsAfter: Duration.max(deadLetterAfter, Duration.hours(1)),
     rebalance: yield* boolean("rebalance", options.rebalance ?? true),
     confirmTimeout: confirm,

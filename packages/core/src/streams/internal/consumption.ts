@@ -1,5 +1,6 @@
 /**
- * Consumes a service: runs the loops of a consumer, and releases its data streams at the end. `client` starts it for `run` and for `notifications`.
+ * Consumes a service: runs the loops of a consumer, and releases its data streams at the end. `client` starts it for
+ * `run` and for `notifications`.
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -21,12 +22,12 @@ import * as rebalancer from "./rebalancer.ts"
 import * as revocation from "./revocation.ts"
 
 export interface ConsumptionOptions {
-  /** Named in the error of a second consumption. */
+  /** Named in the error if a second consumption starts. */
   readonly operation: "run" | "notifications"
   readonly onStarted: () => void
   readonly deliver: Deliver
   readonly onExpired?: (stream: StreamName, entry: EntryId) => Effect.Effect<void>
-  /** Completes when more data streams can be delivered. */
+  /** Completes when the receiver of `deliver` can take more data streams. */
   readonly ready: Effect.Effect<void>
 }
 

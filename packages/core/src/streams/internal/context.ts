@@ -15,16 +15,16 @@ export interface ClientContext {
   readonly metrics: Recorder
   readonly table: StreamTable
   readonly ends: LeaseEnds
-  /** Ends the lease on behalf of its user: the handler is interrupted and awaited first, unless it is the caller. */
+  /** `StreamLease.done`: interrupts and awaits the handler first, unless it is the caller. */
   readonly done: (owned: OwnedStream) => Effect.Effect<void, LeaseLost | StoreError>
-  /** Likewise, so that other members can take it. */
+  /** `StreamLease.release`: likewise, but leaves the data stream to other members. */
   readonly release: (owned: OwnedStream) => Effect.Effect<void, LeaseLost | StoreError>
   readonly pauses: Pauses
   /** The members of the fleet, as the last heartbeat reported; empty before the first. */
   members: ReadonlyArray<Member>
-  /** Random and new for each client: the first part of its epochs. */
+  /** A random id of this client: the first part of its epochs. */
   readonly session: string
 }
 
-/** Starts the handler of a newly owned stream, or notifies its reader. */
+/** Starts the handler of a newly owned data stream, or pushes a notification. */
 export type Deliver = (owned: OwnedStream) => void

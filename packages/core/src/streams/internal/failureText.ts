@@ -1,5 +1,5 @@
 /**
- * What failed, as the reason of a dead letter: name, message and fields of each error. The frames of their stacks are
+ * The text of a failure, for the reason of a dead letter: the name, message and fields of each error. Stack traces are
  * in the log.
  */
 import * as Cause from "effect/Cause"

@@ -1,12 +1,12 @@
 /**
  * What the sweeps of one consumer know about entries of Go consumers.
  *
- * A Go consumer locks an entry some time after its delivery, and its reader stops permanently if it cannot lock it. It
- * finishes an entry in three calls, of which the first unlocks it. So an entry without a lease may be taken if
+ * A Go consumer locks an entry some time after its delivery. If it cannot, it stops reading permanently. It finishes an
+ * entry in three calls, of which the first unlocks the entry. So an entry without a lease may be taken if
  *
- * - a sweep found it leased by the consumer to which it was delivered, or a Go consumer would take it by its idle time,
- *   and
- * - it is still pending and without a lease `secondCheck` later.
+ * - a sweep found the entry leased by the consumer to which it was delivered, or the entry has been idle for so long
+ *   that a Go consumer would take it, and
+ * - the entry is still pending and without a lease `secondCheck` later.
  *
  * An expired lease needs no second check: it expired because nobody unlocked it.
  */
@@ -14,7 +14,7 @@ import * as Duration from "effect/Duration"
 import type { EntryId } from "../StreamName.ts"
 import { compareEntryIds, type Entry, type Pending } from "../StreamStore.ts"
 
-/** The lease of Go consumers, and the idle time after which they claim an entry upon its expiry. */
+/** How long a lease of Go consumers lasts. They claim an entry whose lease expired if it was idle for this long. */
 export const goLease = Duration.seconds(2)
 
 /** The idle time after which a Go consumer takes an entry when it starts. */

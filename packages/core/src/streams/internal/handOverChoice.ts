@@ -1,18 +1,19 @@
 /**
- * Which data streams a member gives away, once `rebalancePlan` has decided how many. `rebalancer` revokes those that are
- * chosen here. A handler that waits for messages can end at once, and nothing is processed twice.
+ * Which data streams a member hands over, once `rebalancePlan` has decided how many. `rebalancer` revokes the chosen
+ * ones. A handler that waits for messages can end at once without a message being processed twice, so such data streams
+ * come first.
  */
 import type { OwnedStream } from "./ownedStream.ts"
 
 type Candidate = Pick<OwnedStream, "arrival" | "hasRead" | "isBusy">
 
-/** In this order. A handler that never read through its lease may be processing a message. */
+/** The order of choice. A handler that never read through its lease may be processing a message. */
 const ranks = ["waits", "never read", "processing"] as const
 
 const rankOf = ({ hasRead, isBusy }: Candidate): typeof ranks[number] =>
   !isBusy ? "waits" : hasRead ? "processing" : "never read"
 
-/** Newest first, and those that were handed over last. */
+/** Newest first. Data streams that were handed over to this member come after the others. */
 const ofRank = <C extends Candidate>(movable: ReadonlyArray<C>, rank: typeof ranks[number]): ReadonlyArray<C> => {
   const all = movable.filter((candidate) => rankOf(candidate) === rank).reverse()
   return [...all.filter(({ arrival }) => arrival === undefined), ...all.filter(({ arrival }) => arrival !== undefined)]

@@ -1,6 +1,6 @@
 /**
- * Runs the handler of a data stream in a fiber of its own, with retries, until the stream ends or is lost. `client`
- * forks it for each taken data stream; `leaseEnds` ends the lease.
+ * Runs the handler of a data stream, with retries, until the stream ends or is lost. `client` forks a fiber for each
+ * data stream that it takes; `leaseEnds` ends the lease.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -31,7 +31,7 @@ const isYield = (reason: Cause.Reason<unknown>) => Cause.isFailReason(reason) &&
 
 const isYielded = (cause: Cause.Cause<unknown>) =>
   cause.reasons.some(isYield) &&
-  // The end of the grace period may interrupt a handler that just yielded
+  // The end of the grace period may interrupt a handler that has just yielded
   cause.reasons.every((reason) => isYield(reason) || Cause.isInterruptReason(reason))
 
 /** Only the handler, its schedule of retries and the pauses between its runs are interruptible. */
@@ -90,8 +90,8 @@ export const runHandler = <A, E, R, RS, RH>(
     )
 
   /**
-   * A loss or a revocation interrupts `onError` like the handler. After an interruption of this fiber, `onError` runs
-   * in a fiber of its own for at most `releaseTimeout`.
+   * A loss or a revocation interrupts `onError` like the handler. If the handler was stopped, `onError` still runs, for
+   * at most `releaseTimeout`.
    */
   const reportFailure = (restore: Restore, failure: HandlerFailure) =>
     Effect.catchCause(
@@ -137,7 +137,7 @@ export const runHandler = <A, E, R, RS, RH>(
         if (failures >= config.maxFailures && isForLong) {
           return yield* deadLetter(cause)
         }
-        // A commit in between resets the streak
+        // A commit in between resets the count of consecutive failures
         const isNew = step === undefined || failures <= last
         last = failures
         const decided = yield* Effect.exit(restore(Effect.gen(function*() {
@@ -159,7 +159,7 @@ export const runHandler = <A, E, R, RS, RH>(
   return Effect.uninterruptibleMask((restore) =>
     Effect.withFiber((fiber) => {
       table.workBegan(owned, fiber)
-      // Requests that `onError` and `retry` make for this stream also count as requests of its handler
+      // Also provided to `onError` and `retry`: `done` and `release` there must not wait for this fiber
       return Effect.ensuring(
         Effect.provideService(runUntilEnd(restore), StreamLease, lease),
         Effect.sync(() => table.workEnded(owned))

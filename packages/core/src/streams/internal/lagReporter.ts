@@ -11,7 +11,7 @@ import type { ClientContext } from "./context.ts"
 
 const interval = "30 seconds"
 
-/** Data streams of one step: other fibers run in between. */
+/** The number of data streams in one step. Other fibers run between steps. */
 const stepSize = 200
 
 export const report = ({ config, metrics, store, table }: ClientContext): Effect.Effect<never> => {
@@ -24,7 +24,7 @@ export const report = ({ config, metrics, store, table }: ClientContext): Effect
       metrics.update(lagAge, age)
     })
 
-  /** Undefined if the backend refuses, such as for a key of another type: the other data streams have a lag. */
+  /** Undefined if the backend refuses, such as for a key of another type. Then the other data streams still count. */
   const lagOf = (stream: StreamName) =>
     Effect.catchIf(
       store.lag(stream),

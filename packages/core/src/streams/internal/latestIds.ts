@@ -1,6 +1,6 @@
 /**
- * The ids that a reader received last. After a failover they show which messages the new primary has: it lacks the
- * newest ones, and its new messages have other ids.
+ * The ids that a reader received last. After a failover they show which messages the new primary has: it may lack the
+ * newest ones, and its new messages have other ids. `messageReader` uses them.
  */
 import { EntryId } from "../StreamName.ts"
 import type { Extent, RawMessage } from "../StreamState.ts"
@@ -9,15 +9,16 @@ import { compareEntryIds } from "../StreamStore.ts"
 /** A replica lags by less than this. */
 const periodMillis = 10_000
 
-/** For each data stream at least the first number of ids is kept, and never more than the second. */
+/** The minimum and maximum number of ids that are kept for each data stream. */
 const [least, most] = [10, 1000]
 
-/** The newest ids first have these milliseconds. Ids that producers choose may recur in another data stream. */
+/** The milliseconds in an id. */
 const timeOf = (id: EntryId) => Number(id.split("-")[0])
 
+/** Whether the id has a time. Ids that producers choose, such as `1-0`, may recur in another data stream. */
 export const isTime = (id: EntryId) => timeOf(id) > 1e12
 
-/** The largest id below it; `0-0` for itself, which no message has. */
+/** The largest id below this one. No message has the id `0-0`, so that is its own. */
 export const before = (id: EntryId): EntryId => {
   const [millis, sequence] = id.split("-").map(BigInt) as [bigint, bigint]
   if (sequence > 0n) return EntryId.make(`${millis}-${sequence - 1n}`)
@@ -39,7 +40,7 @@ export class LatestIds {
     this.ids = this.ids.slice(0, count)
   }
 
-  /** Reads from the position of the oldest id to that of the newest; undefined if that can wait, or finds nothing. */
+  /** The range to read to find which of the ids are left, from the oldest on. Undefined if that would show nothing. */
   range({ first, last, lastDeleted }: Extent): { readonly after: EntryId; readonly count: number } | undefined {
     const oldest = this.ids[0]
     if (oldest === undefined || first === undefined || lastDeleted === undefined || !isTime(oldest)) return undefined
@@ -48,7 +49,7 @@ export class LatestIds {
     return isThere ? { after: before(oldest), count: 2 * this.ids.length } : undefined
   }
 
-  /** How many of the messages in the range were read. A new message further on may have the id of a lost one. */
+  /** How many of the messages in the range the reader received: those before the first with another id. */
   countRead(found: ReadonlyArray<RawMessage>): number {
     const other = found.findIndex(({ id }, i) => id !== this.ids[i])
     return other === -1 ? found.length : other

@@ -1,4 +1,7 @@
-/** Ends a stream lease: done, released, handed over, or in the dead letters. The lease is renewed until that is certain. */
+/**
+ * Ends the lease of a data stream: it is done, released, handed over, or in the dead letters. The lease is renewed
+ * until the backend has replied. `handlerRunner`, `ownerEnds` and `revocation` call it.
+ */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -16,15 +19,15 @@ import type { StreamTable } from "./streamTable.ts"
 type Failures = Exclude<Effect.Success<ReturnType<Service["fail"]>>, string>
 
 export interface LeaseEnds {
-  /** One attempt each. They fail with `LeaseLost` if this consumer no longer has the lease. */
+  /** This end and the next three make one attempt, and fail with `LeaseLost` if this consumer has lost the lease. */
   readonly done: (owned: OwnedStream) => Effect.Effect<void, LeaseLost | StoreError>
   readonly release: (owned: OwnedStream) => Effect.Effect<void, LeaseLost | StoreError>
   readonly handOver: (owned: OwnedStream, to: Member) => Effect.Effect<void, LeaseLost | StoreError>
   readonly deadLetter: (owned: OwnedStream, reason: string) => Effect.Effect<void, LeaseLost | StoreError>
-  /** Counts a failure of the handler, once for each attempt, and returns the number of consecutive ones. */
+  /** Counts a failure of the handler, once for each `attempt`. Returns the number of consecutive failures. */
   readonly fail: (owned: OwnedStream, attempt: number) => Effect.Effect<Failures, LeaseLost | StoreError>
   /**
-   * Called after a reply that this consumer no longer has the lease: reads the reason, ends the lease as lost, and
+   * Called after a reply says that this consumer no longer has the lease: reads the reason, ends the lease as lost, and
    * fails with the loss.
    */
   readonly refused: (owned: OwnedStream) => Effect.Effect<never, LeaseLost>
@@ -36,10 +39,10 @@ export interface LeaseEnds {
     owned: OwnedStream,
     what: string,
     attempt: Effect.Effect<A, LeaseLost | StoreError>,
-    /** What follows if it never succeeds, for the log. */
+    /** What the log says if no attempt succeeds. */
     otherwise?: string
   ) => Effect.Effect<Option.Option<A>>
-  /** Retries an end. A lease whose end never succeeds is lost, so that another consumer takes it. */
+  /** Retries an end. If it never succeeds, the lease is lost, so that another consumer takes the data stream. */
   readonly endOrLose: (
     owned: OwnedStream,
     what: string,
@@ -55,10 +58,10 @@ export const logDeadLettered = (subject: Parameters<typeof annotations>[0], fail
     annotations(subject)
   )
 
-/** Maximum concurrent requests. The timeouts of the others start when they are sent. */
+/** Maximum concurrent requests. The timeout of a request that waits starts when it is sent. */
 const maxUnderWay = 400
 
-/** Between attempts, doubling. */
+/** The pause between attempts doubles from the first of these to the second. */
 const [minPauseMillis, maxPauseMillis] = [50, 1000]
 
 export const make = (table: StreamTable, store: Service, config: StreamConfig): LeaseEnds => {
@@ -110,7 +113,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
     how: EndOutcome,
     call: Effect.Effect<string, StoreError>
   ): Effect.Effect<void, LeaseLost | StoreError> => {
-    // An attempt without a reply may have ended the lease as its owner asked. For `done` the store reports that itself
+    // An earlier attempt without a reply may have ended the lease. For `done` the store itself recognizes that
     const reply = Effect.map(
       call,
       (reply) => reply === "NotOwner" && how !== "done" && owned.attempted?.how === how ? how : reply

@@ -1,6 +1,6 @@
 /**
- * The `StreamLease` of a handler: the operations on its data stream. `handlerRunner` makes it; it reads and changes
- * the `ownedStream`.
+ * The implementation of `StreamLease`: the operations of a handler on its data stream, whose state is in
+ * `ownedStream`. `handlerRunner` and `client` create it.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -46,7 +46,7 @@ export class LeaseImpl extends LeaseHandle<OwnedStream> implements StreamLease {
 
   get revoked() {
     const { lease: owned } = this
-    // Set permanently: its handler may yield for a recall that was withdrawn
+    // If the revocation was withdrawn meanwhile, the handler may still yield for it
     return Effect.map(owned.revoked, () => {
       if (owned.isRevoked) owned.hasHeard = true
       else owned.isKept = true
@@ -79,7 +79,7 @@ export class LeaseImpl extends LeaseHandle<OwnedStream> implements StreamLease {
     })
   }
 
-  /** Work continues, so it does not stall. Nothing is committed, so a streak of failures continues too. */
+  /** Reports that work continues: it is not stalled. Nothing is committed, so failures remain consecutive. */
   get advance() {
     return Effect.sync(() => this.progressed())
   }
@@ -117,7 +117,7 @@ export class LeaseImpl extends LeaseHandle<OwnedStream> implements StreamLease {
   readonly messagesAfter: StreamLease["messagesAfter"] = (after, count) =>
     Effect.andThen(
       this.ensure,
-      // Uninterruptible: a fiber that is interrupted between the count and its finalizer would count forever
+      // A fiber that is interrupted between the increment and the finalizer would count as waiting forever
       Effect.uninterruptibleMask((restore) => {
         const { client, lease: owned } = this
         owned.waiting++

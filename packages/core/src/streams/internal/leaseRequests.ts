@@ -1,6 +1,6 @@
 /**
- * Requests of a handler to its lease: their errors, their retries in an outage, and the reason of a dead letter.
- * Readers, commits and retries of messages go through it.
+ * What the requests that handlers make through their leases share: errors, retries in an outage, and the reason of a
+ * dead letter. Readers, commits and retries of messages use it.
  */
 import * as Effect from "effect/Effect"
 import { isTransient, retrySchedule } from "../../internal/lease/storeFailure.ts"
@@ -10,7 +10,7 @@ export type LeaseError = LeaseLost | StoreError
 
 const retry = retrySchedule("20 millis", "500 millis")
 
-/** Retries through an outage. At the latest, the loss of the lease ends it. */
+/** Retries through an outage, which ends at the latest with the loss of the lease. */
 export const retryOutages = <A>(effect: Effect.Effect<A, LeaseError>): Effect.Effect<A, LeaseError> =>
   Effect.retry(effect, { schedule: retry, while: isTransient })
 

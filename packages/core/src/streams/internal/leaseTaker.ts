@@ -18,7 +18,7 @@ import { type Acquisition, annotations, OwnedStream, type Source } from "./owned
 
 export interface Candidate extends Announcement {
   readonly entry: EntryId
-  /** For an entry of another consumer, which may still be working on it. */
+  /** Take the entry only if it was idle for this long: another consumer may still be working on it. */
   readonly minIdle: Duration.Duration
 }
 
@@ -36,20 +36,20 @@ export interface LeaseTaker {
   ) => Effect.Effect<ReadonlyArray<TakeResult>, StoreError>
   /** Adds leases that were taken, or handed over and confirmed. Releases those that the table refuses. */
   readonly add: (acquisitions: ReadonlyArray<Acquisition>, deliver: Deliver) => Effect.Effect<void>
-  /** Completes when no claim is under way. */
+  /** Completes when no claim is in flight. */
   readonly idle: Effect.Effect<void>
   /** Moves an announcement that cannot be read to the dead letters. If that fails, it stays pending for the sweeps. */
   readonly deadLetter: (entry: Malformed, consumer: ConsumerName) => Effect.Effect<void>
-  /** False for streams that are owned here or skipped for now. */
+  /** False for streams that are paused, in use here, or skipped for now. */
   readonly mayTake: (candidate: Pick<Candidate, "entry" | "stream">) => boolean
   /** Leaves the entry to other members for a while. */
   readonly skipFor: (entry: EntryId, period: Duration.Duration) => void
 }
 
-/** Between two log lines about refusals: a full server refuses thousands repeatedly. */
+/** The pause between two log lines about refusals: a full server refuses thousands of claims repeatedly. */
 const logIntervalMillis = 10_000
 
-/** Maximum streams of one call. */
+/** The maximum number of data streams in one call. */
 export const batchSize = 200
 
 const outcomes = {
@@ -62,7 +62,7 @@ const outcomes = {
   Failed: "failed"
 } as const
 
-/** One line for all that are taken together: after the death of a consumer that may be thousands. */
+/** Logs one line for all data streams that are taken together: if a consumer died, there may be thousands. */
 const logTakeOver = ([first, ...others]: ReadonlyArray<OwnedStream>): Effect.Effect<void> =>
   first === undefined
     ? Effect.void
@@ -72,7 +72,7 @@ const logTakeOver = ([first, ...others]: ReadonlyArray<OwnedStream>): Effect.Eff
 
 export const make = (client: ClientContext): LeaseTaker => {
   const { config, ends, metrics, store, table } = client
-  /** Skipped entries, until when, in monotonic milliseconds. */
+  /** Skipped entries, and until when they are skipped, in monotonic milliseconds. */
   const skipped = new Map<EntryId, number>()
   const lease = Duration.toMillis(config.leaseDuration)
   let pruned = 0
@@ -106,7 +106,7 @@ export const make = (client: ClientContext): LeaseTaker => {
   const release = (owned: OwnedStream) =>
     ends.retry(owned, "Releasing a data stream", Effect.timeoutOption(store.release(owned), lease))
 
-  /** All handlers start before a lease is released: a release without a reply lasts as long as a lease. */
+  /** All handlers start before a lease is released: a release without a reply takes as long as a lease. */
   const add: LeaseTaker["add"] = (acquisitions, deliver) =>
     Effect.suspend(() => {
       const added: Array<OwnedStream> = []

@@ -1,11 +1,11 @@
 /**
- * The order in which the members of the fleet try to take an orphan, and which of them does the work of one member.
+ * The order in which the members of the fleet try to take an orphan, and which member does work that only one must do.
  * Pure functions of the last heartbeat's reply, for `orphanSignals` and `reaper`.
  */
 import type { EntryId } from "../StreamName.ts"
 import type { ConsumerName, Member } from "../StreamStore.ts"
 
-/** FNV-1a: equal on all members, different for each pair of entry and member. */
+/** FNV-1a, mixed further: the same on all members, and different for each pair of entry and member. */
 const hash = (text: string): number => {
   let value = 0x811c9dc5
   for (let i = 0; i < text.length; i++) value = Math.imul(value ^ text.charCodeAt(i), 0x01000193)
@@ -29,6 +29,6 @@ export const rank = (members: ReadonlyArray<Member>, session: string, entry: Ent
   return before
 }
 
-/** Selects one member of the fleet for work that is needed once. */
+/** Whether this consumer is the one member of the fleet for work that is needed once. */
 export const isFirst = (members: ReadonlyArray<Member>, consumer: ConsumerName): boolean =>
   members.every((member) => consumer <= member.consumer)

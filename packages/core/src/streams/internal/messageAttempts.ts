@@ -32,7 +32,7 @@ const own = [StreamYielded, LeaseLost, StaleToken, BackendError, ProtocolError, 
 const isOwn = (cause: Cause.Cause<unknown>): boolean =>
   cause.reasons.some((reason) => Cause.isFailReason(reason) && own.some((type) => reason.error instanceof type))
 
-/** Runs the handler on messages until they are processed, or dead. */
+/** Runs the handler on messages until they are processed, or in the dead letters. */
 export type Attempts = <M extends RawMessage, E, R>(
   messages: NonEmptyReadonlyArray<M>,
   handler: (messages: NonEmptyReadonlyArray<M>) => Effect.Effect<unknown, E, R>
@@ -45,7 +45,7 @@ interface AttemptOptions {
 
 type Step = Effect.Success<ReturnType<typeof Schedule.toStep<unknown, Cause.Cause<unknown>, never, never>>>
 
-/** `meanwhile` runs in the pauses. */
+/** `meanwhile` runs during the pauses between attempts. */
 export const make = (
   lease: StreamLease,
   { attempts = 10, backoff = defaultBackoff }: AttemptOptions,
@@ -66,7 +66,7 @@ export const make = (
         if (Exit.isSuccess(exit)) return undefined
         const { cause } = exit
         if (attempts === Infinity || isOwn(cause)) return yield* Effect.failCause(cause)
-        // A failure because the lease is over is not about the message either
+        // A failure after the lease has ended is not about the message either
         yield* lease.ensure
         if (count >= attempts) return { cause, count }
         step ??= yield* Schedule.toStep(backoff)
@@ -78,8 +78,8 @@ export const make = (
             `(attempt ${count} of ${attempts}); retrying in ${Duration.format(pause)}`,
           cause
         ).pipe(Effect.annotateLogs(subjectOf(messages)))
-        // Time in a pause is not a lack of progress. The streak of failures continues: the next attempt may kill this
-        // process
+        // A pause is no lack of progress. If there were failures, they remain consecutive: the next attempt may kill
+        // this process
         if (lease.failures === 0) yield* lease.progress
         yield* Effect.raceAllFirst([Effect.sleep(pause), Effect.andThen(lease.revoked, lease.yield), meanwhile])
         yield* lease.ensure

@@ -1,6 +1,6 @@
 /**
  * Commits processed messages: after a number of them, after a time, and at the end. `messageLoop` and `concurrentLoop`
- * report what is processed, in order.
+ * report processed messages, in order.
  */
 import type * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -23,7 +23,8 @@ export interface Processed {
 }
 
 /**
- * The processed messages that are not committed: the last of them, how many, and since when, in monotonic milliseconds.
+ * The processed messages that are not committed: the last one, their number, and since when there are any, in monotonic
+ * milliseconds.
  */
 interface Uncommitted {
   readonly last: Processed
@@ -41,9 +42,9 @@ export class MessageCommits {
   private readonly now: () => number
   private readonly every: number
   private readonly within: number
-  /** Without the messages of a commit that is under way. */
+  /** Without the messages of a commit in flight. */
   private uncommitted: Uncommitted | undefined
-  /** The messages of the commit that is under way. */
+  /** The messages of the commit in flight. */
   private sent: Uncommitted | undefined
   private readonly turn = Semaphore.makeUnsafe(1)
   /** Open while messages are uncommitted. */
@@ -63,7 +64,7 @@ export class MessageCommits {
     this.added.openUnsafe()
   }
 
-  /** They belong to a data stream that was deleted since. */
+  /** Drops all uncommitted messages: the reader has moved back before them. */
   forget(): void {
     this.uncommitted = undefined
     this.sent = undefined
@@ -71,7 +72,7 @@ export class MessageCommits {
 
   /**
    * Commits if there are enough messages, or if they are old enough. Otherwise reports that the handler is not stalled,
-   * but without ending the streak of failures: a message before may fail repeatedly, and only a commit ends a streak.
+   * without resetting its failures: an earlier message may fail repeatedly, and only a commit proves progress.
    */
   get afterMessage(): Effect.Effect<void, LeaseError> {
     return Effect.suspend(() => {
@@ -96,7 +97,7 @@ export class MessageCommits {
     }))
   }
 
-  /** After a commit without success: the next one covers its messages too. */
+  /** Called after a commit that failed: the next commit covers its messages too. */
   private restore(): void {
     const { sent, uncommitted } = this
     if (sent === undefined) return
@@ -106,7 +107,7 @@ export class MessageCommits {
     this.added.openUnsafe()
   }
 
-  /** Finishes the commit that is under way, and forgets the rest. */
+  /** Waits for the commit in flight, and forgets the other messages. */
   get settle(): Effect.Effect<void> {
     return this.turn.withPermit(Effect.sync(() => this.forget()))
   }
@@ -128,7 +129,7 @@ export class MessageCommits {
     }))
   }
 
-  /** Uncommitted messages are processed again, so a failure here neither hides the first one nor outlasts the lease. */
+  /** The last commit. It never fails, so that it does not hide another failure, and takes no longer than the lease. */
   get atLast(): Effect.Effect<void> {
     return Effect.flatMap(
       this.lease.timeLeft,

@@ -23,13 +23,13 @@ export interface Loop<A, RD> {
   readonly attempt: Attempts
 }
 
-/** The reader is back at an earlier position: messages that were processed beyond it are not committed. */
+/** The reader is back at an earlier position: messages after it are not committed. */
 export const turnBack = (
   { commits, lease }: Pick<Loop<never, never>, "commits" | "lease">,
   delivery: Extract<Delivery<never>, { readonly _tag: "Rewritten" | "LostEnd" }>
 ): Effect.Effect<void, LeaseError> => {
   commits.forget()
-  // The commit of the last message may have been lost
+  // A failover may have lost the commit of the last message that is left
   return delivery._tag === "LostEnd" ? retryOutages(lease.commit(delivery.left.id, delivery.left)) : Effect.void
 }
 

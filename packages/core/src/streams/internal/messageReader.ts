@@ -1,6 +1,6 @@
 /**
- * Reads the messages of a data stream one by one, from the checkpoint on. `StreamMessages` makes one for each handler;
- * `readPosition` judges whether messages are missing.
+ * Reads the messages of a data stream one by one, from the checkpoint on. `StreamMessages` makes a reader for each
+ * handler; `readPosition` decides whether messages are missing.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -38,7 +38,7 @@ const decoderOf = <A, RD>(schema: Schema.Codec<A, unknown, RD, unknown>, field: 
   }
 }
 
-/** The extent is read at most once a second while messages arrive, and after this time without one. */
+/** The extent is read at most this often while messages arrive, and once more after this time without a message. */
 const checkAfterMillis = 1000
 
 const monotonic = Clock.clockWith((clock) => Effect.succeed(instant(clock).monotonic))
@@ -60,11 +60,13 @@ const warnOfGap = (gap: Gap) =>
   Effect.annotateLogs(log.warning(textOf(gap)), { stream: gap.stream, after: gap.after, until: gap.until })
 
 /**
- * A message; a message that cannot be decoded and is now in the dead letters; or a rewind, to the beginning of another
- * data stream or to the last delivered message that the server still has.
+ * - `Message`: a message.
+ * - `Dead`: a message that cannot be decoded, and is now in the dead letters.
+ * - `Waited`: `meanwhile` has ended the wait.
+ * - `Rewritten`: the data stream was deleted and written again. The reader is back at its beginning.
+ * - `LostEnd`: a failover lost the newest messages. The reader is back at the last delivered message that is left.
  *
- * After a rewind the loop forgets what it has not committed, and after a lost end commits the position that is left
- * (`turnBack`). It then reads on from there.
+ * After the last two, the loop calls `turnBack`.
  */
 export type Delivery<A> =
   | { readonly _tag: "Message"; readonly message: Message<A> }
@@ -73,13 +75,13 @@ export type Delivery<A> =
   | { readonly _tag: "Rewritten" }
   | { readonly _tag: "LostEnd"; readonly left: Checkpoint }
 
-/** Bytes of ASCII text. */
+/** The size of a message in bytes, if its text is ASCII. */
 export const sizeOf = ({ fields }: RawMessage): number =>
   fields.reduce((sum, [name, value]) => sum + name.length + value.length, 0)
 
 /**
- * The position in a data stream, and the messages that were read ahead. `R` is what decoding and the hook for gaps
- * need.
+ * The position in a data stream, and the messages that were read ahead. `R` are the services of the decoder and of
+ * `onGap`.
  */
 export class MessageReader<A, R> {
   private readonly lease: StreamLease
@@ -96,13 +98,13 @@ export class MessageReader<A, R> {
   /** Messages arrived since the last check. */
   private isUnchecked = true
   private isOver = false
-  /** Ended before and announced again: it is over if it is deleted before a message arrives. */
+  /** The data stream ended and was announced again: it is over if it is deleted before a message arrives. */
   private isReopened = false
-  /** Average of the last read. */
+  /** The average size of a message of the last read, in bytes. */
   private messageSize: number | undefined
   /**
-   * Succeeds when no commit of delivered messages can follow. `concurrentLoop` sets it, because its handlers may still
-   * run during a read. The other loops run none then.
+   * Succeeds when no more commits of delivered messages can follow. `concurrentLoop` sets it, because its handlers may
+   * run during a read. Other loops run no handler then.
    */
   settled: Effect.Effect<void> = Effect.void
 
@@ -135,7 +137,7 @@ export class MessageReader<A, R> {
           if (turn !== undefined) return turn
           continue
         }
-        // A pull that is interrupted before the last step is repeated
+        // If a pull is interrupted before the last step, the next pull returns the same message
         const raw = this.ahead[this.index]!
         const decoded = yield* Effect.result(this.decode(raw))
         if (decoded._tag === "Success") {
@@ -166,7 +168,7 @@ export class MessageReader<A, R> {
     })
   }
 
-  /** Returns a rewind. */
+  /** Reads more messages. Returns `Waited`, or a rewind. */
   private refill(
     meanwhile: Effect.Effect<void, LeaseError>
   ): Effect.Effect<Delivery<never> | undefined, LeaseError | StreamYielded, R> {
@@ -204,19 +206,19 @@ export class MessageReader<A, R> {
     })
   }
 
-  /** Whether the next message must be read first. */
+  /** Whether no message was read ahead. */
   get isEmpty(): boolean {
     return this.index === this.ahead.length
   }
 
-  /** Few messages until their size is known. */
+  /** How many messages to read: few until their size is known. */
   private get readSize(): number {
     const { batch = 100, batchBytes = 1_048_576 } = this.options
     const fitting = this.messageSize === undefined ? 16 : Math.floor(batchBytes / Math.max(1, this.messageSize))
     return Math.max(1, Math.min(batch, fitting))
   }
 
-  /** Compares the position with the extent, while no read is under way. Returns a rewind. */
+  /** Compares the position with the extent, while no read is in flight. Returns a rewind, if there was one. */
   private get check(): Effect.Effect<Delivery<never> | undefined, LeaseError, R> {
     return Effect.gen({ self: this }, function*() {
       const position = this.position!
@@ -269,7 +271,7 @@ export class MessageReader<A, R> {
     })
   }
 
-  /** Of the last message before this index. */
+  /** The offset of the last message before this index. */
   private offsetBefore(index: number): number | undefined {
     const offset = this.position?.offset
     return offset === undefined ? undefined : offset - this.ahead.length + index
@@ -292,8 +294,8 @@ export class MessageReader<A, R> {
   }
 
   /**
-   * Reads the extent during a wait. Messages after the position may be in transit, so it judges only if there are none,
-   * and ends the wait if none can arrive.
+   * Reads the extent during a wait. If there are messages after the position, they may be in transit, so it decides
+   * nothing. Ends the wait if no message can arrive at this position.
    */
   private get watch(): Effect.Effect<ReadonlyArray<RawMessage>, LeaseError, R> {
     return Effect.gen({ self: this }, function*() {
@@ -314,7 +316,7 @@ export class MessageReader<A, R> {
     })
   }
 
-  /** Before the last message: no later read checks, and its commit has the right offset. */
+  /** Checks before the last message is delivered, because no later read does. Its commit then has the right offset. */
   private get checkLast() {
     return Effect.gen({ self: this }, function*() {
       const { after } = this.position!

@@ -1,5 +1,6 @@
 /**
- * Queues notifications in order and drops none: a full queue makes the reader of announcements wait. The stream of `notifications` in `client` has one.
+ * Queues notifications in order and drops none: a full queue makes the reader of announcements wait. `client` makes one
+ * for each stream of `notifications`.
  */
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -13,13 +14,13 @@ import type { EntryId, StreamName } from "../StreamName.ts"
 import type { StreamNotification } from "../StreamNotification.ts"
 
 export interface NotificationQueue {
-  /** Does not wait: the number of owned data streams bounds these. */
+  /** Adds a notification without waiting: the number of owned data streams bounds their number. */
   readonly push: (notification: StreamNotification) => void
-  /** Waits for room. Adds an entry only once until it is read. */
+  /** Waits for room, then adds `StreamExpired`, unless the queue already has one for this entry. */
   readonly expired: (stream: StreamName, entry: EntryId) => Effect.Effect<void>
-  /** Waits until the reader has caught up. */
+  /** Waits until the queue has room. */
   readonly ready: Effect.Effect<void>
-  /** Adds the last notification. Those before it can still be read. */
+  /** Adds the last notification. The earlier ones can still be read. */
   readonly end: (reason: string) => Effect.Effect<void>
   /** Fails the reader. */
   readonly fail: (cause: Cause.Cause<InvalidConfig>) => Effect.Effect<void>
@@ -28,7 +29,7 @@ export interface NotificationQueue {
   readonly stream: Stream.Stream<StreamNotification, InvalidConfig>
 }
 
-/** How many waiting notifications make the reader of announcements wait. */
+/** From this size on the queue is full. */
 const bound = 256
 
 export const make = (metrics: Recorder): Effect.Effect<NotificationQueue> =>

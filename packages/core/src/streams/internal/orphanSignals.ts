@@ -1,6 +1,6 @@
 /**
- * Takes orphans on signals of the fleet and on expiry events, earlier than the next sweep would. `consumption` runs
- * it. Signals are hints: `orphanSweep` finds what they miss.
+ * Takes orphans when the fleet signals a release or a lease expires, earlier than the next sweep would. `consumption`
+ * runs it. Signals are hints: `orphanSweep` finds orphans whose signals were lost.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -26,10 +26,10 @@ type Source = "expiry" | "signal"
 
 export interface SignalListener {
   /**
-   * Called with an expired lease instead of taking it: for readers of notifications, who claim data streams themselves.
+   * Called with an expired lease, which is then not taken: users of `notifications` claim data streams themselves.
    */
   readonly onExpired: ((stream: StreamName, entry: EntryId) => Effect.Effect<void>) | undefined
-  /** Called when a data stream was handed over to this member. */
+  /** Runs when a data stream was handed over to this member. */
   readonly onHandOver: Effect.Effect<void, StoreError>
 }
 
@@ -38,7 +38,7 @@ export interface SignalListener {
  *
  * - `Signaled`: it was released, or its lease expired.
  * - `Claimed`: a Go consumer may have claimed it since, and may never lock it.
- * - `Unlocked`: a Go consumer has no lock on it. It unlocks an entry before it finishes it.
+ * - `Unlocked`: the Go consumer that claimed it has no lock on it, perhaps because it is finishing the entry.
  */
 type Step = "Signaled" | "Claimed" | "Unlocked"
 
@@ -48,10 +48,10 @@ interface Due {
   readonly step: Step
 }
 
-/** Between two members that try to take the same stream. */
+/** The pause between two members that try to take the same data stream. */
 const staggerMillis = 30
 
-/** Above this number a sweep is cheaper. */
+/** Above this number of entries a sweep is cheaper. */
 const maxDue = 10_000
 
 export const make = (
@@ -82,13 +82,13 @@ export const make = (
     due.set(entry, { at: table.now().monotonic + Duration.toMillis(delay) + staggerMillis, source: "expiry", step })
   }
 
-  /** Takes noted entries that are pending and not renewed, oldest first. Returns those that it did not find. */
+  /** Takes those of the entries that are pending and not renewed, oldest first. Returns the entries that are not. */
   const takeDue = (entries: ReadonlyArray<EntryId>, source: Source, steps: ReadonlyMap<EntryId, Step>) =>
     Effect.gen(function*() {
       const wanted = new Set(entries)
       const last = entries[entries.length - 1]!
       const { leaseDuration } = config
-      // If a lease of a Go consumer expired, no Go consumer is about to take or finish the entry
+      // If a Go consumer's lease expired, no Go consumer is about to take or finish the entry
       const minIdle = source === "expiry" ? Duration.min(leaseDuration, goLease) : leaseDuration
       let after = before(entries[0]!) as EntryId | undefined
       while (true) {
@@ -101,12 +101,11 @@ export const make = (
         for (const { content, deliveries, goConsumer } of page.entries) {
           if (content._tag !== "Announced" || !wanted.delete(content.entry) || !taking.mayTake(content)) continue
           if (goConsumer === undefined) found.push({ ...content, minIdle: leaseDuration })
-          // A Go consumer claimed it after the signal: sweeps know how long to leave it alone
-          // What it has locked, it may unlock before it is taken, to finish it
+          // Leave an entry that a Go consumer has locked, or has claimed after a signal, to the sweeps
           else if (source === "expiry" && goConsumer.lease === undefined) {
             const step = steps.get(content.entry)
             if (step !== "Claimed") found.push({ ...content, minIdle: goLease })
-            // What it read and did not claim it may be about to lock, and would end
+            // A Go consumer may be about to lock an entry that was delivered only once: taking it would stop its reader
             else if (deliveries > 1) recheck(content.entry, "Unlocked", secondCheck)
           }
         }
@@ -147,8 +146,8 @@ export const make = (
         } else {
           const young = yield* takeDue(entries.sort(compareEntryIds), source, steps)
           for (const entry of source === "expiry" ? young : []) {
-            // Delivered more recently than a lease lasts: the event is about an earlier lease. The new owner has locked
-            // it by then
+            // The entry was delivered more recently than a lease lasts, so the event is about an earlier lease. At the
+            // recheck, its new owner will have locked it
             if (steps.get(entry) === "Signaled") recheck(entry, "Claimed", goLease)
           }
         }
@@ -157,7 +156,7 @@ export const make = (
     config.sweepInterval
   ))
 
-  /** A sweep also adopts data streams that were handed over. */
+  /** Starts a sweep, which also adopts data streams that were handed over. */
   const gap = Effect.sync(() => {
     metrics.update(StreamMetrics.stream.signals.gap, 1)
     sweep.wake()

@@ -2,8 +2,7 @@
  * Finds orphaned data streams without events: entries that have been pending for longer than a lease. `consumption`
  * runs it, and `leaseTaker` takes what it finds.
  *
- * An entry of a Go consumer has no lease between its delivery and its lock. It may be taken if a sweep found it
- * leased by that consumer before, or if it has been idle for 40 s (`goEntries`).
+ * An entry of a Go consumer has no lease between its delivery and its lock. `goEntries` decides when it may be taken.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -20,15 +19,16 @@ import { GoEntries, secondCheck } from "./goEntries.ts"
 import { batchSize, type Candidate, type LeaseTaker } from "./leaseTaker.ts"
 
 export interface OrphanSweep {
-  /** Takes entries that an earlier process of this name left pending: other consumers take them only later. */
+  /** Takes entries that an earlier process of this name left pending. Other consumers wait for a lease's length. */
   readonly own: Effect.Effect<void, StoreError>
   /**
    * Whether orphans may be waiting for room. `announcementReader` then sweeps before it reads new announcements, which
    * have waited less.
    */
   readonly isRequested: () => boolean
-  /** `announcementReader` and `orphanSignals` lacked room for what they found. */
+  /** Called by `announcementReader` and `orphanSignals` if they lacked room for what they found. */
   readonly request: () => void
+  /** One sweep. */
   readonly once: Effect.Effect<void, StoreError>
   /** Starts a sweep now: `orphanSignals` may have missed signals, or has too many. */
   readonly wake: () => void
@@ -53,10 +53,10 @@ export const make = (
   const goEntries = new GoEntries()
   let requested = false
   let last = -Infinity
-  /** When a sweep last found room. */
+  /** When a sweep last began with room. */
   let lastWithRoom = -Infinity
 
-  /** False if there is no room for all. */
+  /** Returns false if there was no room for all. */
   const takeAll = Effect.fnUntraced(function*(
     candidates: ReadonlyArray<Candidate>,
     source: Source
@@ -72,7 +72,7 @@ export const make = (
     return true
   })
 
-  /** The first sweep reads only entries of this consumer. */
+  /** The sweep at the start reads only entries of this consumer. */
   const sweepOnce = (source: Source) =>
     Effect.gen(function*() {
       requested = false
@@ -138,7 +138,7 @@ export const make = (
       yield* sleepUntil(table.now().monotonic + Duration.toMillis(config.sweepInterval) * factor, woken)
       woken.closeUnsafe()
       yield* Effect.sleep(Math.max(0, last + minDistanceMillis - table.now().monotonic))
-      // After an outage orphans wait no longer than for one sweep
+      // Pauses no longer than between sweeps, so that orphans do not wait after an outage
       yield* persist("Sweeping", once, config.sweepInterval)
     }))
   }

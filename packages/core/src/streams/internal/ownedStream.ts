@@ -41,18 +41,18 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
   readonly source: Source
   failures: number
   private state: OwnedState = "owned"
-  /** It was revoked before its end. */
+  /** Whether an ended or lost stream was revoked before. */
   private wasRevoked = false
   readonly onRevoked = new Listeners<void>()
-  /** However it ends. */
+  /** Notified when the lease ends or is lost. */
   readonly onEnd = new Listeners<void>()
-  /** How it ended normally. */
+  /** How the lease ended, unless it was lost. */
   outcome: EndOutcome | undefined
-  /** Requests under way that end it: their replies decide, not that of a renewal. */
+  /** The number of requests in flight that end the lease. Their replies decide, not a renewal's. */
   endings = 0
-  /** A request that ends it was sent at `at` and got no reply: it may have ended as its owner asked. */
+  /** A request to end the lease failed at `at`, without a reply: the lease may have ended as its owner asked. */
   attempted: { readonly how: EndOutcome; readonly at: number } | undefined
-  /** Its user marks it as done: its handler is stopped first. */
+  /** Its user has called `done` outside the handler, which is stopped first. */
   isMarkedDone = false
   /** The member for which it was revoked. */
   receiver: Member | undefined
@@ -65,13 +65,13 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
   isKept = false
   /** Set if it was handed over. */
   arrival: Arrival | undefined
-  /** From its delivery to the end of the handler. */
+  /** True from the delivery of the data stream to the end of the handler. */
   hasHandler = false
   /** The fiber of its handler, once started. */
   handler: Fiber.Fiber<unknown, unknown> | undefined
-  /** Ends under way, or waiting for protected work. */
+  /** The number of ends in flight, or waiting for protected work. */
   private workEndings = 0
-  /** The last progress of the handler, in monotonic milliseconds; undefined while nobody watches. */
+  /** The last progress of the handler, in monotonic milliseconds. Undefined while it has no progress timeout. */
   progressedAt: number | undefined
   /** How many readers wait for messages, which is not a lack of progress. */
   waiting = 0
@@ -81,7 +81,7 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
   hasRead = false
   /** Whether the handler reported progress that the backend does not know yet. */
   hasProgressed = false
-  /** The `isBusy` that the backend knows; undefined while a renewal that reports it is under way. */
+  /** The `isBusy` that the backend knows. Undefined while it is uncertain, from the renewal that reports it on. */
   private sentBusy: boolean | undefined = true
 
   constructor(acquisition: Acquisition, periods: StreamPeriods) {
@@ -130,7 +130,7 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
     return this.waiting === 0 || this.inHand > 0
   }
 
-  /** The request of a renewal, with what the backend does not know yet. */
+  /** The request to renew the lease, with what the backend does not know yet. */
   renewal(): RenewRequest {
     const { consumer, entry, epoch, hasProgressed, isBusy, stream, token } = this
     if (isBusy === this.sentBusy) return { stream, entry, consumer, epoch, token, hasProgressed }
@@ -138,7 +138,7 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
     return { stream, entry, consumer, epoch, token, hasProgressed, isBusy }
   }
 
-  /** The backend knows what this request reported. */
+  /** The backend has received what this request reported. */
   renewedBy({ hasProgressed, isBusy }: RenewRequest): void {
     if (isBusy !== undefined) this.sentBusy = isBusy
     if (hasProgressed === true) {
@@ -165,12 +165,12 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
     return this.state !== "ended" && this.state !== "lost"
   }
 
-  /** It was revoked. */
+  /** Whether the data stream is revoked, or was when its lease ended. */
   get isRevoked(): boolean {
     return this.state === "revoked" || this.state === "stopped" || this.wasRevoked
   }
 
-  /** The grace period is over: the handler was interrupted, and nothing is retried. */
+  /** Whether the handler was stopped: after the grace period, by an operator, or by `done` or `release`. */
   get isStopped(): boolean {
     return this.state === "stopped"
   }
@@ -189,7 +189,7 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
     super.lose(reason)
   }
 
-  /** The handler first: it must not see the end of protected work that it waits for. */
+  /** Interrupts the handler first: it must not continue after protected work that it waits for has ended. */
   protected override interruptWork(): void {
     this.handler?.interruptUnsafe()
     super.interruptWork()
@@ -200,14 +200,14 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
     this.onEnd.notify()
   }
 
-  /** Ends it normally. */
+  /** Ends the lease as its owner asked. */
   end(how: EndOutcome): void {
     this.move("end")
     this.outcome = how
     this.onEnd.notify()
   }
 
-  /** Waits for its end. */
+  /** Waits until the lease has ended or is lost. */
   get ended(): Effect.Effect<void> {
     return this.onEnd.next(() => this.isOpen() ? undefined : Effect.void)
   }
@@ -217,7 +217,7 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
     return this.onRevoked.next(() => this.isRevoked ? Effect.void : undefined)
   }
 
-  /** Revokes it for this member. */
+  /** Revokes the data stream, to hand it over to this member. */
   recall(receiver: Member): void {
     this.receiver = receiver
     this.revoke()
@@ -237,7 +237,7 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
     if (this.move("revoke")) this.onRevoked.notify()
   }
 
-  /** After the grace period. */
+  /** Revokes the data stream, and interrupts its handler. */
   stop(): void {
     this.revoke()
     if (this.move("stop")) this.handler?.interruptUnsafe()

@@ -6,9 +6,9 @@
 /**
  * - `owned`: its handler works.
  * - `revoked`: its owner was asked to release it; the handler finishes its current message, within the grace period.
- * - `stopped`: its handler was interrupted, and it is yielded.
+ * - `stopped`: its handler was interrupted, and the data stream will be yielded.
  * - `ended`: done, released, handed over or a dead letter, as its owner asked.
- * - `lost`: its lease ended first.
+ * - `lost`: its lease ended before that.
  */
 export type OwnedState = "owned" | "revoked" | "stopped" | "ended" | "lost"
 

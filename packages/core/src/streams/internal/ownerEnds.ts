@@ -21,11 +21,11 @@ export const done: (client: ClientContext, owned: OwnedStream) => ReturnType<Cli
   function*({ ends, table }, owned) {
     yield* table.ensure(owned)
     if (!owned.hasHandler || (yield* isHandlerOf(owned))) return yield* ends.done(owned)
-    // In one step: if the caller is interrupted in between, the handler would go on, and its failure would be done
+    // In one step: after an interruption in between, the handler would continue, and even its failure would mean done
     owned.isMarkedDone = true
     owned.stop()
     yield* owned.ended
-    // It may have ended otherwise meanwhile
+    // The lease may have ended in another way meanwhile
     if (owned.outcome !== "done") return yield* owned.over
   }
 )
@@ -36,7 +36,7 @@ export const release: (
   owned: OwnedStream
 ) => ReturnType<ClientContext["release"]> = Effect.fnUntraced(function*({ config, ends, table }, leaseTaker, owned) {
   yield* table.ensure(owned)
-  // Other members try first
+  // Lets other members try first
   leaseTaker.skipFor(owned.entry, config.sweepInterval)
   if (!owned.hasHandler) return yield* ends.release(owned)
   if (!(yield* isHandlerOf(owned))) return yield* revocation.stop(table, [owned])

@@ -1,6 +1,6 @@
 /**
- * Follows what operators pause: paused data streams are not taken, and their owner releases them. `consumption` runs
- * it; `pauses` keeps what it reads.
+ * Follows what operators pause: paused data streams are not taken, and their owners release them. `consumption` runs
+ * it, and `pauses` has the last known state.
  */
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
@@ -10,7 +10,7 @@ import type { ClientContext } from "./context.ts"
 import type { OwnedStream } from "./ownedStream.ts"
 import * as revocation from "./revocation.ts"
 
-/** In an outage the last known state stays. */
+/** Reads what is paused. In an outage the last known state remains in force. */
 const read = ({ pauses, store }: ClientContext) =>
   Effect.matchEffect(store.paused, {
     onFailure: (error) => log.debug(`Cannot read what is paused: ${error.message}`),
@@ -42,7 +42,7 @@ export const follow = (client: ClientContext): Effect.Effect<Effect.Effect<never
       return Effect.forever(Effect.gen(function*() {
         yield* Effect.sleep(client.config.heartbeatInterval)
         yield* read(client)
-        // Also those that are revoked for another consumer, which does not interrupt a handler that is busy
+        // Also those that are revoked for another consumer, because that does not interrupt a busy handler
         const paused = [...client.table.all()].filter((owned) =>
           owned.source !== "name" && client.pauses.has(owned.stream) && !revoking.has(owned)
         )

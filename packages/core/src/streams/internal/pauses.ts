@@ -1,9 +1,9 @@
-/** What operators have paused. */
+/** What operators have paused. `pauseFollower` keeps it up to date, and `leaseTaker` takes nothing that is paused. */
 import type { StreamName } from "../StreamName.ts"
 import type { ServiceState } from "../StreamState.ts"
 
 export class Pauses {
-  /** From the last reply of the backend. Nothing is known before the first reply. */
+  /** From the backend's last reply. Before the first one, nothing counts as paused. */
   private paused: ServiceState["paused"] = { service: false, streams: [] }
   private names: ReadonlySet<StreamName> = new Set()
 

@@ -3,8 +3,8 @@
  * missing, how many, and whether the stream was deleted and written again, or lost its end.
  *
  * `Extent.added` counts every message that was ever added, and `offset` those up to the position. If the number of
- * messages after the position is certain, `added` minus that number is the true offset. If it exceeds the reader's own,
- * the difference is the number of messages that the reader never received.
+ * messages after the position is certain, `added` minus that number is the true offset. If the true offset exceeds the
+ * reader's, the difference is the number of messages that the reader never received.
  */
 import * as Option from "effect/Option"
 import { EntryId } from "../StreamName.ts"
@@ -14,16 +14,16 @@ import { compareEntryIds } from "../StreamStore.ts"
 export interface ReadPosition {
   /** The last message that was read. */
   readonly after: EntryId
-  /** How many messages were added up to it, including those that were reported as missing. Undefined while unknown. */
+  /** How many messages were added up to `after`, including those reported as missing. Undefined while unknown. */
   readonly offset: number | undefined
-  /** Up to here every missing message was reported. */
+  /** Every missing message up to this id was reported. */
   readonly checked: EntryId
 }
 
 /** How a stream begins. */
 export interface Origin {
   readonly first: EntryId | undefined
-  /** Nothing was ever deleted from it. */
+  /** Whether nothing was ever deleted from it. */
   readonly isWhole: boolean
 }
 
@@ -37,26 +37,27 @@ export interface Missing {
 /** An extent, and how many messages were left in a range at that instant. The function that takes it names the range. */
 export type Counted = Extent & { readonly counted: number | undefined }
 
-/** Before the first message. */
+/** The position before the first message. */
 export const beginning: Checkpoint = { id: EntryId.make("0-0"), offset: 0 }
 
 export const at = ({ id, offset }: Checkpoint): ReadPosition => ({ after: id, offset, checked: id })
 
-/** Whether the stream never had the message at the position: it was deleted and written again, or lost its end. */
+/** Whether the stream ends before the position: it was deleted and written again, or lost its end. */
 export const isPast = (after: EntryId, { last }: Extent): boolean => compareEntryIds(last, after) < 0
 
 export const originOf = ({ added, first, length }: Extent): Origin => ({ first, isWhole: added === length })
 
 /**
- * Whether a stream that is behind the position is a different one. No commit passes the last message, so a checkpoint
- * beyond it belongs to another stream. A first message before which nothing was deleted proves the same.
+ * Whether a stream that ends before the position is a different one, written after the reader's was deleted. No commit
+ * passes the last message, so a checkpoint beyond it belongs to another stream. So does an `origin` that differs from
+ * how the stream begins now, if nothing was deleted from it.
  *
- * It relies on two facts: the caller awaits `MessageReader.settled`, so no commit is under way, and a failover that
+ * This relies on two facts: the caller awaits `MessageReader.settled`, so no commit is in flight, and a failover that
  * loses messages loses their commits too.
  *
- * `origin` is undefined if no check has read how the stream began. Then the checkpoint decides. One that the stream
- * still reaches was committed in it, so only the end after it was lost. Without one, nothing shows that this is the
- * same stream, and no commit is undone by reading it from the beginning.
+ * `origin` is undefined if no check has read how the stream began. Then the checkpoint decides. A checkpoint that the
+ * stream still reaches was committed in it, so only messages after the checkpoint were lost. Without a checkpoint,
+ * nothing shows that this is the same stream, and reading it from the beginning undoes no commit.
  */
 export const isRewritten = (
   origin: Origin | undefined,
@@ -73,7 +74,7 @@ export const isRewritten = (
 const isTrimmed = ({ after }: Pick<ReadPosition, "after">, { first }: Extent): boolean =>
   first === undefined || compareEntryIds(first, after) > 0
 
-/** How many messages are left after the position; undefined if neither the extent shows it nor they were counted. */
+/** How many messages are left after the position. Undefined if neither the extent nor a count shows it. */
 const remaining = (position: ReadPosition, extent: Extent & Partial<Counted>): number | undefined => {
   if (isTrimmed(position, extent)) return extent.length
   if (compareEntryIds(extent.last, position.after) === 0) return 0
@@ -89,12 +90,12 @@ const mayMiss = (position: ReadPosition, extent: Extent): boolean => {
 }
 
 /**
- * The position of a reader that starts after a message other than that of the checkpoint. `counted` is the number of
- * messages between the two.
+ * The position of a reader that starts before or after the checkpoint. `counted` is the number of messages between the
+ * two.
  *
  * Messages that are left between the checkpoint and a later start were processed. Messages that were deleted there, or
- * that the count at the checkpoint lacks, are missing: nobody may have reported them. Messages between a start and a
- * later checkpoint were processed once, so only trimming past the start counts as missing.
+ * that the offset of the checkpoint does not include, are missing: perhaps nobody has reported them. Messages between a
+ * start and a later checkpoint were processed once, so only trimming past the start counts as missing.
  *
  * For example, with a checkpoint at message 5 of 5:
  * - start 8, and 6 was deleted: 2 are counted, so the offset is 7. `check` computes 8, and reports one missing after 5.
@@ -108,7 +109,10 @@ export const beside = (start: EntryId, checkpoint: Checkpoint, extent: Counted):
   return isTrimmed(unknown, extent) ? unknown : { ...unknown, offset: offset - extent.counted }
 }
 
-/** Reads the extent of the same stream, while no read is under way. `counted` are the messages after the position. */
+/**
+ * Compares the position with the extent of the same stream, while no read is in flight. `counted` is the number of
+ * messages after the position.
+ */
 export const check = (
   position: ReadPosition,
   extent: Extent & Partial<Counted>
@@ -116,7 +120,7 @@ export const check = (
   const left = remaining(position, extent)
   if (left === undefined) return { position, missing: undefined }
   const offset = extent.added === undefined ? undefined : extent.added - left
-  // Trimmed to the end: nothing arrives before its last id
+  // If all messages were deleted, none can arrive before the last id
   const after = extent.first === undefined ? extent.last : position.after
   const next = isTrimmed(position, extent) ? extent.first : after
   // Individual messages may have been deleted after the position

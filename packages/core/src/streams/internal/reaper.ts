@@ -18,7 +18,7 @@ export const keepCheckpoints = ({ store, table }: ClientContext): Effect.Effect<
     )
   }))
 
-/** Runs on one member of the fleet, at a slow pace. */
+/** Removes old data, at long intervals, on only one member of the fleet. */
 export const reap = (client: ClientContext): Effect.Effect<never> =>
   Effect.forever(
     Effect.gen(function*() {

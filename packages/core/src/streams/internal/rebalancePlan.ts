@@ -1,12 +1,12 @@
 /**
- * Which member hands how many data streams to which: decided by each member for itself, from the reply to the last
- * heartbeat.
+ * Which member hands over how many data streams, and to which other. Each member decides for itself, from the reply to
+ * its last heartbeat.
  *
  * The fair share of a member is its part of all capacity, applied to all owned streams, rounded down (floor) or up
  * (ceiling). A member above its ceiling hands over to one below its ceiling. When nobody has been above for a while, a
  * member at its ceiling hands over to one below its floor. So a giver never falls below its share, no receiver exceeds
- * its own, and each hand-over reduces the sum of what is above ceilings and below floors. That sum bounds the number of
- * hand-overs, and at zero nothing moves.
+ * its own, and each hand-over reduces the sum of all surpluses above ceilings and deficits below floors. That sum
+ * bounds the number of hand-overs, and at zero nothing moves.
  *
  * Views are old. These rules keep members that act on old views from giving too much:
  *
@@ -22,9 +22,9 @@
 import type { Member } from "../StreamStore.ts"
 
 /**
- * - `settle`: the rest after a change of membership, and how long nobody may have been above a ceiling before a member
- *   that is not above its own gives.
- * - `rest`: rest after a hand-over.
+ * - `settle`: the pause after a change of membership, and how long nobody must have been above a ceiling before a
+ *   member that is not above its own ceiling hands over.
+ * - `rest`: the pause after a hand-over.
  * - `transit`: how long a stream that was handed over is registered as the giver's: until the receiver has adopted and
  *   registered it, or it is an orphan.
  * - `stay`: how long a stream that was handed over is not handed on.
@@ -60,7 +60,7 @@ export const initial: State = { membership: "", quietUntil: -Infinity, levelSinc
 /**
  * - `members`: from the reply to the last heartbeat; for the member itself, only the session counts.
  * - `owned`: how many streams the member itself owns now.
- * - `leaving`: the sessions for which some of these were revoked, once for each that is expected to end soon.
+ * - `leaving`: for each of these streams that is revoked and expected to end soon, the session of its receiver.
  * - `movable`: how many of these may be handed over.
  */
 export interface View {
@@ -114,7 +114,7 @@ const amounts = (parties: ReadonlyArray<Party>, streams: (party: Party) => numbe
     b.streams - a.streams || (a.party.member.session < b.party.member.session ? -1 : 1)
   )
 
-/** Fills the receivers from the givers, each in order, and returns to which `session` gives first, and how many. */
+/** Fills the receivers from the givers, both in order. Returns to whom `session` hands over first, and how many. */
 const pairOf = (
   session: string,
   givers: ReadonlyArray<Amount>,

@@ -27,7 +27,7 @@ export interface Rebalancer {
   readonly leave: Effect.Effect<void>
 }
 
-/** For a client that does not share. */
+/** For a client without `rebalance`. */
 export const none: Rebalancer = { adopt: Effect.void, loop: Effect.never, leave: Effect.void }
 
 export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver): Rebalancer => {
@@ -35,7 +35,7 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
   const { capacity, consumer } = config
   const heartbeat = Duration.toMillis(config.heartbeatInterval)
   const settings = plan.settingsFor(heartbeat, Duration.toMillis(config.confirmTimeout))
-  /** Survives a few lost heartbeats. */
+  /** How long a registration lasts: it survives a few lost heartbeats. */
   const expiry = Duration.max(Duration.times(config.heartbeatInterval, 4), config.leaseDuration)
   const grace = Duration.toMillis(config.gracePeriod)
   const adopting = Semaphore.makeUnsafe(1)
@@ -58,13 +58,13 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
     return { members: client.members, session, owned: table.size, leaving, movable }
   }
 
-  /** Revoked for longer than the grace period: a message is being processed, or the handler cannot be interrupted. */
+  /** Still owned after the grace period: a message is being processed, or the handler cannot be interrupted. */
   const overdue = (now: number) =>
     [...recalled].flatMap(([owned, since]) => owned.isOpen() && now - since > grace ? [owned] : [])
 
   /**
-   * Revokes data streams in the same step as their choice. An overdue one does not block another: a stream that is
-   * chosen in its place is handed over instead.
+   * Chooses data streams and revokes them, in one step. An overdue stream does not block the hand-over of another one:
+   * if one can be chosen in its place, its revocation is withdrawn.
    */
   const recall = ({ count, to }: plan.Decision) =>
     Effect.suspend(() => {
@@ -93,7 +93,7 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
   const awaitHandOver = (owned: OwnedStream, to: Member) =>
     Effect.onExit(revocation.awaitRecall(client, owned), () =>
       Effect.sync(() => {
-        // A kept one may have been revoked again
+        // A stream whose revocation was withdrawn may have been revoked again
         if (!owned.isOpen()) recalled.delete(owned)
         if (owned.outcome === "handedOver") {
           state = plan.handedOver(state, to.session, table.now().monotonic, settings)
@@ -109,7 +109,7 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
     return plan.plan(state, current, now, settings)
   })
 
-  /** No handler has started, but an expired lease would count as a failure. */
+  /** Releases offered streams: no handler has started, but an expired lease would count as a failure. */
   const refuse = (offered: ReadonlyArray<Ownership>) =>
     Effect.forEach(
       offered,

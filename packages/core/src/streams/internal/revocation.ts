@@ -10,7 +10,7 @@ import { batchSize } from "./leaseTaker.ts"
 import type { OwnedStream } from "./ownedStream.ts"
 import type { StreamTable } from "./streamTable.ts"
 
-/** Waits until none of them is owned any more. */
+/** Waits until none of the data streams is owned any more. */
 const awaitEnds = (holdings: ReadonlyArray<OwnedStream>): Effect.Effect<void> =>
   Effect.forEach(holdings, (owned) => owned.ended, { discard: true })
 
@@ -39,7 +39,7 @@ export const stop = (table: StreamTable, holdings: ReadonlyArray<OwnedStream>) =
 
 /**
  * Awaits the end of a revoked stream: its handler yields or finishes it, or is interrupted after the grace period, but
- * never while it processes a message. Succeeds too if the stream is kept instead.
+ * never while it processes a message. Also succeeds if the revocation is withdrawn.
  */
 export const awaitRecall = (client: ClientContext, owned: OwnedStream): Effect.Effect<void> =>
   Effect.gen(function*() {
@@ -57,8 +57,9 @@ export const awaitRecall = (client: ClientContext, owned: OwnedStream): Effect.E
   })
 
 /**
- * Users may release leases without a handler within the grace period; they are released after it, and after the work
- * that they protect. When the last handler has ended, the backend has `releaseTimeout` for each batch.
+ * Revokes data streams, and awaits their ends. Users may release leases without a handler during the grace period; then
+ * this releases them, once the work that they protect has ended. If the backend does not reply within `releaseTimeout`
+ * to a batch of releases, the remaining leases end without one.
  */
 export const revokeAll = (client: ClientContext, holdings: ReadonlyArray<OwnedStream>): Effect.Effect<void> =>
   Effect.gen(function*() {

@@ -1,4 +1,4 @@
-/** Where the reading of a data stream starts, as its users state it. */
+/** Where a reader of a data stream starts, as users state it. `messageReader` and `administration` use it. */
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
@@ -24,8 +24,8 @@ export const problemOf = (position: StartPosition): string | undefined =>
     : "it is neither \"beginning\", \"now\", an id <milliseconds>-<sequence> nor a DateTime"
 
 /**
- * The checkpoint of a reader that starts there. Messages that were deleted before it are not missing. All messages
- * before the beginning were deleted.
+ * The checkpoint of a reader that starts at the position. Messages that were deleted before the position do not count
+ * as missing.
  */
 export const resolve = (position: StartPosition, extent: Option.Option<Extent>): Checkpoint => {
   if (Option.isNone(extent)) return { id: EntryId.make("0-0"), offset: 0 }
@@ -37,7 +37,7 @@ export const resolve = (position: StartPosition, extent: Option.Option<Extent>):
     : before(
       EntryId.make(DateTime.isDateTime(position) ? `${Math.max(0, DateTime.toEpochMillis(position))}-0` : position)
     )
-  // A reader beyond the end would take the data stream for another one
+  // A reader whose position is beyond the end would take the data stream for another one
   if (compareEntryIds(id, last) >= 0) return end
   // Messages that were deleted after the start count as missing, and an offset would hide them
   const isWhole = lastDeleted === undefined || first === undefined || compareEntryIds(lastDeleted, first) < 0
@@ -63,7 +63,7 @@ const startFrom = (lease: StreamLease, from: StartPosition) =>
     return start
   })
 
-/** An older data stream may have had a checkpoint that expired. */
+/** Warns if the data stream is so old that its checkpoint may have expired. */
 const warnOfExpiry = (lease: StreamLease) =>
   Effect.gen(function*() {
     const extent = yield* retryOutages(lease.extent)
@@ -77,7 +77,7 @@ const warnOfExpiry = (lease: StreamLease) =>
     ).pipe(Effect.annotateLogs({ stream: lease.stream, message: first }))
   })
 
-/** The message at the position that the user keeps. It may be deleted, so the wait is short. */
+/** The message at the position that the user keeps. It may have been deleted, so the wait is short. */
 const messageAt = (lease: StreamLease, id: EntryId) =>
   Effect.gen(function*() {
     const extent = Option.getOrUndefined(yield* retryOutages(lease.extent))
@@ -88,9 +88,9 @@ const messageAt = (lease: StreamLease, id: EntryId) =>
   })
 
 /**
- * Starts after the position that its user keeps, else after the checkpoint, else where the options say. `end` is how
- * the data stream ended there. `processed` is the message at the position of the user, who alone knows whether it is
- * the last.
+ * Starts after the position that the user keeps, else after the checkpoint, else where the options say. `end` says
+ * whether the data stream has ended there. `processed` is the message at the user's position: only `until` can decide
+ * whether it is the last one.
  */
 export const startOf = (
   lease: StreamLease,
@@ -110,7 +110,7 @@ export const startOf = (
     // A user who keeps the position and has none has processed nothing
     const start = own && (Option.isSome(own) || from === "beginning") ? Option.getOrUndefined(own) : checkpoint
     if (start !== undefined) {
-      // Before the end there are messages left
+      // If the start is before the checkpoint, messages are left
       const mayBeOver = until !== undefined && checkpoint !== undefined && compareEntryIds(start.id, checkpoint.id) >= 0
       const end = mayBeOver ? yield* retryOutages(lease.end) : "Open"
       const isOwn = own !== undefined && until !== undefined && end === "Open"

@@ -8,7 +8,7 @@ import type { StoreError } from "../../SimbaError.ts"
 import type { Service } from "../StreamStore.ts"
 import type { StreamConfig } from "./config.ts"
 
-/** For the last requests of a consumer, which the fleet can do without. */
+/** For a consumer's last requests, which the fleet can do without. */
 export const leaving = (
   problem: string,
   call: Effect.Effect<unknown, StoreError>,

@@ -48,11 +48,11 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
   private readonly metrics: Recorder
   readonly periods: StreamPeriods
   private reserved = 0
-  /** Its client closes: data streams that are taken from now on are released. */
+  /** Set when the client closes: data streams that are taken from then on are released. */
   isClosed = false
-  /** Handlers that have not ended yet, of data streams that are not owned any more: they take up room. */
+  /** Data streams that are no longer owned, but whose handlers have not ended: they take up room. */
   private readonly lingering = new Set<StreamName>()
-  /** Not logged yet. */
+  /** Losses that are not logged yet. */
   private readonly losses: Array<LeaseLost> = []
   /** Open while there is room. */
   readonly room = Latch.makeUnsafe(true)
@@ -66,7 +66,7 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
     this.periods = periodsOf(config)
   }
 
-  /** Runs for as long as the scope is open. */
+  /** Renews the leases for as long as the scope is open. */
   readonly renewing = Effect.fnUntraced({ self: this }, function*(this: StreamTable, store: Service) {
     const { config, deadlines, metrics } = this
     yield* leaseRenewer.start<OwnedStream, RenewResult>({
@@ -92,7 +92,7 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
             ))
         }),
       attributes: () => ({}),
-      // A request that ends it may have arrived first: its own reply decides
+      // A request that ends the lease may have arrived first: its reply decides
       lost: (owned, { reason }) => {
         if (!owned.isEnding) this.lose(owned, reason)
       }
@@ -103,13 +103,13 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
     return this.entries.size
   }
 
-  /** Those that are owned now. Loses those whose deadline has passed. */
+  /** The data streams that are owned now. Loses those whose deadline has passed. */
   owned(): ReadonlyArray<OwnedStream> {
     const now = this.now()
     return [...this.entries.values()].filter((owned) => this.isHeld(owned, now))
   }
 
-  /** In the order in which they were taken. */
+  /** All data streams, in the order in which they were taken. */
   all(): IterableIterator<OwnedStream> {
     return this.entries.values()
   }
@@ -122,7 +122,7 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
     return this.streams.get(stream)
   }
 
-  /** Whether it is owned here, or a handler of a former lease has not ended yet. */
+  /** Whether the data stream is owned here, or a handler of a former lease has not ended yet. */
   isInUse(stream: StreamName): boolean {
     return this.streams.has(stream) || this.lingering.has(stream)
   }
@@ -171,25 +171,25 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
     return true
   }
 
-  /** Its handler is watched from now on. */
+  /** Watches the progress of the handler from now on. */
   watch(owned: OwnedStream): void {
     if (owned.isOpen() && owned.progressedAt !== undefined) this.deadlines.place(owned)
   }
 
-  /** A later lease of the same data stream stays. */
+  /** Does not remove a later lease of the same data stream. */
   protected override remove(owned: OwnedStream): boolean {
     if (this.entries.get(owned.entry) !== owned) return false
     this.entries.delete(owned.entry)
     super.remove(owned)
     if (this.streams.get(owned.stream) === owned) this.streams.delete(owned.stream)
-    // Before the handler is interrupted, which may end it in the same moment
+    // Before the handler is interrupted, because it may end at once
     if (owned.hasHandler) this.lingering.add(owned.stream)
     this.metrics.modify(StreamMetrics.stream.owned, -1)
     this.metrics.update(StreamMetrics.stream.holdTime, this.now().monotonic - owned.since.monotonic)
     return true
   }
 
-  /** It ended normally. */
+  /** Ends the lease as its owner asked. */
   end(owned: OwnedStream, how: keyof typeof StreamMetrics.stream.ends): void {
     if (!this.remove(owned)) return
     owned.end(how)
@@ -209,9 +209,9 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
     this.onLost(owned, reason)
   }
 
-  /** Under overload thousands are lost within moments: each reason has one line. */
+  /** Logs one line for each reason: under overload, thousands of data streams are lost within moments. */
   private readonly logLosses = Effect.gen({ self: this }, function*() {
-    // The batches of one renewal have separate deadlines
+    // Data streams that were renewed in different batches have different deadlines
     yield* Effect.sleep("500 millis")
     const byReason = Arr.groupBy(this.losses.splice(0), ({ reason }) => reason._tag)
     for (const [reason, [loss, ...others]] of Object.entries(byReason)) {
@@ -228,10 +228,10 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
     }
   })
 
-  /** Its handler runs in this fiber from now on. */
+  /** Called when the handler starts, with its fiber. */
   workBegan(owned: OwnedStream, work: NonNullable<OwnedStream["handler"]>): void {
     owned.handler = work
-    // It may have ended or been stopped before the fiber was known
+    // The lease may have ended, or the handler been stopped, before the fiber was known
     if (!owned.isOpen() || owned.isStopped) work.interruptUnsafe()
   }
 
@@ -242,7 +242,7 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
     this.roomChanged()
   }
 
-  /** Fails with the loss unless it is owned now. */
+  /** Fails with the loss unless the data stream is owned now. */
   ensure(owned: OwnedStream): Effect.Effect<void, LeaseLost> {
     return Effect.suspend(() => this.isHeld(owned) ? Effect.void : Effect.fail(owned.over))
   }
