@@ -4,8 +4,8 @@
  * There are two kinds. `whileLeader` runs an effect for as long as its node leads; the effect may repeat with any
  * `Schedule`. A job runs once per period in the whole fleet, across changes of leaders, by the clock of the backend.
  *
- * A loss of the leadership interrupts the work at once, and the mutex is released after the work and its finalizers have
- * ended.
+ * A loss of the leadership interrupts the work at once, and the mutex is released after the work and its finalizers
+ * have ended.
  *
  * **Example** (Background jobs of a service)
  *
@@ -203,8 +203,8 @@ export interface Run {
  * **Details**
  *
  * The backend hands each instant to one leader, by its own clock. It forgets a job a month after a node last declared
- * it, or after `catchUp` plus four periods if that is longer, but not while it is paused. A missed instant is logged and
- * counted with its cause.
+ * it, or after `catchUp` plus four periods if that is longer, but not while it is paused. A missed instant is logged
+ * and counted with its cause.
  *
  * **Example** (Work that gets the lease)
  *

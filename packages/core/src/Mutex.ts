@@ -168,8 +168,8 @@ export interface Options<R = never> {
    */
   readonly onOverrun?: ((loss: LeaseLost) => Effect.Effect<void, never, R>) | undefined
   /**
-   * When owners renew. Default: `MutexSchedule.guard`, which renews `ttl` after a renewal, and soon after an attempt that
-   * failed.
+   * When owners renew. Default: `MutexSchedule.guard`, which renews `ttl` after a renewal, and soon after an attempt
+   * that failed.
    */
   readonly guard?: MutexSchedule | undefined
   /**
@@ -370,9 +370,9 @@ export const acquireIfAvailable = <R = never>(
  *
  * **Details**
  *
- * The interruption comes no later than the local deadline, and the result is `LeaseLost`. The mutex is released after the
- * body and its finalizers have ended. A body that is a function gets the lease, with its fencing token. Other failures are
- * those of `acquire`.
+ * The interruption comes no later than the local deadline, and the result is `LeaseLost`. The mutex is released after
+ * the body and its finalizers have ended. A body that is a function gets the lease, with its fencing token. Other
+ * failures are those of `acquire`.
  *
  * **Example** (Protecting a transfer)
  *

@@ -159,7 +159,9 @@ export const mutex = {
     "reason",
     ["Expired", "TakenOver", "Vanished", "BackendGone", "ForcedRelease"]
   ),
-  /** Counts protected work that was still running when its server's lease had ended. See `onOverrun` of `Mutex.Options`. */
+  /**
+   * Counts protected work that was still running when its server's lease had ended. See `onOverrun` of `Mutex.Options`.
+   */
   overruns: counter(
     "simba_mutex_overruns",
     "Protected work that outlived the server's lease"

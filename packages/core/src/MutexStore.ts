@@ -78,8 +78,8 @@ export type AcquireResult =
   }
 
 /**
- * The backend's own time in microseconds, and the token of the last grant by then, or 0. A later grant has a larger token,
- * even if the clock was set back.
+ * The backend's own time in microseconds, and the token of the last grant by then, or 0. A later grant has a larger
+ * token, even if the clock was set back.
  *
  * @see {@link MutexStore}
  * @category models
@@ -187,8 +187,8 @@ export interface ReleaseRequest {
  */
 export interface Released {
   /**
-   * The place of the queued attempt, and who owns the mutex now. With a `token`, nobody was ahead of it, and it owns the
-   * mutex for its whole lease. Otherwise it waits: `position` and `stamp` are as in a refusal.
+   * The place of the queued attempt, and who owns the mutex now. With a `token`, nobody was ahead of it, and it owns
+   * the mutex for its whole lease. Otherwise it waits: `position` and `stamp` are as in a refusal.
    */
   readonly requeued: {
     readonly ownership: Ownership
@@ -260,8 +260,8 @@ export class MutexStore extends Context.Service<MutexStore, {
   readonly acquire: (request: AcquireRequest) => Effect.Effect<AcquireResult, StoreError>
   /**
    * Renews many leases in few round trips, and returns the results in the order of the requests. A lease then ends its
-   * own length from now, even if that is sooner than before. A store with several servers passes each result to `onResult`
-   * as soon as it arrives. Such a result counts even if the whole call is abandoned.
+   * own length from now, even if that is sooner than before. A store with several servers passes each result to
+   * `onResult` as soon as it arrives. Such a result counts even if the whole call is abandoned.
    */
   readonly guard: (
     requests: ReadonlyArray<GuardRequest>,
@@ -281,8 +281,8 @@ export class MutexStore extends Context.Service<MutexStore, {
   /** Subscribes an observer. After success, it misses no change without a `Gap`. */
   readonly changes: (mutex: MutexName) => Effect.Effect<Subscription<Change>, BackendError, Scope.Scope>
   /**
-   * Subscribes a layer, by the random part of its ids, before any of its waiters queues. After success, its waiters miss
-   * no wake-up without a `Gap`. `onForced` gets the ids of leases that a forced release ended.
+   * Subscribes a layer, by the random part of its ids, before any of its waiters queues. After success, its waiters
+   * miss no wake-up without a `Gap`. `onForced` gets the ids of leases that a forced release ended.
    *
    * @see {@link wakeUps} for a subscription of one waiter
    */

@@ -65,12 +65,12 @@ export class AcquireTimeout extends Schema.TaggedError<AcquireTimeout>("@effect-
  * - `Expired`: the local deadline passed without a renewal (an event-loop stall, a suspended process, an `isAlive`
  *   that did not return `true`), or `maxHold` was reached.
  * - `TakenOver`: the server names another owner.
- * - `Vanished`: the server names no owner (expiry, eviction, a flush, a lost write), or the announcement of the data stream
- *   is gone.
+ * - `Vanished`: the server names no owner (expiry, eviction, a flush, a lost write), or the announcement of the data
+ *   stream is gone.
  * - `BackendGone`: every renewal failed until the local deadline, or the layer was closed.
  * - `ForcedRelease`: an operator took the mutex away.
- * - `Stalled`: the handler of a data stream reported neither a commit nor progress within `progressTimeout`, or its fiber
- *   died, for example in its `retry` schedule.
+ * - `Stalled`: the handler of a data stream reported neither a commit nor progress within `progressTimeout`, or its
+ *   fiber died, for example in its `retry` schedule.
  * - `Released`: the holder itself ended the lease and used it afterwards.
  *
  * **Example** (A line for each reason)

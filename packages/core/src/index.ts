@@ -42,8 +42,8 @@ export * as Jobs from "./Jobs.ts"
  * There are two kinds. `whileLeader` runs an effect for as long as its node leads; the effect may repeat with any
  * `Schedule`. A job runs once per period in the whole fleet, across changes of leaders, by the clock of the backend.
  *
- * A loss of the leadership interrupts the work at once, and the mutex is released after the work and its finalizers have
- * ended.
+ * A loss of the leadership interrupts the work at once, and the mutex is released after the work and its finalizers
+ * have ended.
  *
  * **Example** (Background jobs of a service)
  *

@@ -41,7 +41,7 @@ import type { StreamStore } from "./StreamStore.ts"
 
 type Announcing = {
   readonly stream: string
-  /** What its consumers should know about it, as any JSON value. */
+  /** What its consumers should know about the data stream, as a JSON object. */
   readonly info?: Readonly<Record<string, unknown>> | undefined
 }
 
@@ -56,14 +56,14 @@ export interface Announced {
   readonly stream: StreamName
   readonly entry: EntryId
   /**
-   * False if it was announced before and is not finished yet. The announcement is repeated then, for messages after its
-   * end.
+   * False if the data stream was announced before and is not finished yet. The announcement is then repeated, for
+   * messages after its end.
    */
   readonly isNew: boolean
 }
 
 type PageOptions = {
-  /** Only those after this id. */
+  /** Lists only those after this id. */
   readonly after?: EntryId | undefined
   /** The maximum number to list. Default: 100. */
   readonly limit?: number | undefined
@@ -143,31 +143,31 @@ export interface Options {
   readonly service: string
   /**
    * The name of this process. Its consumer is `simba-consumer-<name>`. Two running clients of a service must not share
-   * one. Default: `<pid>@<host>`.
+   * a name. Default: `<pid>@<host>`.
    */
   readonly processName?: string | undefined
-  /** The maximum number of data streams that it takes, besides those that it acquires by name. Default: 64. */
+  /** The maximum number of data streams that the client takes, besides those acquired by name. Default: 64. */
   readonly capacity?: number | undefined
   /** How long an owner that has gone silent stays the owner. Default: 2 seconds. */
   readonly leaseDuration?: Duration.Input | undefined
   /**
-   * How often an owner renews. Together with `commandTimeout` and the safety margin (5 % of `leaseDuration`, at least 100
-   * milliseconds) it must stay below `leaseDuration`. Default: 1 second.
+   * How often an owner renews. Together with `commandTimeout` and the safety margin (5 % of `leaseDuration`, at least
+   * 100 milliseconds) it must stay below `leaseDuration`. Default: 1 second.
    */
   readonly heartbeatInterval?: Duration.Input | undefined
   /** The timeout of one attempt to renew or take. Default: 500 milliseconds. */
   readonly commandTimeout?: Duration.Input | undefined
   /**
-   * How often it sweeps for data streams without an owner, varied by a fifth. A consumer with room takes an orphan
-   * within `leaseDuration` plus `sweepInterval`. Default: 2 seconds.
+   * How often the client sweeps for data streams without an owner, varied by up to a fifth. A consumer with room takes
+   * an orphan within `leaseDuration` plus `sweepInterval`. Default: 2 seconds.
    */
   readonly sweepInterval?: Duration.Input | undefined
   /** How long a handler may continue after its data stream was revoked. Default: 5 seconds. */
   readonly gracePeriod?: Duration.Input | undefined
   /**
    * After all handlers have ended, closing releases data streams in batches of 200. Each batch has this timeout, and
-   * closing gives up after the first batch that exceeds it. It also limits an `onError` whose handler failed while it
-   * was interrupted. Default: 2 seconds.
+   * closing gives up after the first batch that exceeds it. This also limits an `onError` for a handler that failed
+   * while it was interrupted. Default: 2 seconds.
    */
   readonly releaseTimeout?: Duration.Input | undefined
   /**
@@ -176,34 +176,34 @@ export interface Options {
    */
   readonly maxFailures?: number | undefined
   /**
-   * The minimum duration of a streak of failures before it sends an announcement to the dead letters. Set it longer
-   * than an outage of what the handlers depend on. A streak ends after an hour without a failure, or after
-   * `deadLetterAfter` if that is longer. Default: 1 hour.
+   * How long consecutive failures must last before they send an announcement to the dead letters. Set it longer than an
+   * outage of what the handlers depend on. An hour without a failure resets the count, or `deadLetterAfter` if that is
+   * longer. Default: 1 hour.
    */
   readonly deadLetterAfter?: Duration.Input | undefined
   /**
-   * Whether it hands data streams over to other consumers, and receives some from them, so that all have an even share.
-   * Without it, orphans and new data streams are still taken. Default: true.
+   * Whether the client hands data streams over to other consumers, and receives some from them, so that all have an
+   * even share. Without this, the client still takes orphans and new data streams. Default: true.
    */
   readonly rebalance?: boolean | undefined
   /** How long a consumer that was handed a data stream has to confirm it. Default: 1.5 seconds. */
   readonly confirmTimeout?: Duration.Input | undefined
   /**
-   * How long a handler that has work may neither commit nor report progress before it loses its data stream. Time spent
-   * waiting in `messagesAfter` does not count. Default: no limit.
+   * How long a handler that has work may go without a commit or a progress report before it loses its data stream. Time
+   * spent waiting in `messagesAfter` does not count. Default: no limit.
    */
   readonly progressTimeout?: Duration.Input | undefined
   /**
-   * Whether to enable expiry events in the server's keyspace notification setting. They also reach consumers of
-   * redis-stream-client-go. Without these events, only sweeps find orphans. Default: false.
+   * Whether to enable expiry events in the server's keyspace notification setting. Consumers of redis-stream-client-go
+   * receive them too. Without these events, only sweeps find data streams whose lease expired. Default: false.
    */
   readonly enableEvents?: boolean | undefined
   /** How long a consumer with nothing pending may be silent before it is removed. Default: 10 minutes. */
   readonly reapAfter?: Duration.Input | undefined
   /**
    * How long the checkpoint of a data stream is kept after its last commit and after the last day on which it was
-   * owned. Set it longer than the pauses between its announcements: without a checkpoint its handler begins at the
-   * first message. The minimum, and the default, is 7 days.
+   * owned. Set it longer than the pauses between announcements of a data stream: without a checkpoint its handler
+   * begins at the first message. The minimum, and the default, is 7 days.
    */
   readonly checkpointRetention?: Duration.Input | undefined
 }
@@ -213,9 +213,9 @@ export interface Options {
  *
  * **Details**
  *
- * The layer fails to build with invalid options. Building it joins nothing, so it also serves producers. Closing it
- * revokes everything that it owns, waits for the grace period, and releases the rest. Nothing unfinished is
- * acknowledged.
+ * The layer fails to build with invalid options. Building it does not join the service, so producers can use it too.
+ * Closing it revokes all data streams that the client owns, waits for the grace period, and releases the rest. Nothing
+ * unfinished is acknowledged.
  *
  * **Gotchas**
  *
@@ -336,7 +336,7 @@ export const Service = <Self>() =>
  * Handlers run at least once: a successor may repeat work that its predecessor did not commit. A client joins only once
  * at a time: another `run`, or reading `notifications`, fails with `InvalidConfig`.
  *
- * **Example** (A handler that stops at a good point when it is revoked)
+ * **Example** (A handler that stops at a safe point when it is revoked)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -370,10 +370,11 @@ export const run = <A, E, R, RS = never, RH = never>(
  *
  * **Details**
  *
- * If the backend publishes expiries, `StreamExpired` comes before the next sweep: acquire the data stream, or wait.
- * Nothing is dropped: too many unread notifications make the client stop taking data streams. The stream ends with
- * `StreamTerminated` when the client closes or when the backend refuses permanently. To stop reading is to leave the
- * service: everything that it took is revoked, and released after the grace period.
+ * If the backend publishes expiries, `StreamExpired` comes before the next sweep: acquire the data stream, or wait for
+ * the sweep. Nothing is dropped: too many unread notifications make the client stop taking data streams. The stream
+ * ends with `StreamTerminated` when the client closes or when the backend refuses permanently. A client whose
+ * notifications are no longer read leaves the service: the data streams that it took are revoked, and released after
+ * the grace period.
  *
  * **Example** (Changes of ownership)
  *
@@ -401,8 +402,7 @@ export const notifications: Stream.Stream<StreamNotification, InvalidConfig, Str
  * last message starts the next round of messages, whether the first round is finished or not. Announcing again without
  * new messages changes nothing, unless the data stream has no messages at all: then its handler runs once more.
  *
- * `info` is any JSON value that consumers should know. An invalid name fails with `InvalidName` before anything is
- * sent.
+ * `info` is a JSON object for the consumers. An invalid name fails with `InvalidName` before anything is sent.
  *
  * **Example** (Only the first time)
  *
@@ -444,8 +444,7 @@ export const announceAll = (
   StreamClient.use((client) => client.announceAll(announcements))
 
 /**
- * Takes one data stream by name and owns it while the scope is open. It does not join the service, and ignores
- * `capacity`.
+ * Takes one data stream by name and owns it while the scope is open, without joining the service. Ignores `capacity`.
  *
  * **Details**
  *
@@ -453,7 +452,7 @@ export const announceAll = (
  * unless it was done or released before. Closing waits for the backend for at most `releaseTimeout`.
  *
  * Fails with `StreamNotFound` if the data stream is not announced, if its announcement was not delivered to a consumer
- * yet, or if the client is closed. An interruption leaves nothing behind.
+ * yet, or if the client is closed. If it is interrupted, the data stream is yielded.
  *
  * **Example** (One data stream by name)
  *
@@ -619,9 +618,9 @@ export const deadMessages = (
  *
  * **Details**
  *
- * An interruption or failure leaves the message in the dead letters, and may have added it to the data stream too: a
- * second redrive adds it twice. Two concurrent redrives add it once. If it has more than 3,500 fields, one of them fails,
- * and so does a repetition within a minute after a failure.
+ * An interruption or failure leaves the message in the dead letters, and may have added it to the data stream too: then
+ * a second redrive adds it twice. Two concurrent redrives add it once. If the message has more than 3,500 fields, one
+ * of the two fails, and so does a redrive within a minute after a failure.
  *
  * **Gotchas**
  *
@@ -663,7 +662,7 @@ type SeekOptions = {
  * **Details**
  *
  * `to` names the next message to read: the first that is left (`"beginning"`), the next to arrive (`"now"`), the
- * message with an id, or the first since a time. This fails with `AlreadyOwned` while a consumer owns the data stream.
+ * message with an id, or the first since a time. Fails with `AlreadyOwned` while a consumer owns the data stream.
  *
  * With `force` the owner loses the data stream in the same step. The backend refuses every later request of its
  * handler, and the next owner has a larger token. The handler is interrupted at its next renewal (`Vanished`). The data
@@ -768,12 +767,13 @@ export const trim = (
  *
  * The pause is kept in the backend and does not expire, so it survives restarts. Consumers notice it at their next
  * heartbeat. Handlers are revoked as when a client closes: they have the grace period to commit and yield. Nothing
- * counts as a failure. Announcements wait, and are taken within a heartbeat and a sweep after `resume`. `inspect` lists what is paused.
+ * counts as a failure. Announcements wait, and are taken within a heartbeat and a sweep after `resume`. `inspect` lists
+ * what is paused.
  *
  * **Gotchas**
  *
  * Data streams that were acquired by name stay with their owner. Consumers of redis-stream-client-go ignore pauses.
- * `oldest` of `inspect` grows meanwhile.
+ * During a pause, `oldest` in the result of `inspect` grows.
  *
  * **Example** (While a database is moved)
  *
@@ -792,8 +792,8 @@ export const pause = (stream?: string): Effect.Effect<boolean, InvalidName | Sto
   StreamClient.use((client) => client.pause(stream))
 
 /**
- * Ends the pause of a data stream, or that of the service if no name is passed. Returns whether it was paused. Data
- * streams that were paused by name stay paused when the service resumes.
+ * Ends the pause of a data stream, or of the service if no name is passed. Returns whether it was paused. Data streams
+ * that were paused by name stay paused when the service resumes.
  *
  * **Example** (Resume everything that is paused by name)
  *
@@ -829,7 +829,7 @@ export interface HandlerFailure {
   readonly cause: Cause.Cause<unknown>
   /**
    * How many consecutive times a handler of this announcement failed or its lease expired, counted across all
-   * consumers. A commit or progress ends a streak.
+   * consumers. A commit or a progress report resets it.
    */
   readonly failures: number
 }

@@ -28,14 +28,15 @@ import type { StreamEnd } from "./StreamStore.ts"
  * **Details**
  *
  * Ownership can end early in two ways. *Revoked*: the fleet wants the stream back. The handler still owns it, and has
- * the grace period to come to a good point and `yield`. *Lost*: another consumer may own the stream already, and the
- * handler is interrupted at once.
+ * the grace period to reach a safe stopping point and `yield`. *Lost*: another consumer may own the stream already, and
+ * the handler is interrupted at once.
  *
- * Every member reads the local clock. The lease is counted from just before the last successful renewal was sent.
+ * `isHeld`, `ensure`, `timeLeft`, `lost` and `protect` are judged by the local clock. The lease period starts just
+ * before the last successful renewal was sent.
  *
  * Printing a lease shows `stream`, `entry`, `token` and `timeLeft`.
  *
- * **Example** (A handler that writes with its token and stops at a good point)
+ * **Example** (A handler that writes with its token and stops at a safe point)
  *
  * ```ts
  * import { StreamLease } from "@effect-simba/core/streams"
@@ -65,11 +66,11 @@ export interface StreamLease extends Pipeable, Inspectable {
   /** Grows with every claim of this data stream. Pass it to the systems that the handler writes to. */
   readonly token: FencingToken
   /**
-   * The number of consecutive times that a handler of this entry failed or its lease expired. A commit or progress ends
-   * a streak.
+   * The number of consecutive times that a handler of this entry failed or its lease expired. A commit or a progress
+   * report resets it.
    */
   readonly failures: number
-  /** How long its checkpoint is kept without an owner. */
+  /** How long the checkpoint is kept while the data stream has no owner. */
   readonly checkpointRetention: Duration.Duration
   /** Whether the data stream is owned at this instant. */
   readonly isHeld: Effect.Effect<boolean>
@@ -77,9 +78,9 @@ export interface StreamLease extends Pipeable, Inspectable {
   readonly ensure: Effect.Effect<void, LeaseLost>
   /** Time until the local deadline, zero once the ownership is over. */
   readonly timeLeft: Effect.Effect<Duration.Duration>
-  /** Waits for the loss. It never completes if the stream is finished or released. */
+  /** Waits for the loss. Never completes if the stream is finished or released. */
   readonly lost: Effect.Effect<LeaseLost>
-  /** Waits until the stream is revoked: for balance, by a pause, or because the client closes. */
+  /** Waits until the stream is revoked: to rebalance, because it is paused, or because the client is closing. */
   readonly revoked: Effect.Effect<void>
   /** Whether the stream is revoked. It becomes false again if another stream was handed over instead. */
   readonly isRevoked: Effect.Effect<boolean>
@@ -89,25 +90,25 @@ export interface StreamLease extends Pipeable, Inspectable {
    */
   readonly yield: Effect.Effect<never, StreamYielded>
   /**
-   * Finishes the stream, and removes its announcement. Its handler and protected work are interrupted and awaited first,
-   * unless the caller is the handler, its `onError`, or within that work. Fails with `LeaseLost` if the ownership ended
-   * in another way. After a `BackendError` the stream may still be owned: try again.
+   * Finishes the stream, and removes its announcement. Its handler and protected work are interrupted and awaited
+   * first, unless the caller is the handler or its `onError`, or runs within that work. Fails with `LeaseLost` if the
+   * ownership ended in another way. After a `BackendError` the stream may still be owned: try again.
    */
   readonly done: Effect.Effect<void, LeaseLost | StoreError>
   /**
    * Releases the unfinished stream, for other consumers to take at once. Its handler and protected work are interrupted
-   * and awaited first. If the caller is the handler or its `onError`, the release follows their end. Protected work that
-   * contains the caller continues after the release.
+   * and awaited first. If the caller is the handler or its `onError`, the release follows their end. Protected work
+   * that contains the caller continues after the release.
    */
   readonly release: Effect.Effect<void, LeaseLost | StoreError>
   /**
    * Runs `effect` while the stream is owned. A loss interrupts it, awaits its finalizers, and fails with `LeaseLost`.
-   * Every other end of the lease does so, too, before it ends: `done`, `release`, and the end of the scope or the client.
-   * A failure of `effect` takes precedence over the loss.
+   * Any other way of ending the lease also interrupts `effect` and awaits it first: `done`, `release`, and closing the
+   * scope or the client. A failure of `effect` takes precedence over the loss.
    */
   readonly protect: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | LeaseLost, R>
   /**
-   * Reports progress, for a handler that commits nothing. It restarts `progressTimeout`, and ends a streak of failures.
+   * Reports progress, for a handler that commits nothing. Restarts `progressTimeout`, and resets the count of failures.
    */
   readonly progress: Effect.Effect<void>
   /** The last committed message of the data stream. */
@@ -116,9 +117,10 @@ export interface StreamLease extends Pipeable, Inspectable {
   readonly end: Effect.Effect<StreamEnd, StoreError>
   /**
    * Moves the checkpoint forward to `id`, checked against the token in the backend. A replaced owner fails with
-   * `LeaseLost` and changes nothing. Nor does an id that is not ahead of the checkpoint, or that of a message that the
-   * backend lost. `isLast` says that the data stream ends with this message, so that a successor has nothing to do.
-   * `offset` is the number of messages that were added up to this one. A message of `StreamMessages` has both fields.
+   * `LeaseLost` and changes nothing. An id that is not ahead of the checkpoint, or whose message the backend lost, also
+   * changes nothing. `isLast` says that the data stream ends with this message, so that a successor has nothing to do.
+   * `offset` is how many messages had been appended, up to and including this one. A message of `StreamMessages` has
+   * both fields.
    */
   readonly commit: (
     id: EntryId,
@@ -134,7 +136,7 @@ export interface StreamLease extends Pipeable, Inspectable {
    * not move the checkpoint: commit the message too.
    */
   readonly deadLetter: (message: RawMessage, reason: string) => Effect.Effect<void, LeaseLost | StoreError>
-  /** Reads up to `count` messages after `after`, and waits until there is one. */
+  /** Waits until there is a message after `after`, and reads up to `count` of them. */
   readonly messagesAfter: (
     after: EntryId,
     count: number

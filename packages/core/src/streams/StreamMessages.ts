@@ -2,10 +2,10 @@
  * Messages of a data stream, decoded, in order, each at least once.
  *
  * **Guarantee.** Messages arrive in the order of the data stream, starting after the checkpoint, or with the first
- * message if there is none. The checkpoint is kept in the backend. It moves forward only, and only for the current
- * owner. The next owner starts after the last committed message: uncommitted messages are processed again, and none is
- * skipped. An owner that was replaced without knowing it moves nothing. The id of a message identifies repetitions, and
- * the token of the lease identifies late owners.
+ * message if there is none. The checkpoint is kept in the backend. Commits move it only forward, and only those of the
+ * current owner. The next owner starts after the last committed message: uncommitted messages are processed again, and
+ * none is skipped. An owner that was replaced without noticing cannot move it. The id of a message identifies
+ * repetitions, and the token of the lease identifies late owners.
  *
  * A message that does not fit the schema goes to the dead letters of the data stream with the reason, in its turn. The
  * next message follows.
@@ -64,11 +64,12 @@ import type { RawMessage } from "./StreamState.ts"
 export interface Message<out A> extends RawMessage {
   readonly value: A
   /**
-   * How many messages were added to the data stream up to this one, as far as the reader knows: what other systems call
-   * the offset. Undefined before Redis 7.0, and after a checkpoint without an offset until the reader reaches the end.
+   * How many messages had been added to the data stream, up to and including this one, as far as the reader knows: what
+   * other systems call the offset. Undefined before Redis 7.0, and after a checkpoint without an offset until the
+   * reader reaches the end.
    */
   readonly offset: number | undefined
-  /** Whether it ends the data stream. Pass it on when you commit. */
+  /** Whether the data stream ends with this message. Pass it on when you commit. */
   readonly isLast: boolean
 }
 
@@ -93,8 +94,8 @@ export interface ReadOptions<in A, out R = never> {
   /** The maximum number of messages in one read. Default: 100. */
   readonly batch?: number | undefined
   /**
-   * The approximate number of bytes in one read. The number of messages follows the size of the messages before, and
-   * the first read has 16. Bytes are counted as characters of names and values. Default: 1,048,576.
+   * The approximate number of bytes in one read. The number of messages depends on the average size in the previous
+   * read; the first read has up to 16. Bytes are counted as characters of names and values. Default: 1,048,576.
    */
   readonly batchBytes?: number | undefined
   /**
@@ -124,10 +125,9 @@ export interface ReadOptions<in A, out R = never> {
  * **Details**
  *
  * - `Deleted`: messages were deleted before they were read. They came after `after` and before `until`; some messages
- *   in between may have been read. The count includes those that a former owner passed and did not notice before its
- *   end. `missed` is their number, by the counters of Redis 7.0. It is `None` after a checkpoint without an offset, that is,
- *   after a commit by id alone. Before Redis 7.0 only a data stream that was trimmed to nothing shows a gap, without a
- *   number.
+ *   in between may have been read. `missed` is their number, from the counters of Redis 7.0, including messages that a
+ *   former owner passed without noticing. It is `None` after a checkpoint without an offset, that is, after a commit by
+ *   id alone. Before Redis 7.0 only a data stream that was trimmed to nothing shows a gap, without a number.
  * - `Rewritten`: the data stream was deleted and written again with ids smaller than the checkpoint. The checkpoint was
  *   moved back to the beginning, and all messages are read.
  * - `LostEnd`: a new primary lacks the newest messages, after `after` up to `until`. Reading continues after the last
@@ -166,7 +166,8 @@ export interface ProcessOptions<in A, out R = never> extends ReadOptions<A, R> {
   readonly commitWithin?: Duration.Input | undefined
   /**
    * How many messages are processed concurrently. The checkpoint never passes an unfinished message. Up to 100
-   * messages, or four times this number, are processed beyond it, and may be processed again. Default: 1, all in order.
+   * messages, or four times this number if that is more, are processed beyond the checkpoint, and may be processed
+   * again. Default: 1, all in order.
    */
   readonly concurrency?: number | undefined
   /**
@@ -204,7 +205,8 @@ type Fields<I> = object & { readonly [Field in keyof I]: string | undefined }
  *
  * **Details**
  *
- * The lease is lost, the handler yields the data stream after a revocation, or the backend refuses.
+ * The lease is lost, the handler yields the data stream after a revocation, the backend refuses, or an option is
+ * invalid.
  *
  * **Example** (A different task after a revocation)
  *
@@ -265,8 +267,8 @@ const check = (
  *
  * You commit yourself, with `lease.commit(message.id, message)`, which also says whether it is the last one. So you may
  * group, buffer or process messages in parallel. Commit a message when it and all messages before it are processed.
- * Your next commit passes a message that cannot be decoded. Until then a successor decodes it again, but it has one
- * dead letter.
+ * Your next commit passes a message that cannot be decoded. Until then a successor decodes it again, but does not add a
+ * second dead letter.
  *
  * **Example** (Committing at your own pace)
  *

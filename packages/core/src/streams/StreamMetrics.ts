@@ -88,12 +88,12 @@ export const stream = {
     ["renewed", "failed", "lost"]
   ),
   /**
-   * Measures the time until the local deadline when a renewal succeeded. Values that drift towards zero announce losses.
-   * Data streams that are renewed together count once, by the one that had the least time left.
+   * Measures the time until the local deadline when a renewal succeeded. Values that drift towards zero announce
+   * losses. Data streams that are renewed together count once, with the minimum.
    */
   timeLeftAtRenewal: milliseconds(
     "simba_stream_time_left_at_renewal",
-    "Least time left until a local deadline when a renewal succeeded"
+    "Minimum time left until a local deadline when a renewal succeeded"
   ),
   /** Counts lost data streams, by reason. */
   losses: counters(
@@ -102,7 +102,7 @@ export const stream = {
     "reason",
     ["Expired", "TakenOver", "Vanished", "BackendGone", "Stalled"]
   ),
-  /** Counts data streams whose ownership ended normally, by how. */
+  /** Counts data streams whose ownership ended normally, by outcome. */
   ends: counters(
     "simba_stream_ends",
     "Leases that ended normally, by outcome",
@@ -110,7 +110,7 @@ export const stream = {
     ["done", "released", "handedOver", "deadLettered"]
   ),
   /**
-   * Measures runs of handlers, by outcome. Its counts are the counts of runs.
+   * Measures runs of handlers, by outcome. Each run is one observation.
    *
    * - `yielded`: the handler yielded the data stream.
    * - `interrupted`: the handler lost its data stream, or did not stop within the grace period.
@@ -129,15 +129,20 @@ export const stream = {
     "simba_stream_lag",
     "Messages behind the checkpoints of owned data streams"
   ),
-  /** Shows how long the oldest of these messages has waited, in milliseconds, by its id and the time of the backend. */
+  /**
+   * Shows how long the oldest message behind a checkpoint has waited, in milliseconds, by its id and the backend's
+   * time.
+   */
   lagAge: gauge(
     "simba_stream_lag_age",
     "Time for which the oldest message behind a checkpoint has waited"
   ),
-  /** Counts places in data streams where messages were deleted before they were read. */
+  /**
+   * Counts gaps in data streams: messages that were deleted unread, rewritten data streams, and lost ends. See `Gap`.
+   */
   gaps: counter(
     "simba_stream_gaps",
-    "Places where messages were deleted before they were read"
+    "Gaps that readers found in data streams"
   ),
   /**
    * Counts messages that went to the dead letters of their data stream, by reason: `undecodable` (does not fit the

@@ -14,9 +14,8 @@ import { EntryId, StreamName } from "./StreamName.ts"
  * **Details**
  *
  * - `StreamAdded`: this consumer owns the data stream now, with this token.
- * - `StreamExpired`: the lease of an owner expired, and `acquireIfAvailable` may take the data stream.
- * - `StreamDisowned`: this consumer lost or yielded the data stream, other than through `done` or `release` of its
- *   lease.
+ * - `StreamExpired`: an owner's lease expired, and `acquireIfAvailable` may take the data stream.
+ * - `StreamDisowned`: this consumer lost the data stream.
  * - `StreamTerminated`: no more notifications follow, because the client closes or the backend refuses permanently.
  *
  * **Example** (A line for each)

@@ -11,7 +11,7 @@ import type { EntryId, StreamName } from "./StreamName.ts"
  *
  * **Details**
  *
- * In a healthy fleet, `oldest` stays below lease plus sweep interval, unless streams wait for capacity.
+ * In a healthy fleet, `oldest` stays below the lease plus the sweep interval, unless streams wait for capacity.
  *
  * **Example** (An alarm)
  *
@@ -51,8 +51,8 @@ export interface ServiceState {
 }
 
 /**
- * An announcement in the dead letters of a service, and the reason. `entry` is the id that it had before. `stream` is
- * undefined if the announcement cannot be read.
+ * An announcement in the dead letters of a service, and the reason. `entry` is its former id. `stream` is undefined if
+ * the announcement cannot be read.
  * @category models
  * @since 0.1.0
  */
@@ -65,7 +65,7 @@ export interface DeadLetter {
 }
 
 /**
- * A message in the dead letters of its data stream, and the reason. `message` is the id that it had before.
+ * A message in the dead letters of its data stream, and the reason. `message` is its former id.
  * @category models
  * @since 0.1.0
  */
@@ -101,7 +101,7 @@ export interface RawMessage {
  */
 export interface Checkpoint {
   readonly id: EntryId
-  /** How many messages were added to the data stream up to this one. Undefined if unknown. */
+  /** How many messages had been added to the data stream, up to and including this one. Undefined if unknown. */
   readonly offset: number | undefined
 }
 
@@ -120,13 +120,13 @@ export interface Checkpoint {
  * @since 0.1.0
  */
 export interface Extent {
-  /** Messages that are left. */
+  /** The number of messages that are left. */
   readonly length: number
   /** The largest id that a message ever had. */
   readonly last: EntryId
   /** The first message that is left. Undefined if the stream is empty. */
   readonly first: EntryId | undefined
-  /** Number of messages that were ever added. Undefined before Redis 7.0. */
+  /** The number of messages that were ever added. Undefined before Redis 7.0. */
   readonly added: number | undefined
   /** The largest id that was deleted individually, not by trimming. Undefined before Redis 7.0. */
   readonly lastDeleted: EntryId | undefined
@@ -148,15 +148,18 @@ export interface Extent {
  * @since 0.1.0
  */
 export interface Lag {
-  /** Messages after the checkpoint. */
+  /** The number of messages after the checkpoint. */
   readonly messages: number
   /**
-   * Whether `messages` is exact. Otherwise there may be more: if the checkpoint has no offset, or before Redis 7.0, at
-   * most 1,000 are counted.
+   * Whether `messages` is exact. Otherwise there may be more: if the checkpoint has no offset, or before Redis 7.0, no
+   * more than 1,000 are counted.
    */
   readonly isCounted: boolean
-  /** How long the first of them has waited, by its id and the time of the backend. Zero if there is none. */
+  /**
+   * How long the first message after the checkpoint has waited, by its id and the backend's time. Zero if there is
+   * none.
+   */
   readonly age: Duration.Duration
-  /** The first of them. */
+  /** The first message after the checkpoint. */
   readonly first: EntryId | undefined
 }

@@ -125,7 +125,7 @@ export type StreamEnd = "Open" | "Reopened" | "Ended"
  * @since 0.1.0
  */
 export interface Service {
-  /** Makes the consumer group, reading from the first entry, if it does not exist. Returns whether it was made. */
+  /** Creates the consumer group, reading from the first entry, if it does not exist. Returns whether it was created. */
   readonly prepare: Effect.Effect<boolean, StoreError>
   /**
    * Announces each data stream, in order, and returns the entry of each. An unfinished announcement is kept and
@@ -136,7 +136,7 @@ export interface Service {
   ) => Effect.Effect<ReadonlyArray<{ readonly entry: EntryId; readonly isNew: boolean }>, StoreError>
   /**
    * Reads undelivered entries, at most `count` (at least 1), waiting for at most `block`, on a dedicated connection. An
-   * empty result is no error. Makes the group if it is gone.
+   * empty result is no error. Creates the group if it is gone.
    */
   readonly read: (options: {
     readonly consumer: ConsumerName
@@ -160,8 +160,9 @@ export interface Service {
     stream: StreamName
   ) => Effect.Effect<Option.Option<Announcement & { readonly entry: EntryId }>, StoreError>
   /**
-   * Takes many, and returns the results in order. A failure of one does not affect the others. A request that is
-   * repeated with the same epoch, because its reply was lost, returns `Taken` with the same token and a full lease.
+   * Takes many data streams, and returns the results in order. A failure of one does not affect the others. A request
+   * that is repeated with the same epoch, because its reply was lost, returns `Taken` with the same token and a full
+   * lease.
    */
   readonly take: (requests: ReadonlyArray<TakeRequest>) => Effect.Effect<ReadonlyArray<TakeResult>, StoreError>
   /** Renews many leases of one consumer, and returns the results in order. */
@@ -181,10 +182,10 @@ export interface Service {
    */
   readonly release: (ownership: Ownership) => Effect.Effect<"Released" | "NotOwner", StoreError>
   /**
-   * If both leases are the caller's: counts one failure of the entry, and returns the number of consecutive ones and
-   * the time since the first. A streak ends with a commit that moves the checkpoint, with progress, and after
-   * `streakEndsAfter` without a failure. A failure with the number of an `attempt`, which grows, is counted once,
-   * however often it is sent and however late it arrives.
+   * If both leases are the caller's: counts one failure of the entry, and returns the number of consecutive failures
+   * and the time since the first. The count is reset by a commit that moves the checkpoint, by progress, and by
+   * `streakEndsAfter` without a failure. A failure with an `attempt`, a number that grows, is counted once, however
+   * often it is sent and however late it arrives.
    */
   readonly fail: (ownership: Ownership, options?: {
     readonly attempt?: number | undefined
@@ -194,8 +195,8 @@ export interface Service {
   /** If both leases are the caller's: moves the entry to the dead letters of the service. */
   readonly deadLetter: (ownership: Ownership, reason: string) => Effect.Effect<"DeadLettered" | "NotOwner", StoreError>
   /**
-   * Moves an entry that cannot be read to the dead letters. It was delivered to `consumer`, and nobody has a lease on
-   * it.
+   * Moves an entry that cannot be read, and on which nobody has a lease, to the dead letters. Returns false if the
+   * entry is not pending for `consumer`.
    */
   readonly deadLetterMalformed: (
     entry: EntryId,
@@ -205,8 +206,8 @@ export interface Service {
   /**
    * If the stream lease is the caller's: moves the checkpoint of the data stream forward to `id`. Returns `Behind` if
    * the checkpoint is there or further already: it never moves back. Returns `Beyond` if `id` is after the last message
-   * of a data stream that exists: the backend lost the message. The last message ends the data stream there. `offset`
-   * is stored with the checkpoint.
+   * of a data stream that exists: the backend lost the message. With `isLast` the data stream ends there. `offset` is
+   * stored with the checkpoint.
    */
   readonly commit: (
     ownership: Ownership,
@@ -255,7 +256,7 @@ export interface Service {
    * `keep`, and none that a consumer group of the data stream has not read or not acknowledged.
    */
   readonly trim: (stream: StreamName, keep: Duration.Duration) => Effect.Effect<number, StoreError>
-  /** Keeps the checkpoints of data streams that have been owned for long. Owners call it once a day. */
+  /** Keeps the checkpoints of data streams that are owned for a long time. Owners call it once a day. */
   readonly keepCheckpoints: (streams: ReadonlyArray<StreamName>) => Effect.Effect<void, StoreError>
   /** Reads up to `count` messages after `after`. */
   readonly messages: (
@@ -263,7 +264,7 @@ export interface Service {
     after: EntryId,
     count: number
   ) => Effect.Effect<ReadonlyArray<RawMessage>, StoreError>
-  /** Reads likewise, but waits until there is a message. All waiting readers of a service share a few connections. */
+  /** Like `messages`, but waits until there is a message. All waiting readers of a service share a few connections. */
   readonly awaitMessages: (
     stream: StreamName,
     after: EntryId,
@@ -305,13 +306,13 @@ export interface Service {
   readonly removeConsumer: (consumer: ConsumerName) => Effect.Effect<boolean, StoreError>
   /**
    * Removes consumers of the group that were idle for `idle` and have nothing pending; entries that were acknowledged
-   * but not deleted, if there is no other group; and records of entries that are gone. Returns how many of the first
-   * two.
+   * but not deleted, if there is no other group; and records of entries that are gone. Returns the numbers of consumers
+   * and entries.
    */
   readonly reap: (
     idle: Duration.Duration
   ) => Effect.Effect<{ readonly consumers: number; readonly entries: number }, StoreError>
-  /** Subscribes to signals, and succeeds once the backend has acknowledged it. */
+  /** Subscribes to signals, and succeeds once the backend has acknowledged the subscription. */
   readonly signals: Effect.Effect<Subscription<Signal>, BackendError, Scope.Scope>
   /** Subscribes to expiries likewise. Returns `None` if the backend is known not to publish them. */
   readonly expiries: Effect.Effect<Option.Option<Subscription<Expiry>>, BackendError, Scope.Scope>
@@ -319,7 +320,7 @@ export interface Service {
    * Pauses or resumes a data stream, or the service. Returns whether that changed anything. A pause does not expire.
    */
   readonly setPaused: (stream: StreamName | undefined, isPaused: boolean) => Effect.Effect<boolean, StoreError>
-  /** Reads what is paused. Consumers read it at each heartbeat. */
+  /** Reads what is paused. Consumers call it at each heartbeat. */
   readonly paused: Effect.Effect<ServiceState["paused"], StoreError>
   readonly inspect: Effect.Effect<ServiceState, StoreError>
   readonly deadLetters: (
@@ -336,8 +337,8 @@ export interface Service {
   ) => Effect.Effect<ReadonlyArray<DeadMessage>, StoreError>
   /**
    * Moves a dead message to the end of its data stream, byte by byte. Returns whether it was there. A message of more
-   * than 3,500 fields is read as UTF-8. Of two concurrent calls for it, one fails, and a retry after a failure may add
-   * it a second time.
+   * than 3,500 fields is read as UTF-8. Of two concurrent calls for such a message, one fails, and a retry after a
+   * failure may add the message a second time.
    */
   readonly redriveMessage: (stream: StreamName, id: EntryId) => Effect.Effect<boolean, StoreError>
 }
@@ -478,9 +479,9 @@ export interface TakeRequest extends Omit<Ownership, "token"> {
   readonly minIdle: Duration.Duration
   /** Sends an entry with this many consecutive failures to the dead letters instead. */
   readonly maxFailures: number
-  /** Only if the streak has lasted this long. Default: any duration. */
+  /** Does so only if the failures have lasted this long. Default: any duration. */
   readonly deadLetterAfter?: Duration.Duration | undefined
-  /** A streak ends after this time without a failure. Default: never. */
+  /** The count of failures is reset after this time without one. Default: never. */
   readonly streakEndsAfter?: Duration.Duration | undefined
 }
 
@@ -492,8 +493,8 @@ export interface TakeRequest extends Omit<Ownership, "token"> {
  * - `Taken`: both leases and the entry are the caller's, for the whole lease. `failures` counts consecutive handler
  *   failures and expired leases, including the lease that just expired.
  * - `Occupied`: another consumer has a lease on the entry or on the data stream. Nothing was changed.
- * - `NotIdle`: the entry is pending elsewhere and younger than `minIdle`, or was asked for under an older epoch than
- *   one of this session that was released. Nothing was changed.
+ * - `NotIdle`: the entry is pending elsewhere and was idle for less than `minIdle`, or the request is older than one of
+ *   this session that was released. Nothing was changed.
  * - `Undelivered`: the entry was not delivered yet, so `read` returns it. Nothing was changed.
  * - `Gone`: the entry is finished or deleted. A deleted entry stops being pending.
  * - `DeadLettered`: the entry had too many failures for too long, and is in the dead letters now.
@@ -518,7 +519,7 @@ export type TakeResult =
  * **Details**
  *
  * An expired lease counts as a failure only if its handler was busy. `isBusy` is undefined if nothing changed since the
- * last renewal; a new lease is busy. `hasProgressed` ends a streak of failures.
+ * last renewal; a new lease is busy. `hasProgressed` resets the count of failures.
  *
  * @see {@link Service}
  * @category models
@@ -552,8 +553,8 @@ export type RenewResult =
  * **Details**
  *
  * - `Released`: the entry may be taken now.
- * - `HandedOver`: the data stream was handed to `consumer` with these leases, which it must renew within the confirm
- *   period.
+ * - `HandedOver`: a data stream was handed over to the member with this `session`, which must renew the leases within
+ *   the confirm period.
  * - `Gap`: signals may have been missed.
  *
  * @see {@link Service}
@@ -639,7 +640,7 @@ export const Epoch = Schema.String.check(Schema.isPattern(/^[0-9a-z]{12}\.(?:[0-
 )
 
 /**
- * The checked id of one consumer's lease on an announcement.
+ * The checked id of one holding of a data stream.
  *
  * @category models
  * @since 0.1.0

@@ -39,10 +39,10 @@ export * as StreamLease from "./StreamLease.ts"
  * Messages of a data stream, decoded, in order, each at least once.
  *
  * **Guarantee.** Messages arrive in the order of the data stream, starting after the checkpoint, or with the first
- * message if there is none. The checkpoint is kept in the backend. It moves forward only, and only for the current
- * owner. The next owner starts after the last committed message: uncommitted messages are processed again, and none is
- * skipped. An owner that was replaced without knowing it moves nothing. The id of a message identifies repetitions, and
- * the token of the lease identifies late owners.
+ * message if there is none. The checkpoint is kept in the backend. Commits move it only forward, and only those of the
+ * current owner. The next owner starts after the last committed message: uncommitted messages are processed again, and
+ * none is skipped. An owner that was replaced without noticing cannot move it. The id of a message identifies
+ * repetitions, and the token of the lease identifies late owners.
  *
  * A message that does not fit the schema goes to the dead letters of the data stream with the reason, in its turn. The
  * next message follows.

@@ -52,7 +52,9 @@ type Claiming = Exclude<Decision, { _tag: "Wait" }>
 interface Tracked<R> extends Prepared<R> {
   record: JobRecord | undefined
   isBusy: boolean
-  /** The number of the last read that began before the job's last run or claim ended, and so may not include its end. */
+  /**
+   * The number of the last read that began before the job's last run or claim ended, and so may not include its end.
+   */
   outdated: number
   /** Since when this leadership could run the job, by the backend's time. */
   free: number
@@ -114,8 +116,8 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
           claim: undefined
         }))
         /**
-         * The outcome of each claim of this leadership, `unstarted` until its run has ended. The backend may not have it:
-         * a failover can lose the record.
+         * The outcome of each claim of this leadership, `unstarted` until its run has ended. The backend may not have
+         * it: a failover can lose the record.
          */
         const over = new Map<string, RunOutcome>()
         const setOver = (claim: string, outcome: RunOutcome) => {
@@ -170,8 +172,8 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
         }
 
         /**
-         * Prevents decisions about the job while the effect runs. A read that began before the effect ended may lack its
-         * result: it is not adopted, and another read follows at once.
+         * Prevents decisions about the job while the effect runs. A read that began before the effect ended may lack
+         * its result: it is not adopted, and another read follows at once.
          */
         const busy = (job: Tracked<R>) => <A, E, RE>(effect: Effect.Effect<A, E, RE>) => {
           job.isBusy = true

@@ -1,6 +1,6 @@
 /**
- * When a contender contends, leads and resigns: a decision on plain data. `contender` carries it out with one loop, which
- * acquires the mutex, leads until the lease is over, and acquires it again.
+ * When a contender contends, leads and resigns: a decision on plain data. `contender` carries it out with one loop,
+ * which acquires the mutex, leads until the lease is over, and acquires it again.
  */
 
 /**
@@ -40,7 +40,9 @@ export type Event =
   | { readonly _tag: "Over"; readonly lastedMillis: number }
   | { readonly _tag: "RunStarted" }
   | { readonly _tag: "RunEnded"; readonly leadership: number }
-  /** The work failed, or the leader resigns for another reason: a failed job, an operator, or a clock that is far off. */
+  /**
+   * The work failed, or the leader resigns for another reason: a failed job, an operator, or a clock that is far off.
+   */
   | { readonly _tag: "WorkFailed"; readonly leadership: number }
   /** The runs have ended, or the drain timeout has passed. */
   | { readonly _tag: "Drained"; readonly leadership: number; readonly lastedMillis: number }

@@ -124,8 +124,8 @@ const obtain = (
   })
 
 /**
- * Waits for the mutex, for at most `timeout`. A timeout of zero is one request that never queues; it has no timer, which
- * would race with the reply. Call it uninterruptibly, and pass the function that restores interruptibility.
+ * Waits for the mutex, for at most `timeout`. A timeout of zero is one request that never queues; it has no timer,
+ * which would race with the reply. Call it uninterruptibly, and pass the function that restores interruptibility.
  */
 export const acquire = (
   queues: LocalQueues,

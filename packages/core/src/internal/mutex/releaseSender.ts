@@ -25,9 +25,9 @@ type Failure = Cause.Cause<StoreError | Cause.TimeoutError>
 
 interface ReleaseSender {
   /**
-   * Releases within `within` milliseconds. If the store is ready, sends the request before it returns, and does not wait
-   * for the reply: no later request can overtake it. Otherwise waits for the first attempt, unless the last attempt got
-   * no reply. Retries in the background.
+   * Releases within `within` milliseconds. If the store is ready, sends the request before it returns, and does not
+   * wait for the reply: no later request can overtake it. Otherwise waits for the first attempt, unless the last
+   * attempt got no reply. Retries in the background.
    */
   readonly now: (request: Request, within: number) => Effect.Effect<void>
   /** Releases a lost lease, or undoes an attempt, without waiting. */

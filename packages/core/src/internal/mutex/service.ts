@@ -86,7 +86,9 @@ export const make = Effect.fnUntraced(function*(options: Options<unknown> = {}) 
       })
     })
 
-  /** Ends a wait when one of the leases is lost before `until`, in monotonic milliseconds, when the wait ends anyway. */
+  /**
+   * Ends a wait when one of the leases is lost before `until`, in monotonic milliseconds, when the wait ends anyway.
+   */
   const whileHeld = (obtained: ReadonlyArray<HeldLease>, until: number, restore: Restore): Restore => {
     if (obtained.length === 0) return restore
     const losses = obtained.map((lease) => new LeaseImpl(leases, lease).lost)

@@ -18,7 +18,9 @@ export type Phase = "untried" | "replied" | "firstPending" | "pending" | "out"
 /** Changed in place: each turn of a contended mutex has a request. */
 export interface Silence {
   phase: Phase
-  /** When the first request without a reply was sent, in monotonic milliseconds. Finite unless `untried` or `replied`. */
+  /**
+   * When the first request without a reply was sent, in monotonic milliseconds. Finite unless `untried` or `replied`.
+   */
   since: number
   /** Set in `out`. */
   outage: BackendError | undefined

@@ -19,7 +19,9 @@ const ofRank = <C extends Candidate>(movable: ReadonlyArray<C>, rank: typeof ran
   return [...all.filter(({ arrival }) => arrival === undefined), ...all.filter(({ arrival }) => arrival !== undefined)]
 }
 
-/** Chooses at most `count`, of which at most `busy` are processing a message. `movable` is in the order of their leases. */
+/**
+ * Chooses at most `count`, of which at most `busy` are processing a message. `movable` is in the order of their leases.
+ */
 export const choose = <C extends Candidate>(
   movable: ReadonlyArray<C>,
   count: number,

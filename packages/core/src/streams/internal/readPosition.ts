@@ -34,7 +34,9 @@ export interface Missing {
   readonly count: Option.Option<number>
 }
 
-/** An extent, and how many messages were left in a range at that instant. The function that takes it names the range. */
+/**
+ * An extent, and how many messages were left in a range at that instant. The function that takes it names the range.
+ */
 export type Counted = Extent & { readonly counted: number | undefined }
 
 /** The position before the first message. */

@@ -1,4 +1,6 @@
-/** Keeps checkpoints from expiring, and removes dead consumers and finished entries. `client` and `consumption` run it. */
+/**
+ * Keeps checkpoints from expiring, and removes dead consumers and finished entries. `client` and `consumption` run it.
+ */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
