@@ -124,8 +124,20 @@ describe("A waiter", () => {
     }).pipe(Effect.provide(server)))
 })
 
-describe("A reservation without an expiry, by another program,", () => {
-  it.effect("keeps nobody from the mutex", () =>
+describe("A reservation", () => {
+  it.effect("keeps all but one from the mutex up to its last millisecond", () =>
+    Effect.scoped(Effect.gen(function*() {
+      yield* (yield* Subscriber).subscribe("simba:inbox:aaaaaaaaaaaa")
+      yield* tryIt(id(1))
+      yield* wait(id(2), 1000)
+      yield* send("SET", reserved, simba, "PX", "1")
+      yield* send("DEL", owner)
+      assert.strictEqual(yield* tryIt(id(3)), "@@,0,0,0")
+      yield* operate("r", id(3))
+      assert.strictEqual(yield* send("EXISTS", owner), 0)
+    })).pipe(Effect.provide(server)))
+
+  it.effect("without an expiry, by another program, keeps nobody from it", () =>
     Effect.scoped(Effect.gen(function*() {
       yield* (yield* Subscriber).subscribe("simba:inbox:aaaaaaaaaaaa")
       yield* send("SET", reserved, simba)

@@ -57,6 +57,7 @@ describe("writes of other programs", () => {
         // Again, unchanged
         assert.isTrue(yield* service.redrive(letters[0]!.id))
         assert.strictEqual((yield* read())[0]!._tag, "Malformed")
+        assert.strictEqual(yield* send("EXISTS", StreamKeys.announced(name)), 0)
       })),
     { tags: ["G2"] }
   )

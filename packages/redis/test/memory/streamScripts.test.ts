@@ -306,7 +306,7 @@ describe("the server's clock was set back:", () => {
 
   it.effect("a message that somebody began to redrive is not reserved until the clock has caught up", () =>
     onFake(Effect.gen(function*() {
-      const { own, server, service } = yield* setup()
+      const { own, send, server, service } = yield* setup()
       const held = yield* own("one")
       const fields = Array.from({ length: 3501 }, (_, i) => [`f${i}`, "v"] as const)
       yield* service.deadLetterMessage(held, { id: id("3-0"), fields }, "why")
@@ -315,7 +315,9 @@ describe("the server's clock was set back:", () => {
       const { stream } = held
       const keys = { stream, deadMessages: StreamKeys.deadMessages(stream), deadIds: StreamKeys.deadIds(stream) }
       const begin = redrive({ ...keys, letter: letter!.id, added: "" })
+      yield* send("PEXPIRE", keys.deadIds, "1000")
       assert.strictEqual(yield* begin, "packed")
+      assert.isAbove(yield* send<number>("PTTL", keys.deadIds), 60_000)
       yield* server.stepClock("-59999 millis")
       assert.strictEqual(yield* begin, "claimed")
       yield* server.stepClock("-1 millis")

@@ -177,6 +177,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       yield* one.pass(Duration.millis(50))
       const { now: start } = yield* claim(a, token, "job", "a1", at + 1)
       yield* end("job", "a1", "success")
+      yield* one.pass(Duration.millis(5))
       const soon = yield* claim(a, token, "job", "a2", at + 2, { minInterval: keep })
       assert.strictEqual(soon._tag, "Early")
       assert.strictEqual(soon.wait, start + Duration.toMillis(keep) - soon.now)

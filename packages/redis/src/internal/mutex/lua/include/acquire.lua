@@ -61,7 +61,7 @@ local function acquire(mutex, id, current, mode, lease, confirm, ticket)
 
     --- @include wakeUp.lua
 
-    notify(owner, id, inbox, 'look@@' .. math.max(redis.call('PTTL', mutex.reserved), 0))
+    notify(owner, id, inbox, 'look@@' .. redis.call('PTTL', mutex.reserved))
   end
   return { ownershipOf(owner, current, left), mine, ahead, (holdsBack or foreign) and 1 or 0, ages(mutex.fence, mine) }
 end
