@@ -40,12 +40,13 @@ import type { InvalidConfig, InvalidName, StoreError } from "./SimbaError.ts"
  */
 export interface Options<R = never> extends LeaseOptions<R> {
   /**
-   * How long after the end of the owner's ttl the contender polls, while nothing is published. It polls this often if
-   * Simba owns the mutex, or nobody. Default: 1 second.
+   * How long after the end of the owner's ttl the contender polls, while nothing is published. If a Simba contender
+   * owns the mutex, or nobody, it polls at this interval. Default: 1 second.
    */
   readonly pollInterval?: Duration.Input | undefined
   /**
-   * How long a leadership that ends after a failure waits for the runs of scheduled jobs. Default: 1 minute.
+   * How long a leader that resigns waits for its runs of scheduled jobs: after a failure, or if an operator asks it to
+   * step down. Default: 1 minute.
    */
   readonly drainTimeout?: Duration.Input | undefined
   /** The level of the log lines "Leadership begins" and "Leadership ends". Default: `Info`. */
@@ -58,7 +59,8 @@ interface Observed {
   /** The id of the owner since the last change, `undefined` for nobody. */
   readonly after: string | undefined
   /**
-   * Whether the owner's lease is in its ttl. The lease of another process is while more than the transition remains.
+   * Whether the owner's lease is in its ttl. Another process's lease is in its ttl while more than the transition
+   * remains.
    */
   readonly isInTtl: boolean
   /** Whether the owner's lease is in the transition after its ttl. */
@@ -158,8 +160,8 @@ export interface WorkOptions<OnError extends "stepDown" | "fail" = "stepDown" | 
    *
    * - `stepDown` (default): logs it and ends the leadership, so that another node can lead. Runs of scheduled jobs end
    *   first, within `drainTimeout`. The contender queues again after a pause: 100 milliseconds, doubling with each
-   *   consecutive failure up to 10 seconds. A leadership of a minute resets it.
-   * - `fail`: ends `whileLeader` with the failure. The leadership stays.
+   *   consecutive failure up to 10 seconds. A leadership of a minute resets the pause.
+   * - `fail`: ends `whileLeader` with the failure. The leadership continues.
    */
   readonly onError?: OnError | undefined
 }
@@ -205,8 +207,8 @@ export interface Contender extends Pipeable, Inspectable {
   readonly lease: Effect.Effect<Option.Option<Lease>>
   /**
    * The changes of ownership of this mutex from now on, by any owner. A slow reader blocks nobody, and gets a `Gap` if
-   * it missed something. Fails if the backend refuses or cannot be read; the contender itself continues, and the stream
-   * can be run again. Ends with the scope of the contender.
+   * it missed something. Fails if the backend refuses or its reply cannot be read; the contender itself continues, and
+   * the stream can be run again. Ends with the scope of the contender.
    */
   readonly events: Stream.Stream<OwnerEvent, StoreError>
   /**
@@ -219,8 +221,8 @@ export interface Contender extends Pipeable, Inspectable {
     options?: WorkOptions<OnError>
   ) => Effect.Effect<never, "fail" extends OnError ? E : never, R>
   /**
-   * Gives up the leadership: interrupts the work, waits for it, releases, and queues again at the end. A stopped
-   * contender does not queue.
+   * Gives up the leadership: interrupts the work, waits for it, releases, and queues again, behind all waiters. A
+   * stopped contender does not queue.
    *
    * The work itself may call it, even in finalizers and uninterruptible regions, and is interrupted by it. Inside the
    * work, in fibers that it forked, and in effects of `lease.protect`, `stepDown` and `stop` do not wait, because the
@@ -239,7 +241,7 @@ export interface Contender extends Pipeable, Inspectable {
    * version before a rolling update, so that the leadership moves only once.
    */
   readonly leave: Effect.Effect<void>
-  /** Contends again after `stop` and `leave`, but not once its scope has closed. */
+  /** Contends again after `stop` or `leave`, unless the contender's scope has closed. */
   readonly start: Effect.Effect<void>
 }
 

@@ -11,7 +11,7 @@ import * as Schema from "effect/Schema"
  * **When to use**
  *
  * Use it for all access to the resource that the mutex protects. A resource that refuses tokens smaller than the
- * largest it has seen accepts no write of a former owner, even if that owner was paused past its deadline.
+ * largest it has seen accepts no write from a former owner, even if that owner was paused past its deadline.
  *
  * **Gotchas**
  *
@@ -46,7 +46,8 @@ export const FencingToken = Schema.Int.check(Schema.isBetween({ minimum: 1, maxi
 export type FencingToken = typeof FencingToken.Type
 
 /**
- * The token for a resource: a lease, for the resource of its own name, or a resource and a token.
+ * What shows a token to a resource: a lease, whose resource has the name of its mutex or data stream, or an explicit
+ * resource and token.
  *
  * **When to use**
  *

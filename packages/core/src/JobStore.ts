@@ -87,7 +87,7 @@ export interface ReadJobsRequest {
   readonly jobs: ReadonlyArray<{
     readonly name: string
     readonly schedule: string
-    /** The period of a rate in milliseconds: a new job then starts with the current period, otherwise now. */
+    /** The period of the job in milliseconds: a new job then begins with the current period, otherwise now. */
     readonly every?: number | undefined
     /** How long the job is remembered from now on. */
     readonly keep: Duration.Duration

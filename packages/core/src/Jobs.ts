@@ -234,8 +234,8 @@ export const reschedule = (
   })
 
 /**
- * Asks the leader to step down: no further run starts, those that have started may finish within `drainTimeout` of its
- * contender, and then another node leads. Returns false if nobody leads, or the mutex has no jobs.
+ * Asks the leader to step down: no further run starts, and runs that have started may finish within the contender's
+ * `drainTimeout`. Then another node can lead. Returns false if nobody leads, or if the mutex has no jobs.
  *
  * **Example** (Before its machine is shut down)
  *

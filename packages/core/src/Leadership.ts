@@ -2,7 +2,7 @@
  * Work that runs on one node of a fleet: the node whose contender leads.
  *
  * There are two kinds. `whileLeader` runs an effect for as long as its node leads; the effect may repeat with any
- * `Schedule`. A job runs once per period in the whole fleet, across changes of leaders, by the clock of the backend.
+ * `Schedule`. A job runs once per period in the whole fleet, across changes of leaders, by the backend's clock.
  *
  * A loss of the leadership interrupts the work at once, and the mutex is released after the work and its finalizers
  * have ended.
@@ -121,8 +121,8 @@ export interface JobSchedule extends jobSchedule.JobSchedule {}
  *
  * **Details**
  *
- * A new job runs at once, for the current period. After a change of leaders, the next leader runs it at once if nobody
- * has in this period.
+ * A new job runs at once, for the current period. After a change of leaders, the next leader runs it at once if it has
+ * not run in this period.
  *
  * **Example** (Once in ten minutes)
  *
@@ -239,8 +239,8 @@ export interface Job<E = unknown, R = unknown> {
    * How to react to instants that passed without a run.
    *
    * - `skip`: nothing. The next run comes at the next instant.
-   * - `runOnce`: one run for the last one, if it is no older than `catchUp`.
-   * - `runAll`: one run for each that is no older than `catchUp`, one after another.
+   * - `runOnce`: one run for the last such instant, if it is no older than `catchUp`.
+   * - `runAll`: one run for each such instant that is no older than `catchUp`, one after another.
    *
    * Default: `runOnce` if `catchUp` is longer than 0, else `skip`.
    */
@@ -248,9 +248,9 @@ export interface Job<E = unknown, R = unknown> {
   /** The maximum age of an instant to catch up on. Default: one period of `every`, and 0 for `cron`. */
   readonly catchUp?: Duration.Input | undefined
   /**
-   * The number of attempts for one instant, if earlier ones failed, were interrupted, or died with their node. Later
-   * attempts start within `catchUp`, which more than 1 needs, after a pause of 1 second that doubles up to a minute.
-   * Default: 1, no retry.
+   * The maximum number of attempts for one instant. Another one follows if a run failed, was interrupted, or died with
+   * its node. Later attempts start within `catchUp`, which more than 1 needs, after a pause of 1 second that doubles up
+   * to a minute. Default: 1, no retry.
    */
   readonly attempts?: number | undefined
   /** The minimum time between the starts of two runs, by the backend's clock. Default: 0. */

@@ -16,9 +16,9 @@ import type { LeaseLost } from "./SimbaError.ts"
  *
  * **Details**
  *
- * Every member reads the local clock, so it is right even if no timer could fire after the deadline passed. The
- * deadline counts from just before the last successful renewal was sent, and is a safety margin before the end of the
- * lease on the server.
+ * `isHeld`, `ensure`, `timeLeft`, `lost` and `protect` read the local clock when they run, so they notice that the
+ * deadline has passed even if no timer could fire. The lease period starts just before the last successful renewal was
+ * sent, and the deadline is a safety margin before the end of the lease on the server.
  *
  * Printing a lease shows `mutex`, `id`, `token` and `timeLeft`.
  *

@@ -141,7 +141,7 @@ export class Mutex extends Context.Service<Mutex, {
  * @since 0.1.0
  */
 export interface Options<R = never> {
-  /** How long an owner works before it renews, up to an eighth less together with other leases. Default: 10 seconds. */
+  /** How long an owner works before it renews; up to an eighth less, to join other renewals. Default: 10 seconds. */
   readonly ttl?: Duration.Input | undefined
   /**
    * Grace after `ttl`, in which the owner may still renew and nobody else takes over. Failed renewals are retried
@@ -163,8 +163,8 @@ export interface Options<R = never> {
    * margin, overlap with the next owner. Nothing inside a process can stop them, but the process itself can exit.
    *
    * It runs once for each such lease: at the end of the server's lease if the lease expired, otherwise a margin after
-   * the loss was noticed. It does not run after the layer has closed. It has the services of the layer. A failure of it
-   * is logged. Default: log an error.
+   * the loss was noticed. It does not run after the layer has closed. It has the services of the layer. If it crashes,
+   * that is logged. Default: log an error.
    */
   readonly onOverrun?: ((loss: LeaseLost) => Effect.Effect<void, never, R>) | undefined
   /**
@@ -277,8 +277,8 @@ export const layerConfig = (
  * **Gotchas**
  *
  * A loss does not interrupt the holder. While the connection is healthy, closing the scope does not wait for the
- * backend's reply: later requests of this process are sent after the release, but another process may see the lock for
- * a moment.
+ * backend's reply: later requests of this process are sent after the release, but another process may still see the
+ * lock for a moment.
  *
  * **Example** (Waiting for at most five seconds)
  *
@@ -515,7 +515,7 @@ export const named = <const O extends AcquireOptions<unknown> = {}>(
  *
  * **When to use**
  *
- * Use it for work that one node does for a long time. `Contender.Service` is the same as a Layer.
+ * Use it for work that one node does for a long time. `Contender.Service` does the same in a Layer.
  *
  * **Details**
  *
@@ -564,7 +564,7 @@ export const owner = (name: string): Effect.Effect<Ownership, StoreError | Inval
   Mutex.use((mutex) => mutex.owner(name))
 
 /**
- * Reads owner, time left, token and queue of a mutex.
+ * Reads the owner, the time left, the token and the queue of a mutex.
  *
  * **Example** (Who waits for longer than a minute)
  *
@@ -584,7 +584,7 @@ export const owner = (name: string): Effect.Effect<Ownership, StoreError | Inval
 export const inspect = (
   name: string,
   options?: {
-    /** How many waiters to name at most. Default: 100. */
+    /** The maximum number of waiters to name. Default: 100. */
     readonly limit?: number | undefined
   }
 ): Effect.Effect<MutexState, StoreError | InvalidName, Mutex> => Mutex.use((mutex) => mutex.inspect(name, options))
@@ -646,7 +646,7 @@ export const events = (
  * **Gotchas**
  *
  * The old owner loses its lease with the reason `ForcedRelease`, but its work may continue for a moment. If another
- * contender becomes the owner in the same moment, that one keeps the mutex.
+ * contender becomes the owner at the same moment, it keeps the mutex.
  *
  * **Example** (Taking a mutex from a process that hangs)
  *
@@ -704,15 +704,16 @@ export interface LeaseOptions<R = never> {
   /**
    * Runs before each renewal, and returns whether the holder still makes progress. While it returns `false`, fails, or
    * takes longer than `commandTimeout`, the lease is not renewed and ends at its deadline (`Expired`), at most `ttl`
-   * plus `transition` after the last renewal. It is retried like a failed renewal. It needs a `transition` that exceeds
-   * the safety margin plus twice `commandTimeout`. It has the services of the call that takes it. Default: none.
+   * plus `transition` after the last renewal. The probe is retried like a failed renewal. It needs a `transition` that
+   * exceeds the safety margin plus twice `commandTimeout`, and has the services of the call that it is passed to.
+   * Default: none.
    */
   readonly isAlive?: Effect.Effect<boolean, unknown, R> | undefined
   /**
    * A turn of this layer starts when the backend grants it the mutex. While the turn is younger than this, a release
    * hands the lease to the longest waiting fiber of this layer, without the backend. Then other processes have their
-   * turns. Each fiber gets a larger token than the one before. To others the owner stays the same, and nothing is
-   * published. A release goes through the backend if the lease is due for renewal, if the next fiber wants other
+   * turns. Each fiber gets a larger token than the one before. To other processes the owner stays the same, and nothing
+   * is published. A release goes through the backend if the lease is due for renewal, if the next fiber wants other
    * periods, or after 99 hand-offs. With 0 each turn serves one fiber: strict order between processes. Default: as for
    * the layer, which is 10 milliseconds.
    */

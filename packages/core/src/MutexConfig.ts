@@ -32,7 +32,7 @@ export interface MutexConfig {
   readonly localTurn: Duration.Duration
 }
 
-/** The options of callers: `Mutex.Options` documents them. */
+/** The options as callers pass them: `Mutex.Options` documents them. */
 type Unchecked =
   & { readonly [Option in keyof Periods]?: Duration.Input | undefined }
   & { readonly [Option in Exclude<keyof MutexConfig, keyof Periods | "processName">]?: MutexConfig[Option] | undefined }
@@ -50,7 +50,7 @@ type Periods = Pick<
  *
  * Fails with an `InvalidConfig` that names the option.
  *
- * **Example** (How long a crash stops the work at most)
+ * **Example** (The longest interruption that a crash causes)
  *
  * ```ts
  * import * as MutexConfig from "@effect-simba/core/MutexConfig"

@@ -2,7 +2,7 @@
  * Metrics of mutexes and leaderships, for any exporter of Effect (Prometheus, OTLP).
  *
  * Labels have only the values named here, and never a mutex or a contender, unless `metricsByMutex` adds the mutex.
- * Only the metrics of one job always name the mutex and the job. Durations are in milliseconds. A layer uses the
+ * The metrics of a single job always name the mutex and the job. Durations are in milliseconds. A layer uses the
  * registry and the attributes of the context in which it was built.
  *
  * **Example** (Reading two of them)
@@ -94,7 +94,8 @@ export const mutex = {
   /**
    * Counts attempts to acquire, by outcome.
    *
-   * `refused` counts attempts that did not want to wait. An attempt with invalid arguments does not count.
+   * `refused` counts attempts that found the mutex taken and did not wait. An attempt with invalid arguments does not
+   * count.
    */
   attempts: counters(
     "simba_mutex_acquire_attempts",
@@ -144,12 +145,11 @@ export const mutex = {
    *
    * Normally this is the transition minus the safety margin. Values that approach zero predict losses.
    *
-   * Leases that are renewed together, up to 500, count once, with the least time left. With `metricsByMutex` each lease
-   * counts.
+   * Leases that are renewed together, up to 500, count once, with the minimum. With `metricsByMutex` each lease counts.
    */
   timeLeftAtRenewal: milliseconds(
     "simba_mutex_time_left_at_renewal",
-    "Least time left until a local deadline when a renewal succeeded",
+    "Minimum time left until a local deadline when a renewal succeeded",
     1
   ),
   /** Counts lost leases, by reason. Use of a lease after its own release (`Released`) does not count. */
@@ -166,7 +166,10 @@ export const mutex = {
     "simba_mutex_overruns",
     "Protected work that outlived the server's lease"
   ),
-  /** Counts releases that handed the mutex to a waiter through the backend, or freed it for a waiter. */
+  /**
+   * Counts grants to waiters of this process that followed from a release: it passed the mutex on, or freed it for
+   * them.
+   */
   handOffs: counter("simba_mutex_hand_offs", "Grants that a release passed on"),
   /** Counts releases that handed the lease to another fiber of the process, without the backend. See `localTurn`. */
   localHandOffs: counter(

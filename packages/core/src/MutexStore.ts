@@ -58,8 +58,7 @@ export interface AcquireRequest {
  *   those up to the next multiple, for owners within the caller's process; any other is a single token. An owner that
  *   repeats its request keeps its token.
  * - `Refused`: the caller does not own it. `ticket` is its place if it queues. `position` is the number of waiters
- *   ahead of it. `foreign` says that Simba contenders own it or wait for it: they
- *   wake one waiter only, dead or alive.
+ *   ahead of it. `foreign` says that Simba contenders own it or wait for it: they wake one waiter only, dead or alive.
  *
  * @see {@link MutexStore}
  * @category models
@@ -73,7 +72,7 @@ export type AcquireResult =
     readonly ticket: Ticket | undefined
     readonly position: number
     readonly foreign: boolean
-    /** Of the reply. Without it a waiter cannot determine the age of the grant in a wake-up, and polls. */
+    /** When the reply was made. Without it, a waiter cannot determine the age of the grant in a wake-up, and polls. */
     readonly stamp?: Stamp | undefined
   }
 
@@ -299,7 +298,7 @@ export class MutexStore extends Context.Service<MutexStore, {
     BackendError,
     Scope.Scope
   >
-  /** With the first `limit` waiters. */
+  /** Reads the state of the mutex, with the first `limit` waiters. */
   readonly inspect: (mutex: MutexName, limit: number) => Effect.Effect<MutexState, StoreError>
   /**
    * The mutexes that are owned or waited for, in no order. Mutexes that appear or disappear meanwhile may be missing.
@@ -315,7 +314,7 @@ export class MutexStore extends Context.Service<MutexStore, {
 }>()("@effect-simba/core/MutexStore") {}
 
 /**
- * The place of a waiter in the queue: the server's time, in seconds with six decimals, when it first asked.
+ * The place of a waiter in the queue: the server's time when the waiter queued, in seconds with six decimals.
  *
  * **Example** (When a waiter came)
  *
@@ -444,12 +443,12 @@ export const wakeUps = Effect.fnUntraced(function*(
 })
 
 /**
- * Waits until what had arrived on sockets has been read.
+ * Waits until the data that has already arrived on sockets is read.
  *
  * **When to use**
  *
- * Use it in a timer of a store that talks over sockets, before a request counts as one without a reply. Node runs
- * due timers before it reads sockets, so in a busy process a reply may have arrived and not been read.
+ * Use it in a timer of a store that talks over sockets, before a request counts as one without a reply. Node runs due
+ * timers before it reads sockets, so in a busy process a reply may have arrived without being read.
  *
  * **Example** (Heartbeats that were missed)
  *
@@ -563,7 +562,7 @@ const make = Effect.gen(function*() {
         {
           listen: (name, id, listener) => {
             let isOpen = true
-            // After what runs now: a fiber that frees a mutex may request it again before the waiters
+            // In a later task: a fiber that frees a mutex may request it again before the waiters
             const later = (wakeUp: WakeUp) => dispatcher.scheduleTask(() => isOpen ? listener(wakeUp) : undefined, 0)
             const leave = attach(name, (mutex) => mutex.listen(id, later))
             return () => {

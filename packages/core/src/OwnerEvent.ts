@@ -16,8 +16,8 @@ const token = Schema.optionalKey(FencingToken)
  * - `Acquired`: `owner` owns the mutex now.
  * - `Renewed`: `owner` extended its lease.
  * - `Released`: `owner` released the mutex, and nobody owned it at the next poll.
- * - `HandedOver`: `owner` released the mutex, and `successor` owns it now. It need not have waited: the mutex may have
- *   been free in between, for less than the time between two polls.
+ * - `HandedOver`: `owner` released the mutex, and `successor` owns it now. The successor need not have waited: the
+ *   mutex may have been free in between, for less than the time between two polls.
  * - `Expired`: `owner` neither renewed nor released in time.
  * - `Gap`: something may have been missed. The next events show the state found afterwards.
  *

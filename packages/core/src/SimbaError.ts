@@ -154,7 +154,7 @@ export class LeaseLost extends Schema.TaggedError<LeaseLost>("@effect-simba/core
   kind: Schema.Literals(["mutex", "stream"]),
   /** The name of the mutex or data stream. */
   resource: Schema.String,
-  /** The id of the lost lease. Of a data stream, the entry that announced it. */
+  /** The id of the lost lease or, for a data stream, of the entry that announced it. */
   id: Schema.String,
   token: FencingToken,
   reason: LossReason
@@ -207,7 +207,7 @@ export class StaleToken extends Schema.TaggedError<StaleToken>("@effect-simba/co
   /** The largest token that the resource has seen. */
   largest: FencingToken
 }) {
-  /** With the lease of another acquire, not with this one. */
+  /** Retry with a new lease, not with this one. */
   get isRetryable(): boolean {
     return true
   }
@@ -399,7 +399,7 @@ export class ProtocolError extends Schema.TaggedError<ProtocolError>("@effect-si
   "ProtocolError",
   { where: Schema.String, read: Schema.String, problem: Schema.String }
 ) {
-  /** From a value of any type and size: `read` and `problem` contain its beginning. */
+  /** Makes the error for a value of any type and size. `read` and `problem` are cut to a length that can be logged. */
   static of(where: string, input: unknown, problem: string): ProtocolError {
     const read = typeof input === "string" ? input.slice(0, 200) : excerpt(input)
     return new ProtocolError({ where, read, problem: problem.slice(0, 1000) })

@@ -37,7 +37,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import { type Bearer, FencingToken, resourceOf } from "./FencingToken.ts"
 import { StaleToken } from "./SimbaError.ts"
 
-/** Ignores the name transformations of the client. */
+/** The client without its name transformations. */
 const client = Effect.map(SqlClient, (sql) => sql.withoutTransforms())
 
 /**
@@ -72,7 +72,7 @@ export const createTable: Effect.Effect<void, SqlError, SqlClient> = Effect.flat
       token BIGINT NOT NULL CHECK (token BETWEEN 1 AND 9007199254740991)
     )`
 }).pipe(
-  // If two create it at the same time, Postgres refuses one
+  // If two clients create the table at the same time, Postgres refuses one of them
   Effect.retry({ times: 1 }),
   Effect.asVoid
 )

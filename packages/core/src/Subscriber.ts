@@ -75,20 +75,20 @@ export class Subscriber extends Context.Service<Subscriber, {
   /**
    * Subscribes while the scope is open, and succeeds once the server has acknowledged it: no later message is missed
    * without a `Gap`. The queue never fails. A lost connection is restored in the background, with a `Gap`. For a slow
-   * reader it keeps the newest notices, with a `Gap` in place of dropped ones.
+   * reader the queue keeps the newest notices, with a `Gap` in place of dropped ones.
    */
   readonly subscribe: (channel: string) => Effect.Effect<Queue.Dequeue<Notice>, BackendError, Scope.Scope>
   /**
-   * The same without a queue: calls the listener synchronously, with the text of a message, or with `undefined` for a
-   * gap. The listener must neither throw nor wait.
+   * Like `subscribe`, but without a queue: calls the listener synchronously, with the text of a message, or with
+   * `undefined` for a gap. The listener must neither throw nor wait.
    */
   readonly listen?: (
     channel: string,
     listener: (text: string | undefined) => void
   ) => Effect.Effect<void, BackendError, Scope.Scope>
   /**
-   * Whether every server that runs commands also counts these subscriptions (`PUBSUB NUMSUB`). A node of a Cluster
-   * counts only its own, so that requires a subscription at each primary.
+   * Whether every server that executes commands also counts these subscriptions (`PUBSUB NUMSUB`). A Cluster node
+   * counts only its own subscribers, so a Cluster needs a subscription at each primary.
    */
   readonly countable: boolean
   /** Set if gaps cannot be detected: poll at least this often. */
@@ -96,7 +96,7 @@ export class Subscriber extends Context.Service<Subscriber, {
 }>()("@effect-simba/core/Subscriber") {}
 
 /**
- * A subscription of a store. Each value is a reason to poll, never a fact.
+ * A subscription of a store. Its values are hints: reasons to poll.
  *
  * **Example** (Waiting until something may have changed)
  *

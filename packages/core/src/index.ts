@@ -40,7 +40,7 @@ export * as Jobs from "./Jobs.ts"
  * Work that runs on one node of a fleet: the node whose contender leads.
  *
  * There are two kinds. `whileLeader` runs an effect for as long as its node leads; the effect may repeat with any
- * `Schedule`. A job runs once per period in the whole fleet, across changes of leaders, by the clock of the backend.
+ * `Schedule`. A job runs once per period in the whole fleet, across changes of leaders, by the backend's clock.
  *
  * A loss of the leadership interrupts the work at once, and the mutex is released after the work and its finalizers
  * have ended.
@@ -99,7 +99,7 @@ export * as Mutex from "./Mutex.ts"
  * Metrics of mutexes and leaderships, for any exporter of Effect (Prometheus, OTLP).
  *
  * Labels have only the values named here, and never a mutex or a contender, unless `metricsByMutex` adds the mutex.
- * Only the metrics of one job always name the mutex and the job. Durations are in milliseconds. A layer uses the
+ * The metrics of a single job always name the mutex and the job. Durations are in milliseconds. A layer uses the
  * registry and the attributes of the context in which it was built.
  *
  * **Example** (Reading two of them)

@@ -19,7 +19,9 @@ export const margin = (lease: Duration.Duration): Duration.Duration =>
 
 /** A program that is not type-checked may pass anything. */
 export const checkOptions = (options: unknown): Effect.Effect<void, InvalidConfig> =>
-  typeof options === "object" && options !== null ? Effect.void : refuse("options", `${excerpt(options)} are none`)
+  typeof options === "object" && options !== null
+    ? Effect.void
+    : refuse("options", `${excerpt(options)} is not an object`)
 
 /** Also refuses `NaN`, and objects with a `NaN` field, which `Duration.fromInput` reads as zero. */
 export const durationOf = (input: Duration.Input): Option.Option<Duration.Duration> => {

@@ -273,8 +273,8 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
     warnedAt = monotonic
     recorder.run(log.warning(
       `This process was paused or too busy: timers come ${Math.round(millis)} ms late. Leases have a margin of ` +
-        `${Math.round(margin)} ms: work may run on when its ${what} belongs to somebody else. Avoid pauses, split ` +
-        "long computations, or use longer leases"
+        `${Math.round(margin)} ms: work may still run when its ${what} already has another owner. Avoid pauses, ` +
+        "split long computations, or use longer leases"
     ))
   }
 
