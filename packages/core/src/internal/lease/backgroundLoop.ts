@@ -1,6 +1,6 @@
 /**
  * Background loops of a layer: how they sleep, and how they restart after a crash. `timerQueue`, `leaseRenewer` and
- * the sweeps of data streams run in them.
+ * the loops of data streams use it.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"

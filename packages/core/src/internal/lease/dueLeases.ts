@@ -21,7 +21,9 @@ export type AnyLease = TrackedLease<Periods> & { readonly mutex?: string }
 /** A timer that is late by less than this does not indicate a long turn. */
 const punctualMillis = 50
 
-/** The longest turn decays by this factor with each wake-up. A longer delay than `longestTurnMillis` is a pause. */
+/**
+ * The longest turn decays by this factor with each wake-up, and is at most this long: a longer delay may be a pause.
+ */
 const memory = 0.9
 const longestTurnMillis = 10_000
 

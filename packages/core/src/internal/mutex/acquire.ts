@@ -1,6 +1,6 @@
 /**
- * One acquire: sends a request if the mutex may be free, otherwise waits in line, and undoes both if it fails or is
- * interrupted. `service` calls it uninterruptibly; `localQueue` has the state that the fibers of the layer share.
+ * One acquire: sends a request if the mutex may be free, otherwise waits in line. Leaves nothing behind if it fails or
+ * is interrupted. `service` calls it uninterruptibly; `localQueue` has the state that the fibers of the layer share.
  */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
@@ -42,7 +42,7 @@ const report = (lease: HeldLease, fiber: Fiber.Fiber<unknown, unknown>): Effect.
 
 /**
  * Fails after `timeout`, if there is one. The error is `AcquireTimeout` only if the backend last reported the mutex as
- * taken. With a timeout of zero, `granting` is one request, which is awaited.
+ * taken. With a timeout of zero, `granting` is a single request, whose reply is awaited.
  */
 const withTimeout = (
   { mutex }: Attempt,

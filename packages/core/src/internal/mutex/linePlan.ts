@@ -1,7 +1,7 @@
 /**
  * What the fibers of a layer that want one mutex do together: a decision on plain data. `LocalQueue` executes it.
  *
- * The waiting fibers share one place in the queue of the fleet, which serves the first of them. A fiber that is alone
+ * The waiting fibers share one place in the fleet's queue, which serves the first of them. A fiber that is alone
  * requests the mutex itself, without a place. H4 and H7 are properties in docs/protocol.md.
  */
 

@@ -1,7 +1,7 @@
 /**
  * How many tokens a grant reserves. A store grants a multiple of `tokenStride`, and reserves the tokens up to the next
  * multiple: owners that follow one another within a process take them one by one. If the last grant was a moment ago,
- * it grants a single token, which is not a multiple, and reserves no more.
+ * the store grants a single token, which is not a multiple, and reserves no more.
  */
 export const tokenStride = 100
 

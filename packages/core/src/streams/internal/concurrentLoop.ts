@@ -1,6 +1,6 @@
 /**
  * Runs a handler on several messages of a reader concurrently. Messages with the same key are processed in order.
- * `StreamMessages` uses it if `concurrency` is set, and `messageLoop` otherwise.
+ * `StreamMessages` uses it if `concurrency` is above 1, and `messageLoop` otherwise.
  */
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"

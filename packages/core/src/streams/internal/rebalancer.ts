@@ -63,8 +63,8 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
     [...recalled].flatMap(([owned, since]) => owned.isOpen() && now - since > grace ? [owned] : [])
 
   /**
-   * Chooses data streams and revokes them, in one step. An overdue stream does not block the hand-over of another one:
-   * if one can be chosen in its place, its revocation is withdrawn.
+   * Chooses data streams and revokes them, in one step. The revocation of an overdue stream is withdrawn if another
+   * stream can be chosen in its place.
    */
   const recall = ({ count, to }: plan.Decision) =>
     Effect.suspend(() => {

@@ -57,9 +57,9 @@ export const awaitRecall = (client: ClientContext, owned: OwnedStream): Effect.E
   })
 
 /**
- * Revokes data streams, and awaits their ends. Users may release leases without a handler during the grace period; then
- * this releases them, once the work that they protect has ended. If the backend does not reply within `releaseTimeout`
- * to a batch of releases, the remaining leases end without one.
+ * Revokes data streams, and awaits their ends. Leases without a handler are released after the grace period, once the
+ * work that they protect has ended, unless users release them before. If the backend does not reply to a batch of
+ * releases within `releaseTimeout`, the remaining leases end only locally.
  */
 export const revokeAll = (client: ClientContext, holdings: ReadonlyArray<OwnedStream>): Effect.Effect<void> =>
   Effect.gen(function*() {
