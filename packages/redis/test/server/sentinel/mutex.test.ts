@@ -7,6 +7,7 @@ import { Context, type Duration, Effect, Exit, Fiber, Layer, Queue, Schedule } f
 import { Redis } from "effect/persistence/Redis"
 import { capturingLogs, until } from "../../support/harness.ts"
 import { RedisServer, type Server } from "../../support/redisServer.ts"
+import { relayTo } from "../../support/relay.ts"
 import { contract, mutexes } from "../../support/topologyContract.ts"
 
 class Sentinel extends Context.Service<Sentinel, Effect.Success<ReturnType<typeof RedisServer.sentinel>>>()(
@@ -124,6 +125,31 @@ describe("Sentinel, intentional failover", () => {
         yield* others[0]!.restart
         yield* until("the one that returned is listened to", watching(others[0]!))
         assert.include(String(yield* primary.send("ROLE")), "master")
+      })).pipe(Effect.provide(capturingLogs([])))
+  )
+
+  it.live(
+    "an outage of all Sentinels ends, even if the strategy of ioredis for them gives up",
+    () =>
+      Effect.scoped(Effect.gen(function*() {
+        const { name, primary, sentinels } = yield* RedisServer.sentinel()
+        const relay = yield* relayTo(sentinels[0]!.port)
+        const context = yield* Layer.build(IoRedis.layer({
+          client: {
+            name,
+            sentinels: [{ host: "127.0.0.1", port: relay.port }],
+            updateSentinels: false,
+            sentinelRetryStrategy: () => null
+          }
+        }))
+        const ping = Effect.exit(Context.get(context, Redis).send("PING"))
+        relay.isDown = true
+        yield* primary.send("CLIENT", "KILL", "TYPE", "normal")
+        // Several attempts to find the primary
+        yield* Effect.sleep("500 millis")
+        assert.isTrue(Exit.isFailure(yield* ping))
+        relay.isDown = false
+        yield* until("it is back", Effect.map(ping, Exit.isSuccess))
       })).pipe(Effect.provide(capturingLogs([])))
   )
 

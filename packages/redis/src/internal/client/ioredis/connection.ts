@@ -118,6 +118,8 @@ export const open = (role: Role, settings: SingleSettings): Effect.Effect<Client
     const options = withForced(role, settings)
     if (role === "commands") {
       options.retryStrategy = reconnectDelay(random)
+      // A strategy that gives up would close the client forever once no Sentinel can be reached
+      options.sentinelRetryStrategy = options.retryStrategy
       // `withTimeouts` watches the silence of this connection
       delete options.socketTimeout
     }
