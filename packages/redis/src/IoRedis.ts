@@ -297,8 +297,8 @@ export const layerCluster = (
  *
  * **Details**
  *
- * Commands share the connection of the client, which the layer does not close. Subscriptions, and
- * `Redis.reserve`, open connections with the options of the client. A client that waits for its first command
+ * Commands share the connection of the client, which the layer does not close. Subscriptions, and `Redis.reserve`,
+ * open connections with the options of the client, without its timeouts. A client that waits for its first command
  * (`lazyConnect`) is connected. Behind Sentinel the client reconnects at each failover, as those of `layer` do.
  *
  * `commandTimeout` counts for the commands of this layer. During an outage they fail at once and are not sent later,

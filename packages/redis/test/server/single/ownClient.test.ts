@@ -114,6 +114,22 @@ describe("IoRedis.layerClient", () => {
     30_000
   )
 
+  it.live("timeouts of ioredis end no blocking command and no quiet subscription", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer.start()
+      const timeouts = { commandTimeout: 300, socketTimeout: 300, blockingTimeout: 300, blockingTimeoutGrace: 0 }
+      const client = yield* made(server.port, timeouts)
+      for (const layer of [IoRedis.layerClient(client), IoRedis.layer({ url: server.url, client: timeouts })]) {
+        const context = yield* Layer.build(Layer.fresh(layer))
+        const queue = yield* Context.get(context, Subscriber).subscribe("news")
+        const popped = yield* Effect.scoped(
+          Effect.flatMap(Context.get(context, Redis.Redis).reserve, ({ send }) => send("BLPOP", "list", "0.9"))
+        )
+        assert.isNull(popped)
+        assert.deepStrictEqual(Queue.sizeUnsafe(queue), 0)
+      }
+    }))
+
   it.live.each([
     ["keyPrefix", { keyPrefix: "app:" }],
     ["stringNumbers", { stringNumbers: true }],

@@ -43,8 +43,10 @@ export const withForced = (
     autoResubscribe: false,
     maxRetriesPerRequest: 0,
     retryStrategy: () => null,
-    // Subscribers are pinged, and a blocking read has its own timeout. Not `commandTimeout`: it would abort the
-    // handshake of a slow server long before `connectTimeout`
-    ...(role === "commands" ? { socketTimeout: Math.max(2 * commandTimeout, connectTimeout) } : {})
+    // Not `commandTimeout`: it would abort the handshake of a slow server long before `connectTimeout`
+    ...(role === "commands"
+      ? { socketTimeout: Math.max(2 * commandTimeout, connectTimeout) }
+      // Subscribers are pinged, and a blocking read has its own timeout
+      : { socketTimeout: undefined, commandTimeout: undefined, blockingTimeout: undefined })
   }
 }
