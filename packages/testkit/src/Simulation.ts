@@ -169,14 +169,14 @@ export const allFaults: Faults = {
  */
 export interface Options<E> {
   readonly seed: number | string
-  /** How many clients. Default: 3. */
+  /** How many clients, at least 1. Default: 3. */
   readonly clients?: number | undefined
   readonly program: (client: Client) => Effect.Effect<void, E, Redis | Subscriber | Scope.Scope>
   readonly lock: LockModel
   readonly checkers: ReadonlyArray<engine.Checker>
   /** The faults that may happen. Default: none. */
   readonly faults?: Faults | undefined
-  /** The `faults` that do happen. Default: a random half of them in each run. */
+  /** Those of `faults` that do happen. Default: a random half of them in each run. */
   readonly enabled?: ReadonlyArray<FaultName> | undefined
   /** Ordinary delays, in milliseconds. Default: 0.1 to 1. */
   readonly network?: { readonly requestDelay: Range; readonly replyDelay: Range } | undefined
@@ -243,21 +243,30 @@ export interface Result {
 
 const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUnsafe(input))
 
-const setupOf = <E>(options: Options<E>): engine.Setup<E> => ({
-  seed: String(options.seed),
-  clients: options.clients ?? 3,
-  program: options.program,
-  lock: options.lock,
-  checkers: options.checkers,
-  faults: options.faults ?? {},
-  enabled: options.enabled,
-  network: options.network ?? { requestDelay: [0.1, 1], replyDelay: [0.1, 1] },
-  duration: millis(options.duration ?? "60 seconds"),
-  calm: millis(options.calm ?? "5 seconds"),
-  liveness: millis(options.liveness ?? "60 seconds"),
-  closing: millis(options.closing ?? "30 seconds"),
-  undoDepth: options.undoDepth
-})
+/** A run without clients, or whose only fault is none of the plan, would prove nothing. */
+const setupOf = <E>(options: Options<E>): engine.Setup<E> => {
+  const { clients = 3, faults = {} } = options
+  if (!Number.isSafeInteger(clients) || clients < 1) {
+    throw new RangeError(`clients: ${clients} is not a whole number of at least 1`)
+  }
+  const unknown = options.enabled?.find((name) => faults[name] === undefined)
+  if (unknown !== undefined) throw new RangeError(`enabled: "${unknown}" is not one of the faults`)
+  return {
+    seed: String(options.seed),
+    clients,
+    program: options.program,
+    lock: options.lock,
+    checkers: options.checkers,
+    faults,
+    enabled: options.enabled,
+    network: options.network ?? { requestDelay: [0.1, 1], replyDelay: [0.1, 1] },
+    duration: millis(options.duration ?? "60 seconds"),
+    calm: millis(options.calm ?? "5 seconds"),
+    liveness: millis(options.liveness ?? "60 seconds"),
+    closing: millis(options.closing ?? "30 seconds"),
+    undoDepth: options.undoDepth
+  }
+}
 
 const resultOf = (options: Options<never>, setup: engine.Setup<never>, outcome: engine.Outcome): Result => ({
   seed: options.seed,

@@ -2,7 +2,7 @@
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { Checker, Simulation } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect } from "effect"
+import { Cause, Duration, Effect, Exit } from "effect"
 import * as Redis from "effect/persistence/Redis"
 
 type Mistake =
@@ -156,6 +156,20 @@ describe("Simulation", () => {
       const alone = yield* faultsOf(["flushScripts"])
       assert.isNotEmpty(alone)
       assert.deepStrictEqual(yield* faultsOf(["flushScripts", "pause", "loseReply", "kill"]), alone)
+    }))
+})
+
+describe("Simulation, mistakes", () => {
+  it.effect.each(
+    [
+      [{ clients: 0 }, "clients: 0 is not a whole number of at least 1"],
+      [{ clients: 1.5 }, "clients: 1.5 is not a whole number of at least 1"],
+      [{ faults: { requestDelay: [1, 2] }, enabled: ["kill"] }, "enabled: \"kill\" is not one of the faults"]
+    ] as const
+  )("%j proves nothing, and is refused", ([wrong, message]) =>
+    Effect.gen(function*() {
+      const exit = yield* Effect.exit(Simulation.run({ ...options(1), ...wrong }))
+      assert.include(String(Exit.isFailure(exit) && Cause.squash(exit.cause)), message)
     }))
 })
 
