@@ -52,6 +52,7 @@ export const ofConnecting = (cause: unknown, target: Target): DriverError => {
   if (primary !== undefined && text.startsWith("All sentinels")) return ofSentinels(text, target)
   if (code === "ECONNREFUSED") return outage(`nothing listens at ${address} (${code})`)
   if (code === "ENOTFOUND") return outage(`the name of ${address} cannot be resolved (${code}): correct it`)
+  if (code === "EAI_AGAIN") return outage(`the name of ${address} cannot be resolved at the moment (${code})`)
   if (code === "CERT_HAS_EXPIRED") return mistake(`the certificate of ${address} has expired: renew it`)
   if (code === "ERR_TLS_CERT_ALTNAME_INVALID") {
     return mistake(`the certificate of ${address} is for another host: use its name, or set client.tls.servername`)
