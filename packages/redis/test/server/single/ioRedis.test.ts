@@ -495,7 +495,7 @@ describe("building the layer", () => {
   it.live.each(
     [
       ["a URL", (port: number) => `redis://app:secret@127.0.0.1:${port}`],
-      ["a text", (port: number) => `app:secret@127.0.0.1:${port}`],
+      ["a text", (port: number) => ` app:secret@127.0.0.1:${port}`],
       ["a URL with TLS", (port: number) => `rediss://app:secret@127.0.0.1:${port}`]
     ] as const
   )("the password of a node of a Cluster in %s is in no error", ([, nodeAt]) =>
@@ -506,7 +506,7 @@ describe("building the layer", () => {
       assert.notInclude(inspect(error, { depth: 10 }), "secret")
     }))
 
-  it.live.each(["http://secret@localhost", "localhost:port", "redis://:100%secret@localhost"])(
+  it.live.each(["", "http://secret@localhost", "localhost:port", "redis://:100%secret@localhost"])(
     "the node %j of a Cluster is refused as a mistake",
     (node) =>
       Effect.gen(function*() {

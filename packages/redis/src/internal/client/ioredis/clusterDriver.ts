@@ -54,7 +54,9 @@ export const ofCluster = Effect.fnUntraced(function*(
 /** A port, `host:port`, a URL, or an object. */
 const partsOfNode = (node: ClusterNode): Effect.Effect<url.Parts, InvalidConfig> => {
   if (typeof node === "object") return Effect.succeed(node as url.Parts)
-  const text = /^\d+$/.test(String(node)) ? `localhost:${node}` : String(node)
+  const trimmed = String(node).trim()
+  if (trimmed === "") return Effect.fail(new InvalidConfig({ option: "nodes", problem: "a node is blank" }))
+  const text = /^\d+$/.test(trimmed) ? `localhost:${trimmed}` : trimmed
   return url.read(text.includes("://") ? text : `redis://${text}`, "nodes")
 }
 
