@@ -155,9 +155,15 @@ export const createFakeRedis = (options: Options = {}): Promise<FakeRedis> =>
       return {
         ...addressOf(server.address()!),
         now: () => Math.floor(timed.micros() / 1000),
-        advance: (millis) => timed.advance(millis),
+        advance: (millis) => {
+          if (!Number.isFinite(millis) || millis < 0) {
+            throw new RangeError(`cannot advance by ${millis}: give milliseconds of at least 0`)
+          }
+          timed.advance(millis)
+        },
         restart: ({ keepData = false } = {}) => timed.run(() => engine.restart({ keepData })),
         failover: (lost) => {
+          if (!Number.isSafeInteger(lost) || lost < 0) throw new RangeError(`cannot lose ${lost} writes`)
           if (lost > undoDepth) {
             throw new RangeError(`cannot lose ${lost} writes: the server remembers ${undoDepth}; see undoDepth`)
           }

@@ -193,6 +193,9 @@ describe("time", () => {
       server.advance(31_000)
       assert.isNull(await waiting)
       assert.strictEqual(await redis.ttl("session"), 3569)
+      for (const wrong of [-1, NaN, Infinity]) {
+        assert.throws(() => server.advance(wrong), `cannot advance by ${wrong}`)
+      }
       server.advance(3_600_000)
       assert.isNull(await redis.get("session"))
       while (events.length === 0) await redis.ping()
@@ -283,6 +286,7 @@ describe("faults", () => {
       assert.deepStrictEqual(await redis.mget("a", "b"), ["1", null])
       redis.disconnect()
       assert.throws(() => server.failover(17), "undoDepth")
+      for (const wrong of [-1, NaN, 0.5]) assert.throws(() => server.failover(wrong), `cannot lose ${wrong} writes`)
     })
   )
 
