@@ -75,6 +75,7 @@ const refused = [
   "blpop a 1",
   "BZMPOP 1 1 z MIN",
   "WAIT 0 1",
+  "WAITAOF 1 0 1",
   "XREAD BLOCK 10 STREAMS x 0",
   "XREADGROUP GROUP g c COUNT 1 block 10 STREAMS x >",
   "CLIENT reply OFF",
@@ -113,5 +114,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("replies of the fake", (
       const real = yield* Effect.provide(refusals, IoRedis.layer({ url }))
       for (const [line, message] of real) assert.include(message, "Redis.send refuses", line)
       assert.deepStrictEqual(yield* Effect.provide(refusals, TestRedis.layer()), real)
+      const read = Redis.use(({ send }) => send("XREAD", "COUNT", "1", "STREAMS", "block", "0"))
+      assert.isNull(yield* Effect.provide(read, IoRedis.layer({ url })))
+      assert.isNull(yield* Effect.provide(read, TestRedis.layer()))
     }))
 })

@@ -14,7 +14,7 @@ const refusals: ReadonlyArray<readonly [commands: RegExp, problem: string]> = [
     "other callers' commands would come in between: use Redis.reserve, or a script"
   ],
   [
-    /^(BLPOP|BRPOP|BLMOVE|BLMPOP|BRPOPLPUSH|BZPOPMIN|BZPOPMAX|BZMPOP|WAIT|XREAD(GROUP)?( .*)? BLOCK)( |$)/s,
+    /^(BLPOP|BRPOP|BLMOVE|BLMPOP|BRPOPLPUSH|BZPOPMIN|BZPOPMAX|BZMPOP|WAIT|WAITAOF|XREAD(GROUP)?((?! STREAMS ).)* BLOCK)( |$)/s,
     "it would hold up all other callers: use Redis.reserve"
   ],
   [/^CLIENT (REPLY|TRACKING|CACHING)( |$)/, "all callers share the connection: use Redis.reserve"]

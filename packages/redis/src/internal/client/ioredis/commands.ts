@@ -39,7 +39,24 @@ const changingState = new Set([
 ])
 const replicating = new Set(["SYNC", "PSYNC", "REPLCONF"])
 const ofTransactions = new Set(["MULTI", "EXEC", "DISCARD", "WATCH", "UNWATCH"])
-const blocking = new Set(["BLPOP", "BRPOP", "BLMOVE", "BLMPOP", "BRPOPLPUSH", "BZPOPMIN", "BZPOPMAX", "BZMPOP", "WAIT"])
+const blocking = new Set([
+  "BLPOP",
+  "BRPOP",
+  "BLMOVE",
+  "BLMPOP",
+  "BRPOPLPUSH",
+  "BZPOPMIN",
+  "BZPOPMAX",
+  "BZMPOP",
+  "WAIT",
+  "WAITAOF"
+])
+
+/** BLOCK is an option before the names of the streams, one of which may be "block". */
+const blocksRead = (args: ReadonlyArray<string>): boolean => {
+  const options = args.map((arg) => String(arg).toUpperCase())
+  return options.slice(0, options.indexOf("STREAMS")).includes("BLOCK")
+}
 
 /** Why a command would break the connection that all callers share; undefined if it would not. */
 const refusal = (command: string, args: ReadonlyArray<string>): string | undefined => {
@@ -50,7 +67,7 @@ const refusal = (command: string, args: ReadonlyArray<string>): string | undefin
   if (ofTransactions.has(command)) {
     return "other callers' commands would come in between: use Redis.reserve, or a script"
   }
-  if (blocking.has(command) || (command.startsWith("XREAD") && args.some((arg) => /^block$/i.test(String(arg))))) {
+  if (blocking.has(command) || (command.startsWith("XREAD") && blocksRead(args))) {
     return "it would hold up all other callers: use Redis.reserve"
   }
   return command === "CLIENT" && (sub === "REPLY" || sub === "TRACKING" || sub === "CACHING")
