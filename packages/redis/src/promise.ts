@@ -269,7 +269,11 @@ const isAbort = (error: unknown, { reason }: AbortSignal, lease: Core.Lease): bo
 const bodyOf = <A>(work: Work<A>) => (lease: Core.Lease): Effect.Effect<A, unknown> =>
   Effect.callback((resume) => {
     const controller = new AbortController()
-    const running = Promise.resolve().then(() => work(view(lease), controller.signal))
+    const running = Promise.resolve().then(() => {
+      // Other work may have aborted this one in the same task
+      controller.signal.throwIfAborted()
+      return work(view(lease), controller.signal)
+    })
     const settled = running.then(Effect.succeed, Effect.fail)
     settled.then(resume)
     const { id, mutex, token } = lease

@@ -187,6 +187,21 @@ describe("@effect-simba/redis/promise", () => {
       assert.isTrue((await simba.withLockIfAvailable(name, () => Promise.resolve())).acquired)
     }))
 
+  it("does not begin work that other work aborted while it got its mutex", () =>
+    withSimba(async (simba) => {
+      const controller = new AbortController()
+      const reason = new Error("not needed any more")
+      let isRun = false
+      // One request, and one reply, for both
+      const [first, second] = [freshName(), freshName()]
+      const aborting = simba.withLock(first, async () => controller.abort(reason))
+      const needless = simba.withLock(second, { signal: controller.signal }, async () => void (isRun = true))
+      await aborting
+      assert.strictEqual(await rejection(needless), reason)
+      assert.isFalse(isRun)
+      await simba.withLock(second, { timeout: 0 }, async () => undefined)
+    }))
+
   it("leads in one place, each time it gains the leadership, and lets another lead when it stops or its work fails", () =>
     withSimba(async (simba) => {
       const name = freshName()
