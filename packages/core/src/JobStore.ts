@@ -14,7 +14,7 @@ import type { LeaseId, MutexName } from "./MutexName.ts"
 import type { StoreError } from "./SimbaError.ts"
 
 /**
- * How a run ended. `unstarted` is a run that was handed out but never started.
+ * How a run ended. `unstarted` is a run that was claimed but never started.
  *
  * @category models
  * @since 0.1.0
@@ -162,7 +162,7 @@ export interface EndRequest {
 }
 
 /**
- * A request of an operator. Without a job it concerns all jobs of the mutex.
+ * An operator's request. Without a job, it concerns all jobs of the mutex.
  *
  * @category models
  * @since 0.1.0
@@ -182,7 +182,7 @@ export type JobOrder =
 export interface JobStore {
   readonly read: (request: ReadJobsRequest) => Effect.Effect<JobsRecord, StoreError>
   readonly claim: (request: ClaimRequest) => Effect.Effect<ClaimResult, StoreError>
-  /** Returns the backend's time. No effect if another run has started. */
+  /** Returns the backend's time. Changes nothing if another run has started. */
   readonly end: (request: EndRequest) => Effect.Effect<number, StoreError>
   /** Returns whether there was such a job, or a leader to step down. */
   readonly steer: (mutex: MutexName, order: JobOrder) => Effect.Effect<boolean, StoreError>

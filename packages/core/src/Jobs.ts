@@ -47,7 +47,7 @@ export interface JobState {
   readonly isWanted: boolean
   /** The first unsettled instant: in the future, or to be caught up on. `None` while the job is paused. */
   readonly next: Option.Option<DateTime.Utc>
-  /** By the backend's time. */
+  /** The last run of the job, by the backend's time. */
   readonly lastRun: Option.Option<{
     readonly scheduledAt: DateTime.Utc
     readonly startedAt: DateTime.Utc
@@ -153,7 +153,7 @@ const steer = (mutex: string, order: JobOrder): Effect.Effect<boolean, StoreErro
 
 /**
  * Requests one run of the job, now, on the leader. It does not count as an instant of the schedule, and runs even while
- * the job is paused. If the job is running, it runs afterwards. Returns false if there is no such job.
+ * the job is paused. If the job is running, it runs again afterwards. Returns false if there is no such job.
  *
  * **Example** (Running the report again)
  *
@@ -190,8 +190,8 @@ export const pause = (mutex: string, job?: string): Effect.Effect<boolean, Store
   steer(mutex, { _tag: "Pause", job })
 
 /**
- * Ends a pause, of the job or of all jobs of the mutex. Instants that passed meanwhile are not caught up on. A job that
- * was paused by name stays paused until it is resumed by name. Returns false if there is no such job.
+ * Ends the pause of the job, or of all jobs of the mutex. Instants that passed meanwhile are not caught up on. A job
+ * that was paused by name stays paused until it is resumed by name. Returns false if there is no such job.
  *
  * **Example** (The end of a pause)
  *
@@ -237,7 +237,7 @@ export const reschedule = (
  * Asks the leader to step down: no further run starts, and runs that have started may finish within the contender's
  * `drainTimeout`. Then another node can lead. Returns false if nobody leads, or if the mutex has no jobs.
  *
- * **Example** (Before its machine is shut down)
+ * **Example** (Before the leader's machine is shut down)
  *
  * ```ts
  * import { Jobs } from "@effect-simba/core"

@@ -198,7 +198,8 @@ export interface Run {
 }
 
 /**
- * A job of a fleet: it runs at most once for each instant of its schedule, on the leading node.
+ * A job of a fleet: it runs for each instant of its schedule, on the leading node, at most once unless `attempts`
+ * allows more.
  *
  * **Details**
  *
