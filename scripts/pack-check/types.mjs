@@ -64,7 +64,7 @@ export const checkTypes = async (folder, packed, compilers) => {
  * What this library adds to the check of a program that only locks: the measured counts plus five percent. `pnpm
  * bench:types` shows the cost in seconds.
  */
-const most = { files: 45, lines: 5150, types: 1720, instantiations: 3750 }
+const most = { files: 47, lines: 5250, types: 1720, instantiations: 3750 }
 
 export const checkTypeCounts = async (folder) => {
   const count = async (name) => {
