@@ -146,10 +146,11 @@ export class MemoryMutex {
     }
   }
 
-  /** Takes the mutex from its owner. The next grant has a larger token. */
+  /** Takes the mutex from its owner. Mints a token even if nobody is granted: late writes of the old owner are refused. */
   force(confirm: Duration.Duration): Ownership {
     const before = this.ownership()
     this.owner = undefined
+    this.mint()
     this.handOver({ confirm })
     return before
   }
