@@ -5,7 +5,7 @@ import { Effect, Fiber, Latch } from "effect"
 import { TestClock } from "effect/testing"
 import { Faults } from "../support/faultyStore.ts"
 import { Hands, HandsLive, settle, takeFrom } from "../support/hands.ts"
-import { start, TestLive } from "../support/setup.ts"
+import { another, start, TestLive } from "../support/setup.ts"
 
 describe("a contender", () => {
   it.effect("a late acquired message does not make a contender the owner", () =>
@@ -26,6 +26,27 @@ describe("a contender", () => {
       assert.isFalse(yield* lease.isHeld)
       assert.strictEqual(begun, 1)
     }).pipe(Effect.provide(HandsLive)), { tags: ["S8"] })
+
+  it.effect("contends soon after a second outage too, however long the first one was", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const them = yield* another("them")
+      yield* Effect.provide(Mutex.acquire("m"), them)
+      yield* Mutex.contend("m")
+      const waiting = Effect.map(Effect.provide(Mutex.inspect("m"), them), (state) => state.waiting)
+      yield* TestClock.adjust("1 hour")
+      faults.acquire = faults.owner = "fail"
+      yield* TestClock.adjust("10 minutes")
+      assert.strictEqual(yield* waiting, 0)
+      faults.acquire = faults.owner = "work"
+      yield* TestClock.adjust("1 hour")
+      assert.strictEqual(yield* waiting, 1)
+      faults.acquire = faults.owner = "fail"
+      while ((yield* waiting) > 0) yield* TestClock.adjust("1 second")
+      faults.acquire = faults.owner = "work"
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(yield* waiting, 1)
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
   it.effect("the leadership ends in the state before its work has stopped", () =>
     Effect.gen(function*() {

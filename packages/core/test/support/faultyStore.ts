@@ -15,6 +15,7 @@ export interface Switches {
   /** How many acquiring requests are refused permanently before the others follow `acquire`. */
   refusals: number
   inspect: "work" | "fail"
+  owner: "work" | "fail"
   jobs: Switches["acquire"]
   /** Instead of `jobs`, for single operations. */
   readonly jobOperations: {
@@ -60,6 +61,7 @@ export const layer: Layer.Layer<MutexStore.MutexStore | Faults> = Layer.effectCo
     release: "work",
     refusals: 0,
     inspect: "work",
+    owner: "work",
     jobs: "work",
     jobOperations: {},
     jobCalls: [],
@@ -95,6 +97,7 @@ export const layer: Layer.Layer<MutexStore.MutexStore | Faults> = Layer.effectCo
       run(through(faults.release, MutexStore.release(store, request))).addObserver(done)
     },
     isReady: () => false,
+    owner: (mutex) => Effect.suspend(() => through(faults.owner, store.owner(mutex))),
     inspect: (mutex, limit) => Effect.suspend(() => through(faults.inspect, store.inspect(mutex, limit))),
     jobs: {
       read: (request) => throughJobs("read", store.jobs.read(request)),

@@ -25,7 +25,7 @@ import type { AcquireError, RequestError } from "../../SimbaError.ts"
 import { handle } from "../handleBase.ts"
 import { instant } from "../lease/instant.ts"
 import type { Recorder } from "../lease/metricsRecorder.ts"
-import { endlessRetry, isTransient } from "../lease/storeFailure.ts"
+import { isTransient, retryPauses } from "../lease/storeFailure.ts"
 import * as log from "../log.ts"
 import * as ownerWatch from "../mutex/ownerWatch.ts"
 import { holds, isLossOf, isSame, observe, stateOf, unobserved } from "./contenderState.ts"
@@ -168,21 +168,23 @@ export const make = Effect.fnUntraced(function*(options: {
   let isOut = false
   const reached = Effect.suspend(() => isOut ? Effect.map(store.owner(mutex), () => void (isOut = false)) : Effect.void)
 
-  // An interruption of the loop itself does not reach this handler
-  const attempt = Effect.catchCause(
-    Effect.andThen(reached, Effect.ensuring(lead, Effect.sync(() => pollNow()))),
-    (cause) => {
-      const error = Cause.findErrorOption(cause)
-      isOut = Option.isSome(error) && isTransient(error.value)
-      return Effect.andThen(
-        log.warning("Cannot contend at present; retrying", cause),
-        Effect.fail("retry" as const)
-      )
-    }
-  )
+  const pauseAfter = retryPauses()
 
-  // The schedule does not end, so neither does the retry
-  const contend = annotate(Effect.forever(Effect.orDie(Effect.retry(attempt, endlessRetry))))
+  // An interruption of the loop itself does not reach this handler
+  const attempt = Effect.suspend(() => {
+    const began = instant(clock).monotonic
+    return Effect.catchCause(
+      Effect.andThen(reached, Effect.ensuring(lead, Effect.sync(() => pollNow()))),
+      (cause) => {
+        const error = Cause.findErrorOption(cause)
+        isOut = Option.isSome(error) && isTransient(error.value)
+        const pause = Effect.flatMap(pauseAfter(instant(clock).monotonic - began), Effect.sleep)
+        return Effect.andThen(log.warning("Cannot contend at present; retrying", cause), pause)
+      }
+    )
+  })
+
+  const contend = annotate(Effect.forever(attempt))
 
   const pausing = Effect.suspend(() => {
     const millis = plan.takePause(contention)

@@ -49,6 +49,20 @@ export const outagePause = backoff(50, 1000)
 /** For loops that never give up. */
 export const endlessRetry = retrySchedule("100 millis", "10 seconds")
 
+/**
+ * The same pauses, in milliseconds, for attempts that may last long. One that fails after more than the longest pause is
+ * the first failure of another outage.
+ */
+export const retryPauses = (): (lastedMillis: number) => Effect.Effect<number> => {
+  const longest = 10_000
+  const pauseAfter = backoff(100, longest)
+  let failures = 0
+  return (lastedMillis) => {
+    if (lastedMillis > longest) failures = 0
+    return pauseAfter(failures++)
+  }
+}
+
 /** A loop survives an unreadable reply: it has other work, and an operator may fix the data. */
 const isOutlasted = (error: StoreError) => isTransient(error) || error._tag === "ProtocolError"
 
