@@ -119,7 +119,7 @@ const inJavaScript = (what: string, call: (simba: Simba) => Promise<unknown>): M
 
 const mistakes: ReadonlyArray<Mistake> = [
   toLayer("nothing listens there", Effect.map(closedPort, (port) => ({ url: `redis://127.0.0.1:${port}` }))),
-  toLayer("the host has no address", Effect.succeed({ url: "redis://redis.invalid:6379" })),
+  toLayer("the host has no address", Effect.succeed({ url: "redis://-redis.invalid:6379" })),
   toLayer("another protocol", Effect.map(otherServer, (port) => ({ url: `redis://127.0.0.1:${port}` }))),
   toLayer("`redis://` to a port with TLS", Effect.map(tlsServer, (port) => ({ url: `redis://127.0.0.1:${port}` }))),
   toLayer(
