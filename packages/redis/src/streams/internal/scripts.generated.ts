@@ -106,7 +106,7 @@ export const commitCheckpoints = script(
   }
 )
 
-/** Counts the messages of a data stream that are left after an id, up to another one. */
+/** Counts the remaining messages of a data stream after an id, up to another id. */
 export const countMessages = script(
   "\nlocal stream, after, last, most = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3])\n" + compareIdsText + infoFieldText + extentText + "local extent = extentOf(stream)\nif extent[1] == 'error' then\nreturn { err = extent[2] }\nelseif #extent == 0 then\nreturn {}\nend\nlocal length, final, first = tonumber(extent[1]), extent[2], extent[3]\nlocal function known()\nif last == '' or compareIds(last, final) > 0 then\nlast = final\nend\nif first == '' or compareIds(after, last) >= 0 or compareIds(last, first) < 0 then\nreturn 0\nelseif last == final and compareIds(after, first) <= 0 then\nreturn after == first and length - 1 or length\nend\nend\nlocal count, more = known(), ''\nif not count then\ncount = 0\nrepeat\nlocal found = redis.call('XRANGE', stream, '(' .. after, last, 'COUNT', '100')\ncount = count + #found\nafter = #found == 100 and found[100][1] or ''\nuntil after == '' or count >= most\nmore = after\nend\nextent[6], extent[7] = string.format('%.0f', count), more\nreturn extent\n",
   Schema.Union([Schema.Tuple([]), Schema.Tuple([replies.Count, replies.EntryId, Schema.Union([Schema.Literal(""), replies.EntryId]), Schema.Union([Schema.Literal(""), replies.Count]), Schema.Union([Schema.Literal(""), replies.EntryId]), replies.Count, Schema.Union([Schema.Literal(""), replies.EntryId])])]),
@@ -118,7 +118,7 @@ export const countMessages = script(
   }) => [[stream], [after, last, most]]
 )
 
-/** Makes the group of a service, starting at the first entry. */
+/** Creates a service's group, starting at the first entry. */
 export const createGroup = script(
   "\nlocal input, group = KEYS[1], ARGV[1]\n" + infoFieldText + groupMarkText + "local reply = redis.pcall('XGROUP', 'CREATE', input, group, '0', 'MKSTREAM')\nif not reply.err then\nwriteMark(input, group, '0-0')\nreturn '1'\nelseif string.find(reply.err, 'BUSYGROUP', 1, true) then\nreturn '0'\nend\nreturn reply\n",
   replies.Flag,
@@ -184,7 +184,7 @@ export const deadLetterMessage = script(
   }) => [[streamLease, stream, deadMessages, deadIds], [leaseValue, id, reason, token, ...fields]]
 )
 
-/** Finds the unfinished entry that announced a data stream last. */
+/** Finds the unfinished entry that last announced a data stream. */
 export const findAnnouncement = script(
   "\nlocal input, announced = KEYS[1], KEYS[2]\nlocal group, stream = ARGV[1], ARGV[2]\n" + compareIdsText + infoFieldText + groupInfoText + entryStateText + addDeadLetterText + entryStatesText + "local keepMillis = '604800000'\n" + announcementText + "local entry = announcementOf(announced, stream)\nreturn entry and isUnfinished(input, group, entry) and redis.call('XRANGE', input, entry, entry) or {}\n",
   replies.Entries,
@@ -196,7 +196,7 @@ export const findAnnouncement = script(
   }) => [[input, announced], [group, stream]]
 )
 
-/** Forgets one page of entries that others have finished, whose consumers do not update these tables. */
+/** Forgets one page of entries that other programs' consumers have finished, because they do not update these tables. */
 export const forgetFinishedEntries = script(
   "\nlocal input, announced, failures = KEYS[1], KEYS[2], KEYS[3]\nlocal failuresCursor, announcedCursor, count = ARGV[1], ARGV[2], ARGV[3]\nlocal function scan(key, cursor, entryOf)\nif cursor == '' then\nreturn ''\nend\nlocal reply = redis.call('HSCAN', key, cursor, 'COUNT', count)\nfor i = 1, #reply[2], 2 do\nlocal entry = entryOf(reply[2][i], reply[2][i + 1])\nif entry and #redis.call('XRANGE', input, entry, entry) == 0 then\nredis.call('HDEL', key, reply[2][i])\nend\nend\nreturn reply[1] == '0' and '' or reply[1]\nend\nlocal function id(text)\nreturn string.match(text, '^%d+%-%d+')\nend\nreturn {\nscan(failures, failuresCursor, id),\nscan(announced, announcedCursor, function(_, entry) return id(entry) end)\n}\n",
   Schema.Tuple([Schema.String, Schema.String]),
@@ -273,7 +273,7 @@ export const listHandOvers = script(
   }) => [[handOvers], [session]]
 )
 
-/** Marks data streams as done: deletes their entries and leases, and stores the end with the checkpoint. */
+/** Marks data streams as done: deletes their entries and leases, and stores the end in the checkpoint. */
 export const markDone = script(
   "\n" + forEachText + ownerCheckText + addDeadLetterText + entryStatesText + infoFieldText + "local keepMillis = '604800000'\n" + announcementText + checkpointText + compareIdsText + "return forEachOwned(function(lease)\nlocal stream, entry, checkpoint = lease.stream, lease.entry, lease.checkpoint\nlocal committed, endedBy, offset = checkpointOf(checkpoint)\nlocal announcedBy, repeats, last, payload = announcementOf(announced, stream)\nlocal order = announcedBy == entry and committed and compareIds(last, committed) or 0\nlocal wasThere = finishEntry(input, group, failures, entry, lease.entryLease, lease.streamLease)\nforgetAnnouncement(announced, stream, entry)\nif committed and endedBy ~= entry then\nwriteCheckpoint(checkpoint, committed, entry, offset, keepMillis)\nend\nif announcedBy == entry then\nlocal hasMoreAfterEnd = order > 0 and endedBy == entry\nlocal isRepeated = order >= 0 and repeats > 0\nif hasMoreAfterEnd or isRepeated then\nannounce(input, announced, stream, payload, committed and math.max(0, repeats - 1) or 0, last)\nend\nend\nreturn wasThere and 'Done' or 'AlreadyDone'\nend, function(entry)\nreturn #redis.call('XRANGE', input, entry, entry) == 0 and 'AlreadyDone'\nend)\n",
   replies.eachOf(Schema.Literals(["Done", "AlreadyDone", "NotOwner"])),
@@ -437,7 +437,7 @@ export const redriveMessage = script(
   }) => [[stream, deadMessages, deadIds], [letter, added]]
 )
 
-/** Removes a consumer that leaves, unless entries are pending for it: they would be deleted with it. */
+/** Removes a consumer that leaves, unless entries are pending for it: Redis would delete them with it. */
 export const removeConsumer = script(
   "\nlocal input, group, consumer = KEYS[1], ARGV[1], ARGV[2]\nlocal pending = redis.pcall('XPENDING', input, group, '-', '+', 1, consumer)\nif pending.err then\nif string.find(pending.err, 'NOGROUP', 1, true) then\nreturn '1'\nend\nreturn pending\nelseif #pending > 0 then\nreturn '0'\nend\nredis.call('XGROUP', 'DELCONSUMER', input, group, consumer)\nreturn '1'\n",
   replies.Flag,
@@ -473,7 +473,7 @@ export const removeSilentConsumers = script(
   }) => [[input, announced, failures], [group, idle]]
 )
 
-/** Renews both leases of each data stream that is still the caller's, and resets the idle time of its entry. */
+/** Renews both leases of each data stream that the caller still owns, and resets its entry's idle time. */
 export const renewLeases = script(
   "\nlocal input, failures = KEYS[1], KEYS[2]\nlocal group, consumer, lease = ARGV[1], ARGV[2], ARGV[3]\nlocal missed, mine, claim = {}, {}, { 'XCLAIM', input, group, consumer, '0' }\nlocal keepMillis = '604800000'\nlocal function noteHandler(entry, value, handler)\nif string.find(handler, 'busy', 1, true) then\nredis.call('HSET', failures, entry .. ':busy', value)\nredis.call('PEXPIRE', failures, keepMillis)\nelseif string.find(handler, 'idle', 1, true) then\nredis.call('HDEL', failures, entry .. ':busy')\nend\nif string.find(handler, 'progress', 1, true) then\nredis.call('HDEL', failures, entry)\nend\nend\nlocal found = redis.call('MGET', unpack(KEYS, 3))\nfor i = 1, (#KEYS - 2) / 2 do\nlocal entry, epoch, token = ARGV[4 * i], ARGV[4 * i + 1], ARGV[4 * i + 2]\nlocal value = consumer .. '@@' .. epoch\nlocal entryOwner, streamOwner = found[2 * i - 1], found[2 * i]\nlocal entryIsMine, streamIsMine = entryOwner == value, streamOwner == value .. '@@' .. token\nif entryIsMine and streamIsMine then\nmine[#mine + 1] = i\nclaim[#claim + 1] = entry\nelse\nlocal isTaken = (entryOwner and not entryIsMine) or (streamOwner and not streamIsMine)\nmissed[#missed + 1] = { i, isTaken and 'TakenOver' or 'Vanished' }\nend\nend\nif #mine > 0 then\nclaim[#claim + 1] = 'JUSTID'\nlocal claimed, young = redis.pcall(unpack(claim)), {}\nif claimed.err and not string.find(claimed.err, 'NOGROUP', 1, true) then\nreturn claimed\nend\nfor _, entry in ipairs(claimed) do\nyoung[entry] = true\nend\nfor _, i in ipairs(mine) do\nlocal entryLease, streamLease, entry = KEYS[2 * i + 1], KEYS[2 * i + 2], ARGV[4 * i]\nlocal epoch, handler = ARGV[4 * i + 1], ARGV[4 * i + 3]\nlocal isThere = young[entry] or #redis.call('XRANGE', input, entry, entry) > 0\nif isThere and not young[entry] and not claimed.err then\nredis.call('XCLAIM', input, group, consumer, '0', entry, 'FORCE', 'JUSTID')\nend\nif isThere then\nredis.call('PEXPIRE', entryLease, lease)\nredis.call('PEXPIRE', streamLease, lease)\nnoteHandler(entry, consumer .. '@@' .. epoch, handler)\nelse\nmissed[#missed + 1] = { i, 'Vanished' }\nend\nend\nend\nreturn missed\n",
   Schema.Array(Schema.Tuple([replies.Natural, Schema.Literals(["TakenOver", "Vanished"])])),

@@ -1,7 +1,9 @@
---- Acquires, confirms, releases and inspects, any number in the order given. One that fails leaves the others alone.
+--- Runs any number of acquires, confirmations, releases and inspections, in the given order.
 ---
---- If the mutex is free and nobody waits for it, few commands decide here. The files in `include` decide the rest, and
---- only the part that an operation needs is run: defining a function costs as much as half a command.
+--- A failure of one operation does not affect the others.
+---
+--- If the mutex is free and nobody waits for it, a few commands in this file suffice. The files in `include` handle all
+--- other cases, and only the part that an operation needs is run: defining a function costs as much as half a command.
 ---
 --- An operation on the same mutex as the one before it has no keys of its own.
 ---
@@ -16,7 +18,8 @@
 ---
 --- Operation t: id  a plain try
 --- Operation w: id  a plain acquire that queues, without a ticket
---- Operation a: id, mode, lease, confirm, ticket  any acquire: 'try' or 'wait', ms, ms, or '' without a ticket
+--- Operation a: id, mode, lease, confirm, ticket  any acquire: 'try' or 'wait', two durations in ms, and '' without a
+---   ticket
 --- Operation c: id, token, lease  a confirmation of a grant
 --- Operation r: id  a plain release
 --- Operation q: id, requeue  a plain release that queues another id
@@ -100,7 +103,7 @@ for i = 1, #codes do
   end
   if not done then
     local text = type(reply) == 'table' and reply.err or tostring(reply)
-    -- Not a matter of one operation: the client is to leave a replica
+    -- Fail the whole call: the client must disconnect from a replica
     if string.find(text, 'READONLY', 1, true) then
       return redis.error_reply(text)
     end

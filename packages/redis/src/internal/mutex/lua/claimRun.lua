@@ -1,7 +1,7 @@
 --- Grants a run of a job to the owner of the mutex, once, or records that some instants were missed.
 ---
---- A caller that got no reply repeats the request with the same claim. An owner whose token is smaller than that of the
---- last run is refused.
+--- A caller that got no reply repeats the request with the same claim. An owner whose token is smaller than the last
+--- run's is refused.
 ---
 --- KEYS[1] owner
 --- KEYS[2] jobs
@@ -15,8 +15,8 @@
 --- ARGV[8] cause  why
 --- ARGV[9] minInterval: ms
 --- ARGV[10] attempts: number  how often a run may begin for one instant
---- Reply: { 'Claimed' | 'NotOwner' | 'Taken' | 'Running' | 'Paused' | 'Early', now: Count, attempt: Count,
----   wait: Count }. The time of the server, and how long to wait, in ms.
+--- Reply: { 'Claimed' | 'NotOwner' | 'Taken' | 'Running' | 'Paused' | 'Early', now: Count, attempt: Count, wait: Count
+---   }. The server's time, and how long to wait, in ms.
 
 local owner, jobs = KEYS[1], KEYS[2]
 local id, token, job, claim, mode = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -36,7 +36,7 @@ end
 local start, ended = tonumber(get(jobs, 'start', job)), get(jobs, 'end', job)
 local before = tonumber(get(jobs, 'attempt', job) or '0')
 if get(jobs, 'claim', job) == claim then
-  -- Of a run that has ended, only a late copy of the request comes
+  -- If the run has ended, this is a late copy of its request
   return ended and reply('Taken') or reply('Claimed', before)
 end
 if start and not ended and last == tonumber(token) then

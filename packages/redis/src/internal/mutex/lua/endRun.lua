@@ -4,7 +4,7 @@
 --- ARGV[1] job
 --- ARGV[2] claim  unique to the run
 --- ARGV[3] outcome  'unstarted' takes the attempt back
---- Reply: Count. The time of the server in ms.
+--- Reply: Count. The server's time in ms.
 
 local jobs = KEYS[1]
 local job, claim, outcome = ARGV[1], ARGV[2], ARGV[3]

@@ -1,8 +1,8 @@
 --- Takes a mutex from the owner that the caller names, and hands it over as a release does.
 ---
---- A late copy of the request takes it from no later owner. Takes a new token, so that resources refuse the old owner,
---- and notifies that owner. The next owner is granted only the confirm period, because no releasing layer says how long
---- a lease is.
+--- A late copy of the request cannot take it from a later owner. Takes a new token, so that resources refuse the old
+--- owner, and notifies that owner. The next owner is granted only the confirm period, because no releasing layer
+--- supplies the length of a lease.
 ---
 --- KEYS[1] owner
 --- KEYS[2] queue
@@ -11,7 +11,7 @@
 --- ARGV[1] confirm: ms
 --- ARGV[2] skipDead: '1' | 'own' | '0'  which dead waiters to skip: all, those of effect-simba, or none
 --- ARGV[3] id  of the owner, or '' for nobody
---- Reply: OwnershipText. That before. Nothing changes if it is another owner.
+--- Reply: OwnershipText. The ownership before the call. If another owner has the mutex, nothing changes.
 
 local owner, queue, fence, reserved = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local confirm, skipDead, id = ARGV[1], ARGV[2], ARGV[3]
@@ -25,7 +25,7 @@ local before = ownershipOf(owner, current)
 if (current or '') ~= id then
   return before
 end
--- First, so that a queue or a fence of the wrong type takes the mutex from nobody
+-- First: if the queue or the fence has the wrong type, the call fails before the owner loses the mutex
 redis.call('ZCARD', queue)
 mint(fence)
 redis.call('DEL', owner, reserved)

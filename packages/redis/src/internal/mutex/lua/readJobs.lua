@@ -1,15 +1,15 @@
---- Reads all jobs of a mutex, and registers those that are named.
+--- Reads all jobs of a mutex, and registers the jobs that the caller names.
 ---
---- Forgets jobs that nobody named within the time that they asked to be kept, unless they are paused.
+--- Forgets jobs that no caller named within their `keep` period, unless they are paused.
 ---
 --- KEYS[1] owner
 --- KEYS[2] jobs
---- ARGV[1] id  the schedules count if this is the owner; '' for a reader
+--- ARGV[1] id  the schedules are stored if this is the owner; '' for a reader
 --- ARGV[4n-2] job
 --- ARGV[4n-1] schedule
 --- ARGV[4n] every: ms | ''  its period
 --- ARGV[4n+1] keep: ms
---- Reply: { now: Count, text[] }. The time of the server in ms, and the fields and values of the hash.
+--- Reply: { now: Count, text[] }. The server's time in ms, and the hash's fields and values.
 
 local owner, jobs = KEYS[1], KEYS[2]
 local id = ARGV[1]

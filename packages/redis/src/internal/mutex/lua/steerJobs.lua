@@ -1,21 +1,21 @@
---- Stores the request of an operator. The leader sees it when it reads its jobs.
+--- Stores an operator's request. The leader sees it when it reads its jobs.
 ---
 --- KEYS[1] owner
 --- KEYS[2] jobs
 --- ARGV[1] order  'Run', 'Pause', 'Resume', 'Reschedule' or 'StepDown'
 --- ARGV[2] job  '' for all jobs of the mutex
---- ARGV[3] schedule  of 'Reschedule'; '' for that of the code
---- Reply: Flag. Not where there is no such job, or no leader.
+--- ARGV[3] schedule  for 'Reschedule'; '' for the schedule in the code
+--- Reply: Flag. '0' if there is no such job, or no leader to step down.
 
 local owner, jobs = KEYS[1], KEYS[2]
 local order, job, schedule = ARGV[1], ARGV[2], ARGV[3]
 
 --- @include include/jobs.lua
 
--- Long enough for a leader to read it
+-- 30 days in ms: long enough for a leader to read the request
 local retention = 30 * 86400000
 
--- Without a leader the jobs expire, but no pause does
+-- Jobs without a leader expire, but a pause never does
 local function expire()
   for _, field in ipairs(redis.call('HKEYS', jobs)) do
     if field == 'paused' or string.match(field, '^paused:') then

@@ -1,7 +1,7 @@
 --- Moves the checkpoints of data streams forward, if the caller owns the stream lease.
 ---
---- A checkpoint never passes the last message: a primary that lost the end of a data stream also lost the commits
---- there. A checkpoint beyond the last message shows that the data stream was deleted and written again.
+--- A checkpoint never passes the last message: a primary that lost the end of a data stream also lost the commits that
+--- followed. A checkpoint beyond the last message shows that the data stream was deleted and written again.
 ---
 --- KEYS[1] failures
 --- KEYS[3n-1] streamLease
@@ -22,7 +22,7 @@ local failures, retention = KEYS[1], ARGV[1]
 --- @include include/idProblem.lua
 --- @include include/infoField.lua
 
--- A data stream that was deleted may have any checkpoint
+-- A deleted data stream may have any checkpoint
 local function isBeyondEnd(stream, id)
   if #redis.pcall('XRANGE', stream, id, id) > 0 then
     return false

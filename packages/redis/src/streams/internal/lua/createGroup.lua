@@ -1,8 +1,8 @@
---- Makes the group of a service, starting at the first entry.
+--- Creates a service's group, starting at the first entry.
 ---
 --- KEYS[1] input
 --- ARGV[1] group
---- Reply: Flag. Whether it was made, or was there.
+--- Reply: Flag. '1' if it was created, '0' if it already existed.
 
 local input, group = KEYS[1], ARGV[1]
 

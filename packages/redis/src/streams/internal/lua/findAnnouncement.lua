@@ -1,4 +1,4 @@
---- Finds the unfinished entry that announced a data stream last.
+--- Finds the unfinished entry that last announced a data stream.
 ---
 --- KEYS[1] input
 --- KEYS[2] announced

@@ -1,10 +1,10 @@
---- Forgets one page of entries that others have finished, whose consumers do not update these tables.
+--- Forgets one page of entries that other programs' consumers have finished, because they do not update these tables.
 ---
 --- KEYS[1] input
 --- KEYS[2] announced
 --- KEYS[3] failures
---- ARGV[1] failuresCursor  '' once it came to its end
---- ARGV[2] announcedCursor  '' once it came to its end
+--- ARGV[1] failuresCursor  '' when the table is finished
+--- ARGV[2] announcedCursor  '' when the table is finished
 --- ARGV[3] count: number  fields of a page
 --- Reply: { failuresCursor: text, announcedCursor: text }. Where to continue, '' at the end.
 

@@ -2,7 +2,8 @@
 ---
 --- Transition: owned -> owned
 ---
---- The receiver gets a new epoch, made of the token and the entry. Epochs that a client counts itself have no hyphen.
+--- The receiver gets a new epoch, made of its session, the token and the entry. Epochs that a client counts itself have
+--- no hyphen.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures
@@ -47,7 +48,7 @@ local replies = forEachOwned(function(lease, receiver, session, confirm)
   if redis.call('PTTL', handOvers) < tonumber(confirm) then
     redis.call('PEXPIRE', handOvers, confirm)
   end
-  -- Last, because the keys before may be of another type
+  -- Last, because the keys above may be of another type
   keepFence(fence, newToken)
   ownEntry(lease.entryLease, lease.streamLease, newValue, newToken, confirm)
   receivers[session] = true

@@ -1,17 +1,17 @@
---- Marks data streams as done: deletes their entries and leases, and stores the end with the checkpoint.
+--- Marks data streams as done: deletes their entries and leases, and stores the end in the checkpoint.
 ---
 --- Transition: owned -> done, (none) -> announced
 ---
---- The data stream is announced again in two cases. `last` is its last message when it was last announced.
---- - `last` is after the end message, which the owner committed: those messages belong to a new run.
---- - The announcement was repeated, and `last` is not before the checkpoint. Without a checkpoint, any repetition
----   counts, once.
+--- The data stream is announced again in two cases. `last` is the id of its newest message at the latest announcement.
+--- - `last` is after the end message, which the owner committed: the messages after the end belong to a new run.
+--- - The announcement was repeated, and `last` is not before the checkpoint. Without a checkpoint, repetitions cause
+---   one new announcement, however many there were.
 ---
 --- If the handler ended without an end message, only the second case applies: messages that it left unread do not
 --- count.
 ---
---- `include/ownerCheck.lua` defines `input`, `group` and the other shared slots, which are the same in all scripts of
---- owners: `handOvers` and `signals` are not used here. It also refuses callers that are not the owner.
+--- `include/ownerCheck.lua` defines `input`, `group` and the other shared KEYS and ARGV, which are the same in all
+--- scripts for owners: `handOvers` and `signals` are not used here. It also refuses callers that are not the owner.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures
@@ -29,7 +29,7 @@
 --- ARGV[5n] consumer
 --- ARGV[5n+1] value  of the entry lease: consumer@@epoch
 --- ARGV[5n+2] token: number
---- Reply: each 'Done' | 'AlreadyDone' | 'NotOwner'. 'AlreadyDone' if there is no such entry any more.
+--- Reply: each 'Done' | 'AlreadyDone' | 'NotOwner'. 'AlreadyDone' if the entry no longer exists.
 
 --- @include include/ownerCheck.lua
 --- @include include/announcement.lua
@@ -40,12 +40,12 @@ return forEachOwned(function(lease)
   local stream, entry, checkpoint = lease.stream, lease.entry, lease.checkpoint
   local committed, endedBy, offset = checkpointOf(checkpoint)
   local announcedBy, repeats, last, payload = announcementOf(announced, stream)
-  -- Without a checkpoint the next handler reads everything that was written since. Compared before the first write,
-  -- because a checkpoint that another program wrote may be no id
+  -- Without a checkpoint, the next handler reads everything. Compared before the first write, because a checkpoint that
+  -- another program wrote may not be a valid id
   local order = announcedBy == entry and committed and compareIds(last, committed) or 0
   local wasThere = finishEntry(input, group, failures, entry, lease.entryLease, lease.streamLease)
   forgetAnnouncement(announced, stream, entry)
-  -- Usually the commit of the last message has stored the end already
+  -- Usually the commit of the last message has already stored the end
   if committed and endedBy ~= entry then
     writeCheckpoint(checkpoint, committed, entry, offset, keepMillis)
   end

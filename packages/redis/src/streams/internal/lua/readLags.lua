@@ -2,7 +2,7 @@
 ---
 --- KEYS[2n-1] stream
 --- KEYS[2n] checkpoint
---- ARGV[1] most: number  messages that are counted one by one, at most
+--- ARGV[1] most: number  maximum messages that are counted one by one
 --- Reply: each { messages: Count, isMore: '' | '1', age: '' | Count, first: '' | EntryId }. '1' if there may be
 ---   more; ms since the first, and its id, or '' without a message.
 

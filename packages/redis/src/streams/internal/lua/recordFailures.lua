@@ -20,7 +20,7 @@
 --- ARGV[8n-2] value  of the entry lease: consumer@@epoch
 --- ARGV[8n-1] token: number
 --- ARGV[8n] attempt: number | ''  its number, '' counts always
---- ARGV[8n+1] pause: ms  without a failure that end a streak of failures
+--- ARGV[8n+1] pause: ms  without a failure after which the count restarts
 --- ARGV[8n+2] progress: '1' | ''  whether the handler made progress since the last failure
 --- Reply: each 'NotOwner' | { Natural, Natural }. Consecutive failures, and ms since the first.
 

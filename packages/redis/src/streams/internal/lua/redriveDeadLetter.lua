@@ -12,7 +12,7 @@
 --- ARGV[1] group
 --- ARGV[2] letter  its id
 --- ARGV[3] stream  its data stream, or ''
---- ARGV[4] text  of an announcement whose fields are packed in one, or ''
+--- ARGV[4] text  of an announcement whose fields are packed into one, or ''
 --- Reply: Flag. Whether there is such a letter.
 
 local input, deadLetters, announced, checkpoint = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -46,7 +46,7 @@ for i = 1, #found[2], 2 do
 end
 local committed, endedBy, offset
 if stream ~= '' then
-  -- Before the first write, because the key may be of another type
+  -- Before the first write, because the key may have another type
   committed, endedBy, offset = checkpointOf(checkpoint)
 end
 local entry = announceEntry(input, fields)

@@ -1,7 +1,7 @@
 --- Moves a dead message to the end of its data stream, byte by byte.
 ---
---- A message that has more fields than a call of Lua can have is added by the caller, who then calls again. Until then,
---- but for a minute at most, nobody else may add it.
+--- A message with more fields than a Lua call can take is added by the caller, which then calls again. Until then, but
+--- for at most a minute, no other caller may add it.
 ---
 --- KEYS[1] stream
 --- KEYS[2] deadMessages
@@ -29,7 +29,7 @@ local id = fields[#fields - 2]
 local isPacked = #fields == 8 and fields[1] == 'simba-fields'
 local before, since = unpack(redis.call('HMGET', deadIds, id, claim))
 if isPacked and added ~= '1' then
-  -- A claim that is far ahead of the clock, which was set back, is over
+  -- A claim far ahead of the clock has ended, too: the clock was set back
   if since and math.abs(now - since) < claimMillis then
     return 'claimed'
   end
@@ -42,7 +42,7 @@ if not isPacked then
 end
 redis.call('XDEL', deadMessages, letter)
 redis.call('HDEL', deadIds, claim)
--- A data stream that was deleted and written again may use an id twice
+-- A data stream that was deleted and written again may reuse an id
 if before == letter then
   redis.call('HDEL', deadIds, id)
 end

@@ -1,4 +1,4 @@
---- Removes a consumer that leaves, unless entries are pending for it: they would be deleted with it.
+--- Removes a consumer that leaves, unless entries are pending for it: Redis would delete them with it.
 ---
 --- KEYS[1] input
 --- ARGV[1] group

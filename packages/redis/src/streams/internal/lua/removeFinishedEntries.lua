@@ -1,6 +1,7 @@
 --- Deletes one page of entries that were delivered to the group and are no longer pending, if there is no other group.
 ---
---- If the group was made by another program, only entries after the first call are known to have been delivered.
+--- If another program created the group, only entries that were delivered after the first call are removed: earlier
+--- ones may never have been delivered.
 ---
 --- KEYS[1] input
 --- ARGV[1] group
@@ -33,7 +34,7 @@ if #page == 0 then
 end
 local isPending, first, deliveries = {}, page[1][1], nil
 repeat
-  -- May list more than the page has, because it includes entries that were deleted while pending
+  -- XPENDING may list more entries than the page has, because it includes entries that were deleted while pending
   deliveries = redis.call('XPENDING', input, group, first, page[#page][1], count)
   for _, delivery in ipairs(deliveries) do
     isPending[delivery[1]] = true

@@ -1,6 +1,6 @@
 --- Removes consumers that are silent and have nothing pending: pending entries would be deleted with their consumer.
 ---
---- Fields of unfinished announcements are kept for another 7 days.
+--- Also keeps the fields of unfinished announcements for another 7 days.
 ---
 --- KEYS[1] input
 --- KEYS[2] announced

@@ -1,7 +1,7 @@
---- Renews both leases of each data stream that is still the caller's, and resets the idle time of its entry.
+--- Renews both leases of each data stream that the caller still owns, and resets its entry's idle time.
 ---
---- Never creates a key.
---- Lost leases are left to expire: until the reply arrives, or the deadline, their owner works under them.
+--- Never creates a key. Lost leases are left to expire, because their owner works under them until the reply or its
+--- deadline.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures
@@ -34,7 +34,7 @@ local function noteHandler(entry, value, handler)
   end
 end
 
--- A key of another type reads as none
+-- MGET returns nil for a key of another type
 local found = redis.call('MGET', unpack(KEYS, 3))
 for i = 1, (#KEYS - 2) / 2 do
   local entry, epoch, token = ARGV[4 * i], ARGV[4 * i + 1], ARGV[4 * i + 2]
@@ -64,7 +64,7 @@ if #mine > 0 then
     local epoch, handler = ARGV[4 * i + 1], ARGV[4 * i + 3]
     local isThere = young[entry] or #redis.call('XRANGE', input, entry, entry) > 0
     if isThere and not young[entry] and not claimed.err then
-      -- The group was made again, perhaps after it: nobody would find the entry again
+      -- The group was recreated, perhaps after this entry: without a claim nobody would find it again
       redis.call('XCLAIM', input, group, consumer, '0', entry, 'FORCE', 'JUSTID')
     end
     if isThere then

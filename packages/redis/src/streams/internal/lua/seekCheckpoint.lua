@@ -2,24 +2,25 @@
 ---
 --- Transition: owned -> announced
 ---
---- An operator who forces it ends the lease of the owner, whose later requests are refused. The end of the stream is
---- forgotten. If the owner seeks, an end under an earlier announcement stays: without further messages there is nothing
---- to do.
+--- An operator who forces it ends the owner's lease, and the owner's later requests are refused. The end of the stream
+--- is forgotten. If the owner seeks, an end under an earlier announcement stays: without further messages, there is
+--- nothing to do.
 ---
---- The caller names what it changes: the lease, and the checkpoint unless the lease of another is ended. So a late
---- request of a broken connection changes nothing after the request was repeated and messages were committed since.
+--- The caller passes what it found: the lease, and the checkpoint, which is not compared if another owner's lease is
+--- ended. So a late request of a broken connection changes nothing after the request was repeated and messages were
+--- committed since.
 ---
 --- KEYS[1] streamLease
 --- KEYS[2] checkpoint
 --- ARGV[1] leaseValue  value of the stream lease, or '' where there is none
---- ARGV[2] entry  of the owner, or '' of an operator
+--- ARGV[2] entry  of the owner, or '' for an operator
 --- ARGV[3] force: '1' | ''  whether to end the lease of an owner
 --- ARGV[4] from  id of the checkpoint, or '' where there is none
 --- ARGV[5] id  of the message
 --- ARGV[6] offset: number | ''  how many messages were added up to it
 --- ARGV[7] retention: ms  for which a checkpoint is kept
---- Reply: 'Moved' | 'Changed' | 'NotOwner' | 'Owned'. 'Changed' where the lease or the checkpoint is another one.
----   'Owned' where an operator does not force it.
+--- Reply: 'Moved' | 'Changed' | 'NotOwner' | 'Owned'. 'Changed' if the lease or the checkpoint differs. 'Owned' if an
+---   operator does not force it.
 
 local streamLease, checkpoint = KEYS[1], KEYS[2]
 local leaseValue, entry, force, from = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
@@ -37,7 +38,7 @@ elseif isOperator and owner ~= '' and force ~= '1' then
 elseif owner ~= leaseValue then
   return isOperator and 'Changed' or 'NotOwner'
 end
--- A text of another program that is no id counts as none: the caller would repeat its request forever
+-- Another program's text that is not an id counts as none: otherwise the caller would repeat its request forever
 local isSame = (string.match(redis.call('GET', checkpoint) or '', '^%d+%-%d+') or '') == from
 if isOperator and owner ~= '' then
   disownEntry(streamLease)

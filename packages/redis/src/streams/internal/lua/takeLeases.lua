@@ -5,8 +5,8 @@
 --- If already taken with the same value, extends the leases and keeps the token. A lease that expired while a handler
 --- was busy counts as a failure.
 ---
---- Each has two leases: Go consumers know only that of the entry, which announcements of the same data stream do not
---- share. The lease of the stream excludes owners under another announcement, and carries the token.
+--- Each data stream has two leases. Go consumers know only the entry lease, and each announcement of a data stream has
+--- its own. The stream lease excludes owners under another announcement, and carries the token.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures
@@ -23,9 +23,9 @@
 --- ARGV[9n-4] consumer
 --- ARGV[9n-3] lease: ms
 --- ARGV[9n-2] minIdle: ms  unless the entry is the consumer's own
---- ARGV[9n-1] maxFailures: number  failures that are too many
---- ARGV[9n] period: ms  that they must last at least
---- ARGV[9n+1] pause: ms  without a failure that end a streak of failures
+--- ARGV[9n-1] maxFailures: number  consecutive failures after which the entry is dead-lettered
+--- ARGV[9n] period: ms  minimum time since the first of them
+--- ARGV[9n+1] pause: ms  without a failure after which the count restarts
 --- Reply: each { 'Taken', Token, failures: Count } | { 'Occupied', value: text, TimeLeft } |
 ---   { 'NotIdle' | 'Undelivered' | 'Gone' } | { 'DeadLettered', failures: Count }.
 ---   'Undelivered': not delivered to a consumer yet.
@@ -40,12 +40,12 @@ local group = ARGV[1]
 --- @include include/announcement.lua
 --- @include include/keepCheckpoint.lua
 
--- Yielded in this very millisecond: it is left to expire, because others wait for the event
+-- Yielded within the last millisecond: leave the key to expire, because other consumers wait for its expired event
 local function isLapsing(key, value)
   return string.find(value, '@@', 1, true) and redis.call('PTTL', key) <= 1 and redis.call('PTTL', key) >= 0
 end
 
--- A request from before this value yielded the lease arrives only now: nobody waits for it any more. Epochs of a
+-- Whether a request is from before its client yielded the lease: nobody waits for its reply any more. Epochs of a
 -- session are counted; those of hand-overs have another form, and are compared as a whole
 local function isLate(value, yielded)
   local epoch = string.match(value, '@@(.*)$')
@@ -119,7 +119,7 @@ local function attempt(entryLease, streamLease, checkpoint, fence,
   if ranOut then
     setFailures(failures, entry, count, age)
   end
-  -- Until a renewal says otherwise: a first message may kill its process
+  -- Busy until a renewal says otherwise: the first message may already crash the process
   redis.call('HSET', failures, entry .. ':busy', value)
   return { 'Taken', token, string.format('%.0f', count) }
 end

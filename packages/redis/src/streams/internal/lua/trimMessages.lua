@@ -33,7 +33,7 @@ local committed, _, offset = checkpointOf(checkpoint)
 if not committed or redis.call('EXISTS', stream) == 0 then
   return '0'
 end
--- Deleted and written again: none of it has been read
+-- Deleted and written again: no message has been processed
 local info = redis.call('XINFO', 'STREAM', stream)
 local added, known = field(info, 'entries-added'), tonumber(offset)
 if compareIds(field(info, 'last-generated-id'), committed) < 0 or added and known and added < known then

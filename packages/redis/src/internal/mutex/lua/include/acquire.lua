@@ -1,19 +1,20 @@
 --- Decides an acquire: grants the mutex, hands it to the waiter whose turn it is, or refuses and queues the caller.
 ---
 --- - Nobody owns it: the first live waiter ahead of the caller is granted the mutex, else the caller.
---- - The caller owns it: a full lease again, the same token.
---- - Otherwise the caller is refused, and in mode 'wait' queued under its ticket. If a Simba waiter is expected, one of
----   the first eight is notified when to poll, because the Simba waiter may not come.
+--- - The caller owns it: its lease is extended to full length, and it keeps its token.
+--- - Otherwise the caller is refused, and in mode 'wait' queued under its ticket. If the mutex is reserved for a Simba
+---   waiter, a caller among the first eight is notified when to poll, because the Simba waiter may not come.
 ---
---- Replies the token, or { ownership, ticket or 0, position, 1 if Simba contenders take part }, in mode 'wait' with
---- { ..., age of the ticket, age of the last token }: a grant message is judged by them.
+--- Replies the token, or { ownership, ticket or 0, position, 1 if Simba contenders take part }, in mode 'wait' with {
+--- ..., age of the ticket, age of the last token }. The ages show whether a grant message is current.
 --- @include contenderIds.lua
 --- @include ownership.lua
 
--- Whether the caller is granted the free mutex; else its owner, and whether the caller holds back for another
+-- Returns whether the caller is granted the free mutex, its owner if another waiter was granted it, and whether the
+-- caller holds back for a Simba waiter
 local function claim(mutex, id, confirm, lease, ticket)
   local score = redis.call('ZSCORE', mutex.queue, id)
-  -- A reservation without an expiry, which another program wrote, reserves nothing
+  -- Ignore a reservation without an expiry: another program wrote it
   if redis.call('PTTL', mutex.reserved) > 0 then
     -- A ticket without a place: a Simba release took this waiter out of the queue, so it is its turn
     local isItsTurn = ticket and not score
@@ -52,7 +53,7 @@ local function acquire(mutex, id, current, mode, lease, confirm, ticket)
   local mine, ahead = enter(queue, id, ticket)
   local left = redis.call('PTTL', owner)
   keepQueue(queue, left, lease, confirm)
-  -- Few, because all are notified when the turn of a Simba waiter comes. Without scores, which are slow to format
+  -- Four suffice: when a Simba waiter's turn comes, the others are notified. Without scores, which are slow to format
   for _, waiter in ipairs(not foreign and redis.call('ZRANGE', queue, '0', '3') or {}) do
     foreign = foreign or not layerOf(waiter)
   end

@@ -1,4 +1,4 @@
---- The time of the server, the same for the whole call.
+--- The server's time, the same for the whole call.
 
 local now
 local function micros()

@@ -1,4 +1,4 @@
---- Extends a grant to a full lease for the waiter that started on the message of the grant. Never makes a grant.
+--- Extends a grant to a full lease for the waiter that started when it received the grant message. Never makes a grant.
 ---
 --- The token distinguishes this grant from another one to the same id.
 --- Returns the token, or what a refused try returns.

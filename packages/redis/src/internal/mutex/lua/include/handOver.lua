@@ -1,20 +1,23 @@
---- Hands a mutex that nobody owns any more to the first live waiter.
+--- Hands a mutex without an owner to the first live waiter.
 ---
---- `acquire`, `release` and `forceRelease` call it. The last passes no `lease`, so it grants only the confirm period.
+--- `acquire`, `release` and `forceRelease` call it. `forceRelease` passes no `lease`, so the waiter is granted only the
+--- confirm period.
 ---
 --- A fresh waiter is granted a whole lease. It queued within the last confirm period and its layer listens, so it is
 --- almost certainly responsive. Any other is granted the confirm period, and the waiter behind it is notified when to
---- poll. The message of a grant carries what its waiter needs to start at once: its token, how far that is ahead of the
---- time, and the period of the grant. If no lease is passed, no waiter is fresh.
+--- poll. The grant message carries what the waiter needs to start at once: the token, how far it is ahead of the clock,
+--- and the grant's period. If no lease is passed, no waiter is fresh.
 ---
---- The mutex is not reserved: an owner of effect-simba has deleted the reservation when it was granted the mutex.
+--- Callers ensure that the mutex is not reserved: an effect-simba owner's grant deleted the reservation, `acquire` and
+--- `release` check it for a free mutex, and `forceRelease` deletes it.
 ---
 --- Some files are included inside a branch: defining their functions takes time, which other branches save.
 --- @include newOwner.lua
 --- @include liveWaiters.lua
 --- @include wakeUp.lua
 
--- Returns the id that was notified, and the owner; nothing if the caller comes first or nobody waits
+-- Returns the id that was notified, and again that id if it now owns the mutex; nothing if the caller comes first or
+-- nobody waits
 local function handOver(mutex, from, confirm, lease, caller, ticket)
   local head = live(mutex, '0')
   local id = head[1]
@@ -29,7 +32,7 @@ local function handOver(mutex, from, confirm, lease, caller, ticket)
     callSimba(mutex, id, 'released@@' .. from, confirm)
     return id
   end
-  -- Judged by the clock of the server alone. If it was set back, no waiter is fresh
+  -- Judged by the server's clock alone. If it was set back, no waiter is fresh
   local age = micros() - math.floor(head[2] * 1000000 + 0.5)
   local isWhole = lease and mutex.skipDead and age >= 0 and age <= confirm * 1000
   local period = isWhole and lease or confirm

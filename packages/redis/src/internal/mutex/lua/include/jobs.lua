@@ -1,4 +1,4 @@
---- Fields of jobs in the hash of their mutex, `<attribute>:<job>`.
+--- Fields of jobs in their mutex's hash, `<attribute>:<job>`.
 --- @include clock.lua
 
 local function millis()

@@ -1,11 +1,11 @@
 --- Reads the live waiters at the head of the queue.
 ---
---- A waiter is dead if nobody subscribes to its channel. A Simba waiter of a Cluster may subscribe at another node,
---- so it counts as alive there.
+--- A waiter is dead if nobody subscribes to its channel. On a Cluster, a Simba waiter may subscribe at another node, so
+--- it counts as alive.
 --- @include contenderIds.lua
 
--- Ids and tickets in turn, of the waiters up to index `last`. The dead ones among them are removed. If all are dead, it
--- reads on
+-- Returns the ids and tickets, alternating, of the live waiters up to index `last`, and removes the dead ones. If all
+-- are dead, reads further waiters
 local function live(mutex, last)
   local page = redis.call('ZRANGE', mutex.queue, '0', last, 'WITHSCORES')
   local skipDead = mutex.skipDead

@@ -33,8 +33,8 @@ local function enter(queue, id, former)
   return ticket, ahead
 end
 
--- Every waiter touches the queue before it sleeps, so the queue must outlive the sleep. One more confirm period spares
--- most waiters the extension
+-- Every waiter touches the queue before it sleeps, so the queue must outlive the sleep. With one more confirm period,
+-- most waiters need no extension
 local function keepQueue(queue, ownerMillis, lease, confirm)
   local keep = math.max(ownerMillis, 0) + lease + confirm
   if redis.call('PTTL', queue) < keep then
@@ -42,8 +42,8 @@ local function keepQueue(queue, ownerMillis, lease, confirm)
   end
 end
 
--- The ages of the ticket and of the last grant, in microseconds. The token gives the time of that grant: it grows even
--- if the clock steps back
+-- The ages of the ticket and of the last grant, in microseconds. The last token gives the time of that grant, and grows
+-- even if the clock steps back
 local function ages(fence, ticket)
   return micros() - ticket, micros() - (tonumber(redis.call('GET', fence) or '') or 0)
 end

@@ -5,14 +5,14 @@
 ---
 --- - The caller owns it: the first live waiter is granted the mutex, otherwise it is free.
 --- - Otherwise the caller leaves the queue, if it is there. A free mutex is handed over, because the waiters that were
----   notified may be unresponsive, and a Simba release may have notified the caller alone. If the mutex is owned and
----   the caller was the first, the new first waiter is notified when to poll.
+---   notified may be unresponsive, and a Simba release may have notified the caller alone. If the mutex is owned or
+---   reserved and the caller was first in the queue, the new first waiter is notified when to poll.
 ---
---- `nextId` is the id that `requeue` has queued for the caller. If it comes first, nobody is notified: `requeue` grants
---- it the mutex itself.
+--- `nextId` is the id that `requeue` has queued for the caller. If that id comes first, nobody is notified: `requeue`
+--- grants it the mutex.
 --- @include handOver.lua
 
--- Returns the owner afterwards, and whether the mutex is free for anybody
+-- Returns the owner afterwards, and whether the mutex is free and no waiter was notified
 local function release(mutex, id, current, confirm, lease, nextId)
   local wasOwner = current == id
   -- An owner does not wait

@@ -4,8 +4,8 @@
 --- @include liveWaiters.lua
 --- @include wakeUp.lua
 
--- Behind the waiter `id`, if it is still in the queue. Waiters of one layer become unresponsive together, so the one
--- that polls belongs to another layer than `inbox`, if one is near
+-- Skips the waiter `id` if it is still in the queue. A layer's waiters become unresponsive together, so the waiter that
+-- polls belongs to another layer than `inbox` if one is among the next eight
 local function scheduleBehind(mutex, id, inbox, millis)
   local page, message, passed = live(mutex, '15'), 'look@@' .. millis, 0
   local chosen, chosenInbox

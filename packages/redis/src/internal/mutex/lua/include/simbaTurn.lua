@@ -1,10 +1,10 @@
 --- Notifies a Simba waiter that it is its turn.
 ---
---- It takes the free mutex itself, while others hold back for the confirm period.
+--- The Simba waiter takes the free mutex itself, while other waiters hold back for the confirm period.
 ---
 --- A Simba release removes the first waiter from the queue and notifies it on its own channel. An effect-simba waiter
---- that is not subscribed there yet polls at once, and learns that Simba contenders take part. The nearest of the
---- others polls after the confirm period, because the Simba contender may not come.
+--- that is not subscribed there yet polls at once, and learns that Simba contenders take part. The first eight waiters
+--- that are subscribed poll after the confirm period, because the Simba contender may not come.
 --- @include contenderIds.lua
 --- @include wakeUp.lua
 

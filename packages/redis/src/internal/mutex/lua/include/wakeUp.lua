@@ -1,5 +1,6 @@
---- Sends a waiter a message: through the inbox of its layer, or on the channel of a Simba waiter.
---- A layer knows its waiters by the counters of their ids.
+--- Sends a waiter a message: through its layer's inbox, or on a Simba waiter's own channel.
+---
+--- A layer identifies its waiters by the counters in their ids.
 
 local function notify(owner, id, inbox, message)
   if inbox then

@@ -1,7 +1,7 @@
---- Adds to dead letters: the fields unchanged, then the reason, the id and the token. Returns the id of the letter.
+--- Adds an entry to dead letters: the fields unchanged, then the reason, the id and the token.
 ---
---- About 10,000 letters are kept. If there are more fields than a Lua call can take, they become one field,
---- `simba-fields`, in JSON.
+--- Returns the id of the letter. About 10,000 letters are kept. If there are more fields than a Lua call can take, they
+--- become one field, `simba-fields`, in JSON.
 
 -- 30 days in ms: dead letters, and the checkpoints that belong to them
 local deadMillis = '2592000000'

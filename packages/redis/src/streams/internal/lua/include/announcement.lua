@@ -1,7 +1,7 @@
 --- Reads and writes the last announcement of a data stream.
 ---
---- It consists of its entry, how often it was repeated, the last message at that time, and the payload of the last
---- repetition.
+--- It consists of its entry, the number of repetitions, and the data stream's last message and the payload, both as of
+--- the last repetition.
 --- @include entryStates.lua
 --- @include infoField.lua
 --- @include retention.lua
@@ -23,7 +23,7 @@ local function announce(input, announced, stream, payload, repeats, last)
   return entry
 end
 
--- A later one of the same data stream stays
+-- A later announcement of the same data stream stays
 local function forgetAnnouncement(announced, stream, entry)
   if announcementOf(announced, stream) == entry then
     redis.call('HDEL', announced, stream)

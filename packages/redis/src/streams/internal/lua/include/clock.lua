@@ -1,4 +1,4 @@
---- The time of the server, the same for the whole call.
+--- The server's time, the same for the whole call.
 
 local time = redis.call('TIME')
 local micros = tonumber(time[1]) * 1000000 + tonumber(time[2])

@@ -9,7 +9,7 @@
 --- buryEntry      announced, owned -> dead
 --- @include addDeadLetter.lua
 
--- Not delivered to a consumer yet
+-- Adds an entry, which is not delivered to a consumer yet
 local function announceEntry(input, fields)
   return redis.call('XADD', input, '*', unpack(fields))
 end
@@ -20,23 +20,23 @@ local function ownEntry(entryLease, streamLease, value, token, lease)
   redis.call('SET', streamLease, value .. '@@' .. token, 'PX', lease)
 end
 
--- The entry lease expires with an expired event. A deletion has none, nor an expiry of 0
+-- The entry lease expires, so that Redis publishes an expired event; after DEL or an expiry of 0 it publishes none
 local function yieldEntry(entryLease, streamLease)
   redis.call('DEL', streamLease)
   redis.call('PEXPIRE', entryLease, 1)
 end
 
--- By force: the entry lease expires in its time, and its owner learns of it at the next renewal
+-- Forced by an operator: the entry lease expires on its own, and its owner detects the loss at the next renewal
 local function disownEntry(streamLease)
   redis.call('DEL', streamLease)
 end
 
--- Of an entry that is over: nobody waits for an event of its lease
+-- For a finished entry: nobody waits for its lease's expired event
 local function dropLeases(entryLease, streamLease)
   redis.call('DEL', entryLease, streamLease)
 end
 
--- Others have finished it, or the caller records its end. Returns whether it was there
+-- Another program has finished the entry, or the caller records its end. Returns whether the entry existed
 local function deleteEntry(input, group, failures, entry)
   -- First, because the key may be of another type
   redis.call('HDEL', failures, entry, entry .. ':busy', entry .. ':last', entry .. ':yielded')
@@ -51,7 +51,7 @@ local function finishEntry(input, group, failures, entry, entryLease, streamLeas
   return wasThere
 end
 
--- Without its fields it was gone before: nothing is left to bury
+-- Without its fields, the entry was already deleted: nothing is left to bury
 local function buryEntry(input, group, failures, deadLetters, entry, fields, reason, token)
   if fields then
     addDead(deadLetters, fields, reason, entry, token)

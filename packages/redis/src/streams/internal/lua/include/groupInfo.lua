@@ -1,8 +1,8 @@
---- Reads the position of the group of the service, with XINFO.
+--- Reads the position of the service's group, with XINFO.
 --- @include infoField.lua
 
 local function lastDelivered(input, group)
-  -- Without the stream this is an error, which has no items
+  -- Without the stream, this is an error reply, which has no items
   local groups = redis.pcall('XINFO', 'GROUPS', input)
   for _, info in ipairs(groups) do
     if field(info, 'name') == group then

@@ -1,12 +1,12 @@
---- Refuses stale owners: processes the leases of a call that still carry the value and the token of the caller.
+--- Processes only the leases that still hold the caller's value and token; the others reply `NotOwner`.
 ---
---- It defines the slots that all scripts of owned data streams share.
+--- It also defines the KEYS and ARGV that all scripts for owned data streams share.
 --- @include forEach.lua
 
 local input, failures, announced, deadLetters, handOvers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local group, signals = ARGV[1], ARGV[2]
 
--- `act` receives one lease, and its arguments after the token
+-- `act` receives one lease, then the item's remaining arguments. `otherwise` may name the reply to a stale owner
 local function forEachOwned(act, otherwise)
   return forEach(5, 4, 2, function(
     entryLease, streamLease, checkpoint, fence, stream, entry, consumer, value, token, ...)
