@@ -32,7 +32,7 @@ const script =
 
 const concurrency = 100
 
-/** Calls per second with this many under way. */
+/** Calls per second with this many in flight. */
 const rate = async (call: (at: number) => Promise<unknown>): Promise<number> => {
   let calls = 0
   const started = performance.now()
@@ -68,7 +68,7 @@ const cpuOf = async (pid: number): Promise<number> => {
   return (Number(fields[11]) + Number(fields[12])) / 100
 }
 
-/** Requests of `redis-benchmark`, 50 connections, 16 commands under way on each: per second, and per second of CPU. */
+/** Requests of `redis-benchmark` on 50 connections with pipelines of 16: per second, and per second of CPU time. */
 const pipelined = async (command: "set" | "get", port: number, pid: number) => {
   const requests = options.quick ? 100_000 : 500_000
   const run = (count: number) =>

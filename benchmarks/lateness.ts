@@ -26,30 +26,30 @@ const { values: options } = parseArgs({
 
 export interface LatenessRow {
   readonly title: string
-  /** Milliseconds of the turns of the event loop in which the deadlines passed: the median. */
+  /** The length of the event-loop turn in which a deadline passed, in milliseconds: median. */
   readonly turn: number
   /** How late the last body was, in milliseconds: median, minimum and maximum. */
   readonly millis: number
   readonly spread: readonly [number, number]
-  /** Turns that began between the deadline and the end of the last body: maximum. */
+  /** Event-loop turns that started between the deadline and the end of the last body: maximum. */
   readonly turns: number
-  /** The part of a lateness beyond the current turn, in milliseconds: maximum. Bound: 50. */
+  /** The lateness beyond the turn that was running at the deadline, in milliseconds: maximum. Bound: 50. */
   readonly beyond: number
 }
 
-/** Computing in a turn of all bodies together, in milliseconds. */
+/** How long all bodies together compute in a turn, in milliseconds. */
 const computing = 300
 
-/** Leases end seconds after the last renewal could have succeeded. */
+/** Long enough that leases end seconds after the last renewal could have succeeded. */
 const periods = { ttl: "2 seconds", transition: "14 seconds", commandTimeout: "1 second" } as const
 const lease = "16 seconds"
 
 const now = () => performance.now()
 
-/** One task in each turn; `Effect.forever` yields once more. */
+/** Runs one task in each turn of the event loop; `Effect.forever` would yield once more. */
 const endless = <A>(step: Effect.Effect<A>) => Effect.whileLoop({ while: () => true, body: () => step, step: () => {} })
 
-/** Notes deadlines and ends of bodies that compute in turns. */
+/** Records the deadlines and the ends of bodies that compute by turns. */
 const crowd = (count: number) => {
   const begun = Deferred.makeUnsafe<void>()
   const deadlines: Array<number> = []
@@ -74,7 +74,7 @@ const crowd = (count: number) => {
         )
       )
     })
-  /** In one step: a yield takes a turn. */
+  /** Reads all deadlines in one step: a yield would take a turn of the event loop. */
   const readDeadlines = Effect.sync(() =>
     readers.forEach((timeLeft, index) => {
       const left = Duration.toMillis(Effect.runSync(timeLeft))
@@ -82,7 +82,7 @@ const crowd = (count: number) => {
       deadlines[index] = now() + left
     })
   )
-  /** Turns that began: a fiber has one task in each. */
+  /** When each turn of the event loop started: the fiber below has one task in each. */
   const turns: Array<number> = []
   const watch = endless(Effect.andThen(Effect.sync(() => turns.push(now())), Effect.yieldNow))
   const measured = () => {
@@ -197,7 +197,7 @@ if (options.save) {
 }
 process.stdout.write(`${
   aligned([
-    ["all bodies busy", "turn, ms", "late, ms", "least", "most", "turns begun", "beyond the turn, ms"],
+    ["scenario", "turn, ms", "lateness, ms", "min", "max", "turns started", "beyond the current turn, ms"],
     ...rows.map(({ beyond, millis, spread, title, turn, turns }) =>
       [title, turn, millis, ...spread, turns, beyond].map(String)
     )

@@ -30,21 +30,21 @@ const { positionals, values: options } = parseArgs({
   options: {
     /** Two commits in turn, the first against the second, instead of effect-simba against raw and the peers. */
     compare: { type: "boolean", default: false },
-    /** Measures the parts of the time of these rows, instead of the rows; `all` selects all of them. */
+    /** Profiles these rows instead of measuring them; `all` selects every row that has a profile. */
     profile: { type: "string" },
     /** The rows that have a bound, in less than four minutes; `--save` keeps them for the page. */
     bounds: { type: "boolean", default: false },
     /** At most three minutes, with only one peer; compared with the committed run. */
     quick: { type: "boolean", default: false },
-    /** Ends with one line of JSON, and prints nothing else to the standard output. */
+    /** Prints one line of JSON, and nothing else, to standard output. */
     json: { type: "boolean", default: false },
-    /** The ids of the wanted rows; also `size`, `growth` and `latency`. */
+    /** The ids of the rows to run; also `size`, `growth` and `latency`. */
     only: { type: "string" },
     /** How often each workload is repeated; five times, or three in a quick run, by default. */
     repetitions: { type: "string" },
-    /** Without the charts of growth and of free mutexes over a link: the last ones stay. */
+    /** Omits the charts of growth and of free mutexes over a link; the previous charts stay. */
     "no-charts": { type: "boolean", default: false },
-    /** Makes a quick run the one to compare with. */
+    /** Makes this quick run the baseline for later quick runs. */
     save: { type: "boolean", default: false }
   }
 })

@@ -1,6 +1,6 @@
 /**
  * Writes the tables and charts of the last full run, or else of the last quick run, into `docs/performance.md`, between
- * its markers. The quick run has its own table, too, as have the streams.
+ * the page's markers. The quick run and the streams have their own tables.
  *
  *     pnpm bench:page
  */
@@ -16,7 +16,7 @@ import { charts as rowCharts, works } from "./lib/suite.ts"
 import { markdownOf, markdownOfProfile } from "./lib/table.ts"
 import type { StreamRow } from "./streams/rows.ts"
 
-/** The results name the contestants; the page uses the name of this library. */
+/** The results call this library "ours"; the page uses its name. */
 const named = (text: string): string => text.replace(/\bours\b/g, "effect-simba")
 
 const page = new URL("../docs/performance.md", import.meta.url)
@@ -25,24 +25,26 @@ const read = (file: string) => readFile(new URL(file, folder), "utf8")
 const full = await read("latest.json").catch(() => undefined)
 const results = parse(
   full ?? await read("quick.json").catch(() => {
-    throw new Error("there is no run yet: pnpm bench")
+    throw new Error("no results yet: run `pnpm bench` first")
   })
 )
 
 const circumstances = () => {
   const { at, machine, peers } = results
-  // The library is that of the clone
+  // Omit our own version: it is whatever this checkout contains
   const { "effect-simba": _, ...versions } = results.versions
   const named = (versions: Readonly<Record<string, string>>) =>
     Object.entries(versions).map(([name, version]) => `${name} ${version}`).join(", ")
-  const most = Math.max(0, ...results.rows.map(({ stolen }) => stolen ?? 0))
+  const maxStolen = Math.max(0, ...results.rows.map(({ stolen }) => stolen ?? 0))
   return [
     ...full === undefined
-      ? ["A quick run: three short repetitions, and of the peers redis-semaphore only. `pnpm bench` makes a full one."]
+      ? ["A quick run: three short repetitions, with redis-semaphore as the only peer. `pnpm bench` makes a full run."]
       : [],
     `Run of ${at.slice(0, 10)} on ${machine.cores} cores of ${machine.cpu}, ${machine.memoryGigabytes} GB, ` +
     `${machine.system}. ${named(versions)}.`,
-    ...most < 0.01 ? [] : [`The host of the machine took up to ${Math.round(100 * most)} % of the CPU time of a row.`],
+    ...maxStolen < 0.01
+      ? []
+      : [`Up to ${Math.round(100 * maxStolen)} % of a row's CPU time was stolen by the hypervisor.`],
     `Peers: ${Object.values(peers).map((dependencies) => named(dependencies)).join("; ")}.`
   ].join("\n\n")
 }
@@ -52,7 +54,7 @@ const rows = results.rows.filter(({ id }) => !isForCharts.has(id))
 
 const tables = () => [summary(rows), ...rows.map((row) => `### ${row.title}\n\n${markdownOf(row)}`)].join("\n\n")
 
-/** Profiles of effect-simba beside raw, which show where the time goes. */
+/** Profiles of effect-simba and of the raw client. */
 const profiles = () =>
   results.profiles?.map((profile) => `${markdownOfProfile(profile)}\n\nTaken ${profile.at.slice(0, 10)}.`).join(
     "\n\n"
@@ -68,11 +70,11 @@ const sizes = () => {
     "| --- | ---: |",
     `| import of the mutex on top of effect and ioredis | ${sizes.importMillis} ms |`,
     `| import of everything in both packages | ${sizes.barrelsMillis} ms |`,
-    `| a program that only locks, minified and gzip | ${kilobytes(sizes.mutexOnly.gzip)} |`,
+    `| a program that only locks, minified and gzipped | ${kilobytes(sizes.mutexOnly.gzip)} |`,
     `| the same, brotli | ${kilobytes(sizes.mutexOnly.brotli)} |`,
-    `| core + redis without streams, minified and gzip | ${kilobytes(sizes.withoutStreams.gzip)} |`,
+    `| core + redis without streams, minified and gzipped | ${kilobytes(sizes.withoutStreams.gzip)} |`,
     `| the same, brotli | ${kilobytes(sizes.withoutStreams.brotli)} |`,
-    `| core + redis with everything, minified and gzip | ${kilobytes(sizes.everything.gzip)} |`,
+    `| core + redis with everything, minified and gzipped | ${kilobytes(sizes.everything.gzip)} |`,
     `| the same, brotli | ${kilobytes(sizes.everything.brotli)} |`,
     ...sizes.otherProvider === undefined
       ? []
@@ -80,18 +82,19 @@ const sizes = () => {
         `| a program that only locks on another provider of \`Redis\`, brotli | ${
           kilobytes(sizes.otherProvider.brotli)
         } |`,
-        `| one that only locks in memory, brotli | ${kilobytes(sizes.inMemory!.brotli)} |`,
-        `| one that only locks, with effect in the bundle, brotli | ${kilobytes(sizes.withEffect!.brotli)} |`,
-        `| with effect and ioredis, brotli | ${kilobytes(sizes.withIoredis!.brotli)} |`
+        `| a program that only locks, in memory, brotli | ${kilobytes(sizes.inMemory!.brotli)} |`,
+        `| a program that only locks, bundled with effect, brotli | ${kilobytes(sizes.withEffect!.brotli)} |`,
+        `| a program that only locks, bundled with effect and ioredis, brotli | ${
+          kilobytes(sizes.withIoredis!.brotli)
+        } |`
       ],
     ...sizes.parts === undefined
       ? []
       : [
         "",
-        `Sizes of ${
-          sizes.at!.slice(0, 10)
-        }, without effect and ioredis unless the row says so; the import times are of the run above. In parts, a program that only locks ` +
-        "has these bytes. Each part is compressed alone, so the sum is larger than the bundle.",
+        `Sizes measured on ${sizes.at!.slice(0, 10)}, without effect and ioredis unless the row says so; the import ` +
+        "times are from the run above. The bundle of a program that only locks breaks down as follows. Each part is " +
+        "compressed alone, so the sum is larger than the bundle.",
         "",
         "| part | minified | brotli |",
         "| --- | ---: | ---: |",
@@ -114,10 +117,10 @@ const streams = async () => {
   return [
     `Run of ${at.slice(0, 10)}.`,
     "",
-    "|  | median | least | most | bound | samples | lost | longest stall (ms) |",
+    "|  | median | min | max | bound | samples | lost | longest stall (ms) |",
     "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
-    ...rows.map(({ bound, longestStallMillis, lost, samples, spread: [least, most], title, unit, value }) =>
-      `| ${title} (${unit}) | ${value} | ${least} | ${most} | ${bound ?? ""} | ${samples} | ${lost ?? ""} | ` +
+    ...rows.map(({ bound, longestStallMillis, lost, samples, spread: [min, max], title, unit, value }) =>
+      `| ${title} (${unit}) | ${value} | ${min} | ${max} | ${bound ?? ""} | ${samples} | ${lost ?? ""} | ` +
       `${longestStallMillis ?? ""} |`
     )
   ].join("\n")
@@ -130,10 +133,10 @@ const lateness = async () => {
   return [
     `Run of ${at.slice(0, 10)}.`,
     "",
-    "| all bodies busy | turn (ms) | late (ms) | least | most | turns begun | beyond the turn (ms) |",
+    "| scenario | turn (ms) | lateness (ms) | min | max | event-loop turns started | lateness beyond the current turn (ms) |",
     "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
-    ...rows.map(({ beyond, millis, spread: [least, most], title, turn, turns }) =>
-      `| ${title} | ${turn} | ${millis} | ${least} | ${most} | ${turns} | ${beyond} |`
+    ...rows.map(({ beyond, millis, spread: [min, max], title, turn, turns }) =>
+      `| ${title} | ${turn} | ${millis} | ${min} | ${max} | ${turns} | ${beyond} |`
     )
   ].join("\n")
 }
@@ -160,13 +163,14 @@ const soak = async () => {
   return [
     `Soak of ${at.slice(0, 10)}: ${minutes} minutes, ${streams} data streams, ${sent} messages.`,
     `${kills} processes were killed and ${closings} closed.`,
-    `Messages left out: ${unread}. Leases lost other than by a kill: ${lost}.`,
-    `After the first quarter the heap of the process that stays was ${range((sample) => sample.heapMegabytes)}, ` +
-    `the memory of Redis ${range((sample) => sample.redisMegabytes)}.`
+    `Data streams with unread messages: ${unread}. Leases lost other than by a kill: ${lost}.`,
+    `After the first quarter, the heap of the surviving process ranged from ${
+      range((sample) => sample.heapMegabytes)
+    }, and Redis memory from ${range((sample) => sample.redisMegabytes)}.`
   ].join(" ")
 }
 
-/** effect-simba beside raw: a line for each row. */
+/** Compares effect-simba with raw, one line per row. */
 const summary = (rows: ReadonlyArray<Row>) => {
   const middle = (quartiles: readonly [number, number] | undefined) => quartiles?.join(" to ") ?? ""
   const both = (row: Row, column: string) => {
@@ -174,7 +178,7 @@ const summary = (rows: ReadonlyArray<Row>) => {
     return values === undefined ? "" : `${values["ours"]} / ${values[row.against ?? "raw"]}`
   }
   return [
-    "|  | ours | middle half | raw | middle half | to raw | ours is | p99, ours / raw | node CPU each, us, ours / raw | CPU stolen |",
+    "|  | ours | IQR | raw | IQR | ratio to raw | verdict | p99, ours / raw | Node CPU per op (µs), ours / raw | CPU stolen |",
     "| --- | ---: | ---: | ---: | ---: | ---: | --- | ---: | ---: | ---: |",
     ...rows.map((row) => {
       const { against, better, ours, quartiles, ratio, raw, stolen, title, unit } = row
@@ -195,7 +199,10 @@ const summary = (rows: ReadonlyArray<Row>) => {
   ].join("\n")
 }
 
-/** How much longer effect-simba takes than raw for each operation, in microseconds, if a row times one. */
+/**
+ * How much longer effect-simba takes than raw for each operation, in microseconds. Undefined if the row does not time
+ * single operations.
+ */
 const addedMicros = ({ id, ours, raw, unit }: Row): number | undefined =>
   unit === "ms" && id.startsWith("handoff-")
     ? 1000 * (ours - raw)
@@ -208,17 +215,17 @@ const addedCpu = ({ columns }: Row): number | undefined => {
   return values?.["ours"] === undefined || values["raw"] === undefined ? undefined : values["ours"] - values["raw"]
 }
 
-/** A fast machine makes raw faster, but not what effect-simba adds. */
+/** The absolute overhead: a faster machine speeds up raw, but hardly reduces what effect-simba adds. */
 const added = () => {
   const lines = results.rows.filter((row) => row.against === undefined && !isForCharts.has(row.id)).flatMap((row) => {
     const [micros, cpu] = [addedMicros(row), addedCpu(row)]
     const cell = (value: number | undefined) => value === undefined ? "" : String(Math.round(value))
     return micros === undefined ? [] : [`| ${row.title} | ${cell(micros)} | ${cell(cpu)} |`]
   })
-  return ["|  | time, us | node CPU, us |", "| --- | ---: | ---: |", ...lines].join("\n")
+  return ["|  | time (µs) | Node CPU (µs) |", "| --- | ---: | ---: |", ...lines].join("\n")
 }
 
-/** The quick run that later ones compare with: it is made with each change of the hot path, a full run rarely. */
+/** The baseline for later quick runs. It is redone for every change to the hot path; full runs are rare. */
 const quick = async () => {
   const text = await read("quick.json").catch(() => undefined)
   if (text === undefined) return "None since the full run: `pnpm bench --quick --save`."
@@ -235,7 +242,7 @@ const bounds = async () => {
     `Run of ${run.at.slice(0, 10)} on ${run.machine.cores} cores of ${run.machine.cpu}.`,
     ...run.at <= results.at
       ? []
-      : [`The rows, profiles and charts of mutexes are of an earlier run and version, of ${results.at.slice(0, 10)}.`],
+      : [`The mutex rows, profiles and charts are from an earlier run and version (${results.at.slice(0, 10)}).`],
     Bounds.markdown(run)
   ].join("\n\n")
 }
@@ -252,7 +259,7 @@ const draw = async () => {
   return [
     ...results.chartsAt === undefined
       ? []
-      : [`Some were drawn by an earlier run, of ${results.chartsAt.slice(0, 10)}.`],
+      : [`Some charts are from an earlier run (${results.chartsAt.slice(0, 10)}).`],
     ...all.map(({ id, title }) => `![${title}](../benchmarks/results/${id}.svg)`)
   ].join("\n\n")
 }

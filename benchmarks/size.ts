@@ -2,7 +2,7 @@
  * Time to import the mutex, and the size of a bundle.
  *
  *     pnpm bench:size
- *     pnpm bench:size --save    writes the sizes into the last full run, whose import times stay: they need a quiet machine
+ *     pnpm bench:size --save    saves the sizes with the last full run, and keeps its import times
  */
 import { Effect } from "effect"
 import { readFile, writeFile } from "node:fs/promises"

@@ -16,9 +16,9 @@ import { burst, close, join, trickle } from "./streams/scale.ts"
 
 const { values: options } = parseArgs({
   options: {
-    /** A minute or two. */
+    /** Takes a minute or two. */
     quick: { type: "boolean", default: false },
-    /** Ends with one line of JSON, and prints nothing else to the standard output. */
+    /** Prints one line of JSON, and nothing else, to standard output. */
     json: { type: "boolean", default: false },
     only: { type: "string" },
     /** Keeps the results for `pnpm bench:page`. */
@@ -30,7 +30,7 @@ const wanted = options.only?.split(",")
 
 const program = Effect.gen(function*() {
   const { quick } = options
-  // What one leaves behind would be noise for the next
+  // Each benchmark gets its own server: leftovers of one would distort the next
   const alone = <A, E>(work: (server: Server) => Effect.Effect<A, E>) =>
     Effect.scoped(Effect.flatMap(RedisServer.start(), work))
   const takeovers = (kind: Parameters<typeof takeover>[1]) => alone((server) => takeover(server, kind, quick ? 3 : 15))
@@ -86,12 +86,12 @@ if (options.json) process.stdout.write(`${JSON.stringify(results)}\n`)
 else {
   process.stdout.write(`${
     aligned([
-      ["", "median", "least", "most", "bound", "samples"],
-      ...results.rows.map(({ bound, samples, spread: [least, most], title, unit, value }) => [
+      ["", "median", "min", "max", "bound", "samples"],
+      ...results.rows.map(({ bound, samples, spread: [min, max], title, unit, value }) => [
         `${title} (${unit})`,
         String(value),
-        String(least),
-        String(most),
+        String(min),
+        String(max),
         bound === undefined ? "" : String(bound),
         String(samples)
       ])

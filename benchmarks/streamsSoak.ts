@@ -1,10 +1,11 @@
 /**
- * A fleet that owns 10,000 data streams for a long time, while its processes are killed, closed and restarted. Every
- * message is processed, leases are lost only by kills, and the memory of Redis and of the process that stays is flat.
+ * A fleet owns 10,000 data streams for a long time, while its processes are killed, closed and restarted. The soak
+ * fails unless every message is processed, leases are lost only by kills, and the memory of Redis and of the surviving
+ * process stays flat, which is judged from ten minutes on.
  *
  *     pnpm soak:streams [--minutes 60] [--streams 10000] [--seconds 30] [--save]
  *
- * It ends with one line of JSON, which `--save` keeps for `pnpm bench:page`, and fails if one of these does not hold. Memory is judged from ten minutes on.
+ * It ends with one line of JSON, which `--save` keeps for `pnpm bench:page`.
  */
 import { Effect, Random } from "effect"
 import { Redis } from "ioredis"
@@ -41,7 +42,7 @@ interface Sample {
   readonly redisMegabytes: number
 }
 
-/** How much a figure grows from the end of the warm-up to the end, by a line through its samples, as a share. */
+/** The relative growth of a figure from the end of the warm-up to the end, by a line fitted to its samples. */
 const growth = (samples: ReadonlyArray<Sample>, figure: (sample: Sample) => number) => {
   const warm = samples.filter(({ minute }) => minute >= warmUp * minutes)
   const mean = (of: (sample: Sample) => number) => warm.reduce((sum, sample) => sum + of(sample), 0) / warm.length
@@ -59,7 +60,7 @@ const program = Effect.gen(function*() {
   yield* Effect.addFinalizer(() => Effect.sync(() => client.disconnect()))
   const service = freshService("soak")
   const open = start(
-    // Two own all while the third is away
+    // Two processes own all data streams while the third is away
     setup(server, service, "count", { capacity: Math.ceil(count / 2), leaseDuration: 5000, heartbeatInterval: 1500 })
   )
   yield* announce(server, service, count)

@@ -1,5 +1,5 @@
 /**
- * Mutexes on the ioredis client of an application: one connection for both. The application still owns the client.
+ * Mutexes on the application's own ioredis client, sharing one connection. The application still owns the client.
  *
  *     node examples/own-client.ts
  *     REDIS_URL=redis://localhost:6379 node examples/own-client.ts

@@ -18,7 +18,7 @@ import {
 
 type Service = Mutex.Mutex["Service"]
 
-/** The requested lease, as ttl and transition in about their usual proportion. */
+/** Splits the requested lease into `ttl` and `transition`, in about their default proportion. */
 const periods = ({ leaseMillis, localTurn }: Connect) => {
   const transition = Math.max(Math.round(leaseMillis * 0.375), Math.min(600, leaseMillis - 100))
   return {

@@ -1,4 +1,4 @@
-/** ioredis alone, with the minimum that the protocol needs: hardly anything can be much faster. */
+/** ioredis alone, doing the minimum that a lock needs: the practical limit of speed. */
 import { Redis } from "ioredis"
 import { createHash } from "node:crypto"
 import { type Connect, namesFor, type PairsRequest } from "../lib/contestant.ts"
@@ -18,7 +18,7 @@ const sha = {
   several: shaOf(scripts.several)
 }
 
-/** All requests of one tick, in one script call. */
+/** Sends all requests of one tick in one script call. */
 const coalescing = (client: Redis) => {
   let asked: Array<{ readonly key: string; readonly args: ReadonlyArray<string>; readonly done: () => void }> = []
   const flush = () => {

@@ -1,5 +1,5 @@
 /**
- * ioredis alone with the scripts and messages of effect-simba: the cost of a hand-off by this protocol without Effect.
+ * ioredis alone with effect-simba's scripts and messages: the cost of a hand-off by its protocol, without Effect.
  */
 import { Redis } from "ioredis"
 import { createHash } from "node:crypto"
@@ -22,7 +22,7 @@ export const open = async ({ leaseMillis, url }: Connect): Promise<Locks> => {
     const [counter, kind, token, , period] = message.split("@@") as [string, ...Array<string>]
     if (kind === "granted") waiting.get(counter)?.(token!, Number(period))
   })
-  /** Layers that keep their channel, like those of effect-simba. */
+  /** Layers that keep their channel, as effect-simba's do. */
   const unused: Array<string> = []
   let [layers, ids] = [0, 0]
 

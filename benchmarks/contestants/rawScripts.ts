@@ -37,7 +37,7 @@ end
 return 1
 `
 
-/** KEYS keys. ARGV lease ms, then the id of each. Returns the lost ones. */
+/** KEYS keys. ARGV lease ms, then the id of each key. Returns the lost keys. */
 export const renew = `
 local lost = {}
 for i, key in ipairs(KEYS) do

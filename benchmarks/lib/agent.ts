@@ -1,4 +1,4 @@
-/** The suite's side of a contestant: starts its process, sends requests, and ends it. */
+/** The suite's side of a contestant: starts its process, sends it requests, and ends the process. */
 import { Deferred, Effect, Schema, type Scope } from "effect"
 import { spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
@@ -44,7 +44,7 @@ export const start = Effect.fnUntraced(function*(
   const child = yield* Effect.acquireRelease(
     Effect.sync(() =>
       spawn(process.execPath, ["--expose-gc", "--no-warnings", fileIn(root), module.href], {
-        // Not the settings that pnpm or a debugger made for this process
+        // Without the Node options that pnpm or a debugger set for this process
         env: { ...process.env, NODE_OPTIONS: "" },
         stdio: ["ignore", 2, 2, "ipc"]
       })

@@ -1,6 +1,6 @@
 /**
- * The process of one contestant: executes requests from the suite. Each has a separate process, so that they share
- * neither heap nor optimized code nor versions of libraries.
+ * The process of one contestant, which executes the suite's requests. Each contestant has its own process, so that
+ * they share neither heap nor optimized code nor library versions.
  */
 import { Cause, Effect, Exit, Scope } from "effect"
 import { monitorEventLoopDelay } from "node:perf_hooks"
@@ -38,7 +38,7 @@ const meter = ({ stalls }: MeterRequest) => {
   }
 }
 
-/** With the cause: an effect around a promise only says that it failed. */
+/** Includes the cause, because the error of `Effect.tryPromise` only says that the promise was rejected. */
 const reasonOf = (cause: Cause.Cause<unknown>): string => {
   const error = Cause.squash(cause)
   const beneath = error instanceof Error && error.cause !== undefined ? `: ${String(error.cause)}` : ""
@@ -150,7 +150,7 @@ const serve = Effect.fnUntraced(function*(contestant: Contestant) {
 })
 
 process.on("disconnect", () => process.exit(0))
-// Some peers report that a lock was lost, or a retry that nobody waits for, as an unhandled rejection
+// Some peers report a lost lock, or a retry that nobody awaits, as an unhandled rejection
 process.on("unhandledRejection", (reason) => process.stderr.write(`${String(reason)}\n`))
 const { contestant } = await import(process.argv[2]!) as { readonly contestant: Contestant }
 await Effect.runPromise(serve(contestant))

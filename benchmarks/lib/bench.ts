@@ -42,7 +42,7 @@ export const variantOf = (of: Entrant, name: string, rest: Partial<Entrant>): En
   ...rest
 })
 
-/** How many repetitions of what length: a quick run gives an impression, a full run is published. */
+/** The number and length of the repetitions: a quick run gives a first impression, a full run is published. */
 export interface Pace {
   readonly isQuick: boolean
   readonly repetitions: number
@@ -58,7 +58,7 @@ export const brief = ({ repetitions }: Pace) => ({ millis: 200, repetitions: 4 *
 export interface Outcome<A> {
   readonly entrant: Entrant
   readonly samples: ReadonlyArray<A>
-  /** Why there are fewer samples, or none. */
+  /** Why samples are missing. */
   readonly failure: string | undefined
 }
 
@@ -73,7 +73,7 @@ export interface Bench {
   /** Peers that could not be installed, with the reason. */
   readonly missing: ReadonlyArray<Outcome<never>>
   readonly note: (line: string) => Effect.Effect<void>
-  /** The process of an entrant, connected to the server or to the proxy before it; further processes by number. */
+  /** An entrant's process, connected to the server or to the proxy in front of it; further processes by number. */
   readonly agent: (entrant: Entrant, connect?: Partial<Connect>, number?: number) => Effect.Effect<Agent, AgentError>
   /** Called before the servers and proxies of the agents stop. */
   readonly disconnectAll: Effect.Effect<void>
@@ -83,8 +83,8 @@ export interface Bench {
     connect?: Partial<Connect>
   ) => Effect.Effect<Agent, AgentError, Scope.Scope>
   /**
-   * Rounds in which each entrant is measured once, beginning with another one each time. Peers are measured five times
-   * at most, by default.
+   * Rounds in which each entrant is measured once; each round starts with a different entrant. By default, peers are
+   * measured at most five times.
    */
   readonly rounds: <A>(
     entrants: ReadonlyArray<Entrant>,
@@ -144,7 +144,7 @@ const peerEntrants = ({ fast, name }: Peer, pace: Pace): ReadonlyArray<Entrant> 
   ...(pace.isQuick ? [] : [entrant(`${name} (${fast})`, "peer", name, { setting: "fast" })])
 ]
 
-/** Two commits in the places of effect-simba and of raw. */
+/** Two commits, which take the places of effect-simba and raw. */
 export interface Compared {
   readonly ours: { readonly commit: string; readonly root: string }
   readonly against: { readonly commit: string; readonly root: string }
@@ -155,7 +155,7 @@ const comparedEntrants = (compared: Compared): Array<Entrant> => [
   { ...ours, name: compared.against.commit, role: "raw", root: compared.against.root }
 ]
 
-/** A server with a connection to query it, both gone with the scope. */
+/** A server, and a connection to query it; the scope ends both. */
 export const startServer = Effect.gen(function*() {
   const server = yield* Effect.orDie(RedisServer.start({ args: ["--maxclients", "15000"] }))
   const admin = yield* Effect.acquireRelease(

@@ -1,4 +1,4 @@
-/** The requests of the suite to the processes that run the contestants. */
+/** The suite's requests to the processes that run the contestants. */
 import type { Connect, Contended, ContendRequest, Pairs, PairsRequest, Stance } from "./contestant.ts"
 import type { Profiled } from "./profiler.ts"
 

@@ -19,13 +19,13 @@ export interface Chart {
 const width = 790
 const height = 420
 const edge = { left: 78, right: 270, top: 44, bottom: 52 }
-// Distinguishable for colour-blind readers, and by dashes besides
+// Distinguishable by colour-blind readers; the dash patterns help, too
 const colours = ["#0b61a4", "#d1495b", "#2e8b57", "#b8860b", "#6a4c93", "#5c6770", "#008b8b", "#a0522d"]
 const dashes = ["", "6 3", "2 3", "8 3 2 3"]
 
 const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
 
-/** The tables state the fastest setting of a peer. */
+/** Shortens a peer's settings to "fast"; the tables list them in full. */
 const short = (name: string) => name.replace(/ \(.*\)$/, ", fast")
 
 const shown = (value: number) => value >= 1000 ? value.toLocaleString("en-GB") : String(Number(value.toPrecision(3)))

@@ -1,4 +1,4 @@
-/** The operations of every contestant: effect-simba, the raw limit, and the peers alike. */
+/** The operations that every contestant has: effect-simba, the raw limit, and the peers. */
 import type { Effect, Scope } from "effect"
 
 /** The options of a session. */
@@ -25,9 +25,9 @@ export interface Connect {
 export interface PairsRequest {
   readonly inFlight: number
   readonly millis: number
-  /** A way of doing it besides the usual one, such as `withLock`. */
+  /** An alternative way to acquire and release, such as `withLock`. */
   readonly variant: string
-  /** Whether all compete for one mutex; otherwise each has its own names. */
+  /** Whether all loops compete for one mutex; otherwise each loop has its own names. */
   readonly oneName: boolean
 }
 
@@ -40,9 +40,9 @@ export interface Pairs {
 export interface ContendRequest {
   readonly name: string
   readonly contenders: number
-  /** How many places in the queue of the fleet they share: in effect-simba, one for each `Mutex` layer. */
+  /** How many places in the fleet's queue the contenders share: in effect-simba, one for each `Mutex` layer. */
   readonly places: number
-  /** How many mutexes they want, the same number of contenders for each. */
+  /** How many mutexes they contend for; each has the same number of contenders. */
   readonly mutexes: number
   readonly holdMillis: number
   /** Whether others must be notified of each grant, because they contend in another process. */
@@ -62,11 +62,11 @@ export interface Contended {
 
 /** Contenders that want a mutex repeatedly, until the scope closes. */
 export interface Contending {
-  /** To be called when a contender in another process was granted it. */
+  /** Must be called when a contender in another process was granted the mutex. */
   readonly grantedElsewhere: () => void
-  /** When one of them was first granted it, in microseconds of the machine's monotonic clock. */
+  /** When one of the contenders was first granted the mutex, in microseconds of the machine's monotonic clock. */
   readonly first: Effect.Effect<number>
-  /** What happened since the last request. */
+  /** What happened since the last call. */
   readonly taken: Effect.Effect<Contended>
 }
 

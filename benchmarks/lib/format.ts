@@ -1,4 +1,4 @@
-/** Files that the suite writes are committed, so they are formatted as the formatter wants. */
+/** Formats the files that the suite writes, because they are committed. */
 import { execFile } from "node:child_process"
 import { fileURLToPath } from "node:url"
 

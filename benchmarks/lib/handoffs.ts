@@ -1,19 +1,19 @@
-/** Hand-offs from the logs of contenders. */
+/** Reads hand-offs from the contenders' logs. */
 import type { Contended, Holding } from "./contestant.ts"
 
 export interface HandOffs {
-  /** From the instant before the release is sent to the instant at which the next contender has it. */
+  /** The time from just before the release is sent until the next contender has the mutex. */
   readonly millis: ReadonlyArray<number>
-  /** How often the same contender had it twice in succession, so that nothing was handed over. */
+  /** How often the same contender had the mutex twice in succession, so that nothing was handed over. */
   readonly kept: number
-  /** How often a contender had it before the previous one had released it. */
+  /** How often a contender had the mutex before the previous owner released it. */
   readonly overlaps: number
-  /** How many contenders have had and released it. */
+  /** How many contenders have had and released the mutex. */
   readonly held: number
   readonly failures: number
 }
 
-/** Of one mutex, from the logs of all processes that contend for it. */
+/** The hand-offs of one mutex, from the logs of all processes that contend for it. */
 export const handOffs = (logs: ReadonlyArray<Contended>): HandOffs => {
   const holdings = logs
     .flatMap(({ holdings }, process) =>

@@ -39,7 +39,7 @@ const pairs = (locks: Locks) => async ({ inFlight, millis, oneName }: PairsReque
         await release()
         pairs++
       } catch (error) {
-        // Some peers give up on a mutex that others hold; a free one they must get
+        // Some peers give up on a held mutex, but every peer must acquire a free one
         if (!oneName) throw error
         failures++
       }

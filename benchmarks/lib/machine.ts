@@ -1,4 +1,4 @@
-/** The machine and versions of a run. */
+/** The machine and the software versions of a run. */
 import type { Redis } from "ioredis"
 import { readFile } from "node:fs/promises"
 import { cpus, release, totalmem, type as systemName } from "node:os"
@@ -17,7 +17,7 @@ export interface Circumstances {
 }
 
 const versionOf = async (module: string) => {
-  // `exports` of a package need not name its package.json; its folder is what the module's path says
+  // A package's `exports` need not include its package.json, so find the folder by the module's path
   const path = new URL(import.meta.resolve(module)).pathname
   const folder = path.slice(0, path.lastIndexOf(`/node_modules/${module}/`) + `/node_modules/${module}/`.length)
   return (JSON.parse(await readFile(`${folder}package.json`, "utf8")) as { readonly version: string }).version

@@ -6,14 +6,14 @@ import { Socket } from "node:net"
 export interface Profiled {
   readonly writes: number
   readonly writeMicros: number
-  /** Microseconds by part. Work of Node outside of JavaScript, such as reading from sockets, is in none of them. */
+  /** Microseconds by part. Node's native work, such as reading from sockets, is in none of them. */
   readonly parts: Readonly<Record<string, number>>
 }
 
-/** Coarse, since each sample stops the thread for a moment. */
+/** Coarse, because each sample stops the thread for a moment. */
 const intervalMicros = 400
 
-/** The first that matches; samples that match none belong to Node. */
+/** A sample belongs to the first part that matches, or else to Node. */
 const partsByPath: ReadonlyArray<readonly [part: string, path: RegExp]> = [
   ["ioredis", /\/node_modules\/(?:ioredis|redis-parser|denque|cluster-key-slot|standard-as-callback|@ioredis)\//],
   ["Effect", /\/node_modules\/effect\//],
@@ -34,7 +34,7 @@ const partOf = ({ callFrame: { functionName, url } }: Node, parent: string): str
   if (functionName === "(garbage collector)") return "garbage collector"
   if (functionName === "(idle)") return "idle"
   if (functionName === "(program)" || functionName === "(root)") return "native code"
-  // A function of V8 or of libuv belongs to its caller, except for those that write
+  // Functions of V8 and libuv count for their callers, except those that write
   if (url === "") return /^(?:write|writev|writeBuffer|write\w+String)$/.test(functionName) ? "socket" : parent
   return partsByPath.find(([, path]) => path.test(url))?.[0] ?? "benchmark"
 }
@@ -59,7 +59,7 @@ const grouped = (nodes: ReadonlyArray<Node>, samples: ReadonlyArray<number>, mic
 
 type Write = (...args: ReadonlyArray<unknown>) => void
 
-/** Times how long each write takes to pass its data to the system, which it does first. */
+/** Measures how long each write takes to pass its data to the system. */
 const countWrites = () => {
   const counted = { writes: 0, micros: 0 }
   const prototype = Socket.prototype as unknown as Record<"_write" | "_writev", Write>
@@ -81,7 +81,7 @@ const countWrites = () => {
   }
 }
 
-/** Starts, and returns a function that ends it. */
+/** Starts a profile, and returns a function that ends it. */
 export const start = async (): Promise<() => Promise<Profiled>> => {
   const session = new Session()
   session.connect()

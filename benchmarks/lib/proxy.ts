@@ -1,4 +1,4 @@
-/** The proxy before Redis, from the side of the suite. */
+/** The suite's side of the proxy in front of Redis. */
 import { Deferred, Effect, Exit, type Scope } from "effect"
 import { spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
@@ -8,7 +8,7 @@ export type { Traffic } from "./proxyProcess.ts"
 
 export interface Proxy {
   readonly url: string
-  /** What was sent since the last call; from now on with a log, if requested. */
+  /** Returns what was sent since the last call. If requested, logs each command from now on. */
   readonly take: (options?: { readonly log?: boolean }) => Effect.Effect<Traffic>
 }
 

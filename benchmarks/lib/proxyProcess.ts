@@ -1,6 +1,6 @@
 /**
- * A TCP proxy before Redis, in a separate process: counts the commands that clients send, and delays data in each
- * direction by half of a latency.
+ * A TCP proxy in front of Redis, in a separate process: counts the commands that clients send, and delays data by half
+ * of the added latency in each direction.
  */
 import { connect, createServer, type Socket } from "node:net"
 import { micros } from "./contestant.ts"
@@ -15,7 +15,7 @@ export interface ProxyOptions {
 /** What clients have sent since the last request. */
 export interface Traffic {
   readonly commands: number
-  /** Of all connections, in both directions. */
+  /** The bytes of all connections, in both directions. */
   readonly bytes: number
   readonly byName: Record<string, number>
   /** Each command with an instant in microseconds of the machine's monotonic clock, while a log is requested. */
@@ -42,7 +42,7 @@ const count = (parts: ReadonlyArray<Buffer>) => {
 }
 
 /**
- * Passes chunks on when they are due. Timers are no finer than a millisecond, so the last two before that are spent
+ * Passes chunks on when they are due. Timers have a resolution of a millisecond, so the last two milliseconds are spent
  * polling the clock.
  */
 class Line {

@@ -10,11 +10,11 @@ export interface Results extends Circumstances {
   readonly sizes?: Sizes
   readonly profiles?: ReadonlyArray<Profile>
   readonly charts?: ReadonlyArray<Chart>
-  /** When they were drawn, if an earlier run drew them. */
+  /** The time of the earlier run that some charts are from; undefined if all are from this run. */
   readonly chartsAt?: string
 }
 
-/** JSON has no number for "not measured": it is written as null. */
+/** JSON has no NaN, which means "not measured" here: it is written as null. */
 export const parse = (text: string): Results =>
   JSON.parse(text, (_, value: unknown) => value === null ? Number.NaN : value) as Results
 

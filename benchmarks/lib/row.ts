@@ -8,7 +8,7 @@ export interface Other {
   readonly value: number | undefined
   readonly ratio: number | undefined
   readonly spread: readonly [number, number] | undefined
-  /** The middle half of the repetitions. */
+  /** The interquartile range (IQR) of the repetitions. */
   readonly quartiles?: readonly [number, number] | undefined
   readonly failure?: string
 }
@@ -19,7 +19,7 @@ export interface Column {
   readonly values: Readonly<Record<string, number>>
 }
 
-/** effect-simba beside the raw limit: medians of the repetitions, and their ratio. */
+/** effect-simba compared with the raw limit: medians of the repetitions, and their ratio. */
 export interface Row {
   readonly id: string
   readonly title: string
@@ -31,12 +31,12 @@ export interface Row {
   readonly spread: { readonly ours: readonly [number, number]; readonly raw: readonly [number, number] }
   readonly quartiles?: { readonly ours: readonly [number, number]; readonly raw: readonly [number, number] }
   readonly columns?: ReadonlyArray<Column>
-  /** The entrant in the place of raw, if it is another. */
+  /** The entrant that takes the place of raw, if any. */
   readonly against?: string
   readonly repetitions: number
   readonly others: ReadonlyArray<Other>
   readonly details: Readonly<Record<string, unknown>>
-  /** Share of the machine's CPU time that its host used for other machines meanwhile. */
+  /** The share of the machine's CPU time that its hypervisor used for other machines meanwhile. */
   readonly stolen?: number
 }
 
@@ -52,7 +52,7 @@ const quartilesOf = (values: ReadonlyArray<number>) => {
   return [rounded(lower), rounded(upper)] as const
 }
 
-/** The verdict: none, as long as the middle halves of both overlap. */
+/** Ahead or behind; level if the interquartile ranges overlap; undefined without quartiles. */
 export const verdict = (
   better: Row["better"],
   ours: readonly [number, number] | undefined,
@@ -64,7 +64,7 @@ export const verdict = (
   return isAbove === (better === "more") ? "ahead" : "behind"
 }
 
-/** The median of those repetitions that produced a figure. */
+/** The median of the repetitions that produced a figure. */
 export const overMeasured = (values: ReadonlyArray<number>): number =>
   median(values.filter((value) => !Number.isNaN(value)))
 
@@ -84,9 +84,8 @@ const spreadOf = (values: ReadonlyArray<number>) => {
 }
 
 /**
- * A row from the results of each entrant's repetitions. `over` reduces them to one value; the median by default. A
- * ratio of medians is the median of ratios within the same repetition, which a slower minute of the machine does not
- * change.
+ * A row from the results of each entrant's repetitions. `over` reduces them to one value; the median by default. The
+ * ratio is the median of the ratios within each repetition, so that a slow minute of the machine does not change it.
  */
 export const make = <A>(
   bench: Bench,

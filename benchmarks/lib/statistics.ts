@@ -1,6 +1,6 @@
 /** Medians, quantiles and spreads. */
 
-/** The value below which this share of them lies, by the nearest rank. */
+/** The value below which this share of the values lies, by the nearest rank. */
 export const quantile = (values: ReadonlyArray<number>, part: number): number => {
   const sorted = [...values].sort((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.max(0, Math.ceil(part * sorted.length) - 1))] ?? Number.NaN
@@ -19,7 +19,7 @@ export const spread = (values: ReadonlyArray<number>): readonly [number, number]
   values.reduce((a, b) => Math.max(a, b), -Infinity)
 ]
 
-/** The bounds of the middle half. */
+/** The lower and the upper quartile. */
 export const quartiles = (values: ReadonlyArray<number>): readonly [number, number] => {
   const sorted = [...values].sort((a, b) => a - b)
   const at = (part: number) => {
@@ -30,5 +30,5 @@ export const quartiles = (values: ReadonlyArray<number>): readonly [number, numb
   return [at(0.25), at(0.75)]
 }
 
-/** To four significant digits: more would be noise. */
+/** Rounds to four significant digits: more would be noise. */
 export const rounded = (value: number): number => Number.isFinite(value) ? Number(value.toPrecision(4)) : value

@@ -17,7 +17,7 @@ const ticks = Effect.promise(async (): Promise<Ticks | undefined> => {
     : { stolen, all: user! + nice! + system! + idle! + iowait! + irq! + softirq! + stolen }
 })
 
-/** With the share of the machine's CPU time that was stolen meanwhile, where that is known. */
+/** Adds the share of the machine's CPU time that was stolen meanwhile; undefined if the system does not report it. */
 export const withStolen = <A, E, R>(
   work: Effect.Effect<A, E, R>
 ): Effect.Effect<readonly [result: A, stolen: number | undefined], E, R> =>

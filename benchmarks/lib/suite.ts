@@ -1,4 +1,4 @@
-/** All workloads in their order, and the charts of their rows. */
+/** All workloads, in the order in which they run, and the charts of their rows. */
 import type { Effect, Scope } from "effect"
 import * as Commands from "../work/commands.ts"
 import * as Connections from "../work/connections.ts"
@@ -17,7 +17,7 @@ export interface Work {
   readonly id: string
   /** Whether two commits can take the places of effect-simba and of raw. */
   readonly comparesCommits?: true
-  /** A point of a chart, which the page does not show as a table. */
+  /** Whether this is only a point in a chart, without a table on the page. */
   readonly isForCharts?: true
   readonly run: (bench: Bench) => Effect.Effect<Row, unknown, Scope.Scope>
 }
@@ -139,7 +139,7 @@ const contenders = "contenders for one mutex"
 const latency = "ms added to a round trip, 10 contenders"
 const [ms, holders] = ["ms, p50", "holders/s"]
 
-/** Hand-off and throughput, effect-simba and raw beside the peers that are closest. */
+/** Hand-off and throughput of effect-simba, raw and the closest peers. */
 export const charts: ReadonlyArray<RowChart> = [
   {
     id: "handoff-by-contenders",

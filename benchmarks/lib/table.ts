@@ -15,7 +15,7 @@ const ratio = (value: number | undefined): string =>
 
 const range = ([least, most]: readonly [number, number]) => `${number(least)} to ${number(most)}`
 
-/** Columns as wide as their content. */
+/** Pads columns to the width of their content. */
 export const aligned = (lines: ReadonlyArray<ReadonlyArray<string>>): string => {
   const widths = lines[0]!.map((_, column) => Math.max(...lines.map((line) => line[column]!.length)))
   return lines
@@ -24,10 +24,10 @@ export const aligned = (lines: ReadonlyArray<ReadonlyArray<string>>): string => 
     .join("\n")
 }
 
-/** Runs from before the quartiles have the minimum and the maximum instead. */
-const intervalOf = (row: Row) => row.quartiles === undefined ? "spread" : "middle half"
+/** Old results have no quartiles: show the minimum and the maximum instead. */
+const intervalOf = (row: Row) => row.quartiles === undefined ? "spread" : "IQR"
 
-/** The result of one entrant. `verdict` compares effect-simba with it. */
+/** One entrant's result, and the verdict on effect-simba compared with it. */
 const cellsOf = (row: Row, name: string, value: Omit<Other, "role" | "name">): ReadonlyArray<string> => [
   name,
   value.value === undefined ? `failed: ${value.failure?.split("\n")[0]?.slice(0, 60) ?? ""}` : number(value.value),
@@ -73,7 +73,7 @@ export const readable = (rows: ReadonlyArray<Row>): string =>
 
 const cell = (text: string) => text.replaceAll("|", "\\|")
 
-/** One Markdown table for a row, with all entrants. */
+/** A Markdown table of one row, with all entrants. */
 export const markdownOf = (row: Row): string => {
   const head = headOf(row, `${row.unit}, ${row.better} is better`)
   const [ours, ...others] = bodyOf(row)
@@ -88,7 +88,7 @@ export const markdownOf = (row: Row): string => {
   return remark === undefined ? table : `${table}\n\n${remark}.`
 }
 
-/** effect-simba beside raw, part by part. */
+/** A Markdown table of one profile, which compares effect-simba with raw part by part. */
 export const markdownOfProfile = ({ each, figures, title }: Profile): string =>
   [
     `| ${title}, for each ${each} | ours | raw |`,

@@ -1,4 +1,4 @@
-/** Commits as separate folders with dependencies, to compare two of them. */
+/** Checks out commits in separate folders, with their dependencies, to compare two commits. */
 import { Effect } from "effect"
 import { execFile } from "node:child_process"
 import { mkdtemp, rm } from "node:fs/promises"

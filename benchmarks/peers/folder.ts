@@ -33,7 +33,7 @@ export const connect = async (peer: string, url: string): Promise<Client> => {
   return client
 }
 
-/** Holds on through a function that holds a lock while a body runs. */
+/** Turns a function that holds a lock while a body runs into an acquire and a release. */
 export const holding = (use: (body: () => Promise<void>) => Promise<unknown>): Promise<Release> =>
   new Promise((resolve, reject) => {
     let finish = () => {}

@@ -1,4 +1,4 @@
-/** Installs each peer with npm, in a separate folder, unless it is there already. */
+/** Installs each peer with npm in a separate folder, unless it is already installed. */
 import { Effect, Exit } from "effect"
 import { execFile } from "node:child_process"
 import { mkdir, readFile, writeFile } from "node:fs/promises"
@@ -37,7 +37,7 @@ const install = async (peer: Peer) => {
   await npmInstall(folder)
 }
 
-/** Why it could not be installed; undefined if it was. */
+/** Why a peer could not be installed; undefined if it was. */
 export const installed = (peer: Peer): Effect.Effect<string | undefined> =>
   Effect.map(
     Effect.exit(Effect.tryPromise({ try: () => install(peer), catch: (cause) => (cause as Error).message })),

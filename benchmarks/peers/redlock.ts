@@ -1,4 +1,4 @@
-/** What redlock from 5 on and its fork have in common. */
+/** What redlock 5 and later, and its fork, have in common. */
 import { fromLocks } from "../lib/locks.ts"
 import { type Client, connect, holding } from "./folder.ts"
 
@@ -22,7 +22,7 @@ export const fromRedlock = (name: string, loadRedlock: () => Promise<MakeRedlock
     const Redlock = await loadRedlock()
     const client = await connect(name, url)
     const redlock = new Redlock([client], setting === "fast" ? { retryDelay: 1, retryJitter: 1, retryCount: -1 } : {})
-    // It reports every refused attempt here, and an "error" event without a listener would end the process
+    // redlock emits "error" for every refused attempt; without a listener that would end the process
     redlock.on("error", () => {})
     return {
       acquire: async (key) => {

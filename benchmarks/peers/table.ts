@@ -2,7 +2,7 @@
 export interface Peer {
   readonly name: string
   readonly dependencies: Readonly<Record<string, string>>
-  /** What "fast" sets, as shown in the tables; defaults are what the library does without options. */
+  /** The options of the "fast" setting, as shown in the tables; the default setting has no options. */
   readonly fast: string
 }
 

@@ -1,4 +1,4 @@
-/** A consumer of data streams as a separate process, which reports what happens and replies to questions. */
+/** A consumer of data streams in a separate process, which reports what happens and replies to questions. */
 import { StreamClient, StreamLease, StreamMessages, StreamMetrics } from "@effect-simba/core/streams"
 import { IoRedis } from "@effect-simba/redis"
 import { RedisStreams } from "@effect-simba/redis/streams"
@@ -57,7 +57,7 @@ const Message = Schema.Struct({ n: Schema.String })
 
 const count = { began: 0, messages: 0, at: 0, latencies: [] as Array<number>, failures: 0, longestStallMillis: 0 }
 
-/** A timer that is late was held up by work. Milliseconds. */
+/** How often to check for stalls, in milliseconds: work that blocks the event loop delays the check. */
 const stallInterval = 2
 let lastTick = performance.now()
 const watchStalls = () => {

@@ -13,7 +13,7 @@ export interface StreamRow {
   readonly value: number
   readonly spread: readonly [number, number]
   readonly samples: number
-  /** The limit that a configuration or a promise sets. */
+  /** The limit from the configuration or from a documented guarantee. */
   readonly bound?: number | undefined
   readonly seconds?: number | undefined
   /** Leases lost, and failures counted. */
@@ -51,7 +51,7 @@ export const began = (count: number) => (said: Said) => said._tag === "Began" &&
 
 const firstOf = (said: ReadonlyArray<Said>) => said.find((one) => one._tag === "Began") as { readonly at: number }
 
-/** One consumer takes a backlog: from its first handler to its last. */
+/** One consumer takes a backlog: the rate from its first handler to its last. */
 export const assignments = (server: Server, count: number, repetitions: number) =>
   Effect.map(
     times(
@@ -72,7 +72,7 @@ export const assignments = (server: Server, count: number, repetitions: number) 
 const lease = 2000
 const sweep = 2000
 
-/** Other keys with an expiry, as fences and checkpoints are. */
+/** Adds other keys with an expiry, such as fences and checkpoints have. */
 const fill = (server: Server, count: number) =>
   server.send(
     "EVAL",
@@ -100,7 +100,7 @@ export const takeover = (server: Server, kind: "events" | "sweep" | "events-1000
         yield* owner.until("it owns", began(1))
         const successor = yield* start(setup(server, service, "messages", options))
         yield* successor.until("it takes part", (said) => said._tag === "Joined")
-        // Somewhere between two heartbeats, and two sweeps
+        // Kill at a random time between two heartbeats and two sweeps
         yield* Effect.sleep(2500 + 1000 * Math.random())
         const killed = yield* owner.kill
         yield* server.send("XADD", `${service} 0`, "*", "n", "1")

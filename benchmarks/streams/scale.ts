@@ -27,7 +27,7 @@ const producer = (server: Server) =>
     (client) => Effect.sync(() => client.disconnect())
   )
 
-/** Waits until it has this many messages more. */
+/** Waits until the consumer has received this many more messages. */
 const received = (consumer: Consumer, count: number) =>
   Effect.gen(function*() {
     const latencies: Array<number> = []
@@ -165,7 +165,7 @@ export const trickle = (server: Server, count: number, heartbeats: number) =>
     ]
   }))
 
-/** Two consumers own this many, and a third one joins: from then until it has its share. */
+/** Two consumers own this many data streams: the time from when a third one joins until it has its share. */
 export const join = (server: Server, count: number) =>
   Effect.scoped(Effect.gen(function*() {
     const service = freshService("join")

@@ -1,4 +1,4 @@
-/** Commands and bytes for each hand-off, between all clients and the server, including queueing again. */
+/** Commands and bytes per hand-off, between all clients and the server, including repeated queueing. */
 import { Effect } from "effect"
 import { atDefaults, type Bench, type Entrant } from "../lib/bench.ts"
 import * as Proxy from "../lib/proxy.ts"
@@ -9,7 +9,7 @@ import { contention, crowd, crowded, freshName, holdMillis } from "./handoff.ts"
 interface Counted {
   readonly handOffs: number
   readonly traffic: Proxy.Traffic
-  /** Calls of scripts as the server counts them: they cannot come from within scripts. */
+  /** Script calls as the server counts them: scripts cannot call scripts. */
   readonly scriptsServed: number
 }
 
@@ -27,7 +27,7 @@ const scriptCalls = (info: string) =>
 const each = (of: (counted: Counted) => number) => (counted: Counted) =>
   counted.handOffs === 0 ? Number.NaN : of(counted) / counted.handOffs
 
-/** Contestants whose waiters connect one by one would keep the machine busy with a thousand of them. */
+/** Contestants that open a connection for each waiter would overload the machine with a thousand waiters. */
 const entrantsFor = (bench: Bench, contenders: number) =>
   contenders === 100
     ? [
@@ -36,7 +36,7 @@ const entrantsFor = (bench: Bench, contenders: number) =>
     ]
     : atDefaults(bench)
 
-/** Counts are steadier than times, so the repetitions are windows of one queue. */
+/** Counts vary less than times, so the repetitions are windows of one queue. */
 const count = Effect.fnUntraced(function*(bench: Bench, entrant: Entrant, proxy: Proxy.Proxy, contenders: number) {
   const served = Effect.promise(() => bench.admin.info("commandstats")).pipe(Effect.map(scriptCalls))
   const contended = { contenders, holdMillis, name: freshName("commands"), calmMillis: calmMillis(contenders) }

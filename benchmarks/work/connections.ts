@@ -13,7 +13,7 @@ const connected = (bench: Bench) =>
     (list) => String(list).trim().split("\n").length
   )
 
-/** effect-simba has a queue for each mutex, and raw a channel for each waiter, which shows that all of them wait. */
+/** Counts waiters: effect-simba has a queue for each mutex, and raw has a channel for each waiter. */
 const waiting = (bench: Bench, entrant: Entrant): Effect.Effect<ReadonlyArray<unknown>> =>
   Effect.promise(() => entrant.role === "ours" ? bench.admin.keys("simba:*:contender") : bench.admin.pubsub("CHANNELS"))
 

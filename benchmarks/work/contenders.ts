@@ -14,7 +14,7 @@ const windowMillis = 10_000
 
 const plain: Entrant = { ...ours, name: "plain waiters", role: "raw" }
 
-/** Milliseconds of CPU, and calls of scripts, per second. The owner renews meanwhile, in both cases. */
+/** CPU milliseconds and script calls, per second. In both cases, the owner renews meanwhile. */
 const measure = (bench: Bench) =>
   Effect.fnUntraced(function*(entrant: Entrant) {
     const { admin, server: { url } } = yield* startServer
@@ -48,7 +48,7 @@ const measure = (bench: Bench) =>
     )
   }, Effect.scoped)
 
-/** Both at the same time, each on a separate server; the repetitions are windows of one long wait. */
+/** Measures both at the same time, each on a separate server; the repetitions are windows of one long wait. */
 export const contenders = Effect.fnUntraced(function*(bench: Bench) {
   const entrants = [ours, plain]
   const samples = yield* Effect.forEach(entrants, measure(bench), { concurrency: 2 })

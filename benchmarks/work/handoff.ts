@@ -23,7 +23,7 @@ export interface Contention {
   readonly name: string
   /** In each process. */
   readonly contenders: number
-  /** Places in the queue of the fleet for each process; by default one for each contender. */
+  /** Places in the fleet's queue for each process; by default, one for each contender. */
   readonly places?: number
   readonly holdMillis: number
   /** Waits for longer than it takes all of them to be in the queue. */
@@ -125,8 +125,8 @@ const row = (bench: Bench, id: string, title: string, outcomes: ReadonlyArray<Ou
 const confirming = variantOf(raw, "raw, confirmed by a reply", { protocol: "confirmed" })
 
 /**
- * Its distance to raw is the cost of the protocol, and the distance of effect-simba to it the cost of the library and
- * Effect.
+ * The difference between this variant and raw is the cost of the protocol; the difference between effect-simba and this
+ * variant is the cost of the library and Effect.
  */
 const byOurScripts = variantOf(raw, "raw, by our scripts and messages", { protocol: "ours" })
 
@@ -188,7 +188,7 @@ export const throughput = (setup: Setup) =>
     return Row.make(bench, head, outcomes, rate, details(outcomes), median, [cpu(outcomes)])
   })
 
-/** The purpose of shared turns: work of a millisecond, and a server a millisecond away. Compared with strict order. */
+/** What shared turns are for: work of a millisecond, and a server a millisecond away. Compared with strict order. */
 export const sharedTurns = Effect.fnUntraced(function*(bench: Bench) {
   const { url } = yield* Proxy.start(bench.server.port, 1)
   yield* Effect.addFinalizer(() => Effect.ignore(bench.disconnectAll))
@@ -209,7 +209,7 @@ export const sharedTurns = Effect.fnUntraced(function*(bench: Bench) {
 })
 
 /**
- * The cost of a Cluster: effect-simba there against effect-simba on one server. The names are spread over the
+ * The cost of a Cluster: effect-simba on a Cluster against effect-simba on one server. The names are spread over the
  * primaries.
  */
 export const handoffOnCluster = Effect.fnUntraced(function*(bench: Bench) {

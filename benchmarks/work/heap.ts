@@ -5,7 +5,7 @@ import * as Row from "../lib/row.ts"
 import { freshName } from "./handoff.ts"
 
 export const heapPerLease = Effect.fnUntraced(function*(bench: Bench, entrant: Entrant, count: number) {
-  // Tables that an earlier workload has enlarged would be free
+  // In a fresh process: tables that an earlier workload has enlarged would cost nothing
   const agent = yield* bench.freshAgent(entrant)
   const { bytes } = yield* agent.ask("heap", { prefix: freshName("heap"), count })
   return bytes / count / 1000

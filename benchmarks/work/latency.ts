@@ -1,4 +1,4 @@
-/** The same over connections that are not loopback: a proxy adds to each round trip. */
+/** Acquire and release of free mutexes over a slower link: a proxy adds latency to each round trip. */
 import { Effect } from "effect"
 import { type Bench, brief, raw, variantOf } from "../lib/bench.ts"
 import type { Axis } from "../lib/chart.ts"

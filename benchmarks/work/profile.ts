@@ -1,4 +1,4 @@
-/** The parts of the time of a hand-off, or of an acquire with its release, for effect-simba and for raw. */
+/** Where the time of a hand-off, or of an acquire with its release, goes, for effect-simba and for raw. */
 import { Effect, type Scope } from "effect"
 import type { Redis } from "ioredis"
 import type { Agent, AgentError } from "../lib/agent.ts"
@@ -15,7 +15,7 @@ interface Work {
   readonly each: string
   readonly processes?: number
   readonly entrant: Entrant
-  /** Works for this many milliseconds, and returns how often. */
+  /** Works for this many milliseconds, and returns the number of operations. */
   readonly run: (
     agents: ReadonlyArray<Agent>,
     variant: string
@@ -62,7 +62,7 @@ export interface Profile {
   readonly figures: ReadonlyArray<readonly [name: string, ours: number, raw: number]>
 }
 
-/** Calls of scripts and commands of subscriptions, in microseconds; the commands that scripts call are part of them. */
+/** Script calls and subscription commands, in microseconds; these include the commands that scripts call. */
 const commandLine = /^cmdstat_(?:evalsha|eval|subscribe|unsubscribe):calls=(\d+),usec=(\d+)/gm
 const cpuLine = /^used_cpu_(?:sys|user):([\d.]+)/gm
 

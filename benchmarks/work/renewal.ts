@@ -28,7 +28,7 @@ interface Renewed {
   readonly stallMillis: number
 }
 
-/** All commands that renew a key: its script calls one of these for each. `SET` and `PEXPIRE` of nobody else fall in between. */
+/** The commands that renew a key: a script calls one for each key. Nothing else sends `SET` or `PEXPIRE` meanwhile. */
 const renewing = /^cmdstat_(?:pexpire|set):calls=(\d+)/gm
 
 const renewals = (admin: Redis) =>
@@ -69,7 +69,7 @@ const renew = Effect.fnUntraced(function*(
   )
 })
 
-/** Both at the same time, each on a separate server, so that other load on the machine affects both */
+/** Measures both at the same time, each on a separate server, so that other load on the machine affects both. */
 const sideBySide = Effect.fnUntraced(function*(bench: Bench) {
   const samples = yield* Effect.forEach([ours, raw], (entrant, index) =>
     Effect.gen(function*() {

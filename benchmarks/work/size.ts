@@ -10,14 +10,14 @@ import { installed } from "../peers/install.ts"
 import { esbuild } from "../peers/tools.ts"
 import { folder, pack, run } from "./packed.ts"
 
-/** Bytes, minified, without effect and ioredis unless it says so. */
+/** Bytes of minified code, without effect and ioredis unless the field says so. */
 export interface Bundle {
   readonly minified: number
   readonly gzip: number
   readonly brotli: number
 }
 
-/** A part of a bundle: its bytes, and those that it would have alone. Compressed together they take a little less. */
+/** A part of a bundle: its bytes, and its size when compressed alone, which is a little more than in the bundle. */
 export interface Part {
   readonly part: string
   readonly minified: number
@@ -33,7 +33,7 @@ export interface Sizes {
   readonly barrelsMillis: number
   /** The bundle of a program that only locks. */
   readonly mutexOnly: Bundle
-  /** Which part these bytes belong to. */
+  /** The parts that these bytes belong to. */
   readonly parts?: ReadonlyArray<Part>
   /** The same program with effect, and with effect and ioredis. */
   readonly withEffect?: Bundle
@@ -58,7 +58,7 @@ const whatAnAppHas = `await import("effect"); await import("effect/persistence/R
 const modules = ["@effect-simba/core/Mutex", "@effect-simba/redis/RedisMutex"]
 const barrels = ["@effect-simba/core", "@effect-simba/redis"]
 
-/** In a separate process each time; undefined if it fails. */
+/** Measures an import in a new process; undefined if it fails. */
 const importTime = async (names: ReadonlyArray<string>) => {
   const file = join(folder, "import.mjs")
   const imports = names.map((name) => `await import("${name}");`).join(" ")
@@ -103,7 +103,7 @@ const bundle = async (contents: string, external = peers): Promise<Bundle> => {
   return { minified: code.length, gzip: gzipSync(code, { level: 9 }).length, brotli: brotliOf(code) }
 }
 
-/** By the sources of a bundle, in this order. Code without a source is the text of the scripts. */
+/** Parts by source file; the first match counts. Code without a source is the text of the scripts. */
 const partNames: ReadonlyArray<readonly [part: string, sources: RegExp]> = [
   ["Lua of the scripts", /^$|scripts\.generated/],
   ["the connection by ioredis", /redis\/src\/(?:IoRedis|internal\/client\/ioredis\/)/],

@@ -1,5 +1,6 @@
 /**
- * How long after a killed owner's key has expired its successor has the mutex, and what the waiters send until then.
+ * The time from the expiry of a killed owner's key until its successor has the mutex, and the commands that the waiters
+ * send until then.
  */
 import { Effect } from "effect"
 import type { AgentError } from "../lib/agent.ts"
@@ -34,7 +35,7 @@ const keyOf = (contestant: string, name: string): string => {
   }
 }
 
-/** Several mutexes at once make many samples of one wait; peers that poll would be too busy with more than one. */
+/** Several mutexes at once give many samples per wait; peers that poll would be too busy with more than one mutex. */
 const mutexesFor = (entrant: Entrant) => entrant.role === "peer" ? 1 : 8
 
 const expiry = (bench: Bench, key: string) =>

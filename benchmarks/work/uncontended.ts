@@ -1,4 +1,4 @@
-/** Acquire and release of free mutexes, this many in flight, each with its own names. */
+/** Acquire and release of free mutexes by a number of loops, each with its own names. */
 import { Effect } from "effect"
 import { type Bench, brief, type Entrant, ours, type Outcome, raw, variantOf } from "../lib/bench.ts"
 import type { Spent } from "../lib/calls.ts"
