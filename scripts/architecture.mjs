@@ -2,7 +2,7 @@
 // Refuses cycles of modules.
 //
 //   node scripts/architecture.mjs            write
-//   node scripts/architecture.mjs --check    fail when the picture is not what would be written
+//   node scripts/architecture.mjs --check    fail if the picture is out of date
 import { readFileSync, statSync, writeFileSync } from "node:fs"
 import { basename, dirname, join, relative, resolve, sep } from "node:path"
 import { filesBelow, packageFolders, root, shown } from "./lib/workspace.mjs"
@@ -42,7 +42,7 @@ const columns = [
 const colors = { cli: "#7c3aed", core: "#2563eb", redis: "#b91c1c", testkit: "#15803d", "fake-redis": "#a16207" }
 const packages = { cli: [0, 0], redis: [1, 2], core: [3, 4], testkit: [5, 6], "fake-redis": [7, 7] }
 
-/** The name on npm. */
+/** The package's name on npm. */
 const titleOf = (name) => name === "cli" ? "effect-simba" : `@effect-simba/${name}`
 
 const width = 232
@@ -51,7 +51,7 @@ const margin = 30
 const lineHeight = 14
 const characters = 34
 
-/** Modules that may import types of each other: a service and what makes it. No other cycle is allowed. */
+/** Modules that may import each other's types: a service and the module that makes it. No other cycle is allowed. */
 const allowedCycles = [
   ["core/MutexStore", "core/internal/mutex/memoryStore"],
   [
@@ -135,7 +135,7 @@ for (
   }
 }
 
-/** The shortest way of imports from one module to another: the modules on it, or undefined. */
+/** The shortest chain of imports from one module to another, or undefined if there is none. */
 const way = (from, to, isFollowed) => {
   const ways = new Map([[from, [from]]])
   for (const [module, steps] of ways) {
@@ -190,7 +190,7 @@ columns.forEach((column, index) => {
 })
 const bottom = Math.max(...[...boxes.values()].map(({ height, y }) => y + height))
 
-/** From the side that faces the other box; boxes of one column are joined along their left side. */
+/** An arrow starts at the side that faces the other box; boxes of one column are joined along their left side. */
 const curve = (a, b) => {
   const [ay, by] = [a.y + a.height / 2, b.y + b.height / 2]
   if (a.column === b.column) {
@@ -211,13 +211,13 @@ const edgesOf = (name) => {
 const arrow = (name, path, strokeWidth) =>
   `<path d="${path}" stroke="${colors[name]}" stroke-width="${strokeWidth}" marker-end="url(#${name})"/>`
 
-/** One arrow for a package that uses another one. */
+/** One arrow for each package that uses another package. */
 const betweenPackages = new Set(
   [...uses.values()].map(({ from, to }) => `${packageOf(from)} ${packageOf(to)}`).filter((pair) =>
     !/^(\w+) \1$/.test(pair)
   )
 )
-/** A private folder uses the models of its package's public modules: these arrows are left out, the caption says so. */
+/** Private folders use the models of their package's public modules: the caption says so instead of arrows. */
 const isShown = ({ from, to }) => packageOf(from) === packageOf(to) && (isPublic(from) || !isPublic(to))
 const arrows = [
   ...[...uses.values()].filter(isShown).map(({ from, to }) =>

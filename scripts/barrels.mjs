@@ -1,7 +1,8 @@
-// Writes packages/*/src/index.ts and packages/*/src/streams/index.ts: one namespace for each module beside it, with that module's header comment.
+// Writes packages/*/src/index.ts and packages/*/src/streams/index.ts: one namespace for each module of the folder, with
+// that module's header comment.
 //
 //   node scripts/barrels.mjs            write
-//   node scripts/barrels.mjs --check    fail when a barrel is not what would be written
+//   node scripts/barrels.mjs --check    fail if a barrel is out of date
 import { readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { barrelFolders, modulesIn, outsideBarrels, packageFolders, shown } from "./lib/workspace.mjs"

@@ -1,5 +1,4 @@
-// The scripts of the root that npm runs, and the check of the packed packages, on a machine with only Node (20 or
-// newer) and npm.
+// Runs the root's npm scripts, and the check of the packed packages, on a machine with only Node (20 or newer) and npm.
 //
 // Installs the pinned pnpm into .bootstrap/, then all dependencies (including the Node that the tools run on), then
 // runs the requested task. Finished steps are skipped, so a second run starts at once.
@@ -13,7 +12,7 @@ import { postgresProgram, systemEnvironment } from "./lib/system.mjs"
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const windows = process.platform === "win32"
-// Both run this package's script `test`: `npm test` is for everything, `pnpm test` for a quick result.
+// Both `npm test` and `pnpm test` run this package's script `test`: npm's runs everything, pnpm's the quick tests.
 const isPnpm = basename(process.env.npm_execpath ?? "").startsWith("pnpm")
 const tasks = {
   test: isPnpm ? "test:memory" : "test:all",
@@ -64,7 +63,7 @@ const ensurePnpm = () => {
   )
 }
 
-/** Changes whenever an install may have something to do. */
+/** A fingerprint that changes whenever an install may be needed. */
 const manifests = () => {
   const hash = createHash("sha256").update(`${process.platform} ${process.arch}`)
   const folders = [
@@ -129,7 +128,7 @@ const ensureServers = () => {
   }
 }
 
-/** Without a browser, a test skips opening the site, and reports it. */
+/** Without a browser, the check of the site does not open it, and says so. */
 const ensureBrowser = () => {
   if (output("chromium", ["--version"]) !== undefined || !canInstall()) return
   say("installing Debian's chromium: a test opens the site in it")
@@ -150,11 +149,11 @@ const withoutStartingServices = (install) => {
 
 let child
 const forward = (signal) => {
-  // Ctrl-C in a terminal reaches the whole group; a second one would mean "at once" to the child.
+  // Ctrl-C in a terminal reaches the whole group; the child would take a second signal as "stop at once".
   if (signal !== "SIGINT" || !process.stdin.isTTY) child?.kill(signal)
 }
 
-/** Runs the task in the foreground; signals are passed on, and its exit code is returned. */
+/** Runs the task in the foreground, passes signals on to it, and returns its exit code. */
 const hand = (script) => {
   child = spawn("pnpm", ["run", script, ...rest], { cwd: root, env, stdio: "inherit", shell: windows })
   child.on("error", (error) => stop(`pnpm could not be started: ${error.message}`))

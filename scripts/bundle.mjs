@@ -12,8 +12,8 @@ import { annotatePure } from "./lib/annotate-pure.mjs"
 import { barrelFolders, filesBelow, packageFolders, publicModules, root } from "./lib/workspace.mjs"
 
 /**
- * Files of dist/internal for each package: modules that match, with everything they import. The first file that matches
- * a module has it; other modules are placed by their importers.
+ * Each package's files in dist/internal: the modules that match, with everything they import. A module goes into the
+ * first file that matches it; other modules are placed by their importers.
  */
 const files = {
   core: { mutex: /src[\\/]Mutex\.ts$/, streams: /streams[\\/]StreamClient\.ts$/ },
@@ -65,11 +65,11 @@ const unbundled = /^wasmoon-lua5\.1$/
 /** The folder of the package that a module belongs to, unless it is this one. */
 const foreignFolder = (id) => /^.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/.exec(id)?.[0]
 
-/** What the bin names: it lets Node keep the compiled program for the next start. */
+/** The entry point in package.json's `bin`: it lets Node cache the compiled program for the next start. */
 const launcher = (name) =>
   `#!/usr/bin/env node\nimport module from "node:module"\nmodule.enableCompileCache?.()\nawait import("./${name}.main.js")\n`
 
-/** A program is one file with all that it needs: to resolve and to read modules is most of its start. */
+/** A program is one self-contained file, because resolving and reading modules would dominate its start. */
 const bundlePrograms = async (folder, dist) => {
   const paths = filesBelow(join(folder, "src/bin"), (name) => name.endsWith(".ts"))
   if (paths.length === 0) return
@@ -135,7 +135,7 @@ const bundle = async (folder, dist) => {
   })
   await build.close()
 
-  // Sharing a file must not make a module need a package that it works without, such as an optional one.
+  // A shared file must not make a module depend on another package, such as an optional peer.
   const chunks = new Map(output.filter(({ type }) => type === "chunk").map((chunk) => [chunk.fileName, chunk.imports]))
   const optional = Object.keys(
     JSON.parse(readFileSync(join(folder, "package.json"), "utf8")).peerDependenciesMeta ?? {}

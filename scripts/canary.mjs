@@ -1,5 +1,5 @@
-// Tries the packed packages with the newest `effect` on npm, whether or not they admit it: types, tests and contracts,
-// programs, and seeds of the simulator. Needs a finished `pnpm build` and a redis-server on the PATH.
+// Tries the packed packages with the newest `effect` on npm, even if their peer range excludes it: types, tests and
+// contracts, programs, and simulator seeds. Needs a finished `pnpm build` and a redis-server on the PATH.
 //
 //   node scripts/canary.mjs            the newest release
 //   node scripts/canary.mjs 4.2.0      another version, or a tag such as `next`
@@ -15,7 +15,7 @@ import { runTests, writeTests } from "./pack-check/tests.mjs"
 import { checkTypes } from "./pack-check/types.mjs"
 
 const version = process.argv[2] ?? "latest"
-// The packages may not admit the version: whether they could is the question
+// The peer range may exclude this version: the point is whether it could include it
 const { consumer, packed } = await packedConsumer(temporaryFolder(), { effect: version }, { effect: "$effect" })
 
 const tryAll = async (redisUrl) => {
@@ -39,7 +39,7 @@ const installed = (name) => JSON.parse(readFileSync(join(consumer, "node_modules
 if (allWell()) {
   const { peerDependencies } = installed("@effect-simba/core")
   console.log(
-    `\nEverything passes with effect ${installed("effect").version}. The packages admit ${peerDependencies.effect}, ` +
+    `\nEverything passes with effect ${installed("effect").version}. The packages accept ${peerDependencies.effect}, ` +
       `and the workspace pins ${pinned.effect}.`
   )
 }

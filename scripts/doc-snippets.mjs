@@ -1,7 +1,10 @@
-// The TypeScript in the documentation must compile: each ```ts block of README.md, docs/ and packages/*/README.md, and
-// each one in a comment of packages/*/src. A block is a separate module; one that needs another is a mistake.
-// Each exported name is described, and what a program calls or reads has an example (see lib/documented.mjs). docs/README.md names each module.
-// A name in prose, such as `Mutex.withLock`, exists.
+// Checks the documentation:
+//
+// - The TypeScript compiles: each ```ts block of README.md, docs/ and packages/*/README.md, and each block in a comment
+//   of packages/*/src. A block is a separate module, which must not need another block.
+// - Each exported name has a description, and what a program calls or reads has an example (see lib/documented.mjs).
+// - docs/README.md names each module.
+// - Names in prose, such as `Mutex.withLock`, exist.
 //
 //   node scripts/doc-snippets.mjs
 import { spawnSync } from "node:child_process"
@@ -12,7 +15,7 @@ import { undocumented } from "./lib/documented.mjs"
 import { unknownNames } from "./lib/prose-names.mjs"
 import { outsideBarrels, packageFolders, ports, publicModules, root, shown, unstable } from "./lib/workspace.mjs"
 
-// Below a folder whose packages are those of an application that uses effect-simba
+// In a folder that resolves packages as an application that uses effect-simba does
 const folder = join(root, "examples/node_modules/.cache/doc-snippets")
 
 rmSync(folder, { recursive: true, force: true })
@@ -35,7 +38,7 @@ writeFileSync(
       composite: false,
       incremental: false,
       declarationMap: false,
-      // What an example declares is there to be read
+      // Examples declare names for the reader, without using them
       noUnusedLocals: false,
       types: ["node"],
       typeRoots: [join(root, "node_modules/@types")]
@@ -75,7 +78,7 @@ const indexed = undocumented(
   onIndex
 )
 problems.push(...unknownNames(pages))
-// A page that installs the packages says why that does not work yet, until it does
+// A page with an install line must say that the packages are not on npm yet, until they are
 const isUnpublished = /^## Not on npm yet$/m.test(readFileSync(join(root, "docs/requirements.md"), "utf8"))
 for (const path of pages) {
   const text = readFileSync(path, "utf8")

@@ -1,5 +1,5 @@
-// Only the patched compiler detects an Effect that is neither yielded nor used. So this tests the patch, too: a
-// forgotten `yield*` must be an error.
+// Tests that a forgotten `yield*` is a compiler error. Only the patched compiler detects an Effect that is neither
+// yielded nor used, so this also tests the patch.
 import { spawnSync } from "node:child_process"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"

@@ -1,5 +1,4 @@
-// Each log line and metric of core and redis is described in docs/monitoring.md, and everything described there is
-// still written.
+// Checks that docs/monitoring.md describes each log line and metric of core and redis, and no others.
 //
 //   node scripts/log-lines.mjs
 import { readFileSync } from "node:fs"
@@ -12,7 +11,7 @@ const sources = ["core", "redis"].flatMap((name) =>
   filesBelow(join(root, "packages", name, "src"), (file) => file.endsWith(".ts"))
 )
 
-/** The constant parts of a template, each long enough to be found. A template within another one ends it here. */
+/** The constant parts of a template that are long enough to be found. It ends here where another template begins. */
 const partsOf = (template) =>
   template.split(/\$\{(?:[^{}]|\{[^}]*\})*\}/).map((part) => part.replace(/\$\{[\s\S]*$/, "").trim())
     .filter((part) => part.length >= 8)

@@ -1,7 +1,7 @@
 // Checks the Lua files, and writes their scripts as TypeScript: scripts.generated.ts beside their folder.
 //
 //   node scripts/lua.mjs            write
-//   node scripts/lua.mjs --check    fail when a text is not what would be written
+//   node scripts/lua.mjs --check    fail if a generated file is out of date
 import { readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { folders, includesOf, scriptsOf } from "./lib/lua.mjs"

@@ -1,5 +1,5 @@
-// Compares the map in CONTRIBUTING.md ("Where things are") with the tree: each name in it is a folder or a file, and
-// each folder of the sources and tests is in it.
+// Compares the map in CONTRIBUTING.md ("Where things are") with the tree: each name in the map is a folder or a file, and
+// the map has each folder of sources and tests.
 //
 //   node scripts/map.mjs
 import { existsSync, readdirSync, readFileSync } from "node:fs"
@@ -9,7 +9,7 @@ import { filesBelow, packageFolders, root, shown } from "./lib/workspace.mjs"
 const lines = readFileSync(join(root, "CONTRIBUTING.md"), "utf8").split("\n")
 const problems = []
 
-/** The lines from a heading to the next one of its rank or above, each with its number. */
+/** The numbered lines from a heading to the next heading of the same or a higher level. */
 const section = (title) => {
   const start = lines.findIndex((line) => line.replace(/^#+ /, "") === title || line.startsWith(`### ${title}:`))
   if (start === -1) throw new Error(`CONTRIBUTING.md has no section ${title}`)
@@ -32,7 +32,7 @@ const foldersBelow = (folder) =>
     entry.isDirectory() && entry.name !== "node_modules" && !entry.name.startsWith(".")
   ).flatMap(({ name }) => [name, ...foldersBelow(join(folder, name)).map((below) => `${name}/${below}`)])
 
-/** What a name of a section can be, below its folder: a file with or without its ending, or a folder. */
+/** What a name of a section can stand for, below its folder: a file with or without its extension, or a folder. */
 const known = (folder) =>
   new Set([
     ...foldersBelow(folder).flatMap((name) => [name, basename(name)]),
@@ -43,7 +43,7 @@ const sources = packageFolders.flatMap((folder) =>
   filesBelow(join(folder, "src"), (name) => /\.(?:ts|lua)$/.test(name))
 )
 const programText = sources.map((path) => readFileSync(path, "utf8")).join("\n")
-/** A name of the program: a module of another package, a function, a field. */
+/** Whether a name is one in the code: a module of another package, a function, a field. */
 const isWord = (name) => new RegExp(`(?<![\\w$])${name.replaceAll(".", "\\.")}(?![\\w$])`).test(programText)
 const everywhere = new Set(sources.map((path) => basename(path)))
 
@@ -93,7 +93,7 @@ for (const folder of packageFolders) {
   }
 }
 
-// Each sentence in quotes is the title of a test
+// Each quoted sentence is the title of a test
 const titles = filesBelow(join(root, "packages"), (name) => name.endsWith(".ts")).filter((path) =>
   /\/(?:test|suite)\//.test(path)
 )

@@ -1,16 +1,17 @@
 // Changes the deciding code in one place at a time, and checks whether a test notices:
 //
-//   pnpm mutants                              all areas, what changed since the last run
+//   pnpm mutants                              in all areas, what changed since the last run
 //   pnpm mutants --area lua-mutex --file handOver.lua
-//   pnpm mutants --sample 50 --seed 7         this many of each area
-//   pnpm mutants --tests batchScript          in the tests of these files only
-//   pnpm mutants --longest 5000               in tests that compute for longer than a second, too
-//   pnpm mutants --budget 60000               in tests that compute for this many milliseconds in total, per mutant
+//   pnpm mutants --sample 50 --seed 7         a sample of 50 mutants per area
+//   pnpm mutants --tests batchScript          runs only the tests of these files
+//   pnpm mutants --longest 5000               also runs tests that compute for longer than a second
+//   pnpm mutants --budget 60000               limits the tests of a mutant to this many milliseconds of computing
 //   pnpm mutants --minutes 4                  stops after this time; the next run continues
 //   pnpm mutants --fresh                      forgets what earlier runs found
 //   pnpm mutants --write                      writes the scores into docs/how-it-is-tested.md
 //
-// Each worker loads all tests once. Then it runs its mutants, each in the tests that reach its place, until one fails.
+// Each worker loads all tests once. Then it runs each of its mutants in the tests that reach the mutated place, until a
+// test fails.
 import { spawn } from "node:child_process"
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -53,7 +54,7 @@ const toLines = (all) => all.map((line) => `${JSON.stringify(line)}\n`).join("")
 
 const keyOf = ({ file, hash, what }) => `${file} ${what} ${hash}`
 
-/** The first `count` in an order that the seed decides. */
+/** A random sample of `count` mutants, which the seed determines. */
 const sampled = (mutants) =>
   values.sample === undefined
     ? mutants
@@ -63,7 +64,7 @@ const fileOf = (test) => test.slice(0, test.indexOf(": "))
 
 const rank = ({ file, what }) => hash(`${values.seed} ${file} ${what}`)
 
-/** Runs a worker until it ends: it is done, a mutant never ended, or the time is up. */
+/** Runs a worker until it is done, a mutant hangs, or the time is up. */
 const run = (folder, worker, workers) =>
   new Promise((resolve) => {
     const vitest = join(root, "node_modules/vitest/vitest.mjs")
@@ -126,7 +127,7 @@ const investigate = async (area) => {
       places.length > 0 && millis <= Number(values.longest) ? [fileOf(test)] : []
     )
   )
-  /** Files whose tests are known to reach nothing need not be loaded. */
+  /** Skips files whose tests are known to reach no mutated place. */
   const idle = (path) => !useful.has(path) && loaded[path] === versions[path]
   const tests = allTests.filter((path) =>
     (values.tests === undefined || values.tests.split(",").some((name) => path.includes(`/${name}.`))) && !idle(path)
@@ -176,7 +177,7 @@ const investigate = async (area) => {
     save()
   }
   const watch = setInterval(collect, 2000)
-  /** The last mutant that a worker started counts as killed if the worker ended first: the mutant ended it. */
+  /** If a worker ended before its current mutant did, the mutant ended the worker, and counts as killed. */
   const conclude = (worker) => {
     const lines = readLines(found)
     const last = new Map()

@@ -1,9 +1,9 @@
-// Packs the packages as they would be published and uses them as a stranger would: in an empty folder elsewhere,
-// installed with npm. Needs a finished `pnpm build` and a redis-server on the PATH.
+// Packs the packages as they would be published and uses them as a user would: installed with npm in an empty folder
+// outside of the repository. Needs a finished `pnpm build` and a redis-server on the PATH.
 //
 //   node scripts/pack-check.mjs                   what `npm test` runs
 //   node scripts/pack-check.mjs --long            more seeds and compilers, all runtimes, and what the pages say
-//   node scripts/pack-check.mjs --long --write    and writes the table of runtimes into the documentation
+//   node scripts/pack-check.mjs --long --write    also writes the table of runtimes into the documentation
 import { join } from "node:path"
 import { runCommandLines } from "./pack-check/commandLine.mjs"
 import { installExamples, runOn } from "./pack-check/examples.mjs"

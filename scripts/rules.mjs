@@ -1,13 +1,13 @@
-// Breaks each rule of the protocol in a copy of the packages, and checks what notices: the explorer, 300 seeds, or the
-// tests of the module.
+// Breaks each rule of the protocol in a copy of the packages, and checks what detects it: the explorer, 300 seeds, or the
+// module's tests.
 //
-//   pnpm rules                        all that were not run yet
-//   pnpm rules --rule "margin"        those whose name contains it
+//   pnpm rules                        all rules that have no result yet
+//   pnpm rules --rule "margin"        rules whose name contains this text
 //   pnpm rules --deviations 1         the explorer with fewer deviations (default: 2)
 //   pnpm rules --seeds 100            fewer seeds (default: 300)
 //   pnpm rules --minutes 4            starts nothing new after this time
 //   pnpm rules --only explorer        one of tests, explorer and seeds
-//   pnpm rules --repeat                also what was run before
+//   pnpm rules --repeat               also rules that have a result
 //   pnpm rules --write                writes the table into docs/how-it-is-tested.md
 import { spawn } from "node:child_process"
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
@@ -47,7 +47,7 @@ const copyPackages = () => {
   for (const name of ["package.json", "vitest.config.ts", "tsconfig.base.json"]) {
     cpSync(join(root, name), join(copy, name))
   }
-  // That of the repository refers to folders that are not copied
+  // The repository's file refers to folders that are not copied
   writeFileSync(join(copy, "tsconfig.json"), JSON.stringify({ extends: "./tsconfig.base.json" }))
   symlinkSync(join(root, "node_modules"), join(copy, "node_modules"))
 }
@@ -139,7 +139,7 @@ const layers = {
   }
 }
 
-/** Other runs may add to it meanwhile. */
+/** Reads the file again first, because other runs may have added results meanwhile. */
 const saved = () => existsSync(resultsPath) ? JSON.parse(readFileSync(resultsPath, "utf8")) : {}
 
 const save = (key, by, result) => {
@@ -148,7 +148,7 @@ const save = (key, by, result) => {
   writeFileSync(resultsPath, JSON.stringify(all, null, 1))
 }
 
-/** Results are kept while the rule is broken in the same way. `--repeat` measures again after other changes. */
+/** A result stays valid until the rule is broken in a different way; `--repeat` measures again after other changes. */
 const keyOf = ({ file, from, rule, to }) => hash(JSON.stringify([rule, file, from, to]))
 
 const missingOf = (rule) => {

@@ -1,5 +1,5 @@
-// Everything that has to hold; `npm test` ends here. The tests on Redis servers mostly wait, so the other steps run beside
-// them. The last line is the count: each test is one, each other step is one.
+// All checks; `npm test` runs this. The tests on Redis servers mostly wait, so the other steps run beside them. The last
+// line is the count: each test counts as one, and so does each other step.
 import { spawn } from "node:child_process"
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs"
 import { constants } from "node:os"
@@ -19,7 +19,7 @@ let interruptedBy
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
   process.on(signal, () => {
     interruptedBy ??= signal
-    // Ctrl-C in a terminal reaches the whole group; a second one would mean "at once" to the children.
+    // Ctrl-C in a terminal reaches the whole group; the children would take a second signal as "stop at once".
     if (signal !== "SIGINT" || !process.stdin.isTTY) { for (const child of children) child.kill(signal) }
   })
 }
@@ -38,7 +38,7 @@ const run = ([command, ...args]) =>
     })
   })
 
-/** What the report of a project says. An error outside of tests fails the run without failing a test: it counts as one. */
+/** Counts a project's results. An error outside of tests fails the run without failing a test: it counts as one failure. */
 const countsOf = (report, passed) => {
   if (!existsSync(report)) return { passed: 0, failed: 1, skipped: 0 }
   const { numFailedTests, numPassedTests, numPendingTests, numTodoTests, testResults } = JSON.parse(

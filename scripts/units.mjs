@@ -4,10 +4,11 @@
 //   node scripts/units.mjs            all problems, and their count
 //   node scripts/units.mjs packages/core
 //
-// - A constant that is a number, and whose name or comment speaks of time, or that is computed from others of this kind.
-// - A private declaration whose comment says that it is in milliseconds. An instant, on a clock that its comment names,
-//   needs no unit in its name: all are in milliseconds.
-//   The simulator has milliseconds only.
+// It checks:
+//
+// - constants that are numbers, if their name or comment mentions time, or if they are computed from such constants;
+// - private declarations whose comment says that they are in milliseconds. An instant on a clock that its comment names
+//   needs no unit in its name: all instants are in milliseconds. The simulator uses only milliseconds.
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { filesBelow, root, shown } from "./lib/workspace.mjs"

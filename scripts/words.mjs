@@ -1,7 +1,7 @@
 // Refuses retired words in prose and in identifiers. The glossary in CONTRIBUTING.md has the word to use instead.
 //
 //   node scripts/words.mjs            all problems, and their count
-//   node scripts/words.mjs docs       those below a path
+//   node scripts/words.mjs docs       the problems below a path
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { filesBelow, root, shown } from "./lib/workspace.mjs"
@@ -36,7 +36,7 @@ const phrases = [
   [/\bwhose turn it is no more\b/i, "whose turn is over"]
 ]
 
-/** Words of names, by where camel case divides, and what to write instead. Tags in texts of one word count as names. */
+/** Retired words of identifiers, split at camel case, and what to write instead. A text of one word counts as a name. */
 const words = new Map(Object.entries({
   again: "repeat, retry, second",
   anew: "again",
@@ -73,14 +73,14 @@ const words = new Map(Object.entries({
 /** Names of one word that were written as two. */
 const compounds = [[/failOver|FailOver/, "failover"]]
 
-/** Names that say nothing by themselves: what is `by`, or a `part`, or a `row`? In the sources of the packages. */
+/** Names that say nothing by themselves, such as `by`, `part` and `row`; refused in the packages' sources. */
 const bare = new Map(Object.entries({
   by: "increment, writer, party, or what it is by",
   part: "release, or what it is a part of",
   row: "streak, entry, or what stands in it"
 }))
 
-/** Where a word is the field's own. */
+/** Where a retired word is a term of the field. */
 const allowed = [
   // `seen-time` of XINFO CONSUMERS
   { files: /^packages\/fake-redis\/src\//, names: ["seenAt"] },
@@ -107,7 +107,7 @@ const prose = /\.(?:md|ts|tsx|mjs|lua|yml)$/
 const isGenerated = (path) =>
   /\.generated\.ts$|\/(?:node_modules|dist|\.build|\.cache|\.vitepress\/cache)\/|^packages\/core\/docs\//.test(path)
 
-/** Blanks a text and keeps its lines. */
+/** Replaces a text by blanks, and keeps its line breaks. */
 const blank = (text) => text.replace(/[^\n]/g, " ")
 
 const comment = { ts: /\/\*[^]*?\*\/|(?<![:"'`\w])\/\/[^\n]*/g, lua: /--[^\n]*/g, yml: /#[^\n]*/g }
@@ -116,7 +116,7 @@ const quoted = /"(?:[^"\n\\]|\\.)*"|'(?:[^'\n\\]|\\.)*'/g
 const token =
   /"(?:[^"\n\\]|\\.)*"|'(?:[^'\n\\]|\\.)*'|(?<=[(,=:?]\s*)\/(?![*/])(?:[^/\\\n[]|\\.|\[[^\]\n]*\])+\/|[`{}]/g
 
-/** The code of TypeScript without its texts, templates and regular expressions. */
+/** TypeScript code without strings, templates and regular expressions. */
 const codeOf = (text) => {
   const braces = []
   let code = ""
@@ -139,7 +139,7 @@ const codeOf = (text) => {
   }
 }
 
-/** The code without comments and texts, and the comments without code in backticks. */
+/** The code without comments and strings, and the comments without code in backticks. */
 const divide = (path, text) => {
   const withoutCode = (prose) =>
     prose.replace(/```[^]*?```/g, blank).replace(/`[^`\n]*`/g, blank).replace(/"[^"\n]*"/g, blank)
@@ -157,7 +157,7 @@ const divide = (path, text) => {
   }
 }
 
-/** Texts of several words, such as titles of tests, log lines and messages; those of one word, such as tags. */
+/** Strings of several words, such as test titles, log lines and messages; and strings of one word, such as tags. */
 const sentence = /"[^"\n]*[a-z] [a-z][^"\n]*"|`[^`\n]*[a-z] [a-z][^`\n]*`/g
 const tag = /"([A-Z][A-Za-z]+)"/g
 

@@ -39,7 +39,7 @@ const partOf = ({ callFrame: { functionName, url } }: Node, parent: string): str
   return partsByPath.find(([, path]) => path.test(url))?.[0] ?? "benchmark"
 }
 
-/** Each sample counts the same: a busy machine makes some of them late. */
+/** Each sample counts the same, because a busy machine delays some of them. */
 const grouped = (nodes: ReadonlyArray<Node>, samples: ReadonlyArray<number>, micros: number) => {
   const byId = new Map(nodes.map((node) => [node.id, node]))
   const partById = new Map<number, string>()

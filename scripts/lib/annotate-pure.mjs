@@ -1,9 +1,9 @@
-// Marks what bundlers cannot see: that a call that only makes the value of a constant, or the parent of a class, can be
-// removed if unused. With several modules in a file, `sideEffects` of the package no longer says so.
+// Annotates calls that only make the value of a constant, or the parent of a class, as pure, so that bundlers can drop
+// them if unused. With several modules in a file, the package's `sideEffects` no longer suffices.
 
 const mark = "/* @__PURE__ */ "
 
-/** Where the calls are that run when the module is loaded, and not within a function. */
+/** The positions of calls that run when the module is loaded, outside of functions. */
 const callsIn = (node, found) => {
   if (Array.isArray(node)) { for (const item of node) callsIn(item, found) }
   else if (typeof node?.type === "string") {

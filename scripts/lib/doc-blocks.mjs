@@ -1,4 +1,4 @@
-// The TypeScript in the documentation: each ```ts block of the pages, and each one in a comment of the sources.
+// The TypeScript in the documentation: each ```ts block of the pages and of the sources' comments.
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { filesBelow, packageFolders, root, shown } from "./workspace.mjs"
@@ -49,12 +49,12 @@ const blocksOf = (path, prefix) =>
       code: `${code}\nexport {}\n`
     }))
 
-/** All blocks of TypeScript: where each stands, a name for a file of its own, and its text as a module. */
+/** All TypeScript blocks: the position of each, a file name for it, and its text as a module. */
 export const docBlocks = () => [
   ...pages.flatMap((path) => blocksOf(path)),
   ...modules.flatMap((path) => blocksOf(path, /^\s*\* ?/))
 ]
 
-/** Whether a block is a test, or tests by the suite of a store. The pack check runs them on the packed packages. */
+/** Whether a block is a test, or runs a store's contract suite. The pack check runs these on the packed packages. */
 export const isTest = ({ code }) =>
   /^import \{.*\b(?:it|layer|test)\b.*\} from "(?:@effect\/)?vitest"$/m.test(code) || /^\w+Suite\.suite\(/m.test(code)

@@ -1,8 +1,8 @@
 // What a public module exports, and whether each name is documented:
 //
 // - a sentence in its doc comment, `@since`, and a `@category` of Effect's;
-// - an example where a program calls or reads it: all but models, options and metrics. It is in its own comment, or in the
-//   header of its module.
+// - an example if programs call or read it, which is everything but models, options and metrics. The example is in the
+//   name's comment or in the module's header.
 //
 // A module declares what it exports, and begins with a sentence and `@since`. An example uses what it imports.
 import { readFileSync } from "node:fs"
@@ -13,7 +13,7 @@ import { shown } from "./workspace.mjs"
 const declaration =
   /^export (?:declare )?(?:abstract )?(?:const|let|function\*?|class|interface|type|namespace|enum) (\w+)/
 
-/** Words of Effect's own modules. */
+/** The categories of Effect's own modules. */
 const categories = new Set([
   "combinators",
   "configuration",
@@ -37,7 +37,7 @@ const categories = new Set([
 
 const withoutExample = new Set(["metrics", "models", "options"])
 
-/** A doc comment without its stars: the one that ends right above a line, or that begins the file. */
+/** The text of the doc comment that ends right above a line, or that begins the file. */
 const commentAbove = (lines, index) => {
   if (!/\*\/\s*$/.test(lines[index - 1] ?? "")) return ""
   let first = index - 1
@@ -54,7 +54,7 @@ const examplesOf = (comment) =>
 
 const isWord = (code, word) => new RegExp(`(?<![\\w$])${word}\\b`).test(code)
 
-/** What an example imports and does not use. */
+/** The names that an example imports but does not use. */
 const unused = (example) => {
   const body = example.replace(/^import .*$|\/\/.*$/gm, "")
   const imported = [...example.matchAll(/^import (?:type )?(?:\* as (\w+)|\{([^}]*)\})/gm)]
@@ -102,14 +102,17 @@ const check = (path, report) => {
   return { names: names.size, called, members }
 }
 
-/** Of a constant that is a record, such as a group of metrics: how many members it has. They are names too, below one name. */
+/** The number of members of a constant that is a record, such as a group of metrics. */
 const membersOf = (lines, index) => {
   if (!/^export const \w+(?:: \{| = \{)$/.test(lines[index])) return 0
   const end = lines.findIndex((line, at) => at > index && line.startsWith("}"))
   return lines.slice(index, end).filter((line) => /^ {2}(?:readonly )?\w+: /.test(line)).length
 }
 
-/** What is missing in the documentation of these packages, one line each, how many names there are and how many of them need an example, and how many members their records have. */
+/**
+ * The problems in the documentation of these packages, one line each; the number of names, the number of names that need
+ * an example, and the number of members of records.
+ */
 export const undocumented = (packageFolders, publicModules) => {
   const problems = []
   const total = { names: 0, called: 0, members: 0 }

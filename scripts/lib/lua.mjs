@@ -1,4 +1,4 @@
-// Lua scripts: one file each in a folder `lua`, put together from `lua/include`.
+// Lua scripts: each is a file in a folder `lua`, with parts from `lua/include`.
 //
 // A file starts with its header, lines of `---`. A line `--- @include path` stands for the body of that file, unless it
 // was included before. An include within a block is local to the block, so that a function is defined only
@@ -38,7 +38,7 @@ export const split = (text) => {
   }
 }
 
-/** The text of a script with everything that it includes; `bodies` replace those of the files that they name. */
+/** The text of a script with everything that it includes; `bodies` overrides the bodies of files by name. */
 export const assemble = (path, bodies = {}) => {
   const expand = (path, known) => {
     if (known.has(path)) return ""

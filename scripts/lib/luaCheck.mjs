@@ -1,4 +1,4 @@
-// The problems of a Lua file.
+// Checks a Lua file:
 //
 // - It parses, and uses only its own names, those of its includes and those of Redis. Functions take parameters.
 // - Its head says what it does, what it takes and what it returns (`luaHead.mjs`).
@@ -101,7 +101,7 @@ const lint = (tree, problem) =>
 
 const freeNames = (tree) => new Set(tree.globals.map(({ name }) => name).filter((name) => !provided.has(name)))
 
-/** Whether the text parses; its tree. */
+/** Parses the text: its tree, or a problem. */
 const parsed = (text, problem) => {
   try {
     return parse(text, { luaVersion: "5.1", scope: true })

@@ -1,14 +1,14 @@
-// The head of a script as data: what it does, its keys, its arguments and its reply.
+// Parses the head of a script into its description, KEYS, ARGV and reply:
 //
 //   KEYS[1] input                  a key
 //   KEYS[4n+2] entryLease          repeated for each item, together with its neighbours
 //   ARGV[2] lease: ms              an argument that is not a text: `ms`, `number`, or one of several texts
-//   ARGV[5..] fields               all the rest
-//   Operation a: id, mode          what an operation of several in one call takes from that rest, by its letter
+//   ARGV[5..] fields               all remaining arguments
+//   Operation a: id, mode          what operation `a` of a call with several operations takes from these, in order
 //   Reply: each 'Done' | { Count, last: EntryId }. What it means.
 //
-// A type is a text in quotes, a name, a tuple `{ A, B }`, an array `A[]`, a union, or `each` of one: for each item that,
-// or { 'error', message }. `text` is any text, `any` anything; the other names of replies are those of `replies.ts`.
+// A type is a quoted text, a name, a tuple `{ A, B }`, an array `A[]`, a union, or `each T`: for each item, T or
+// { 'error', message }. `text` is any text, `any` is anything; `replies.ts` defines the other names of replies.
 
 const token = /\s*('[^']*'|\[\]|[\w-]+|[{}()|,:])/y
 
@@ -74,7 +74,7 @@ const typeOf = (text) => {
 
 const slotLine = /^(KEYS|ARGV)\[(?:(\d+)|(\d*)n([+-]\d+)?|(\d+)\.\.)\] (\w+)(:? ?.*)$/
 
-/** The slots of a head: numbered ones, repeated ones, and the rest. */
+/** The KEYS or ARGV of a head: numbered, repeated, and the rest. */
 const slotsOf = (header, problem) => {
   const slots = { KEYS: { fixed: [], each: [], rest: [] }, ARGV: { fixed: [], each: [], rest: [] } }
   for (const line of header) {
@@ -109,7 +109,7 @@ const slotsOf = (header, problem) => {
   return slots
 }
 
-/** The names of what each operation takes, by its letter. */
+/** The names of each operation's arguments, by the operation's letter. */
 const operationsOf = (header) =>
   header.flatMap((line) => {
     const [, letter, names] = /^Operation (\w): (\w+(?:, \w+)*)(?:  .*)?$/.exec(line) ?? []

@@ -1,5 +1,5 @@
-// The TypeScript module of a folder of scripts: of each its text, the schema of its reply, and the function that puts what
-// it takes into the order of its keys and arguments.
+// Generates the TypeScript module of a folder of scripts. It has each script's text, the schema of its reply, and a
+// function that puts named values into the order of its KEYS and ARGV.
 import { readFileSync } from "node:fs"
 import { join, relative, sep } from "node:path"
 import { assemble, includesOf, nameOf, partsOf, scriptsOf, split, strip } from "./lua.mjs"
@@ -76,10 +76,10 @@ const packingOf = ({ ARGV, KEYS }) => {
   ].join("\n")
 }
 
-/** Shorter ones are written out: naming them would save nothing. */
+/** Shorter texts are written out: naming them would save nothing. */
 const leastShared = 80
 
-/** The texts of includes that occur several times in the scripts, by the names of their constants. */
+/** The texts of includes that occur in several scripts, by the names of their constants. */
 const sharedTexts = (folder) => {
   const scripts = scriptsOf(folder).map((path) => strip(assemble(path))).join("")
   const parts = includesOf(folder).flatMap((path) =>

@@ -1,9 +1,9 @@
-// Runs npm, pnpm and Node as from a terminal, although npm or pnpm started this process.
+// Runs npm, pnpm and Node as if from a terminal, although npm or pnpm started this process.
 import { existsSync, readdirSync } from "node:fs"
 import { delimiter, join } from "node:path"
 
-// Variables that npm and pnpm set for a script, which other npm and pnpm processes would take for their own settings.
-// Settings of users (a registry, a proxy, a certificate, a cache) are not among them, and stay.
+// Variables that npm and pnpm set for a script: nested npm and pnpm processes would take them for their own settings.
+// Users' settings (a registry, a proxy, a certificate, a cache) are not among them, and stay.
 const ofTheRun = new RegExp(
   [
     "^npm_(?!config_)",
@@ -14,7 +14,7 @@ const ofTheRun = new RegExp(
   "i"
 )
 
-/** The environment outside of npm and pnpm: `node` is the system's again, and not the pinned one. */
+/** The environment outside of npm and pnpm, where `node` is the system's Node instead of the pinned one. */
 export const systemEnvironment = (...firstOnPath) => {
   const kept = Object.entries(process.env).filter(([name]) => !ofTheRun.test(name))
   const path = (process.env.PATH ?? process.env.Path ?? "")

@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 
-/** A program that only locks, and the same without this library. */
+/** A program that only locks, and the same program without this library. */
 export const lockingPrograms = {
   locks: `import { Mutex } from "@effect-simba/core"
 import { RedisMutex } from "@effect-simba/redis"
@@ -20,7 +20,7 @@ export const program = Effect.sync(() => new Redis("redis://localhost:6379"))
 `
 }
 
-/** Writes one of them with its configuration, and returns the arguments of the compiler. */
+/** Writes one of these programs with its configuration, and returns the compiler's arguments. */
 export const writeLockingProgram = (folder, name) => {
   writeFileSync(join(folder, `types-${name}.ts`), lockingPrograms[name])
   const config = join(folder, `tsconfig.types-${name}.json`)
@@ -42,7 +42,7 @@ export const writeLockingProgram = (folder, name) => {
   return ["-p", config, "--extendedDiagnostics", "--singleThreaded"]
 }
 
-/** From what the compiler prints. */
+/** Reads the counts from the compiler's output. */
 export const countsOf = (text) => {
   const count = (name) => Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(text)?.[1])
   return {

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url"
 
 export const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
 
-/** The published packages, a package after those it depends on. */
+/** The published packages, each after those it depends on. */
 export const packageFolders = ["core", "fake-redis", "testkit", "redis", "cli"].map((name) =>
   join(root, "packages", name)
 )
@@ -31,7 +31,10 @@ export const barrelFolders = (packageFolder) =>
     existsSync(folder) && modulesIn(folder).length > 0
   )
 
-/** Modules that a barrel leaves out: they need Node, load `effect/sql`, are for tests, ports of stores, or for programs without Effect. */
+/**
+ * Modules that a barrel leaves out: those that need Node or load `effect/sql`, those for tests or for programs without
+ * Effect, and the ports of stores.
+ */
 export const outsideBarrels = new Set([
   "Engine",
   "createFakeRedis",

@@ -1,4 +1,4 @@
-// What is mutated, and the tests that may notice: fast files first.
+// What is mutated, and the tests that may detect the mutants: fast files first.
 import { readdirSync } from "node:fs"
 import { join } from "node:path"
 import { root } from "../lib/workspace.mjs"
@@ -58,7 +58,7 @@ const typescript = (name, folder, tests, keep) => ({
   })
 })
 
-/** The contract of stores, on the one in memory. */
+/** The contract of stores, on the in-memory store. */
 const contract = "packages/testkit/test/mutex/memoryStore.test.ts"
 
 const ofMutex = () => testsOf(memory, (name) => !ofStreams(name))

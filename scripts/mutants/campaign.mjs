@@ -1,5 +1,5 @@
-// All mutants of this worker in one process, each in the tests that reach its place, until one fails. Tests that killed
-// a mutant nearby come first, then the cheap ones.
+// Runs all mutants of this worker in one process, each in the tests that reach the mutated place, until a test fails.
+// Tests that killed a mutant nearby come first, then cheap tests.
 import { appendFileSync, existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
@@ -37,7 +37,7 @@ const watchdog = () => {
   }
 }
 
-/** Fails if the test computes for longer than the limit, or waits although nothing is under way. */
+/** Fails if the test computes for longer than the limit, or waits although nothing is in flight. */
 const neverEnds = (limit) => {
   const end = cpuMillis() + limit
   let timer
@@ -72,7 +72,7 @@ const attempt = async ({ run }, limit) => {
   }
 }
 
-/** Which places each test reaches, and its cost: known from an earlier run, or found by this worker or another. */
+/** The places that each test reaches, and its cost, from an earlier run, from this worker, or from another. */
 const coverage = async () => {
   const known = () => new Map(readLines(coveragePath).map((line) => [line.test, line]))
   const before = known()
@@ -120,7 +120,7 @@ export const campaign = async () => {
   const limitOf = ({ millis }) => Math.max(work.limit, millis * 10)
   const unrepeatable = new Set()
   const repeatable = new Set()
-  /** The tests that killed last, per file. */
+  /** For each file, the tests that killed a mutant last. */
   const killers = new Map()
   const inOrder = (of, file) => {
     const last = killers.get(file) ?? []

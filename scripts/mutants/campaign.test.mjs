@@ -1,4 +1,4 @@
-// Sorted behind all others: the runner starts the mutants here, when all tests are loaded.
+// Sorted behind all other test files: the runner starts the mutants here, once all tests are loaded.
 import { it } from "vitest"
 
 it("mutants", () => {})

@@ -22,7 +22,7 @@ const operators = {
   or: ["and"]
 }
 
-/** All nodes below, each with the statement that contains it. */
+/** All nodes below a node, each with the statement that contains it. */
 const visit = (node, statement, see) => {
   if (Array.isArray(node)) return node.forEach((item) => visit(item, statement, see))
   if (node === null || typeof node !== "object") return
@@ -78,8 +78,8 @@ export const lineAt = (text, at) =>
 export const hash = (text) => createHash("sha256").update(text).digest("base64url").slice(0, 16)
 
 /**
- * `programs` has, for each production script, its text and its text with statement coverage. A mutant has the text of
- * each script that it changes. It is named by its file and by the changed line, before and after.
+ * `programs` has each production script's text, with and without statement coverage. A mutant has the texts of the
+ * scripts that it changes. Its name is its file and the changed line, before and after.
  */
 export const luaMutants = (folder, area) => {
   const scripts = scriptsOf(folder).map((path) => ({ path, text: strip(assemble(path)) }))

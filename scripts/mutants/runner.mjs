@@ -1,4 +1,4 @@
-// A Vitest runner that only collects the tests. The last file, campaign.test.mjs, runs them as often as mutants need.
+// A Vitest runner that only collects the tests. The last file, campaign.test.mjs, runs them for each mutant.
 import { TestRunner } from "vitest"
 import { campaign } from "./campaign.mjs"
 import { tests } from "./state.mjs"

@@ -7,7 +7,7 @@ const vm = await sharedLua()
 if (!vm.mutable) {
   vm.mutable = true
   const compile = vm.compile.bind(vm)
-  // A mutant that loops is stopped soon: the machine allows this many steps of a million instructions
+  // Stops a looping mutant soon: the machine allows this many steps of a million instructions
   const begin = vm.begin.bind(vm)
   vm.begin = (host) => {
     const run = begin(host)

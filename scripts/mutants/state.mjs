@@ -13,7 +13,7 @@ export const cpuMillis = () => {
 export const tests = globalThis.__mutantTests ??= []
 
 const state = globalThis.__mutation ??= {
-  /** The mutant that runs; undefined for the original. */
+  /** The active mutant; undefined for the original. */
   active: undefined,
   /** The places that the original has reached; undefined if they are not counted. */
   reached: undefined,
@@ -28,7 +28,7 @@ const state = globalThis.__mutation ??= {
   fail: () => {}
 }
 
-/** The active mutant; no mutant is below zero. */
+/** The id of the active mutant; negative if none is active. */
 globalThis.__mutant ??= -1
 
 /** Called by the original at each place that has mutants. */

@@ -1,5 +1,5 @@
-// Mutants of TypeScript modules. All mutants of a module are in one text, each behind a switch: the active one is chosen
-// while the program runs.
+// Mutants of TypeScript modules. One text contains all mutants of a module, each behind a switch, so that the active
+// mutant is chosen at run time.
 import { readFileSync } from "node:fs"
 import { relative, sep } from "node:path"
 import { parseAst } from "rolldown/parseAst"

@@ -24,7 +24,7 @@ export default defineConfig({
   plugins: [{
     name: "mutants",
     enforce: "pre",
-    // A cached module would be from an earlier run, without the mutants of this one
+    // A cached module would lack the mutants of this run
     configureVitest: ({ defineCacheKeyGenerator }) =>
       defineCacheKeyGenerator(({ id }) => isMutated(work, root, id) ? false : undefined),
     transform: (code, id) => mutated(work, root, code, id)

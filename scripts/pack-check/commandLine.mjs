@@ -1,4 +1,4 @@
-// The lines of the guides that begin with `npx`, each in an application that has the one package that the line needs.
+// Runs the guides' `npx` lines, each in an application that has only the package that the line needs.
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { root } from "../lib/workspace.mjs"

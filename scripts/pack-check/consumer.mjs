@@ -1,11 +1,11 @@
-// An application elsewhere that has installed the tarballs with npm.
+// Applications outside of the repository that have installed the tarballs with npm.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { systemEnvironment } from "../lib/system.mjs"
 import { root } from "../lib/workspace.mjs"
 import { must } from "./report.mjs"
 
-/** The environment of a terminal: `node` is the Node of the system. */
+/** The environment of a terminal: `node` is the system's Node. */
 export const system = systemEnvironment()
 
 export const { devDependencies: pinned } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
@@ -15,7 +15,7 @@ export const quiet = ["--prefer-offline", "--no-audit", "--no-fund", "--ignore-s
 /** The version of each tarball, as package.json names it. */
 export const fromTarballs = (packed) => Object.fromEntries(packed.map(({ name, tarball }) => [name, `file:${tarball}`]))
 
-/** Makes a folder with these dependencies installed. `overrides` are those of npm. */
+/** Makes a folder with these dependencies installed. `overrides` is that field of package.json. */
 export const install = async (folder, dependencies, overrides = {}) => {
   mkdirSync(folder, { recursive: true })
   writeFileSync(

@@ -1,5 +1,5 @@
-// Runs the examples on the packed packages, in an application that has installed what they import: by their own test, which
-// starts each with its one command.
+// Runs the examples on the packed packages, in an application that has installed what they import. Their own test starts
+// each example with its one command.
 import { cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { filesFrom, root } from "../lib/workspace.mjs"
@@ -29,7 +29,7 @@ export const installExamples = async (packed, temporary) => {
   return folder
 }
 
-/** The example for other runtimes than Node. */
+/** The example for runtimes other than Node. */
 export const runOn = async (runtime, folder, redisUrl) => {
   const { failed, text } = await run(runtime.command, [...runtime.args, "examples/own-client.ts"], {
     cwd: folder,

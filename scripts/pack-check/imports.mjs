@@ -1,5 +1,5 @@
-// Each module can be imported alone and as a namespace of its package, both are the same, and nothing internal is
-// exposed.
+// Checks that each module can be imported alone and as a namespace of its package, with the same result, and that nothing
+// internal is exposed.
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join, posix } from "node:path"
 import { filesBelow, outsideBarrels, shown } from "../lib/workspace.mjs"
@@ -54,7 +54,7 @@ const refused = (path) => import(path).then(
 )
 `
 
-/** Imports everything on the Node of the system. */
+/** Imports everything on the system's Node. */
 export const checkImports = async (folder, packed) => {
   const calls = packed.flatMap((one) => {
     const dist = join(one.folder, "dist")

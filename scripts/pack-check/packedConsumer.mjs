@@ -1,4 +1,4 @@
-// The tarballs, and an application elsewhere that has installed them.
+// The tarballs, and an application outside of the repository that has installed them.
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { basename, join } from "node:path"
@@ -16,7 +16,7 @@ export const temporaryFolder = () => {
 
 const needed = ["effect", "ioredis", "@effect/vitest", "vitest", "@types/node", "typescript"]
 
-/** Besides what the workspace pins at its root. */
+/** Packages that the consumer needs besides those that the workspace pins at its root. */
 const examples = JSON.parse(readFileSync(join(root, "examples/package.json"), "utf8")).dependencies
 
 /** Packs and installs; `versions` are those of packages that the workspace pins differently, or not at all. */

@@ -1,12 +1,12 @@
-// The files of the repository that the check names, in one place.
+// The paths of the repository's files that the check uses, in one place.
 
 /** The command that runs seeds of a plan, and the plans that are run. */
 export const simulator = "packages/redis/test/simulate/main.ts"
 export const plans = ["mutex", "mixed-fleet", "streams"]
 
 /**
- * What the plans import from sources, to read keys and calls: the names of the operations are beside the scripts.
- * Everything else that they import is in their folder, or packed.
+ * What the plans import from sources, to read keys and calls. Everything else that they import is in their folder, or
+ * packed.
  */
 const inRedis = (...files) => files.map((file) => `packages/redis/src/${file}.ts`)
 export const simulatorHelpers = inRedis(

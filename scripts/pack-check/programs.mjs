@@ -6,19 +6,19 @@ import { system } from "./consumer.mjs"
 import { run } from "./processes.mjs"
 import { problem } from "./report.mjs"
 
-/** The Node of the system. */
+/** The system's Node. */
 export const systemNode = { name: "Node", command: "node", args: [] }
 
 /** Copies the programs into the folder of a consumer. */
 export const writePrograms = (folder) =>
   cpSync(join(root, "scripts/pack-check/consumer/runtime"), join(folder, "runtime"), { recursive: true })
 
-/** Whether a program ends with success and reports, in its last line, that everything holds. */
+/** Whether a program succeeds, and reports in its last line that everything holds. */
 export const holds = async (runtime, folder, program, redisUrl) => {
   const { failed, text } = await run(runtime.command, [...runtime.args, program], {
     cwd: folder,
     env: { ...system, REDIS_URL: redisUrl },
-    // A program takes seconds: one that hangs fails
+    // A program takes seconds: if it hangs, it fails
     timeout: 120_000,
     killSignal: "SIGKILL"
   })

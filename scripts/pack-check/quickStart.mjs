@@ -65,7 +65,7 @@ const firstTest = async ({ folder, install, node }, version) => {
 export const quickStart = async (runtime, packed, temporary, redisUrl) => {
   const app = application(runtime, packed, temporary, redisUrl)
   const ran = await ofReadme(app, runtime, redisUrl)
-  // vitest 5 does without Node 20
+  // vitest 5 does not support Node 20
   if (Number.parseInt(runtime.version) < 22) return ran
   await firstTest(app, runtime.version)
   return `${ran}, and the first test of the guide`

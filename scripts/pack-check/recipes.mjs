@@ -1,6 +1,6 @@
-// Runs the recipes of the README of the in-memory Redis, each in its test runner.
+// Runs the recipes in the README of the in-memory Redis, each in its test runner.
 //
-//   node scripts/pack-check/recipes.mjs    packs that package, and runs them on its own. Needs `node scripts/bundle.mjs`
+//   node scripts/pack-check/recipes.mjs    packs only that package first; needs `node scripts/bundle.mjs`
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { stripTypeScriptTypes } from "node:module"
 import { join } from "node:path"

@@ -20,7 +20,7 @@ export const must = async (what, command, args, options) => {
   return text
 }
 
-/** Runs one step, and reports how it ended; `work` returns the text of the report. */
+/** Runs one step, and reports whether it passed; `work` returns the text of the report. */
 export const step = async (title, work) => {
   const problems = []
   const startedAt = performance.now()

@@ -1,4 +1,4 @@
-// The table of supported runtimes: made by running everything, and kept in the documentation.
+// The table of supported runtimes in the documentation, made by running all programs on all runtimes.
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { root } from "../lib/workspace.mjs"
@@ -20,7 +20,7 @@ const columns = [
   { title: "`require`", program: "out/commonjs.cjs" }
 ]
 
-/** Installs a package of Effect's that has a release for the version of `effect` there. */
+/** Installs one of Effect's packages, if it has a release for the installed version of `effect`. */
 const installProvider = async (folder, name, effect) => {
   const range = `~${effect}`
   const options = { cwd: folder, env: system, shell: process.platform === "win32" }
@@ -28,7 +28,7 @@ const installProvider = async (folder, name, effect) => {
   return failed ? `no release for effect ${range}` : undefined
 }
 
-/** The lowest version of Node that the `engines` of an installed package require, if that is more than there is. */
+/** The lowest Node version that an installed package's `engines` require, if it is newer than this one. */
 const asksForMore = (folder, name, version) => {
   const { engines } = JSON.parse(readFileSync(join(folder, "node_modules", name, "package.json"), "utf8"))
   const asked = /^>=(\d+)\.(\d+)\.(\d+)$/.exec(engines?.node ?? "")?.slice(1).map(Number)

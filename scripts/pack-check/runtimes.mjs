@@ -1,5 +1,5 @@
-// The runtimes that the packed packages run on, installed from npm into a cache folder: for each, the binary that its
-// npm package contains for this machine.
+// The runtimes that the packed packages run on, installed from npm into a cache folder. Each is the binary for this
+// machine from the runtime's npm package.
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { root } from "../lib/workspace.mjs"
@@ -15,7 +15,7 @@ const binaries = {
   deno: `@deno/${platform}-${arch}${platform === "linux" ? "-glibc" : ""}`
 }
 
-/** The oldest Node that package.json of a published package admits, as `20.0.0`. */
+/** The oldest Node that a published package's package.json accepts, such as `20.0.0`. */
 const oldestNode = () => {
   const { engines } = JSON.parse(readFileSync(join(root, "packages/core/package.json"), "utf8"))
   const [major, minor = 0, patch = 0] = engines.node.replace(/^>=/, "").split(".")

@@ -1,5 +1,5 @@
-// The sizes of bundles of the packed packages, and what they leave out. The limits are the measured sizes plus one or
-// two percent: they go down with the code, and up only on purpose. `pnpm bench:size` shows what the bytes belong to.
+// Checks the sizes of bundles of the packed packages, and what they leave out. The limits are the measured sizes plus one
+// or two percent: lower them when the code shrinks, and raise them only on purpose. `pnpm bench:size` lists the parts.
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { brotliCompressSync, constants } from "node:zlib"

@@ -45,8 +45,8 @@ const allowed =
   /^package\/(?:package\.json|LICENSE|(?:README|AGENTS|CHANGELOG)\.md|docs\/[\w-]+\.md|docs\/examples\/(?:(?:shared|test)\/)?[\w.-]+\.ts|docs\/grafana\/[\w.-]+|src\/.+\.(?:ts|lua)|dist\/bin\/LICENSES|dist\/.+\.(?:js|d\.ts)(?:\.map)?)$/
 
 /**
- * A relative link in a page leads to a file of the same tarball. The lines about the install line that fails are
- * removed with the first release.
+ * Checks that relative links in a page lead to files of the same tarball, except links to the section "Not on npm yet",
+ * which the first release removes.
  */
 const checkLinks = ({ folder, name }, files) => {
   for (const page of files.filter((file) => file.endsWith(".md"))) {

@@ -1,5 +1,5 @@
-// Runs tests on the packed packages with vitest: those that the documentation shows, and the contracts of both stores
-// on the fake Redis and on a real one.
+// Runs tests on the packed packages with vitest: those in the documentation, and the contracts of both stores on the fake
+// Redis and on a real server.
 import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { docBlocks, isTest } from "../lib/doc-blocks.mjs"
@@ -8,10 +8,10 @@ import { binOf, system } from "./consumer.mjs"
 import { run } from "./processes.mjs"
 import { problem } from "./report.mjs"
 
-// Most of the cost of the examples is loading the packages, so they share them
+// Loading the packages dominates the cost of the examples, so the tests share the loaded modules
 const vitest = { include: ["test/**/*.test.ts"], testTimeout: 20_000, maxWorkers: 2, isolate: false }
 
-/** Writes the tests into the folder of the consumer, and returns how many files of the documentation there are. */
+/** Writes the tests into the consumer's folder, and returns how many of the files are from the documentation. */
 export const writeTests = (folder) => {
   const tests = docBlocks().filter(isTest)
   if (tests.length === 0) problem("no test was found in the documentation")
@@ -33,7 +33,7 @@ export const runTests = async (folder, redisUrl) => {
   if (failed || !existsSync(output)) problem(`tests on the packed packages:\n${text}`)
   if (!existsSync(output)) return "no report"
   const report = JSON.parse(readFileSync(output, "utf8"))
-  // A suite that registers nothing must not pass for a successful one
+  // A suite that registers no tests must not count as successful
   for (const { assertionResults, name } of report.testResults) {
     if (assertionResults.length === 0) problem(`${name} has no tests`)
   }

@@ -21,7 +21,7 @@ const strict = {
 const modules = ["program.ts", "imports.ts"]
 const all = [...modules, "commonjs.cts", "dynamic.cts"]
 
-/** `refused`: each error has this code, and there is one for each import. */
+/** `refused`: the expected error code; each import must have one such error. */
 const cases = [
   // With the declarations of all libraries checked, too
   { name: "nodenext", module: "nodenext", files: all, skipLibCheck: false, outDir: "out" },
@@ -46,7 +46,7 @@ const compile = async (folder, compiler, { files, name, refused, skipLibCheck = 
   if (!asExpected) problem(`${compiler}, ${name}: compiling against the packages:\n${text}`)
 }
 
-/** Compiles everything with each of these compilers. The programs to run are in `out` then. */
+/** Compiles everything with each of these compilers, and leaves the programs to run in `out`. */
 export const checkTypes = async (folder, packed, compilers) => {
   for (const file of ["program.ts", "commonjs.cts", "dynamic.cts"]) {
     cpSync(join(root, "scripts/pack-check/consumer", file), join(folder, file))
@@ -84,8 +84,8 @@ export const checkTypeCounts = async (folder) => {
 }
 
 /**
- * A mistake in the options of an operation is one error, on its own line, which names what is wrong, in its message or
- * at its position.
+ * Checks that a mistake in an operation's options is one error, on the line of the mistake, which names what is wrong in
+ * its message or at its position.
  */
 export const checkWrongOptions = async (folder) => {
   const file = "wrong-options.ts"
@@ -102,7 +102,7 @@ export const checkWrongOptions = async (folder) => {
   const errors = text.split(/^(?=\S+\.ts\(\d+,\d+\): )/m).filter((error) => error.includes(": error TS"))
   for (const { at, named } of mistakes) {
     const found = errors.filter((error) => error.startsWith(`${file}(${at},`))
-    // Or it is where the error points, and the message has only the types
+    // Otherwise the error points to it, and the message has only the types
     const line = readFileSync(join(folder, file), "utf8").split("\n")[at - 1]
     const pointsAt = found.some((error) => line.slice(Number(/,(\d+)\)/.exec(error)[1]) - 1).startsWith(named))
     if (found.length !== 1 || !(pointsAt || found[0].includes(named))) {

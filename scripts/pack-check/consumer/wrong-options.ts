@@ -1,4 +1,4 @@
-// Each line has one mistake. The error of the compiler must contain, or point to, the text of the comment.
+// Each line has one mistake. The compiler's error must contain, or point to, the text of the comment.
 import { Contender, Leadership, Mutex } from "@effect-simba/core"
 import { StreamClient } from "@effect-simba/core/streams"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"

@@ -1,4 +1,4 @@
-// The program of the package, as npm installed it.
+// Runs the package's command line, as npm installed it.
 import { execFileSync } from "node:child_process"
 
 const ask = (...args) => execFileSync("node_modules/.bin/effect-simba", args, { encoding: "utf8" }).trim()

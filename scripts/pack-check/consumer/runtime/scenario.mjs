@@ -13,7 +13,7 @@ const processOn = (store, processName, options) =>
     (context) => Context.get(context, Mutex.Mutex)
   )
 
-/** The release of one process wakes the waiter of another, long before the lease of 16 seconds would end. */
+/** A release in one process wakes a waiter in another, long before the lease of 16 seconds would end. */
 export const mutexes = (storeOf) =>
   Effect.scoped(Effect.gen(function*() {
     const a = yield* processOn(storeOf("a"), "a")
@@ -47,7 +47,7 @@ export const outage = (storeOf) =>
         const waiter = yield* Effect.forkScoped(Effect.timed(b.withLock("o")(Effect.void)))
         yield* Effect.sleep("300 millis")
         yield* Effect.ignore(redis.send("CLIENT", "KILL", "TYPE", "pubsub"))
-        // This also cuts off the connection that requests it
+        // This also closes the connection that sends it
         yield* Effect.ignore(redis.send("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "no"))
         yield* Effect.sleep("3 seconds")
         yield* check(yield* lease.isHeld, "a lease is renewed after an outage")
