@@ -31,7 +31,7 @@ const results = parse(
 
 const circumstances = () => {
   const { at, machine, peers } = results
-  // Omit our own version: it is whatever this checkout contains
+  // Omit our own version: it is the code of this checkout
   const { "effect-simba": _, ...versions } = results.versions
   const named = (versions: Readonly<Record<string, string>>) =>
     Object.entries(versions).map(([name, version]) => `${name} ${version}`).join(", ")

@@ -1,9 +1,9 @@
 // Checks a Lua file:
 //
 // - It parses, and uses only its own names, those of its includes and those of Redis. Functions take parameters.
-// - Its head says what it does, what it takes and what it returns (`luaHead.mjs`).
-// - Each numbered slot is named once, by a local of that name. A repeated slot is named somewhere. `forEach` is called
-// with the numbers and the names of the head.
+// - Its head says what it does, and lists its KEYS, its ARGV and its reply (`luaHead.mjs`).
+// - Each numbered key or argument is read once, into a local of that name. A repeated one has a local of that name
+//   somewhere. `forEach` is called with the numbers and the names of the head.
 import { parse } from "luaparse"
 import { readFileSync } from "node:fs"
 import { assemble, split } from "./lua.mjs"

@@ -9,7 +9,7 @@ export const cpuMillis = () => {
   return (system + user) / 1000
 }
 
-/** The tests of all files that are loaded. */
+/** The tests of all loaded files. */
 export const tests = globalThis.__mutantTests ??= []
 
 const state = globalThis.__mutation ??= {
