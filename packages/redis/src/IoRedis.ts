@@ -1,9 +1,9 @@
 /**
  * Effect's `Redis` service, and `Subscriber`, on ioredis.
  *
- * It opens one connection for commands, and with the first subscription one for all subscriptions. Each `Redis.reserve`
- * has its own connection, and so has each Sentinel, to detect failovers. Effect's own users of `Redis`, such as
- * `RateLimiter` and `PersistedQueue`, run on it, too.
+ * It opens one connection for commands, and with the first subscription another one for all subscriptions. Each
+ * `Redis.reserve` has its own connection. Each Sentinel also has one, to detect failovers. Effect's own users of
+ * `Redis`, such as `RateLimiter` and `PersistedQueue`, run on it, too.
  *
  * @since 0.1.0
  */
@@ -66,8 +66,8 @@ export interface Options {
   /** How long one attempt to connect may take. Default: 2 seconds. */
   readonly connectTimeout?: Duration.Input | undefined
   /**
-   * Limits of the connections behind `Redis.reserve`. They open on demand: a consumer of data streams takes one, and one
-   * more for each 128 data streams whose handlers wait. Default of `maxConnections`: 256.
+   * Limits of the connections behind `Redis.reserve`. They open on demand: a consumer of data streams uses one, and
+   * another for each 128 data streams whose handlers wait. Default of `maxConnections`: 256.
    */
   readonly pool?: Redis.PoolOptions | undefined
   /**
@@ -99,8 +99,8 @@ export interface Options {
  */
 export interface ClusterOptions extends Omit<Options, "url"> {
   /**
-   * One or more nodes, from which the others are found: a port, `host:port`, a URL, or an object. The user, the password
-   * and the TLS of a URL count for all nodes, unless `client` sets them.
+   * One or more nodes, from which the others are found: a port, `host:port`, a URL, or an object. A URL's user,
+   * password and TLS apply to all nodes, unless `client` sets them.
    */
   readonly nodes: ReadonlyArray<ClusterNode>
   /** Further ioredis options for the Cluster, such as `natMap`. `client` is for the connection to each node. */
@@ -110,7 +110,7 @@ export interface ClusterOptions extends Omit<Options, "url"> {
 /**
  * The ioredis client behind the `Redis` service, for commands that the service lacks.
  *
- * **Example** (Whether the connection is up)
+ * **Example** (Checking the connection)
  *
  * ```ts
  * import { IoRedis } from "@effect-simba/redis"
@@ -133,8 +133,8 @@ export class IoRedis extends Context.Service<IoRedis, {
  *
  * **When to use**
  *
- * Use it in readiness probes. A process without a subscriber still takes its turns, but each may cost others a whole
- * lease.
+ * Use it in readiness probes. A process whose subscriber is down still gets its turns, but each of them may delay the
+ * other contenders by a whole lease.
  *
  * **Example** (A readiness probe)
  *
@@ -162,7 +162,10 @@ export const health: Effect.Effect<void, BackendError, IoRedis> = Effect.flatMap
 export const connectionsDown: { readonly [Role in "commands" | "subscriber"]: Metric.Gauge<number> } =
   down.connectionsDown
 
-/** The parts of a URL in code, and the missing ones from the environment. A password belongs to its user. */
+/**
+ * The parts of a URL in code, completed from the environment. If the URL has a password, the environment's user and
+ * password are ignored.
+ */
 const besides = (environment: ClientOptions, { db, password, username }: url.Parts) => {
   const { password: _, username: __, ...rest } = environment
   return { ...(password === undefined ? environment : rest), ...defined({ db, password, username }) }
@@ -206,7 +209,7 @@ const provide = Effect.fnUntraced(function*(driver: Driver) {
   )
 })
 
-/** An optional peer is loaded with the first layer that needs it. */
+/** The first layer that needs an optional peer dependency loads it. */
 const loading = <D>(load: () => Promise<D>) =>
   Effect.tryPromise({
     try: load,
@@ -239,8 +242,9 @@ export type Provided = Redis.Redis | Subscriber | IoRedis | CommandSink
  *
  * **Details**
  *
- * Give `client: { sentinels, name }` for a server behind Sentinel. Fails with `BackendError` when it cannot connect. A
- * connection that is lost later is restored in the background; meanwhile commands fail at once with a retryable error.
+ * Pass `client: { sentinels, name }` for a server behind Sentinel. Fails with `BackendError` when it cannot connect. A
+ * connection that is lost later is restored in the background; until then, commands fail at once with a retryable
+ * error.
  *
  * **Example** (Mutexes on a Redis server)
  *
@@ -271,7 +275,7 @@ export const layer = (
  *
  * **Gotchas**
  *
- * `RateLimiter` and `PersistedQueue` of Effect name keys of several slots in one script, which a Cluster refuses.
+ * Effect's `RateLimiter` and `PersistedQueue` use keys of several slots in one script, which a Cluster refuses.
  *
  * **Example** (Mutexes on a Cluster)
  *
@@ -297,18 +301,19 @@ export const layerCluster = (
  *
  * **Details**
  *
- * Commands share the connection of the client, which the layer does not close. Subscriptions, and `Redis.reserve`,
- * open connections with the options of the client, without its timeouts. A client that waits for its first command
- * (`lazyConnect`) is connected. Behind Sentinel the client reconnects at each failover, as those of `layer` do.
+ * Commands share the client's connection, which the layer does not close. Subscriptions and `Redis.reserve` open
+ * connections with the client's options, without its timeouts. A client that waits for its first command
+ * (`lazyConnect`) is connected. Behind Sentinel, the client reconnects at each failover, like the connections of
+ * `layer`.
  *
- * `commandTimeout` counts for the commands of this layer. During an outage they fail at once and are not sent later,
- * regardless of how the client handles its own commands.
+ * `commandTimeout` applies to this layer's commands. During an outage they fail at once and are not sent later,
+ * regardless of the client's settings for its own commands.
  *
  * **Gotchas**
  *
- * Refused are clients with `keyPrefix`, with other shapes of replies (`stringNumbers`, `replyMapping`), that read from
- * replicas (`scaleReads`), that subscribe or monitor, and that are closed. Listen to the `error` event of your client:
- * ioredis prints errors that nobody listens to. A blocking command of yours on the shared connection holds up renewals.
+ * The layer refuses clients that have a `keyPrefix`, change the shape of replies (`stringNumbers`, `replyMapping`),
+ * read from replicas (`scaleReads`), subscribe or monitor, or are closed. Listen to your client's `error` event:
+ * ioredis prints errors that have no listener. Your own blocking commands on the shared connection hold up renewals.
  *
  * **Example** (An application that has a client)
  *

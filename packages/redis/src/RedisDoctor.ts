@@ -53,7 +53,7 @@ type Options = {
    * services. Default: `false`.
    */
   readonly streams?: boolean | undefined
-  /** How many pings to send; the slowest one is the latency. Default: 20. */
+  /** The number of pings. The slowest one decides about the latency. Default: 20. */
   readonly pings?: number | undefined
 }
 
@@ -77,7 +77,7 @@ const latency = Effect.fnUntraced(function*(send: Send, pings: number) {
   return finding("latency", "warning", text, advice)
 })
 
-/** The error of this comparison is at least half the round trip. */
+/** This comparison may be off by half a round trip. */
 const clock = Effect.fnUntraced(function*(send: Send) {
   const before = yield* Clock.currentTimeMillis
   const [seconds, micros] = yield* send<readonly [string, string]>("TIME")
@@ -96,7 +96,7 @@ const coverage = (value: string | undefined): Finding => {
   return finding("coverage", "warning", problem, "set cluster-require-full-coverage no")
 }
 
-/** An operator who paused them may have forgotten it. */
+/** Lists paused jobs: an operator may have forgotten to resume them. */
 const pausedJobs = (send: Send) =>
   scan("list jobs", { send } as Redis.Redis["Service"], { _tag: "Single" }, "MATCH", "simba:{*}:jobs").pipe(
     Stream.mapEffect((key) =>
@@ -113,7 +113,7 @@ const pausedJobs = (send: Send) =>
     ),
     Stream.runCollect,
     Effect.map((found) => found.flat().sort()),
-    // Another program's key, or no permission: other findings say so
+    // Another program's key, or a missing permission, which another finding reports
     Effect.orElseSucceed((): ReadonlyArray<string> => []),
     Effect.map((paused) =>
       paused.length === 0
@@ -124,7 +124,7 @@ const pausedJobs = (send: Send) =>
 
 type Command = readonly [name: string, ...args: ReadonlyArray<string>]
 
-/** Every key that it writes expires, because a later command may be refused. */
+/** Every key that this writes expires, because a later command may be refused. */
 const mutexCommands = (key: string, inbox: string): ReadonlyArray<Command> => [
   ["SET", key, "doctor", "PX", "5000"],
   ["GET", key],
@@ -208,7 +208,7 @@ const permissions = (replies: ReadonlyArray<string>) => {
   return finding("permissions", "error", [...refusals].join("; "), advice)
 }
 
-/** By the code of the reply. */
+/** Remedies by the code of the error reply. */
 const writeCures = {
   OOM: "free memory or raise maxmemory",
   MISCONF: "let the server save to its disk: the log of the server has the reason",
@@ -224,7 +224,7 @@ const writes = (replies: ReadonlyArray<string>): Finding => {
   return finding("writes", "ok", "the server accepts writes")
 }
 
-/** The messages of a layer: those to its own waiters, and those that observers read. */
+/** Checks both kinds of messages: those to a layer's waiters, and those to observers. */
 const messages = (send: Send, subscriber: Subscriber["Service"], channels: ReadonlyArray<string>) =>
   Effect.flatMap(
     Effect.forEach(channels, (channel) => Effect.map(subscriber.subscribe(channel), (queue) => ({ channel, queue }))),
@@ -269,12 +269,12 @@ const examineServer = Effect.fnUntraced(function*(send: Send, isCluster: boolean
   return [
     ...received,
     ...(isCluster ? [coverage(yield* checks.setting(send, "cluster-require-full-coverage"))] : []),
-    // A node of a Cluster publishes events of its own keys only, so consumers do not subscribe there
+    // A Cluster node publishes events for its own keys only, so consumers do not subscribe there
     ...(streams === true && !isCluster
       ? [checks.keyspaceEvents(yield* checks.setting(send, checks.eventsSetting))]
       : []),
     ...(isUsable ? [yield* pausedJobs(send)] : []),
-    // A Sentinel refuses TIME; that it is a Sentinel is reported already
+    // A Sentinel refuses TIME, and is already reported
     ...yield* Effect.all([clock(send), latency(send, pings ?? 20)]).pipe(
       Effect.catch((error) => isUsable ? Effect.fail(error) : Effect.succeed([]))
     )
@@ -283,7 +283,7 @@ const examineServer = Effect.fnUntraced(function*(send: Send, isCluster: boolean
 
 const pausedKeys = keys.paused("" as ServiceName).slice(0, -keys.input("" as ServiceName).length)
 
-/** Services that an operator has paused. */
+/** Lists services that an operator has paused. */
 const pauses = (redis: Redis.Redis["Service"], topology: RedisTopology) =>
   Stream.runCollect(scan("list pauses", redis, topology, "MATCH", `${pausedKeys}*-input`)).pipe(
     Effect.flatMap((found) =>
@@ -312,8 +312,8 @@ const pauses = (redis: Redis.Redis["Service"], topology: RedisTopology) =>
  *
  * **Details**
  *
- * Writes only to keys that begin with `simba:{doctor-`, and removes them. If a `Subscriber` is provided, too, it also
- * receives a message. Never fails: a server that does not reply is a finding.
+ * Writes only to keys that begin with `simba:{doctor-`, and removes them. With a `Subscriber`, it also publishes
+ * messages and receives them. Never fails: a server that does not reply is a finding.
  *
  * **Example** (A program that says what to change)
  *
@@ -363,7 +363,7 @@ export const examine = Effect.fnUntraced(function*(
 })
 
 /**
- * Writes a report as text, one finding in a line.
+ * Formats a report as text, with one line per finding.
  *
  * **Example** (Only findings that need a change)
  *

@@ -2,7 +2,7 @@
  * Redis as a resource that refuses former owners of a mutex.
  *
  * An owner that was paused past its deadline (a stopped process, a long garbage collection, a suspended machine) may
- * wake up and write although somebody else owns the mutex by now. Nothing on its side can prevent that, but the
+ * wake up and write although somebody else owns the mutex by then. Nothing on its side can prevent that, but the
  * resource can: each grant has a larger token than the last. A resource that remembers the largest token and refuses
  * smaller ones accepts no write of a former owner after the first write of its successor.
  *
@@ -39,8 +39,8 @@ import * as RedisKeys from "./internal/mutex/keys.ts"
 const keepMillis = 7 * 24 * 60 * 60 * 1000
 
 /**
- * KEYS: the key of the known token, then those of the snippet. ARGV: the token, then those of the snippet.
- * Tokens have up to 16 digits: numbers of Lua hold them exactly, and texts are passed on as they are.
+ * KEYS: the key of the known token, then the snippet's. ARGV: the token, then the snippet's. Tokens have up to 16
+ * digits: Lua numbers hold them exactly, and texts are passed on unchanged.
  */
 const fenced = (snippet: string) => /* lua */ `
 local largest = redis.call('GET', KEYS[1])
@@ -88,13 +88,13 @@ export interface Script<Params extends ReadonlyArray<unknown>> {
  *
  * **Details**
  *
- * `params` turns the parameters of a call into KEYS, as many as `numberOfKeys` says, followed by ARGV, as in
- * `Redis.script` of Effect. The snippet sees only those, numbered from 1, and returns the result.
+ * `params` turns a call's parameters into KEYS, as many as `numberOfKeys`, followed by ARGV, as in Effect's
+ * `Redis.script`. The snippet sees only these, numbered from 1, and returns the result.
  *
  * **Gotchas**
  *
- * The snippet is a part of a larger script, so its line numbers differ. On a Cluster, name keys of the resource's slot
- * only.
+ * The snippet is part of a larger script, so its line numbers differ. On a Cluster, use only keys in the resource's
+ * slot.
  *
  * **Example** (A counter that only the holder of a mutex advances)
  *
@@ -137,8 +137,8 @@ const isToken = Schema.is(FencingToken)
  *
  * **Details**
  *
- * The token is remembered first, so even a snippet that fails locks out former owners. The result is the raw reply of
- * Redis: decode it.
+ * The token is remembered first, so even a snippet that fails locks out former owners. The result is Redis's raw reply:
+ * decode it.
  *
  * **Example** (A list that only the holder of a mutex extends)
  *

@@ -45,7 +45,7 @@ export interface Options<R = never> extends Mutex.Options<R> {
   readonly redis?: IoRedis.Options | undefined
 }
 
-/** The services of the hook. They must not become `any` when the layer is merged with others. */
+/** The services that the hook requires. They must not become `any` when the layer is merged with others. */
 type HookServices<R> = [R] extends [infer Services] ? Services : never
 
 /**
@@ -91,7 +91,7 @@ export const layer = <R = never>(
  *
  * **Gotchas**
  *
- * Providers other than `IoRedis` have no subscriber. Each channel then takes a subscription of the provider, and
+ * Providers other than `IoRedis` have no `Subscriber`. Each channel then takes one of the provider's subscriptions, and
  * waiters poll every two seconds, because the provider hides reconnects.
  *
  * **Example** (Mutexes and data streams on one connection)

@@ -55,7 +55,7 @@ import { layerStore } from "./RedisMutex.ts"
  * @since 0.1.0
  */
 export interface Options<E> extends Omit<Simulation.Options<E>, "program" | "lock" | "checkers"> {
-  /** The program of each process. It needs no notes, and may also use `Redis`. */
+  /** The program of each process. It need not call `note`, and may also use `Redis`. */
   readonly program: (
     client: Simulation.Client
   ) => Effect.Effect<void, E, Mutex.Mutex | Redis | Subscriber | Scope.Scope>
@@ -75,8 +75,8 @@ export interface Options<E> extends Omit<Simulation.Options<E>, "program" | "loc
  *
  * **Details**
  *
- * The program gets a `Mutex` with the production scripts and layers that records what it does. The `keep` of the lock
- * names the keys of mutexes. Programs that leave other keys need their own `keep`.
+ * The program gets a `Mutex` with the production scripts and layers, which records what the program does. The lock's
+ * `keep` accepts the keys of mutexes. Programs that leave other keys need their own `keep`.
  *
  * **Example** (A key of the program that may stay)
  *

@@ -13,7 +13,7 @@ import type { Redis } from "./internal/client/effectRedis.ts"
  * **Details**
  *
  * - `Single`: one primary has all keys (also behind Sentinel).
- * - `Cluster`: keys are spread over slots, so a script may name keys of one mutex only. `primaries` are the nodes with
+ * - `Cluster`: keys are spread over slots, so a script may only use keys of one mutex. `primaries` are the nodes with
  *   keys, each with its own way to send. A `Subscriber` that is `countable` subscribes at each of them.
  *
  * `maxReserved` is how many connections `Redis.reserve` provides at once (default: 8). Consumers of data streams wait

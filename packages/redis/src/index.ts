@@ -3,9 +3,9 @@
 /**
  * Effect's `Redis` service, and `Subscriber`, on ioredis.
  *
- * It opens one connection for commands, and with the first subscription one for all subscriptions. Each `Redis.reserve`
- * has its own connection, and so has each Sentinel, to detect failovers. Effect's own users of `Redis`, such as
- * `RateLimiter` and `PersistedQueue`, run on it, too.
+ * It opens one connection for commands, and with the first subscription another one for all subscriptions. Each
+ * `Redis.reserve` has its own connection. Each Sentinel also has one, to detect failovers. Effect's own users of
+ * `Redis`, such as `RateLimiter` and `PersistedQueue`, run on it, too.
  *
  * @since 0.1.0
  */
@@ -22,7 +22,7 @@ export * as RedisDoctor from "./RedisDoctor.ts"
  * Redis as a resource that refuses former owners of a mutex.
  *
  * An owner that was paused past its deadline (a stopped process, a long garbage collection, a suspended machine) may
- * wake up and write although somebody else owns the mutex by now. Nothing on its side can prevent that, but the
+ * wake up and write although somebody else owns the mutex by then. Nothing on its side can prevent that, but the
  * resource can: each grant has a larger token than the last. A resource that remembers the largest token and refuses
  * smaller ones accepts no write of a former owner after the first write of its successor.
  *

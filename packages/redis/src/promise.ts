@@ -1,9 +1,8 @@
 /**
  * Mutexes and leadership for programs without Effect, such as Express, Nest and Fastify.
  *
- * Promises are only at the border. Inside, it is `RedisMutex.layer` on a `ManagedRuntime`, with the same guarantees and
- * error classes: `SimbaError` of `@effect-simba/core` has them, and `error._tag` names them. Programs on Effect use
- * `Mutex` and `RedisMutex`.
+ * The promises wrap `RedisMutex.layer` on a `ManagedRuntime`, with the same guarantees and error classes: `SimbaError`
+ * of `@effect-simba/core` has them, and `error._tag` names them. Programs on Effect use `Mutex` and `RedisMutex`.
  *
  * **Example** (A response 409 while another process is working)
  *
@@ -56,9 +55,9 @@ import * as RedisMutex from "./RedisMutex.ts"
 export interface Options extends Omit<Mutex.Options, "onOverrun" | "guard"> {
   /** `redis://`, or `rediss://` for TLS. Default: `redis://localhost:6379`. */
   readonly url?: string | undefined
-  /** The ioredis client of the application, which stays open. It takes the place of `url` and of `redis.client`. */
+  /** The application's ioredis client, which stays open. It replaces `url` and `redis.client`. */
   readonly client?: Parameters<typeof IoRedis.layerClient>[0] | undefined
-  /** Further options of the connection: options of ioredis, timeouts. */
+  /** Further connection options: ioredis options and timeouts. */
   readonly redis?: Omit<IoRedis.Options, "url"> | undefined
 }
 
@@ -91,7 +90,7 @@ export interface LeadOptions extends Omit<ContenderOptions, "isAlive"> {
 }
 
 /**
- * A held mutex, as the work under it sees it. Its members are local and read the clock.
+ * A held mutex, as the work under it sees it. Its members read the local clock, and send nothing.
  *
  * **Example** (A check before each step)
  *
@@ -116,7 +115,7 @@ export interface Lease {
   /** Grows with every grant. Pass it to the resource that the mutex protects, before you read what you will change. */
   readonly token: number
   readonly isHeld: boolean
-  /** Milliseconds until the lease is over, unless it is renewed. */
+  /** Milliseconds until the lease ends, unless it is renewed. */
   readonly timeLeft: number
   /** Throws `LeaseLost` unless the lease is held. Call it before each step that needs the mutex. */
   readonly ensure: () => void
@@ -125,7 +124,7 @@ export interface Lease {
 /**
  * A mutex that is held until it is released.
  *
- * **Example** (Held to the end of a block)
+ * **Example** (Held until the end of a block)
  *
  * ```ts
  * import type { Simba } from "@effect-simba/redis/promise"
@@ -141,7 +140,7 @@ export interface Lease {
  * @since 0.1.0
  */
 export interface HeldLease extends Lease, AsyncDisposable {
-  /** Aborts when the lease is over, with `LeaseLost` as the reason after a loss. */
+  /** Aborts when the lease ends. After a loss, the reason is `LeaseLost`. */
   readonly signal: AbortSignal
   readonly release: () => Promise<void>
 }
@@ -152,7 +151,7 @@ export interface HeldLease extends Lease, AsyncDisposable {
  * **Gotchas**
  *
  * Pass `signal` to everything that waits. The mutex stays taken, and the caller waits, until the promise has settled.
- * Work that acquires its own mutex again waits for itself, until its `timeout`.
+ * Work that acquires its own mutex again waits for itself until its `timeout`.
  *
  * @see {@link Simba}
  * @category models
@@ -250,12 +249,12 @@ const view = (lease: Core.Lease): Lease => ({
   ensure: () => Effect.runSync(lease.ensure)
 })
 
-/** Aborts. A loss is the reason. */
+/** Aborts, with a loss as the reason. */
 const abort = (controller: AbortController, lease: Core.Lease): Effect.Effect<void> =>
   Effect.map(Effect.result(lease.ensure), (held) => controller.abort(Result.isFailure(held) ? held.failure : undefined))
 
 /**
- * Whether work rejects because it was aborted: with the reason, with the error of an API that was aborted, or with its
+ * Whether work rejects because it was aborted: with the abort reason, with the error of an aborted API, or with its
  * loss.
  */
 const isAbort = (error: unknown, { reason }: AbortSignal, lease: Core.Lease): boolean =>
@@ -376,7 +375,7 @@ const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex.Mutex, unknown>): Sim
         throw signal?.aborted === true ? signal.reason : closed()
       })
 
-  /** Opens a resource in a fiber of its own, which holds it until `release`, or until this Simba is closed. */
+  /** Opens a resource in its own fiber, which holds it until `release`, or until this Simba is closed. */
   const hold = <A>(resource: Effect.Effect<A, unknown, Mutex.Mutex | Scope.Scope>, signal?: AbortSignal) =>
     run(
       Effect.suspend(() => {
@@ -451,7 +450,7 @@ const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex.Mutex, unknown>): Sim
             run: ({ lease }) => bodyOf(work)(lease)
           }])
         const fiber = yield* Effect.forkScoped(driven, { startImmediately: true })
-        // A schedule that cannot work has failed by now
+        // An invalid schedule has failed by now
         yield* fiber.pollUnsafe() ?? Effect.void
         return contender
       })).then(({ release, value }): Contender => ({
@@ -468,7 +467,7 @@ const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex.Mutex, unknown>): Sim
 }
 
 /**
- * Connects to Redis, and resolves to the operations once the connection is up.
+ * Connects to Redis, and resolves to the operations once it is connected.
  *
  * **Details**
  *

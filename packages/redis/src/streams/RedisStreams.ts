@@ -1,5 +1,5 @@
 /**
- * Data streams on Redis: with a connection of their own, or on the `Redis` service of the application.
+ * Data streams on Redis: with a connection of their own, or on the application's `Redis` service.
  *
  * @since 0.1.0
  */
@@ -65,7 +65,7 @@ export interface Options extends StreamClient.Options {
  *   yield* Effect.log(`${stream} is mine`)
  * }))
  *
- * // Leaves in order at a signal, which Effect.runPromise would not
+ * // Shuts down in order at a signal, which Effect.runPromise would not
  * NodeRuntime.runMain(
  *   Effect.provide(program, RedisStreams.layer({ service: "orders", redis: { url: "redis://localhost:6379" } }))
  * )
@@ -155,7 +155,7 @@ export const layerConfig = (
   Layer.unwrap(Effect.map(Config.unwrap(options), layer))
 
 /**
- * Like `layer`, with options from the environment, unless they are given.
+ * Like `layer`, with options from the environment, unless they are passed.
  *
  * **Details**
  *

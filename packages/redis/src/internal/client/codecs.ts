@@ -27,8 +27,8 @@ export const text = <T, E extends object>(
   ))
 
 /**
- * For the hot path: `decode` reads the whole value, or returns the problem as a string, and no field of it is checked
- * again. Nothing here writes such a value.
+ * For the hot path: `decode` reads the whole value, or returns the problem as a string, and its fields are not checked
+ * again. Such values are never encoded.
  */
 export const readBy = <T, E>(encoded: Schema.Codec<E>, decode: (input: E) => T | string): Schema.Codec<T, E> =>
   encoded.pipe(Schema.decodeTo(
@@ -54,7 +54,7 @@ export const Count = digits.pipe(Schema.decodeTo(
   SchemaTransformation.numberFromString
 ))
 
-/** Undefined if it is not a token. */
+/** Returns undefined if the input is not a token. */
 export const tokenOf = (input: unknown): FencingToken | undefined => {
   if (typeof input !== "string" || !countPattern.test(input)) return undefined
   const token = Number(input)

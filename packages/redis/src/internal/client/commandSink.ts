@@ -15,7 +15,7 @@ export interface Failure {
 
 /** Implemented by providers of `Redis` that support it. */
 export class CommandSink extends Context.Service<CommandSink, {
-  /** Whether the connection is ready: commands are written at once, and later ones cannot overtake them. */
+  /** Whether the connection is ready: then commands are written at once, and later commands cannot overtake them. */
   readonly isReady: () => boolean
   /** Runs `task` after the current task of the event loop. */
   readonly afterCurrentTask: (task: () => void) => void
@@ -32,7 +32,7 @@ const causeOf = (cause: Cause.Cause<RedisError>): unknown => {
   return error instanceof RedisError ? error.cause : error
 }
 
-/** Sends through Effect's service, with a fiber for each command, which `run` starts. */
+/** Sends through Effect's service. `run` starts a fiber for each command. */
 export const sendOver = (
   redis: Redis["Service"],
   run: (command: Effect.Effect<unknown, RedisError>) => Fiber.Fiber<unknown, RedisError>
@@ -47,7 +47,7 @@ export const sendOver = (
 
 /**
  * A sink over Effect's service. A command is sent at once, because `TestClock` does not wait for another pass of the
- * scheduler. Commands without a reply end with the scope.
+ * scheduler. Commands without a reply are interrupted when the scope closes.
  */
 export const overRedis = (redis: Redis["Service"]): Effect.Effect<CommandSink["Service"], never, Scope.Scope> =>
   Effect.map(FiberSet.makeRuntime<never, unknown, RedisError>(), (run) => ({
@@ -56,7 +56,7 @@ export const overRedis = (redis: Redis["Service"]): Effect.Effect<CommandSink["S
     send: sendOver(redis, run)
   }))
 
-/** The sink of the provider, or one over its `Redis.send`. */
+/** The provider's sink, or one over its `Redis.send`. */
 export const currentSink = (redis: Redis["Service"]): Effect.Effect<CommandSink["Service"], never, Scope.Scope> =>
   Effect.flatMap(
     Effect.serviceOption(CommandSink),

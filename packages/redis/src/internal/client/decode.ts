@@ -1,4 +1,4 @@
-/** Decodes replies and messages of Redis at the boundary. `malformedInput` reports those that nobody can read. */
+/** Decodes replies and messages from Redis at the boundary. `malformedInput` reports those that nobody can read. */
 import type { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import type * as Duration from "effect/Duration"
@@ -23,7 +23,7 @@ export const reader = <T, E>(where: string, codec: Schema.Codec<T, E>): Reader<T
   }
 }
 
-/** The messages of a channel, decoded. A malformed message is logged and skipped. */
+/** The decoded messages of a channel. A malformed message is logged and skipped. */
 export const subscribe = <M, A>(
   subscriber: Subscriber["Service"],
   channel: string,

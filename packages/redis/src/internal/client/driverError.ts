@@ -1,10 +1,10 @@
 /**
- * A failure of the connection whose message says how to fix it. It has no stack trace, because its origin is outside of
- * this program.
+ * A connection failure whose message says how to fix it. It has no stack trace, because its cause is outside this
+ * program.
  */
 export class DriverError extends Error {
   override readonly name = "DriverError"
-  /** True for an outage, false for a mistake. */
+  /** True for an outage, false for a misconfiguration. */
   readonly isRetryable: boolean
 
   constructor(message: string, isRetryable: boolean) {

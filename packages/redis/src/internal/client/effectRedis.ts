@@ -4,7 +4,7 @@
  */
 import { RedisError } from "effect/persistence/Redis"
 
-/** Effect's error has no message of its own, so a log line of it would be empty. */
+/** Effect's error has no message of its own, so its log line would be empty. */
 export const redisError = (cause: unknown): RedisError =>
   Object.defineProperty(new RedisError({ cause }), "message", {
     value: cause instanceof Error ? cause.message : String(cause),

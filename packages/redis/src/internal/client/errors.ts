@@ -3,7 +3,7 @@ import { BackendError } from "@effect-simba/core/SimbaError"
 import { DriverError } from "./driverError.ts"
 import type { RedisError } from "./effectRedis.ts"
 
-/** Error codes of a server that is temporarily unavailable. The error of a script contains them. */
+/** Error codes of a temporarily unavailable server. A script's error contains them. */
 const transientCode =
   /\b(LOADING|BUSY|READONLY|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|NOREPLICAS|OOM|NOSCRIPT|ASK|UNBLOCKED|MISCONF)\b/
 
@@ -17,12 +17,12 @@ export const isRetryable = (cause: unknown): boolean =>
 /** The server does not know the script, and ran nothing. */
 export const isForgotten = (cause: unknown): boolean => String(cause).includes("NOSCRIPT")
 
-/** Drivers of a Cluster follow this reply themselves. */
+/** Cluster drivers follow this reply themselves. */
 const moved = new DriverError("the server is a node of a Redis Cluster (MOVED): use IoRedis.layerCluster", false)
 
 /**
- * Replies with a known remedy, for readers who do not know Redis. The error code is kept, because readers search for
- * it.
+ * Error replies with a known remedy, for readers who do not know Redis. The error code stays in the message, because
+ * readers search for it.
  */
 const cures: ReadonlyArray<readonly [code: RegExp, text: (keys: string) => string]> = [
   [/\bOOM\b/, () => "the server is full and refuses writes (OOM): raise its maxmemory, or delete keys"],
@@ -40,7 +40,7 @@ const named = (keys: ReadonlyArray<string>): string =>
     ? "a key"
     : `${keys.length === 1 ? "the key" : "one of the keys"} ${keys.map((key) => `"${key}"`).join(", ")}`
 
-/** `keys`: those of the request, one of which may be of the wrong type. */
+/** `keys`: the request's keys, one of which may have the wrong type. */
 const known = (text: string, keys: ReadonlyArray<string> = []): DriverError | undefined => {
   const cure = cures.find(([code]) => code.test(text))
   return cure && new DriverError(cure[1](named(keys)), isTransient(text))
@@ -62,6 +62,6 @@ export const backendError = (operation: string, cause: unknown, keys?: ReadonlyA
 export const fromRedis = (operation: string) => (error: RedisError): BackendError =>
   backendError(operation, error.cause)
 
-/** An error at one key, which a script replied instead of raising. */
+/** An error at one key, which a script returned instead of raising. */
 export const fromReply = (operation: string, text: string, keys?: ReadonlyArray<string>): BackendError =>
   new BackendError({ operation, isRetryable: isTransient(text), cause: known(text, keys) ?? new Error(text) })

@@ -1,7 +1,7 @@
 /**
- * `Subscriber` over any provider of Effect's `Redis` service. Each channel takes a subscription of the provider, which
- * usually means a connection. A failed subscription is renewed, with a gap. The provider hides reconnects, so waiters
- * poll every two seconds. The stores use it where a layer provides no `Subscriber`.
+ * `Subscriber` over any provider of Effect's `Redis` service. Each channel takes one of the provider's subscriptions,
+ * usually a connection each. A failed subscription is renewed, and its listeners receive a `Gap`. The provider hides
+ * reconnects, so waiters poll every two seconds. The stores use it where a layer provides no `Subscriber`.
  */
 import { type Notice, Subscriber } from "@effect-simba/core/Subscriber"
 import * as Duration from "effect/Duration"
@@ -42,6 +42,6 @@ const over = (redis: Redis["Service"]): Subscriber["Service"] => ({
   })
 })
 
-/** The subscriber of the provider, or one over its `Redis.subscribe`. */
+/** The provider's subscriber, or one over its `Redis.subscribe`. */
 export const currentSubscriber = (redis: Redis["Service"]): Effect.Effect<Subscriber["Service"]> =>
   Effect.map(Effect.serviceOption(Subscriber), Option.getOrElse(() => over(redis)))

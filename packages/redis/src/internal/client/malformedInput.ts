@@ -1,6 +1,6 @@
 /**
- * Reports what a server, or another program, sent in a form that nobody can read: a malformed reply fails its request
- * with `ProtocolError`; a malformed message is logged and counted, and its subscription continues.
+ * Reports malformed data from a server or another program: a malformed reply fails its request with `ProtocolError`; a
+ * malformed message is logged and counted, and its subscription continues.
  */
 import * as MutexMetrics from "@effect-simba/core/MutexMetrics"
 import { ProtocolError } from "@effect-simba/core/SimbaError"
@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import * as log from "./log.ts"
 
-/** `where` names the text in the message of the error. */
+/** `where` names the data in the error message. */
 export const malformed = ProtocolError.of
 
 export const reportMalformed = (channel: string, error: ProtocolError): Effect.Effect<void> =>

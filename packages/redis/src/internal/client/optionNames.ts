@@ -3,10 +3,10 @@
  */
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
 
-/** Every name of an options type: the compiler refuses a table that lacks one. */
+/** All names of an options type: the compiler rejects a table that lacks one. */
 export type Names<Options> = Readonly<Record<keyof Options, true>>
 
-/** The first mistake in the names of options, if any. */
+/** The first unknown option, or a value that is not an object; undefined if the options are fine. */
 export const problemWith = <Options extends object>(
   options: unknown,
   names: Names<Options>

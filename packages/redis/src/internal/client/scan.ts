@@ -1,4 +1,4 @@
-/** The keys of all servers, page by page. */
+/** Scans the keys of all servers, page by page. */
 import type { BackendError } from "@effect-simba/core/SimbaError"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -7,7 +7,7 @@ import type { RedisTopology } from "../../RedisTopology.ts"
 import type { Redis } from "./effectRedis.ts"
 import { fromRedis } from "./errors.ts"
 
-/** `filter` has arguments of `SCAN`. A key may be returned twice. */
+/** `filter` has further `SCAN` arguments. A key may be returned twice. */
 export const scan = (
   operation: string,
   { send }: Redis["Service"],

@@ -1,9 +1,9 @@
 /**
- * A script with the types of its head (the KEYS, ARGV and Reply lines of the Lua file), and the one way to run it on a
- * server that may have forgotten it. Batches send through a `CommandSink`, all others through `Redis`.
+ * A script with the types from its head (the KEYS, ARGV and Reply lines of the Lua file), and how to run it on a server
+ * that may have forgotten it. Batches send through a `CommandSink`, all others through `Redis`.
  *
- * `Redis.eval` of Effect is not used: it loads a forgotten script and sends its hash once more, which fails in a Cluster
- * that loaded it on another node. `send` sends the text.
+ * Effect's `Redis.eval` is not used: it loads a forgotten script and repeats EVALSHA, which fails on a Cluster that
+ * loaded the script on another node. `send` repeats the call with EVAL.
  */
 import type { BackendError, StoreError } from "@effect-simba/core/SimbaError"
 import * as Cause from "effect/Cause"
@@ -19,11 +19,11 @@ import { backendError, fromRedis, isForgotten } from "./errors.ts"
 
 type Packed = readonly [keys: ReadonlyArray<string>, args: ReadonlyArray<string | number>]
 
-/** The text is constant: names and numbers are passed only in KEYS and ARGV. */
+/** The Lua code is constant: names and numbers are passed only in KEYS and ARGV. */
 export interface Script<Params, Reply, Encoded = unknown> {
   readonly text: Redis.Script<{ readonly params: Packed; readonly result: unknown }>
   readonly reply: Schema.Codec<Reply, Encoded>
-  /** In the order of the head. */
+  /** In the order of the Lua file's head. */
   readonly pack: (params: Params) => Packed
 }
 
@@ -54,9 +54,9 @@ export const load = (
 ): Effect.Effect<Loaded, BackendError> => Effect.mapError(loadText(redis, lua), fromRedis("load a script"))
 
 /**
- * Sends a loaded script. `write` returns the arguments of the command, starting with the hash or text of the script. It
- * is called again for a server that has forgotten the script and ran nothing, and returns undefined if the caller no
- * longer wants it. Returns a function that cancels a command that is not written yet.
+ * Calls a loaded script. `write` returns the arguments of EVALSHA or EVAL, starting with the script's hash or text.
+ * `write` is called again if the server has forgotten the script and ran nothing, and returns undefined if the caller
+ * has abandoned the call. Returns a function that cancels a command that is not written yet.
  */
 export const send = (
   sink: Pick<CommandSink["Service"], "send">,
@@ -74,7 +74,7 @@ export const send = (
         else attempt(true)
       })
     } catch (cause) {
-      // No caller may wait for a reply that never comes. Not retryable: the arguments are at fault
+      // Fail every caller, because no reply will come. Not retryable: the arguments are at fault
       done({ cause: new DriverError(`the command cannot be written: ${cause}`, false) }, undefined)
     }
   }
@@ -82,11 +82,11 @@ export const send = (
   return () => cancel?.()
 }
 
-/** The scripts of a service by their text: loaded, or being loaded. */
+/** A service's scripts by their text: loaded, or being loaded. */
 const loaded = new WeakMap<Redis.Redis["Service"], Map<string, Loaded | Deferred.Deferred<void, Redis.RedisError>>>()
 
 /**
- * Loads a script with its first use. Concurrent first uses share the request and its failure, not its interruption: an
+ * Loads a script on its first use. Concurrent first uses share the request and its failure, not its interruption: an
  * interruption between the entry in `scripts` and `onExit` would leave the others waiting forever.
  */
 const loadOnce = (redis: Redis.Redis["Service"], lua: string): Effect.Effect<Loaded, Redis.RedisError> =>
@@ -110,7 +110,7 @@ const loadOnce = (redis: Redis.Redis["Service"], lua: string): Effect.Effect<Loa
       }))
   })
 
-/** Through `Redis`, for callers without a sink. Interruption abandons the request. */
+/** Calls a script through `Redis`, for callers without a sink. Interruption abandons the request. */
 export const evaluate = <Config extends { readonly params: ReadonlyArray<unknown>; readonly result: unknown }>(
   redis: Redis.Redis["Service"],
   { lua, numberOfKeys, params: argumentsOf }: Redis.Script<Config>

@@ -13,7 +13,7 @@ export interface Finding {
   readonly advice?: string | undefined
 }
 
-/** The oldest release that has all the commands. */
+/** The oldest release that has all required commands. */
 const oldest = [6, 2] as const
 
 export type Info = ReadonlyMap<string, string>
@@ -71,7 +71,7 @@ const connections = (info: Info): Finding => {
     : finding("connections", "ok", count)
 }
 
-/** `save`: the setting with this name; undefined if it was not read, or if the server refuses. */
+/** `appendOnly` and `save`: the settings; undefined if they were not read, or if the server refuses. */
 const persistence = (info: Info, save: string | undefined): Finding => {
   const appendOnly = info.get("aof_enabled")
   if (appendOnly === undefined) return finding("persistence", "info", "whether writes are saved to disk is not visible")

@@ -1,5 +1,5 @@
 /**
- * The options that operators set: durations as Effect writes them, or as the configuration of Simba does (`10s`).
+ * The options that operators set. Durations are in Effect's format, or in that of Simba's configuration (`10s`).
  * `RedisMutex` reads them.
  */
 import * as Config from "effect/Config"

@@ -2,7 +2,8 @@
  * The names of keys and channels, built here and nowhere else.
  *
  * All keys of one mutex share the hash tag `{<mutex>}`, so that they live in one slot of a Cluster and ACLs can name
- * them by prefix. The owner key, the wait queue and the channels of a mutex and of a contender are those of Simba.
+ * them by prefix. The owner key, the wait queue, and the channels of a mutex and of a contender are the same as in
+ * Simba.
  */
 import type { MutexName } from "@effect-simba/core/MutexName"
 
@@ -18,7 +19,7 @@ export const fence = (mutex: MutexName): string => `simba:{${mutex}}:fence`
 /** String: the Simba contender whose turn it is, while contenders of effect-simba hold back. */
 export const reserved = (mutex: MutexName): string => `simba:{${mutex}}:reserved`
 
-/** The keys of an acquire or a release, in the order of the scripts. */
+/** The keys of an acquire or a release, in the scripts' order. */
 export const operands = (mutex: MutexName) => [owner(mutex), queue(mutex), fence(mutex), reserved(mutex)] as const
 
 /** The channel on which every acquisition is announced. */
@@ -46,12 +47,12 @@ export const pattern = "simba:{*"
 
 const ofMutex = /^simba:\{([^]*)\}(?::contender)?$/
 
-/** The mutex with this owner key or wait queue, if it is one. */
+/** The mutex of this owner key or wait queue; undefined for any other key. */
 export const mutexOf = (key: string): string | undefined => ofMutex.exec(key)?.[1]
 
 /**
- * String: the largest fencing token that a fenced resource has accepted. In the slot of the resource, unless its name
- * has a `}` but no hash tag: on a Cluster such a name cannot be fenced.
+ * String: the largest fencing token that a fenced resource has accepted. In the resource's slot, unless its name has a
+ * `}` but no hash tag: on a Cluster such a name cannot be fenced.
  */
 export const largestToken = (resource: string): string =>
   /^[^{]*\{[^}]+\}/.test(resource) ? `${resource}:simba-token` : `{${resource}}:simba-token`

@@ -1,6 +1,6 @@
 /**
- * How a simulation of the testkit reads mutexes from the server, and how long its waiters may sleep. `RedisSimulation`
- * uses it.
+ * How the testkit's simulations read mutexes from the server, and how long waiters may sleep. `RedisSimulation` uses
+ * it.
  */
 import type * as Mutex from "@effect-simba/core/Mutex"
 import * as MutexConfig from "@effect-simba/core/MutexConfig"
@@ -12,15 +12,15 @@ import * as Effect from "effect/Effect"
 import * as RedisKeys from "./keys.ts"
 import { type Call, callsOf } from "./scriptCalls.ts"
 
-/** The place that a reply names: of an acquire that was refused, or of an attempt that a release queued. */
+/** The place in a reply: of a refused acquire, or of an attempt that a release queued. */
 const placeOf = ({ kind, reply }: Call): number | undefined => {
   if (!Array.isArray(reply) || reply[0] === "error") return undefined
-  // A release that granted returns three parts
+  // A release that granted the mutex to the queued attempt returns three parts
   const [, ticket] = reply as ReadonlyArray<unknown>
   return ticket === 0 || (kind === "release" && reply.length === 3) ? undefined : Number(ticket)
 }
 
-/** The waiters of one process are one line. `keep` names the keys of mutexes, which may remain. */
+/** The waiters of one process form one line. `keep` is true for mutex keys that expire, which may remain. */
 export const make = (resources: ReadonlyArray<string>) => {
   const name = (resource: string) => resource as MutexName
   const ownerKeys = new Map(resources.map((resource) => [RedisKeys.owner(name(resource)), resource]))
@@ -36,7 +36,7 @@ export const make = (resources: ReadonlyArray<string>) => {
       return call.kind === kind && resource !== undefined ? [{ ...call, resource }] : []
     })
 
-  /** Under the ids that a release queues. */
+  /** Ids that a release queues. */
   const requeued = (args: ReadonlyArray<string>, reply: unknown) =>
     callsTo("release", args, reply)
       .filter(({ requeue }) => requeue !== "")
@@ -61,7 +61,10 @@ export const make = (resources: ReadonlyArray<string>) => {
       }),
     released: (args: ReadonlyArray<string>, reply: unknown) =>
       reply instanceof Error ? undefined : callsTo("release", args, reply),
-    /** The script that releases the owner that it names by force. The reply is the ownership before. */
+    /**
+     * Recognizes `forceRelease.lua`, which takes the mutex from the owner that the call names. The reply is the
+     * previous ownership.
+     */
     forced: (args: ReadonlyArray<string>, reply: unknown) => {
       const resource = args[2] === "4" && args.length === 10 ? ownerKeys.get(args[3]!) : undefined
       if (resource === undefined || typeof reply !== "string") return []
@@ -75,9 +78,8 @@ export const make = (resources: ReadonlyArray<string>) => {
 }
 
 /**
- * The options of `Checker.all`. A waiter polls within two confirm periods plus the time of a command that is sent
- * again. If the server lost its owner or its clock was stepped, a waiter may rely on the last lease for as long as that
- * lasts.
+ * The options of `Checker.all`. A waiter polls within two confirm periods plus the time of a repeated command. If the
+ * server lost its owner or its clock was stepped, a waiter may rely on the last lease for as long as that lasts.
  */
 export const bounds = (options?: Mutex.Options): Effect.Effect<
   {
@@ -88,7 +90,7 @@ export const bounds = (options?: Mutex.Options): Effect.Effect<
   InvalidConfig
 > =>
   Effect.map(MutexConfig.make(options), ({ commandTimeout, confirmTimeout, transition, ttl }) => {
-    // The longest pause before a failed command is sent again
+    // The longest pause before a failed command is repeated
     const pause = Duration.millis(1200)
     const sleepBound = Duration.sum(Duration.times(confirmTimeout, 2), Duration.millis(700))
     return {

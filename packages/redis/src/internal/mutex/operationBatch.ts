@@ -1,6 +1,6 @@
 /**
- * Sends acquires, confirmations, releases and inspections: those of one task of the event loop in one call, in order.
- * `store` submits them; `acquireAndRelease.lua` carries them out.
+ * Sends acquires, confirmations, releases and inspections. The operations of one event-loop task share one call, in
+ * order. `store` submits them; `acquireAndRelease.lua` carries them out.
  */
 import type { MutexName } from "@effect-simba/core/MutexName"
 import type { MutexState } from "@effect-simba/core/MutexState"
@@ -32,7 +32,7 @@ export type SkipDead = "1" | "own" | "0"
 
 type Settle<A> = (exit: Exit.Exit<A, StoreError>) => void
 
-/** Maximum operations of one call: they share a round trip, and block the server only briefly. */
+/** Maximum operations per call: they share a round trip, and block the server only briefly. */
 const callSize = 64
 
 type Texts<Names extends ReadonlyArray<string>> = { readonly [Index in keyof Names]: string }
@@ -42,7 +42,7 @@ class Call {
   private codes = ""
   private readonly keys: Array<string> = []
   private readonly rest: Array<string> = []
-  /** The mutex of the last keys: another operation on it repeats no key. */
+  /** The mutex whose keys were added last: another operation on it does not repeat them. */
   private last: MutexName | undefined
   private lease = ""
   private confirm = ""
@@ -62,7 +62,7 @@ class Call {
     this.rest.push(...args)
   }
 
-  /** Usual operations have the durations of the layer, which a call states once. */
+  /** Plain operations use the layer's durations, which a call states once. */
   shares(lease: string, confirm: string): boolean {
     if (this.lease === "") {
       this.lease = lease
@@ -84,11 +84,11 @@ interface Operation {
   readonly write: (call: Call) => void
   readonly reply: (reply: unknown) => void
   readonly fail: (error: (operation: string) => StoreError) => void
-  /** The caller has gone, and an undo may already be sent. */
+  /** The caller has abandoned the operation, and its undo may already be sent. */
   isAbandoned: boolean
 }
 
-/** The reply of the script for one operation that failed; the others of the call are done. */
+/** The script's reply for one failed operation. The call's other operations have run. */
 const failureOf = (reply: unknown): string | undefined =>
   Array.isArray(reply) && reply.length === 2 && reply[0] === "error" ? String(reply[1]) : undefined
 
@@ -126,7 +126,7 @@ const writeRelease = (call: Call, request: ReleaseRequest) => {
 export interface OperationBatch {
   /** Returns a function that abandons the request. */
   readonly acquire: (request: AcquireRequest, settle: Settle<AcquireResult>) => () => void
-  /** Written before it returns, with the operations that wait. */
+  /** Writes the command before it returns, with all waiting operations. */
   readonly confirm: (request: ConfirmRequest, settle: Settle<AcquireResult>) => void
   readonly release: (request: ReleaseRequest, settle: Settle<Released>) => void
   readonly inspect: (mutex: MutexName, limit: number, settle: Settle<MutexState>) => void
@@ -134,7 +134,7 @@ export interface OperationBatch {
   readonly flush: () => void
 }
 
-/** `perSlot`: a Cluster refuses calls with keys of several slots. `skipDead`: waiters without a subscriber. */
+/** `perSlot`: one call per slot, because a Cluster refuses calls with keys of several slots. */
 export const make = (
   sink: CommandSink["Service"],
   script: Loaded,
@@ -202,7 +202,7 @@ export const make = (
       fail: (error) => settle(Exit.fail(error(name))),
       isAbandoned: false
     }
-    // The first one of a task: sent with those that follow in it
+    // The first operation of a task: sent together with the task's later operations
     if (waiting.push(operation) === 1) sink.afterCurrentTask(flush)
     return operation
   }

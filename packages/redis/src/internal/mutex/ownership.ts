@@ -14,7 +14,7 @@ export const ownerProblem = (id: string): string | undefined =>
     ? "the owner contains a separator"
     : undefined
 
-/** An owner's id: any text that contains no separator, since other implementations choose their own ids. */
+/** An owner's id: any text without a separator, because other implementations choose their own ids. */
 export const OwnerId = Schema.String.check(
   Schema.makeFilter((id: string) => ownerProblem(id)),
   // Repeated because schema arbitraries ignore filters

@@ -1,24 +1,24 @@
 /**
  * Releases whose effect is uncertain: they failed, or a late request queued the id again. A grant to one of these ids
- * is released once more, however late: ids are never reused. `store` notes releases, and asks when `waiterInbox` hears
- * a grant that nobody waits for.
+ * is released again, however late, because ids are never reused. `store` records releases, and queries them when
+ * `waiterInbox` receives a grant that nobody waits for.
  */
 import type { ReleaseRequest } from "@effect-simba/core/MutexStore"
 
-/** At least this many ids are remembered. The turn of an older id costs the next waiter a confirm period. */
+/** The minimum number of remembered ids. A grant to an older id delays the next waiter by a confirm period. */
 const limit = 10_000
 
 /** The part that makes an id unique: its counter and the random text of its layer. */
 const attemptOf = (id: string) => id.slice(0, id.indexOf(":"))
 
 export class PendingReleases {
-  /** By attempt. */
+  /** Releases by attempt. */
   private requests = new Map<string, ReleaseRequest>()
-  /** Dropped together: a map that repeatedly loses its first entry becomes slow. */
+  /** The previous generation, dropped as a whole: a map whose first entry is repeatedly deleted becomes slow. */
   private older = this.requests
   private readonly queued = new Set<string>()
 
-  /** The id may be in the queue from now on. */
+  /** Records that the id may be in the queue from now on. */
   noteQueued(id: string): void {
     this.queued.add(id)
     if (this.queued.size > limit) this.queued.delete(this.queued.keys().next().value!)

@@ -1,5 +1,5 @@
 /**
- * Sends renewals: one call for all leases that are due together. `store` calls it for `leaseRenewer` of core;
+ * Sends renewals, with one call for all leases that are due together. `store` calls it for core's `leaseRenewer`;
  * `renewLeases.lua` carries it out.
  */
 import type { GuardRequest, GuardResult } from "@effect-simba/core/MutexStore"
@@ -14,7 +14,7 @@ import { type Loaded, send } from "../client/script.ts"
 import * as keys from "./keys.ts"
 import { renewLeases } from "./scripts.generated.ts"
 
-/** Built in place: thousands of leases are renewed once a period. */
+/** The request is built in place: thousands of leases are renewed once per period. */
 const argsOf = (script: string, requests: ReadonlyArray<GuardRequest>): ReadonlyArray<string> => {
   const args = [script, String(requests.length)]
   for (const { mutex } of requests) args.push(keys.owner(mutex))

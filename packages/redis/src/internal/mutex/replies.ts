@@ -1,6 +1,6 @@
 /**
- * The codecs that the heads of the mutex scripts name, and those of the replies to operations. A plain function reads
- * the latter, because a codec of their fields takes longer than the request. It returns the problem as a string.
+ * The codecs that the heads of the mutex scripts name, and the readers of replies to operations. These are plain
+ * functions, because a codec for their fields takes longer than the request. They return the problem as a string.
  */
 import type { MutexState } from "@effect-simba/core/MutexState"
 import type { AcquireResult, Released, Stamp, Ticket } from "@effect-simba/core/MutexStore"
@@ -20,10 +20,13 @@ const orEmpty = <T, E extends string>(codec: Schema.Codec<T, E>) => Schema.Union
 
 const isNatural = (value: unknown): value is number => Number.isSafeInteger(value) && value as number >= 0
 
-/** A ticket is the microseconds of its instant, in a reply. */
+/** In a reply, a ticket is its instant in microseconds. */
 const ticketOf = (micros: number) => `${Math.floor(micros / 1e6)}.${String(micros % 1e6).padStart(6, "0")}` as Ticket
 
-/** A reply says how long ago its ticket and the last token were, in microseconds. Tokens are ahead of the clock. */
+/**
+ * The ages of the ticket and the last token, in microseconds. A token's age may be negative, because tokens are ahead
+ * of the clock.
+ */
 const decodeStamp = (ticket: number, age: unknown, sinceLast: unknown): Stamp | undefined => {
   if (!Number.isSafeInteger(age) || !Number.isSafeInteger(sinceLast)) return undefined
   const micros = ticket + (age as number)
@@ -34,8 +37,8 @@ const decodeStamp = (ticket: number, age: unknown, sinceLast: unknown): Stamp | 
 const badRefusal = "expected { ownership, ticket, position, foreign }, and two ages in mode wait"
 
 /**
- * The token of a grant; or ownership, ticket or 0, position among the waiters, and whether contenders of another
- * implementation take part. If it queues, also the ages of its ticket and of the last token.
+ * A grant's token; or, for a refusal: ownership, ticket or 0, position among the waiters, and whether contenders of
+ * another implementation take part. If the caller was queued, also the ages of its ticket and of the last token.
  */
 const decodeAcquire = (input: unknown): AcquireResult | string => {
   if (!Array.isArray(input)) {
@@ -58,8 +61,8 @@ const decodeAcquire = (input: unknown): AcquireResult | string => {
 const badRelease = "expected 1, { ownership, ticket, token } or { ownership, ticket, position, two ages }"
 
 /**
- * 1; or, if an attempt was queued with the release, the ownership and its ticket, with its token if it was granted,
- * otherwise with the number ahead of it, and the ages of its ticket and of the last token.
+ * 1; or, if the release queued an attempt: the ownership, the attempt's ticket, and its token if it was granted.
+ * Otherwise the number of waiters ahead of it, and the ages of its ticket and of the last token.
  */
 const decodeRelease = (input: unknown): Released | string => {
   if (input === 1) return { requeued: undefined }

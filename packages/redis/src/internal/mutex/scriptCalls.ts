@@ -13,7 +13,7 @@ export interface Call {
 
 const operands: Readonly<Record<string, ReadonlyArray<string>>> = operations
 
-/** Of any command. Empty if the command does not call that script. */
+/** The operations of any command: none if it does not call that script. */
 export const callsOf = (args: ReadonlyArray<string>, reply: unknown): ReadonlyArray<Call> => {
   if (args[0] !== "EVALSHA" && args[0] !== "EVAL") return []
   const keys = Number(args[2])

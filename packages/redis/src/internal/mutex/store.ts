@@ -1,4 +1,4 @@
-/** The mutex store on Redis, over Effect's own `Redis` service. */
+/** The mutex store on Redis, on Effect's `Redis` service. */
 import { MutexName } from "@effect-simba/core/MutexName"
 import { type Change, type GuardRequest, type GuardResult, MutexStore } from "@effect-simba/core/MutexStore"
 import type { BackendError } from "@effect-simba/core/SimbaError"
@@ -76,7 +76,7 @@ const make = Effect.gen(function*() {
     })
   }
 
-  /** Sends what is batched first, so that commands keep their order. */
+  /** Sends the waiting batch first, so that commands keep their order. */
   const behind = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
     Effect.suspend(() => {
       flush()
@@ -106,7 +106,7 @@ const make = Effect.gen(function*() {
             const result: GuardResult = Result.isSuccess(reply)
               ? reply.success[0]!
               : { _tag: "Failed", error: reply.failure }
-            // The replies of other nodes do not wait for a node that hangs
+            // A node that hangs does not delay the other nodes' replies
             onResult?.(index, result)
             return result
           }), { concurrency: "unbounded" }),
@@ -134,7 +134,7 @@ const make = Effect.gen(function*() {
   })
 })
 
-/** For a reply that is none of `PUBSUB NUMSUB`, nobody is counted. */
+/** If the reply is not one of `PUBSUB NUMSUB`, nobody is counted. */
 const isCounted = (reply: unknown): boolean => {
   const count: unknown = Array.isArray(reply) ? reply[1] : undefined
   return (typeof count === "number" || typeof count === "string") && Number(count) > 0
@@ -155,7 +155,7 @@ const seesSubscribers = Effect.fnUntraced(function*(
     (send) => send<unknown>("PUBSUB", "NUMSUB", channel),
     { concurrency: "unbounded" }
   )
-  // A node of a Cluster that is down now says nothing about the others
+  // A Cluster node that is down does not affect the result for the others
   if (replies.length === 0 && failures[0] !== undefined) return yield* fromRedis("count subscribers")(failures[0])
   return replies.every(isCounted)
 }, Effect.scoped)

@@ -1,7 +1,7 @@
 /**
- * Delivers messages to waiters. One channel serves all waiters of a layer, so that a wait costs no subscription. If
- * contenders of another implementation take part, a waiter also subscribes to its own channel. `store` has one for
- * each layer.
+ * Delivers messages to waiters. One channel serves all waiters of a layer, so that a wait needs no subscription of its
+ * own. If contenders of another implementation take part, a waiter also subscribes to its own channel. `store` has one
+ * for each layer.
  *
  * The id of a waiter is `<counter>-<key>:<process>`. The key is random, and names the layer and its channel.
  */
@@ -34,12 +34,12 @@ const gap: WakeUp = { _tag: "Gap" }
 
 interface Waiter {
   readonly notify: (wakeUp: WakeUp) => void
-  /** Its subscription to its own channel. */
+  /** The waiter's subscription to its own channel. */
   own: Fiber.Fiber<unknown> | undefined
 }
 
 interface Inbox {
-  /** By the counters of their ids. */
+  /** Waiters by the counters in their ids. */
   readonly waiters: Map<string, Waiter>
   /**
    * Called with the id of an owner whose mutex was released by force. This is a hint: the layer sends a renewal at once,
@@ -50,13 +50,13 @@ interface Inbox {
 
 export interface WaiterInbox {
   readonly open: MutexStore["Service"]["inbox"]
-  /** The waiter detected contenders of another implementation, and subscribes to its own channel. */
+  /** Call it when a waiter detects contenders of another implementation: the waiter subscribes to its own channel. */
   readonly noteForeign: (mutex: MutexName, id: LeaseId) => void
 }
 
 /**
  * `onStranger` is called for a message to an id that does not wait here, with the part of the id before the colon. If
- * its release failed, or was overtaken by a late request, `store` repeats it (`pendingReleases`).
+ * the id's release failed, or was overtaken by a late request, `store` repeats the release (`pendingReleases`).
  */
 export const make = Effect.fnUntraced(function*(
   subscriber: Subscriber["Service"],
@@ -75,7 +75,7 @@ export const make = Effect.fnUntraced(function*(
       if (waiter === undefined) onStranger(`${message.counter}-${key}`)
       else waiter.notify(toWakeUp(message))
     }
-    // There may be thousands: other fibers run in between
+    // There may be thousands of waiters: let other fibers run in between
     const notifyAll = Effect.suspend(() =>
       Effect.forEach(Arr.chunksOf(inbox.waiters, 32), (waiters) => {
         for (const [counter, waiter] of waiters) if (inbox.waiters.get(counter) === waiter) waiter.notify(gap)
@@ -120,7 +120,7 @@ export const make = Effect.fnUntraced(function*(
     return yield* Effect.forever(Effect.map(next, notify))
   })
 
-  /** Returns a function that ends it. */
+  /** Returns a function that ends the subscription. */
   const enter = (inbox: Inbox, id: LeaseId, notify: Waiter["notify"]) => {
     const waiter: Waiter = { notify, own: undefined }
     const counter = id.slice(0, id.indexOf("-"))
@@ -152,7 +152,7 @@ export const make = Effect.fnUntraced(function*(
         )
       )
       waiter.own.addObserver(() => waiter.own = undefined)
-      // It may have left meanwhile
+      // The waiter may have left meanwhile
       if (waiting.get(id) !== waiter) waiter.own?.interruptUnsafe()
     }
   }

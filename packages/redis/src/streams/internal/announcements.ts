@@ -20,7 +20,7 @@ import { PendingReply } from "./replies.ts"
 import * as scripts from "./scripts.generated.ts"
 import { millis, type ServiceContext, withTimeout } from "./service.ts"
 
-/** Entries of one page. */
+/** Entries per page. */
 const pageSize = 500
 
 const encode = Schema.encodeEffect(StreamWire.Announcement)
@@ -58,7 +58,7 @@ export const make = (context: ServiceContext): Part => {
     return pages.flat().map(([entry, isNew]) => ({ entry, isNew }))
   })
 
-  /** Go producers write no table of announcements, so all entries are searched, page by page. */
+  /** Go producers do not update the table of announcements, so all entries are searched, page by page. */
   const search = Effect.fnUntraced(function*(stream: StreamName) {
     let from = "-"
     for (;;) {

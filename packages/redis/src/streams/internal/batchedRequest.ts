@@ -1,6 +1,5 @@
 /**
- * Requests of one moment share calls. `leases`, `leaseEnds`, `checkpoints` and `extents` coalesce their requests with
- * it.
+ * Coalesces simultaneous requests into shared calls. `leases`, `leaseEnds`, `checkpoints` and `extents` use it.
  */
 import type { StoreError } from "@effect-simba/core/SimbaError"
 import * as Arr from "effect/Array"
@@ -12,12 +11,12 @@ import { fromReply } from "../../internal/client/errors.ts"
 import { malformed } from "../../internal/client/malformedInput.ts"
 import { type Failed, isFailed } from "./replies.ts"
 
-/** Requests of one call: they share a round trip, and block the server only briefly. */
+/** Maximum requests per call: they share a round trip, and block the server only briefly. */
 const batchSize = 200
 
 type Call<A, B> = (items: ReadonlyArray<A>) => Effect.Effect<ReadonlyArray<B>, StoreError>
 
-/** If a reply is missing, all requests fail: nobody knows whose it is. */
+/** If a reply is missing, all requests fail, because replies can no longer be assigned to requests. */
 const whole = <A, B>(items: ReadonlyArray<A>, call: Call<A, B>): ReturnType<Call<A, B>> =>
   Effect.filterOrFail(
     call(items),
@@ -25,7 +24,7 @@ const whole = <A, B>(items: ReadonlyArray<A>, call: Call<A, B>): ReturnType<Call
     (replies) => malformed("the replies to a batch", replies, `expected one for each of ${items.length} requests`)
   )
 
-/** For lists, which are batches already. */
+/** For lists, which are already batches. */
 export const inCalls = <A, B>(
   items: ReadonlyArray<A>,
   call: Call<A, B>
@@ -33,8 +32,8 @@ export const inCalls = <A, B>(
   Effect.map(Effect.forEach(Arr.chunksOf(items, batchSize), (items) => whole(items, call)), Arr.flatten)
 
 /**
- * Makes a request for one item from a call for many, which returns results in order. `keysOf` names the keys of an item,
- * for the error of a key of another type.
+ * Makes a request for one item from a call for many, which returns results in order. `keysOf` returns an item's keys,
+ * for the error about a key of another type.
  */
 export const make = <A, B>(
   operation: string,

@@ -31,12 +31,14 @@ interface Waiter {
 }
 
 /**
- * A data stream that a reader waits for. It stays for a while without waiters, because its handler usually returns
- * soon.
+ * A data stream that a reader waits for. It is still read for a while without waiters, because its handler usually
+ * waits again soon.
  */
 interface Watched {
   readonly waiters: Set<Waiter>
-  /** The current read, or else the next one, has all messages after this; undefined before the first. */
+  /**
+   * The current read, or otherwise the next one, returns all messages after this id; undefined before the first read.
+   */
   asked: EntryId | undefined
   /** When its last waiter left. Monotonic milliseconds. */
   leftAt: number
@@ -45,18 +47,18 @@ interface Watched {
 /** A connection and its data streams. */
 interface Reader {
   readonly watched: Map<StreamName, Watched>
-  /** Open when a waiter joins that the current read does not cover. */
+  /** Opens when a waiter joins that the current read does not cover. */
   readonly joined: Latch.Latch
-  /** Since its last reply. */
+  /** Consecutive failures since its last reply. */
   failures: number
 }
 
 /**
- * Data streams of one read: after a message Redis registers each of them again, which takes about 2 microseconds each.
+ * Maximum data streams per read: after each message, Redis registers all of them again, at about 2 microseconds each.
  */
 export const readSize = 128
 
-/** Messages of one data stream in one read, and of all: few enough not to hold up the event loop. */
+/** Maximum messages per data stream and per read: few enough not to hold up the event loop. */
 const [maxCount, maxMessages] = [100, 2000]
 
 /** How long a data stream is still read without a waiter. */
@@ -92,7 +94,9 @@ export const make = Effect.fnUntraced(function*(
     waiter.resume(exit)
   }
 
-  /** Without a waiter, the position stays. Returns the number of messages to request from each. */
+  /**
+   * A data stream without waiters keeps its position. Returns the number of messages to request from each data stream.
+   */
   const begin = ({ joined, watched: streams }: Reader): number => {
     joined.closeUnsafe()
     const now = monotonic()
@@ -128,7 +132,7 @@ export const make = Effect.fnUntraced(function*(
         watched.asked = mine[mine.length - 1]!.id
         settle(watched, waiter, Exit.succeed(mine))
       }
-      // Nobody waited for them: the next reader first reads by itself
+      // Nobody waited for these messages: the next waiter first reads on its own
       if (watched.asked === undefined && watched.waiters.size === 0) reader.watched.delete(stream as StreamName)
     }
   }
@@ -138,7 +142,7 @@ export const make = Effect.fnUntraced(function*(
     Effect.gen(function*() {
       yield* joined.await
       for (;;) {
-        // Many handlers join at once: one new read serves them all
+        // When many handlers join at once, one new read serves them all
         yield* Effect.sleep("1 millis")
         yield* redis.send("CLIENT", "UNBLOCK", client)
       }
@@ -190,7 +194,7 @@ export const make = Effect.fnUntraced(function*(
       Array.from(watched.waiters, (waiter) => ({ stream, watched, waiter }))
     )
 
-  /** A key of another type fails the shared read, so that each stream is read by itself. */
+  /** A key of another type fails the shared read, so each stream is then read separately. */
   const readEach = (reader: Reader) =>
     Effect.forEach(
       waiting(reader),
@@ -206,7 +210,7 @@ export const make = Effect.fnUntraced(function*(
     reader.watched.clear()
   }
 
-  /** It gets no new data streams: its fiber ends. */
+  /** The reader gets no new data streams, because its fiber ends. */
   const retire = (reader: Reader) => {
     if (readers.includes(reader)) readers.splice(readers.indexOf(reader), 1)
   }
@@ -254,7 +258,7 @@ export const make = Effect.fnUntraced(function*(
     if (readers.length >= maxReaders) return readers.reduce((a, b) => b.watched.size < a.watched.size ? b : a)
     const reader: Reader = { watched: new Map(), joined: Latch.makeUnsafe(false), failures: 0 }
     readers.push(reader)
-    // Those that join at the same moment share the first read
+    // Waiters that join at the same moment share the first read
     fork(Effect.andThen(Effect.yieldNow, run(reader)))
     return reader
   }
@@ -280,7 +284,7 @@ export const make = Effect.fnUntraced(function*(
       isCovered(readerOf(stream)?.watched.get(stream), after) ?
         wait(stream, after, count) :
         messages(stream, after, count).pipe(
-          // An outage is treated like a stream without messages
+          // A failed read counts as a stream without messages
           Effect.catchIf(isRetryable, () => Effect.succeed([])),
           Effect.filterOrElse((found) => found.length > 0, () => wait(stream, after, count))
         )

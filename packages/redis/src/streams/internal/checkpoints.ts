@@ -29,7 +29,7 @@ type Part = Pick<
   "checkpoint" | "commit" | "end" | "keepCheckpoints" | "lag" | "messages" | "seek" | "trim"
 >
 
-/** The maximum number of messages that are counted one by one: Redis must read each. */
+/** The maximum number of messages that are counted one by one: Redis must read each of them. */
 const mostCounted = 1000
 
 const mostId = "18446744073709551615-18446744073709551615"

@@ -1,8 +1,8 @@
-/** Parts of the codecs of stream ownership. */
+/** Parts that the codecs of stream ownership share. */
 import * as Schema from "effect/Schema"
 import { separator, text } from "../../internal/client/codecs.ts"
 
-/** A text of these fields in this order, with the separator in between. The last one may contain it. */
+/** A text of these fields in this order, separated by the separator. The last field may contain it. */
 export const separated = <Fields extends Record<string, Schema.Codec<unknown, string>>>(fields: Fields) => {
   const names = Object.keys(fields)
   const target = Schema.Struct(fields) as unknown as Schema.Codec<

@@ -18,7 +18,7 @@ const decodeFields = Schema.decodeUnknownOption(Schema.fromJsonString(StreamWire
 
 type Row = (typeof StreamWire.Entries.Type)[number]
 
-/** Fields that are packed in one. A field with this name but another text is an ordinary field. */
+/** Decodes fields that are packed into one. A field with this name but another text is an ordinary field. */
 const unpack = (fields: StreamWire.Fields): Option.Option<StreamWire.Fields> => {
   const [first] = fields
   return fields.length === 1 && first?.[0] === "simba-fields" ? decodeFields(first[1]) : Option.none()
@@ -37,7 +37,7 @@ const toLetter = ([id, fields]: Row) => {
   }
 }
 
-/** The other caller may have added the message, or have failed before. */
+/** Another caller may have added the message, or failed before that. */
 const beingRedriven = Effect.suspend(() =>
   Effect.fail(
     new BackendError({

@@ -1,6 +1,7 @@
 /**
  * Makes Redis publish the expiry of a key at once. Redis publishes it when it removes the key: on an access, or in its
- * periodic sample, which is slow if there are many keys. So a command accesses the key. `leaseEnds` uses it for what a consumer yields.
+ * periodic sample, which is slow if there are many keys. So a command accesses the key. `leaseEnds` uses this for
+ * yielded leases.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -9,10 +10,10 @@ import type * as Scope from "effect/Scope"
 import type { Redis } from "../../internal/client/effectRedis.ts"
 import * as log from "../../internal/client/log.ts"
 
-/** The keys expire after 1 millisecond. */
+/** The delay before an access: keys expire after 1 millisecond. */
 const delay = Duration.millis(3)
 
-/** A finalizer does not sleep: this many round trips take about as long. */
+/** A finalizer does not sleep: this many round trips take about a millisecond. */
 const attempts = 20
 
 export const make = Effect.fnUntraced(function*(
@@ -23,7 +24,7 @@ export const make = Effect.fnUntraced(function*(
   let touching: ReadonlyArray<string> = []
   const wanted = Latch.makeUnsafe(false)
 
-  /** How many keys remain. They expire even if this fails. */
+  /** Returns how many keys remain. They expire even if this fails. */
   const touch = (keys: ReadonlyArray<string>) =>
     Effect.catch(
       redis.send<number>("EXISTS", ...keys),

@@ -14,7 +14,7 @@ type Part = Pick<Service, "count" | "extent">
 /** The maximum number of messages that a call reads: it blocks the server for about a millisecond. */
 const mostCounted = 1000
 
-/** How often counting restarts if messages are deleted meanwhile. */
+/** How often counting restarts if messages are deleted while it runs. */
 const restarts = 2
 
 type Reply = Exclude<(typeof scripts.readExtents.reply.Type)[number], Failed | readonly []>
@@ -27,7 +27,7 @@ const toExtent = ([length, last, first, added, lastDeleted]: Reply): Extent => (
   lastDeleted: lastDeleted === "" ? undefined : lastDeleted
 })
 
-/** Whether no message was deleted between the two. */
+/** Whether no message was deleted between the two extents. */
 const isUntouched = (before: Extent, after: Extent): boolean =>
   before.first === after.first && before.added! - before.length === after.added! - after.length
 

@@ -1,8 +1,8 @@
 /**
  * The names of the keys and channels of stream ownership, built here and nowhere else.
  *
- * The load-balancer stream, its group and the leases of entries are those of redis-stream-client-go. On Redis Cluster
- * all keys of a service are in one slot if the service and its data streams carry the same hash tag.
+ * The load-balancer stream, its group and the leases of entries are the same as in redis-stream-client-go. On Redis
+ * Cluster all keys of a service are in one slot if the service and its data streams carry the same hash tag.
  */
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { leaseSeparator, type Ownership, type ServiceName } from "@effect-simba/core/streams/StreamStore"
@@ -37,7 +37,7 @@ export const fence = (stream: StreamName): string => `simba:fence:${stream}`
  */
 export const checkpoint = (stream: StreamName): string => `simba:checkpoint:${stream}`
 
-/** The keys of a data stream, by the names that scripts have for them. */
+/** A data stream's keys, by their names in scripts. */
 export const ofLease = ({ entry, stream }: { readonly stream: StreamName; readonly entry: EntryId }) => ({
   entryLease: entryLease(stream, entry),
   streamLease: streamLease(stream),
@@ -55,8 +55,8 @@ export const deadMessages = (stream: StreamName): string => `simba:dead:${stream
 export const deadIds = (stream: StreamName): string => `simba:dead-ids:${stream}`
 
 /**
- * Hash: for each entry how often its handlers failed, and under `<entry>:busy` who runs it, and under
- * `<entry>:last` which failure was counted last. Expires 7 days after last use.
+ * Hash: for each entry, how often its handlers failed. Under `<entry>:busy` who runs it, under `<entry>:last` which
+ * failure was counted last, and under `<entry>:yielded` the last yielded epochs. Expires 7 days after last use.
  */
 export const failures = (service: ServiceName): string => `simba:failures:${input(service)}`
 
@@ -81,7 +81,7 @@ export const expiredChannel = (db: number): string => `__keyevent@${db}__:expire
 const isStream = Schema.is(StreamName)
 const isEntry = Schema.is(EntryId)
 
-/** The data stream and the entry whose lease this key is, if it is one. */
+/** The data stream and the entry whose lease this key holds; undefined for any other key. */
 export const ofEntryLease = (
   key: string
 ): { readonly stream: StreamName; readonly entry: EntryId } | undefined => {

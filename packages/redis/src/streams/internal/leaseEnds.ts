@@ -1,4 +1,4 @@
-/** Ends stream leases: done, yielded, handed over, or in the dead letters. Counts failures of their handlers. */
+/** Ends stream leases: as done, yielded, handed over or dead-lettered. Counts handler failures. */
 import type { Ownership, Service } from "@effect-simba/core/streams/StreamStore"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -14,7 +14,7 @@ type Part = Pick<
   "deadLetter" | "deadLetterMalformed" | "done" | "fail" | "handedOver" | "handOver" | "release"
 >
 
-/** The lease that all scripts of owned data streams take. */
+/** The keys and arguments of a lease that all scripts for owned data streams take. */
 type Lease = Parameters<typeof scripts.markDone.pack>[0]["each"][number]
 
 // The spread comes last in these calls, of which there may be thousands: V8 is slow to add fields to a copy
@@ -33,7 +33,7 @@ export const make = (context: ServiceContext, expire: (key: string) => void): Pa
   const handOvers = keys.handOvers(service)
   const shared = { input, failures, announced, deadLetters, handOvers, group, signals: keys.signalChannel(service) }
 
-  /** Requests of one moment for owned data streams share calls. */
+  /** Simultaneous requests for owned data streams share calls. */
   const forOwned = <L extends Lease, A>(
     operation: string,
     script: Script<typeof shared & { readonly each: ReadonlyArray<L> }, ReadonlyArray<A | Failed>>

@@ -16,7 +16,7 @@ import { millis, type ServiceContext } from "./service.ts"
 
 const renewed: RenewResult = { _tag: "Renewed" }
 
-/** What the server should know about its handler. */
+/** The state of the handler, for `renewLeases.lua`. */
 const handlerOf = ({ hasProgressed, isBusy }: RenewRequest): string =>
   `${isBusy === undefined ? "" : isBusy ? "busy " : "idle "}${hasProgressed === true ? "progress" : ""}`
 

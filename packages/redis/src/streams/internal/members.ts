@@ -10,7 +10,7 @@ import * as keys from "./keys.ts"
 import * as scripts from "./scripts.generated.ts"
 import { millis, type ServiceContext } from "./service.ts"
 
-/** Entries of one page. */
+/** Entries per page. */
 const pageSize = 500
 
 const readInteger = reader("a count", Schema.Int)

@@ -35,8 +35,8 @@ const spelled = (announcement: typeof Info.Type): { readonly DataStreamName: str
 }
 
 /**
- * The text of an announcement: `{"DataStreamName": ..., "Info": {...}}`. An `Info` that is missing or null is empty;
- * names may be in upper or lower case.
+ * The text of an announcement: `{"DataStreamName": ..., "Info": {...}}`. A missing or null `Info` is empty; field names
+ * may be in any letter case.
  */
 export const Announcement = Schema.fromJsonString(Info).pipe(
   Schema.decodeTo(
@@ -52,7 +52,7 @@ export const Announcement = Schema.fromJsonString(Info).pipe(
   )
 )
 
-/** In pairs. `Array.chunksOf` would copy the rest for each. */
+/** Splits a list into pairs. `Array.chunksOf` would copy the rest for each pair. */
 const pairsOf = <A>(flat: ReadonlyArray<A>): ReadonlyArray<readonly [A, A]> => {
   const pairs: Array<readonly [A, A]> = []
   for (let i = 0; i < flat.length; i += 2) pairs.push([flat[i]!, flat[i + 1]!])
@@ -63,7 +63,7 @@ const pairsOf = <A>(flat: ReadonlyArray<A>): ReadonlyArray<readonly [A, A]> => {
 export const Fields = Schema.Array(Schema.String).pipe(Schema.decodeTo(
   Schema.Array(Schema.Tuple([Schema.String, Schema.String])),
   SchemaTransformation.transform({
-    // A name without a value is refused by the tuple
+    // The tuple refuses a name without a value
     decode: (flat) => pairsOf(flat),
     encode: (pairs) => pairs.flat()
   })

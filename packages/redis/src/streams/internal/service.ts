@@ -62,7 +62,7 @@ export const make = (
       : Effect.fail(new BackendError({ operation, isRetryable: false, cause: new Error(problem) }))
   }
 
-  /** Makes the group, unless there is one. Returns whether it was made. */
+  /** Creates the group unless it exists. Returns whether it was created. */
   const prepare = run("prepare", createGroup)({ input, group })
 
   /** Creates a missing group and repeats the effect once. */
@@ -90,7 +90,7 @@ export const make = (
   }
 }
 
-/** A blocking read whose reply is this late has failed: its connection has no command timeout. */
+/** A blocking read whose reply is this late fails: its connection has no command timeout. */
 const replyMargin = Duration.seconds(2)
 
 /** `block`: how long the server may wait before it replies. */

@@ -16,8 +16,8 @@ import type { ServiceContext } from "./service.ts"
 const readSignal = reader("a signal", StreamWire.SignalMessage)
 
 /**
- * Adds the missing flags and keeps all others. Consumers of redis-stream-client-go use the events of `K`. If the server
- * refuses, sweeps find orphans without events.
+ * Adds the missing flags and keeps all others. Consumers of redis-stream-client-go need keyspace events (`K`). If the
+ * server refuses, sweeps find orphans without events.
  */
 export const enable = ({ send }: Redis["Service"]): Effect.Effect<void> =>
   Effect.flatMap(checks.setting(send, checks.eventsSetting), (found) => {
@@ -38,7 +38,7 @@ const readSetting = ({ send }: Redis["Service"]) =>
 /** The connections for which a warning was logged. */
 const warned = new WeakSet<Redis["Service"]>()
 
-/** Warns if the server is known not to send the events of expired leases, once for all services on a connection. */
+/** Warns if the server is known not to publish expired events, once for all services on a connection. */
 export const check = (redis: Redis["Service"]): Effect.Effect<void> =>
   Effect.flatMap(readSetting(redis), (finding) => {
     if (finding.status !== "warning" || warned.has(redis)) return Effect.void
@@ -72,7 +72,7 @@ export const make = (context: ServiceContext): Pick<Service, "expiries" | "signa
       message: identity
     }),
     expiries: Effect.gen(function*() {
-      // A Cluster node publishes only the events of its own keys
+      // A Cluster node publishes only events for its own keys
       if (isCluster || (yield* readSetting(redis)).status === "warning") return Option.none()
       return Option.some(yield* expiriesOf(context, yield* database(redis)))
     })

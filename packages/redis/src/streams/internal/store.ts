@@ -1,4 +1,4 @@
-/** The stream store on Redis, over Effect's own `Redis` service. */
+/** The stream store on Redis, on Effect's `Redis` service. */
 import { type BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
 import { StreamStore } from "@effect-simba/core/streams/StreamStore"
 import * as Duration from "effect/Duration"
@@ -45,7 +45,7 @@ const make = Effect.gen(function*() {
         isCluster,
         options?.checkpointRetention ?? Duration.days(7)
       )
-      // On a Cluster nobody listens for these events
+      // On a Cluster, nobody subscribes to these events
       if (!isCluster) {
         if (options?.enableEvents === true) yield* withBuildTimeout(signals.enable(redis))
         else if (topology.serverChecks !== false) yield* withBuildTimeout(signals.check(redis))

@@ -5,7 +5,7 @@
 import { DriverError } from "../driverError.ts"
 import { isReply, isTransient, withoutArguments } from "../errors.ts"
 
-/** Where a connection leads. Contains no secret. */
+/** The target of a connection. Contains no secret. */
 export interface Target {
   readonly address: string
   readonly tls: boolean
@@ -64,7 +64,7 @@ export const ofConnecting = (cause: unknown, target: Target): DriverError => {
   if (/Unknown RESP type|Protocol error/.test(text)) {
     return mistake(`${address} does not speak the protocol of Redis: correct host and port`)
   }
-  // ioredis says no more of a node that it cannot reach
+  // ioredis gives no other reason for a node that it cannot reach
   if (isCluster && text === "Connection is closed") {
     const mistake = tls ? "it does not use TLS" : "it expects TLS"
     return outage(`no node of the Cluster can be reached at ${address}: nothing listens there, or ${mistake}`)
@@ -75,7 +75,7 @@ export const ofConnecting = (cause: unknown, target: Target): DriverError => {
   return outage(`${text} (${address})`)
 }
 
-/** Nothing arrived within the timeout. */
+/** The error of a connection that was not ready within the timeout. */
 export const ofSilence = (limit: string, { address, primary, tls }: Target): DriverError => {
   const server = primary === undefined ? address : `the primary "${primary}" of the Sentinels at ${address}`
   return outage(`no connection to ${server} within ${limit}${tls ? ": if it does not use TLS, use redis://" : ""}`)
@@ -83,7 +83,7 @@ export const ofSilence = (limit: string, { address, primary, tls }: Target): Dri
 
 export const noPrimary: DriverError = outage("no primary of the Cluster is known to be available")
 
-/** The application has closed it, so that it never connects again. */
+/** The application has closed its client, which never connects again. */
 export const closed = (address: string): DriverError =>
   mistake(`the client of Redis at ${address} is closed: close it after the layers that use it`)
 
@@ -98,10 +98,10 @@ export const lost = (address: string): DriverError =>
 export const timedOut = (limit: string, address: string): DriverError =>
   outage(`no reply from ${address} within ${limit}: ${unknownOutcome}`)
 
-/** Nothing was sent, such as a text that is too long. */
+/** Nothing was sent: for example, an argument is too long. */
 export const unwritable = (cause: unknown): DriverError => mistake(`the command cannot be written: ${textOf(cause)}`)
 
-/** Why a command that was sent has failed. */
+/** Why a command failed. */
 export const ofCommand = (cause: unknown, address: string): unknown => {
   if (isReply(cause)) return withoutArguments(cause)
   if (cause instanceof DriverError) return cause

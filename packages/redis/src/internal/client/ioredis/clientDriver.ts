@@ -1,4 +1,4 @@
-/** The driver for an existing client of the application, for one server or a Cluster. `IoRedis` loads it. */
+/** The driver for the application's own client, for one server or a Cluster. `IoRedis` loads it. */
 import * as Effect from "effect/Effect"
 import type { Cluster, Redis as Client } from "ioredis"
 import { fromRedis } from "../errors.ts"
@@ -9,7 +9,7 @@ import * as failover from "./failover.ts"
 import { type Common, timeouts } from "./options.ts"
 import * as ownClient from "./ownClient.ts"
 
-/** The caller owns the connection: it is not closed, and its options do not change. */
+/** The caller owns the client: this driver neither closes it nor changes its options. */
 export const ofClient = Effect.fnUntraced(function*(client: Client | Cluster, options: Common) {
   const problem = ownClient.problemWith(client)
   if (problem !== undefined) return yield* problem

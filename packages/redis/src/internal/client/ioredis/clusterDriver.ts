@@ -23,7 +23,7 @@ export const ofCluster = Effect.fnUntraced(function*(
 ): Effect.fn.Return<Driver, BackendError | InvalidConfig, Scope.Scope> {
   const limit = settings.commandTimeout
   const { shape, ...parts } = common(client, options, yield* withTimeouts(client, limit))
-  // The node has the other options already
+  // The node already has the other options
   const named = { ...settings, client: defined({ connectionName: settings.client.connectionName }) }
   const subscriberAt = (node: Client) => connection.duplicate(node, "subscriber", named)
   if (options.serverChecks !== false) {
@@ -77,7 +77,7 @@ export const cluster = Effect.fnUntraced(function*(
   const nodes = yield* Effect.forEach(options.nodes, partsOfNode)
   const settings = {
     nodes: nodes.map(({ host, port }) => ({ host, port })),
-    // What a URL says counts for the nodes that are found later, too
+    // A URL's settings also apply to nodes that are discovered later
     client: { ...credentialsOf(nodes), ...yield* driverOptions(options.client) },
     cluster: yield* driverOptions(options.cluster),
     ...yield* timeouts(options)

@@ -1,5 +1,5 @@
 /**
- * Subscriptions on a Cluster, on one connection to each primary, where scripts count them.
+ * Subscriptions on a Cluster, with one connection to each primary, where scripts count subscribers.
  *
  * A channel with a hash tag is subscribed at the primary of its slot, where its messages are published. Any other
  * channel is subscribed at every primary, and the copies that the nodes send to each other are dropped.
@@ -28,15 +28,15 @@ import * as outages from "./outageLog.ts"
 import * as channels from "./subscriptions.ts"
 import { onWallClock } from "./wallClock.ts"
 
-/** A primary, and the connection that listens there. */
+/** A primary, and its connection for subscriptions. */
 interface Home {
   readonly address: string
   readonly scope: Scope.Closeable
   readonly outage: outages.OutageLog
   readonly subscriptions: channels.Subscriptions
-  /** Open since its first subscription. Later losses are restored by `subscriptions`. */
+  /** Opens with the first subscription and stays open: `subscriptions` restores the connection after a loss. */
   readonly reached: Latch.Latch
-  /** Why it has not been reachable so far. */
+  /** Why the primary has not been reachable so far. */
   problem: BackendError | undefined
   /** The last heartbeat that arrived. */
   heartbeat: string
@@ -48,7 +48,7 @@ interface Entry {
   readonly listener: (text: string | undefined) => void
   readonly attached: Map<Home, Scope.Closeable>
   readonly copies: Copies
-  /** Homes where it will be attached. */
+  /** Homes to which it will be attached. */
   readonly awaited: Set<Home>
 }
 
@@ -90,7 +90,7 @@ export const make = Effect.fnUntraced(function*(
       })
     )
 
-  /** Attaches once the home is reachable; messages may have been missed before that. */
+  /** Attaches once the home is reachable. Messages before that may have been missed. */
   const attachLater = (entry: Entry, home: Home) =>
     Effect.suspend(() => {
       if (entry.awaited.has(home)) return Effect.void
@@ -174,7 +174,7 @@ export const make = Effect.fnUntraced(function*(
         Effect.flatMap(homeOf(node), (home) =>
           entry.attached.has(home) ? Effect.void : attachLater(entry, home)), { discard: true })
 
-  /** Leaves nodes that are no longer primaries, and subscribes at new ones. */
+  /** Disconnects from nodes that are no longer primaries, and subscribes at new primaries. */
   const follow = Effect.suspend(() => {
     const current = new Set(cluster.nodes("master").map(addressOf))
     if (cluster.status !== "ready" || current.size === 0) return Effect.void
@@ -188,8 +188,8 @@ export const make = Effect.fnUntraced(function*(
   yield* listeners.listen(cluster, { refresh: () => void run(Effect.forkIn(follow, layerScope)) })
 
   /**
-   * A node that has left the Cluster still replies to pings, but receives no messages: only a heartbeat through the
-   * Cluster reveals that.
+   * A node that has left the Cluster still replies to pings, but receives no messages. Only a heartbeat through the
+   * Cluster detects that.
    */
   const heartbeat = Effect.gen(function*() {
     if (entries.size === 0) return
@@ -231,7 +231,7 @@ export const make = Effect.fnUntraced(function*(
         })
     )
     const wanted = yield* Effect.forEach(primariesOf(channel), homeOf)
-    // Nobody waits for a primary that has been unreachable before
+    // A primary that was already unreachable delays nobody
     const [attached, missing] = yield* Effect.partition(
       wanted,
       (home) =>

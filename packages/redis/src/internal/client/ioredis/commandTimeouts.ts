@@ -18,17 +18,17 @@ const heads = Array.from({ length: 256 }, (_, length) => `\r\n$${length}\r\n`)
 const headOf = (text: string) => heads[text.length] ?? `\r\n$${text.length}\r\n`
 
 /**
- * A command without the timers of ioredis. It skips measuring ASCII strings, which have as many bytes as characters.
+ * A command without ioredis's timers. It does not measure ASCII strings, which have as many bytes as characters.
  */
 class UntimedCommand extends Command {
-  /** Monotonic milliseconds, as all instants here. */
+  /** Monotonic milliseconds, like all instants in this file. */
   readonly sent = monotonicMillis()
   isDone = false
   /** The command that was sent after this one. */
   next: UntimedCommand | undefined
 
   constructor(name: string, args: ReadonlyArray<string>) {
-    // A list of texts needs no copy. Untyped callers may pass other values, which ioredis converts
+    // A list of strings needs no copy. Untyped callers may pass other values, which ioredis converts
     const isPlain = args.every((arg) => typeof arg === "string")
     super(name, isPlain ? [] : [...args], { replyEncoding: "utf8" })
     if (isPlain) this.args = args as Array<string>
@@ -69,7 +69,7 @@ const watchSilence = Effect.fnUntraced(function*(client: Client, limit: number, 
     noteSilence: (from: number) => {
       since = Math.min(since, from)
     },
-    /** When the silence is too long. */
+    /** When the connection has been silent for too long. */
     due: () => since + 2 * limit,
     end: () => {
       since = Infinity
@@ -80,7 +80,7 @@ const watchSilence = Effect.fnUntraced(function*(client: Client, limit: number, 
 
 /**
  * Fails a command without a reply within `commandTimeout`, and one whose connection is lost. A command without a
- * connection fails at once, and never reaches the server later, because its text is dropped.
+ * connection fails at once and is never sent later, because its text is dropped.
  */
 export const withTimeouts = (
   client: Client | Cluster,
@@ -89,7 +89,7 @@ export const withTimeouts = (
   Effect.gen(function*() {
     const limit = Duration.toMillis(commandTimeout)
     const busy = Latch.makeUnsafe(false)
-    // A linked list: with thousands of commands a Set costs a quarter more
+    // A linked list: with thousands of commands, a Set costs a quarter more
     let oldest: UntimedCommand | undefined
     let newest: UntimedCommand | undefined
     const wake = () => busy.openUnsafe()
@@ -98,7 +98,7 @@ export const withTimeouts = (
 
     const forget = (command: UntimedCommand) => {
       command.isDone = true
-      // ioredis may keep the command for long, and its arguments are most of its memory
+      // ioredis may keep the command for a long time, and the arguments are most of its memory
       command.args = []
       while (oldest?.isDone === true) {
         const { next }: UntimedCommand = oldest
@@ -116,7 +116,7 @@ export const withTimeouts = (
 
     if (!isCluster(client)) {
       yield* listen(client, {
-        // A client of the user may be configured to resend these
+        // The application's client may be configured to resend these
         close: () => {
           const cause = causes.lost(addressOf(client))
           while (oldest !== undefined) reject(oldest, cause)
@@ -124,7 +124,7 @@ export const withTimeouts = (
       })
     }
 
-    /** Only commands that were overdue before the sockets were read. */
+    /** Times out only commands that were overdue before the sockets were read. */
     const endOverdue = (at: number) => {
       while (oldest !== undefined && at >= oldest.sent + limit) {
         silence?.noteSilence(oldest.sent)

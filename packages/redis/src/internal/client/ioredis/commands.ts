@@ -52,7 +52,7 @@ const blocking = new Set([
   "WAITAOF"
 ])
 
-/** BLOCK is an option before the names of the streams, one of which may be "block". */
+/** Only the arguments before STREAMS are options: a stream may be named "block". */
 const blocksRead = (args: ReadonlyArray<string>): boolean => {
   const options = args.map((arg) => String(arg).toUpperCase())
   return options.slice(0, options.indexOf("STREAMS")).includes("BLOCK")
@@ -92,7 +92,7 @@ export const shared = (send: CommandSink["Service"]["send"]): Send =>
     })
   })
 
-/** On a reserved connection. These commands would confuse the subscription count of ioredis. */
+/** On a reserved connection. Subscribing there would confuse ioredis's subscription count. */
 export const reserved = (client: Client | Cluster): Send =>
   sending((command, args, name) =>
     subscribing.has(name) ? fail(refused(name, "use Redis.subscribe, or Subscriber")) : call(client, command, args)
@@ -141,7 +141,7 @@ export const onCluster = (cluster: Cluster, limit: Duration.Duration, send: Send
     const replies = onPrimaries(cluster, ask)
     switch (name) {
       case "SCRIPT":
-        // A primary that is down gets the script with the first call that needs it
+        // A primary that is down loads the script with the first call that needs it
         return String(args[0]).toUpperCase() === "LOAD"
           ? Effect.flatMap(
             onPrimaries(cluster, (primary) => Effect.result(ask(primary))),

@@ -33,7 +33,7 @@ const hostPort = (
   normal = 6379
 ) => `${host ?? "localhost"}:${port ?? normal}`
 
-/** Not by its class: a client of the application may be of another copy of ioredis. */
+/** Does not compare classes: the application's client may come from another copy of ioredis. */
 export const isCluster = (client: Client | Cluster): client is Cluster => "nodes" in client
 
 /** Where commands go now. */
@@ -54,7 +54,7 @@ export const targetOf = (options: ClientOptions): causes.Target => ({
   primary: options.sentinels ? options.name : undefined
 })
 
-/** For a Cluster, the error of the last node that was tried. */
+/** For a Cluster, the error from the last node that was tried. */
 const reasonOf = (error: unknown): unknown =>
   error instanceof Error && "lastNodeError" in error && error.lastNodeError ? error.lastNodeError : error
 
@@ -67,8 +67,8 @@ export const refusedCommand = (cause: unknown): string | undefined => {
 }
 
 /**
- * Connects within the connect timeout or fails with the cause; closes with the scope. ioredis has no limit for a server
- * that accepts the connection and stays silent.
+ * Connects within the connect timeout or fails with the cause; closes with the scope. ioredis has no timeout for a
+ * server that accepts the connection and stays silent.
  */
 const opened = <C extends Client | Cluster>(
   role: Role,
@@ -88,7 +88,7 @@ const opened = <C extends Client | Cluster>(
           const cause = reasonOf(error)
           // ioredis would continue in database 0
           if (refusedCommand(cause) === "select") client.disconnect(true)
-          // A reply of the server explains more than the error of the connection that follows
+          // The server's error reply explains more than the connection error that follows
           if (!isReply(lastError)) lastError = cause
           runLog(log.debug(`Redis connection (${role})`, cause))
         })
@@ -97,7 +97,7 @@ const opened = <C extends Client | Cluster>(
       (client) => Effect.sync(() => client.disconnect())
     )
     const ready = Effect.callback<void, Redis.RedisError>((resume) => {
-      // A Cluster that reached its second node only emits `ready`, and rejects `connect`
+      // If only a later node was reachable, a Cluster emits `ready` but rejects `connect`
       client.once("ready", () => resume(Effect.void))
       client.connect().then(
         () => resume(Effect.void),
@@ -112,7 +112,7 @@ const opened = <C extends Client | Cluster>(
     return client
   })
 
-/** Connects to one server, or through Sentinel. Only the command connection reconnects on its own. */
+/** Connects to one server, directly or through Sentinel. Only the command connection reconnects on its own. */
 export const open = (role: Role, settings: SingleSettings): Effect.Effect<Client, Redis.RedisError, Scope.Scope> =>
   opened(role, settings, targetOf({ ...settings.server, ...settings.client }), (random) => {
     const options = withForced(role, settings)
@@ -123,7 +123,7 @@ export const open = (role: Role, settings: SingleSettings): Effect.Effect<Client
       // `withTimeouts` watches the silence of this connection
       delete options.socketTimeout
     }
-    // After a failover the old primary is a replica. Many refused commands disconnect it only once
+    // After a failover, the old primary is a replica. Disconnect only once, even if it refuses many commands
     options.reconnectOnError = (error) => {
       if (!error.message.includes("READONLY")) return false
       settings.onReplica()
@@ -140,7 +140,7 @@ const clusterTarget = ({ client, nodes }: ClusterSettings): causes.Target => ({
   tls: Boolean(client.tls)
 })
 
-/** A further connection with the options of an application's client, or of a node. */
+/** Another connection with the options of the application's client, or of a node. */
 export const duplicate = (
   client: Client,
   role: "subscriber" | "reserved",
@@ -148,7 +148,7 @@ export const duplicate = (
 ): Effect.Effect<Client, Redis.RedisError, Scope.Scope> =>
   opened(role, settings, targetOf(client.options), () => client.duplicate(withForced(role, settings)))
 
-/** Connects to a Cluster, on demand to each node. */
+/** Connects to a Cluster, and to each node on demand. */
 export const openCluster = (
   role: Role,
   settings: ClusterSettings
@@ -182,8 +182,8 @@ const observeAsking = (node: Client) => {
 }
 
 /**
- * A Cluster client of ioredis resends the commands of a lost node that have no reply, which that node may have
- * executed. It recognizes them by their error, so they are rejected with a different error.
+ * ioredis's Cluster client resends commands that were in flight to a lost node, which may have executed them. It
+ * recognizes them by their error, so they are rejected with a different error.
  */
 export const rejectUnanswered = (node: Client) => {
   observeAsking(node)
@@ -196,7 +196,7 @@ export const rejectUnanswered = (node: Client) => {
     }))
 }
 
-/** Connections for blocking commands beside a Cluster client of the application's own. */
+/** Connections for blocking commands, beside the application's own Cluster client. */
 export const duplicateCluster = (
   cluster: Cluster,
   settings: Settings

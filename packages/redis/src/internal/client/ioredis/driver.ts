@@ -1,5 +1,5 @@
 /**
- * The parts of a layer on ioredis for one server: sending, subscribing, and connections for blocking commands.
+ * The parts of an ioredis layer for one server: sending, subscribing, and connections for blocking commands.
  * `clusterDriver` and `clientDriver` are separate files, so that bundles contain only what they use.
  */
 import { type BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
@@ -33,7 +33,7 @@ export interface Driver {
   readonly topology: RedisTopology
 }
 
-/** Findings that this process has logged, by the id of the server's process. */
+/** Findings that this process has logged, by the server's `run_id`. */
 const logged = new Set<string>()
 const mostLogged = 1000
 
@@ -46,8 +46,8 @@ const isFirst = (server: string, text: string) => {
 }
 
 /**
- * Checks a server, and logs each finding once per server and process. ioredis sends `INFO`, too, so every user has the
- * permission.
+ * Checks a server, and logs each finding once per server and process. Every user has the permission, because ioredis
+ * itself sends `INFO`.
  */
 export const check = Effect.fnUntraced(function*(send: commands.Send, address: string, isCluster: boolean) {
   const info = serverChecks.fieldsOf(String(yield* Effect.mapError(send("INFO"), fromRedis("check the server"))))
@@ -62,13 +62,13 @@ export const check = Effect.fnUntraced(function*(send: commands.Send, address: s
   }
 })
 
-/** The parts that depend on the client and the options alone. */
+/** The parts that depend only on the client and the options. */
 export const common = (
   client: Client | Cluster,
   { pool, serverChecks }: Common,
   send: CommandSink["Service"]["send"]
 ) => {
-  // Effect's default of ten is too few for a consumer of thousands of data streams
+  // Effect's default of ten is too low for a consumer of thousands of data streams
   const maxReserved = pool?.maxConnections ?? 256
   const sink: CommandSink["Service"] = {
     isReady: () => client.status === "ready",

@@ -1,6 +1,6 @@
 /** Detects copies of a message from several nodes of a Cluster. */
 
-/** The number of remembered texts. Beyond that all are forgotten, and a copy may be delivered as a message. */
+/** The maximum number of remembered texts. Beyond it, all are forgotten, and a message may be delivered twice. */
 const capacity = 1024
 
 export class Copies {

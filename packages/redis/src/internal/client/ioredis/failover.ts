@@ -1,9 +1,9 @@
 /**
  * Detects failovers through messages of the Sentinels, and through a primary that became a replica, and drops the
- * connections. ioredis reconnects only when a connection closes; but a primary that was replaced while alive serves
- * its clients for some ten seconds more, and a replica keeps its subscribers, which the new primary cannot count. The
- * drivers let it follow each connection. The detector of ioredis would connect each of these to each Sentinel, drop
- * them at the failover of any other primary, and not notice a replica.
+ * connections. ioredis reconnects only when a connection closes, but a primary that was replaced while alive serves its
+ * clients for about ten more seconds, and a replica keeps its subscribers, which the new primary cannot count. The
+ * drivers register each connection here. ioredis's own detector would open a connection to each Sentinel for each of
+ * them, drop them at any other primary's failover, and not notice a replica.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -37,7 +37,7 @@ export const watch = Effect.fnUntraced(function*({ client: options, connectTimeo
     for (const client of connected) {
       if (client === except) continue
       if (client.status === "ready" || client.status === "connect") client.disconnect(true)
-      // ioredis would never reconnect a connection that is dropped at this stage
+      // ioredis would never reconnect a connection that is dropped while it is being opened
       else if (client.status === "connecting") stale.add(client)
     }
   }
@@ -98,7 +98,7 @@ export const watch = Effect.fnUntraced(function*({ client: options, connectTimeo
       return client
     })
   /**
-   * Call it when a server replied that it is a replica. That connection reconnects, and the first connection that
+   * Called when a server replies that it is a replica. That connection reconnects, and the first connection that
    * reaches a primary afterwards drops all others.
    */
   const onReplica = () => {

@@ -1,6 +1,6 @@
 /**
- * The ioredis settings that this library forces on each connection: a command fails at once, reconnecting never ends, and
- * nothing is sent again. `connection` uses them; `options` has what users may set.
+ * The ioredis settings that this library forces on each connection: a command fails at once, reconnecting never ends,
+ * and nothing is sent again. `connection` uses them; `options` has the options that users may set.
  */
 import * as Duration from "effect/Duration"
 import type { RedisOptions } from "ioredis"
@@ -16,7 +16,7 @@ export interface Settings {
 
 export type Role = "commands" | "subscriber" | "reserved"
 
-/** 50 ms, doubling up to a second: fast enough for a lease. With jitter, to avoid a stampede after a restart. */
+/** 50 ms, doubling up to a second: short compared with a lease. With jitter, to avoid a stampede after a restart. */
 export const reconnectDelay = (random: () => number) => (attempt: number): number =>
   Math.min(50 * 2 ** Math.min(attempt - 1, 5), 1000) * (0.8 + 0.4 * random())
 
@@ -31,13 +31,13 @@ export const withForced = (
     connectionName: `simba:${role}`,
     // A loading server estimates its remaining time in whole seconds, which is too coarse for a lease
     maxLoadingRetryTime: 200,
-    // Leaves time for the other Sentinels if one hangs
+    // Leaves time for the other Sentinels if one does not reply
     sentinelCommandTimeout: Math.min(commandTimeout, connectTimeout / (1 + (settings.client.sentinels?.length ?? 0))),
     ...settings.client,
     connectTimeout,
     lazyConnect: true,
     stringNumbers: false,
-    // During an outage a command fails at once and is never sent later: the caller decides about a retry
+    // During an outage, a command fails at once and is never sent later: the caller decides whether to retry
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
     autoResubscribe: false,

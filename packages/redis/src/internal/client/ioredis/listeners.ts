@@ -1,9 +1,9 @@
-/** Listeners to the events of a client, until the scope closes. */
+/** Listens to a client's events until the scope closes. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Cluster, Redis as Client } from "ioredis"
 
-/** By event. The events of a Cluster about a node name it. */
+/** Listeners by event. A Cluster's events about a node pass the node. */
 type Listeners = Readonly<Record<string, (node: Client) => void>>
 
 export const listen = (client: Client | Cluster, listeners: Listeners): Effect.Effect<void, never, Scope.Scope> =>

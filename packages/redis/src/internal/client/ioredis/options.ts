@@ -1,6 +1,6 @@
 /**
- * The user's options of a connection: from code, URL and environment, with validation. `forcedSettings` has
- * those that nobody can set.
+ * A user's connection options, from code, URL and environment, with validation. `forcedSettings` has those that cannot
+ * be set.
  */
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as Config from "effect/Config"
@@ -70,7 +70,7 @@ export const prefixed = new InvalidConfig({
   problem: "it is not supported, because channels would not have it: use another database, or other names"
 })
 
-/** Of any copy of ioredis. */
+/** Accepts a client from any copy of ioredis. */
 const isClient = (input: unknown) =>
   typeof (input as { readonly duplicate?: unknown } | undefined)?.duplicate === "function"
 
@@ -92,7 +92,7 @@ export const partsOf = (text: SingleOptions["url"]): Effect.Effect<url.Parts, In
 const unless = <A>(defined: unknown, variable: Config.Config<A>): Config.Config<A | undefined> =>
   defined === undefined ? Config.withDefault(variable, undefined) : Config.succeed(undefined)
 
-/** The options of the environment that complete those in code. */
+/** The options from the environment, which complete those in code. */
 export const environmentBeside = ({ client, commandTimeout, connectTimeout, url }: SingleOptions) =>
   Config.all({
     url: unless(url, Config.Redacted("REDIS_URL")),

@@ -1,5 +1,5 @@
 /**
- * Logs the beginning and the end of an outage once, and counts the connections that are down. The drivers watch their
+ * Logs the start and the end of an outage once each, and counts the connections that are down. The drivers watch their
  * connections with it.
  */
 import * as Clock from "effect/Clock"
@@ -24,7 +24,7 @@ const consequence: { readonly [Role in Kind]: string } = {
   subscriber: "until it is back, each hand-off to this process may take as long as a lease"
 }
 
-/** Ends with its scope, so that closing a connection on purpose is not an outage. */
+/** Stops with its scope, so that a deliberate close is not logged as an outage. */
 export const make = Effect.fnUntraced(function*(
   role: Kind,
   address: () => string
@@ -86,7 +86,7 @@ export const watchCluster = (cluster: Cluster, outages: OutageLog): Effect.Effec
         settle()
       })
       node.on("close", () => {
-        // A node without slots is taken out before its connection is closed
+        // ioredis removes a node without slots before it closes the connection
         if (!cluster.nodes("all").includes(node)) return
         lost.add(addressOf(node))
         outages.lost()

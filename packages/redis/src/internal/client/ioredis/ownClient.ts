@@ -1,4 +1,4 @@
-/** Validates and connects an existing client of the application. `clientDriver` uses it. */
+/** Validates and connects the application's own client. `clientDriver` uses it. */
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -13,7 +13,7 @@ import { prefixed } from "./options.ts"
 const refuse = (option: string, problem: string) => new InvalidConfig({ option, problem })
 
 export const problemWith = (client: Client | Cluster): InvalidConfig | undefined => {
-  // In JavaScript it may be anything
+  // In JavaScript it may be any value
   if (typeof (client as Partial<Client> | null)?.duplicate !== "function" || typeof client.status !== "string") {
     return refuse("client", "it is not a client of ioredis")
   }

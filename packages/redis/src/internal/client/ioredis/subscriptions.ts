@@ -1,6 +1,7 @@
 /**
- * All subscriptions of a layer on one connection, one for each channel. Every reconnect is a gap for all listeners. A
- * heartbeat detects a dead connection that has not closed. `driver` makes it; a Cluster has `clusterSubscriptions`.
+ * All subscriptions of a layer on one connection, one for each channel. After every reconnect, all listeners receive a
+ * gap. A heartbeat detects a dead connection that has not closed. `driver` makes it; a Cluster has
+ * `clusterSubscriptions`.
  */
 import type { BackendError } from "@effect-simba/core/SimbaError"
 import type { Notice } from "@effect-simba/core/Subscriber"
@@ -21,10 +22,10 @@ import { node } from "./commands.ts"
 import type { OutageLog } from "./outageLog.ts"
 import { onWallClock } from "./wallClock.ts"
 
-/** Buffered notices of a slow reader. Beyond that the oldest are dropped, and a gap replaces them. */
+/** Maximum buffered notices for a slow reader. Beyond it, the oldest are dropped, and a gap replaces them. */
 const capacity = 256
 
-/** Channels of one SUBSCRIBE after a reconnect. */
+/** Maximum channels per SUBSCRIBE after a reconnect. */
 const pageSize = 500
 
 const heartbeatInterval = Duration.seconds(3)
@@ -77,7 +78,7 @@ export const make = Effect.fnUntraced(function*(
   const subscribeTo = (client: Client, channels: ReadonlyArray<string>) =>
     call("subscribe", client, "subscribe", ...channels)
 
-  /** Not awaited: a closed connection has no subscriptions. */
+  /** Not awaited: once the connection is closed, it has no subscriptions. */
   const leave = (client: Client | undefined, channel: string) => {
     client?.unsubscribe(channel).catch(() => undefined)
   }
@@ -87,7 +88,7 @@ export const make = Effect.fnUntraced(function*(
     client.on("message", (channel: string, message: string) => {
       listeners.get(channel)?.forEach((listener) => listener(message))
     })
-    // New subscriptions use this connection from now on; the old ones are restored page by page
+    // From now on, new subscriptions use this connection; the old ones are restored page by page
     yield* Effect.acquireRelease(
       Effect.sync(() => {
         connected = client
@@ -99,7 +100,7 @@ export const make = Effect.fnUntraced(function*(
     )
     const channels = [...listeners.keys()]
     for (let i = 0; i < channels.length; i += pageSize) {
-      // Listeners may have left during the restore
+      // Listeners may have unsubscribed during the restore
       const some = channels.slice(i, i + pageSize).filter((channel) => listeners.has(channel))
       if (some.length === 0) continue
       yield* subscribeTo(client, some)
@@ -145,7 +146,10 @@ export const make = Effect.fnUntraced(function*(
       }
     }).pipe(onWallClock)
 
-  /** The first connection belongs to the layer: a listener that leaves while it opens does not close it for others. */
+  /**
+   * The first connection belongs to the layer: a listener that unsubscribes while it opens does not close it for
+   * others.
+   */
   const start = (): Deferred.Deferred<void, BackendError> => {
     const opened = first = Deferred.makeUnsafe<void, BackendError>()
     fork(supervise(opened)).addObserver((exit) => {

@@ -1,4 +1,4 @@
-/** Parses URLs of servers. ioredis would let the parts of a URL win over options. */
+/** Parses server URLs. ioredis would let the URL override options. */
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as Effect from "effect/Effect"
 import type { RedisOptions } from "ioredis"
