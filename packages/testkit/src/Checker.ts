@@ -1,34 +1,34 @@
 /**
  * Rules that must hold in every history of a simulation.
  *
- * Checkers read the server. From programs they need only facts that a server cannot know: when protected work begins
- * and ends, and what a lease returned.
+ * Checkers read the server. They need from programs only what a server cannot know: when protected work begins and
+ * ends, and what a lease returned.
  *
- * Programs report them by `client.note(kind, { resource, id, ... })`:
+ * Programs report these facts with `client.note(kind, { resource, id, ... })`:
  *
- * - `waiting`, `waited`: requests a `resource`, and owns it (`served` is 1) or has given up; `wait` identifies the
- *   wait. `recovery` is how long after a fault the next request may take, in milliseconds.
- * - `granted`: owns it, with `id`, and with `token` if there is one.
+ * - `waiting`, `waited`: the program requests a `resource`, then owns it (`served` is 1) or has given up; `wait`
+ *   identifies the wait. `recovery` is how long after a fault the next request may take, in milliseconds.
+ * - `granted`: the program owns the resource, with `id`, and with `token` if there is one.
  * - `ensured`: the lease has just confirmed that it is held; `left` is the number of milliseconds until its deadline.
  * - `begin`, `step`, `stopped`, `end`: protected work under `id`; after `stopped` only its finalizers run.
- * - `writing`: sends the `write` of that name to an external resource, under `id`. The resource notes `written`, with
- *   its `token`, and whether it was `accepted` (1 or 0).
+ * - `writing`: the program sends the write named `write` to an external resource, under `id`. The resource notes
+ *   `written`, with the write's `token`, and whether it was `accepted` (1 or 0).
  *
  * **Example** (The rules that fit a lock)
  *
  * ```ts
  * import { Checker } from "@effect-simba/testkit"
  *
- * // They read the server alone
+ * // These read only the server
  * const always = [Checker.rules.oneOwner, Checker.rules.nothingIsLeft]
  *
  * // For leases with tokens, where programs note `granted` and `ensured`
  * const leases = [Checker.rules.tokensGrow, Checker.rules.ensureIsTruthful, Checker.rules.noFlapping({ recovery: "1 second" })]
  *
- * // Where they note `begin`, `step`, `stopped`, `end`, and `writing`
+ * // For programs that note `begin`, `step`, `stopped`, `end`, and `writing`
  * const work = [Checker.rules.workIsProtected, Checker.rules.workNeverOverlaps, Checker.rules.releasedAfterWork, Checker.rules.writesAreFenced]
  *
- * // For locks that queue, where they note `waiting` and `waited`
+ * // For locks that queue, where programs note `waiting` and `waited`
  * const order = [
  *   Checker.rules.firstComeFirstServed,
  *   Checker.rules.inOrderWithinLines,
@@ -158,8 +158,8 @@ export const rules: {
    * `ensure` succeeds only before the local deadline, and only while the server agrees.
    *
    * Exceptions: the server lost data since the grant, its wall clock stepped forward since the first request, the
-   * client's was set while its machine was suspended, the process is in its first turn after a pause, or the lease was
-   * taken by force before its end.
+   * client's wall clock was set while its machine was suspended, the process is in its first turn after a pause, or the
+   * lease was released by force, for as long as it would have lasted.
    */
   readonly ensureIsTruthful: Checker
   /**
@@ -180,9 +180,9 @@ export const rules: {
   /**
    * Resources that check tokens accept no write with a smaller token after one with a larger token.
    *
-   * It watches `fencedKey` in Redis, unless the server lost data since, and an external resource. The external resource
-   * refuses no write whose lease was valid on the server when it was sent, unless the server lost data or its wall
-   * clock was stepped since.
+   * The rule watches `fencedKey` in Redis, unless the server lost data since, and external resources. The external
+   * resource refuses no write whose lease was valid on the server when it was sent, unless the server lost data or its
+   * wall clock was stepped since.
    */
   readonly writesAreFenced: Checker
   /**
@@ -204,7 +204,8 @@ export const rules: {
    *
    * A grant is wasted when its owner has neither noted `granted` nor released it. Reasons are a fault that affected the
    * owner since `recovery` before the grant, a loss of data, and a step of the server's clock. `bound` (default 0)
-   * consecutive grants may be wasted without a reason. So this finds a lock that is passed on and on without any work.
+   * consecutive grants may be wasted without a reason. So this finds a lock that passes from owner to owner without any
+   * work.
    */
   readonly noFlapping: (
     options: { readonly recovery: Duration.Input; readonly bound?: number }
@@ -216,16 +217,17 @@ export const rules: {
    * `barges` is how often others may barge in without queueing. Each turn takes at most `turn`. After a fault and
    * `recovery`, the count of a waiter starts from zero.
    *
-   * The place of `foreign` ids is unknown: their grants are barges, and their waits are not checked. While there are
-   * faults, a barge within `notice` (default zero) after the lock became free does not count: it has won a race against
-   * the message to the next waiter, which can happen repeatedly.
+   * The places of `foreign` ids are unknown: their grants are barges, and their waits are not checked. While there are
+   * faults, a barge within `notice` (default zero) after the lock became free does not count: it won a race against the
+   * message to the next waiter, which can happen repeatedly.
    *
    * With or without faults, a barge within `race` (default zero) after the lock became free does not count if the next
    * request arrives within that time, too: the notified waiter lost a race. Pass the time of a message and a request.
    * More than 40 lost races in a row are a violation.
    *
    * `foreignPlace` returns the place that a foreign contender takes if it queues at this time of the server, in
-   * milliseconds since 1970. A grant to one does not count as long as that place is ahead of the waiter's.
+   * milliseconds since 1970. A grant to a foreign contender does not count as long as that place is ahead of the
+   * waiter's.
    */
   readonly servedInTurn: (options: {
     readonly barges: number
@@ -240,8 +242,8 @@ export const rules: {
    * While the lock is free, no undisturbed waiter sleeps longer than `bound`.
    *
    * The limit is `afterLoss` if the server lost the owner or its clock was stepped, or if several others are
-   * unresponsive. It counts from the moment at which a paused or suspended waiter continues. A disturbed waiter has
-   * `recovery` (default zero) to retry: a lost command costs its timeout and the pause after it.
+   * unresponsive. For a paused or suspended waiter, time counts from its resumption. A disturbed waiter has `recovery`
+   * (default zero) to retry: a lost command costs its timeout and the pause after it.
    */
   readonly nobodyOversleeps: (options: {
     readonly bound: Duration.Input
@@ -251,7 +253,7 @@ export const rules: {
   /** When faults are over, all current waiters are served before the liveness phase ends. */
   readonly everybodyIsServed: Checker
   /**
-   * When all scopes are closed nothing is left: no keys except those that may remain, no subscription, connection,
+   * When all scopes are closed, nothing is left: no keys except those that may remain, no subscription, connection,
    * fiber or timer.
    */
   readonly nothingIsLeft: Checker

@@ -1,7 +1,7 @@
 /**
  * Scripts of contention, for property tests of programs that use mutexes and of stores that provide them.
  *
- * A script says which worker acquires which mutex, when, and how. It is played under `TestClock`, and tests assert on
+ * A script says which worker acquires which mutex, when, and how. `play` runs it under `TestClock`, and tests assert on
  * its history.
  *
  * **Example** (Never two at a time, in any order)
@@ -51,7 +51,10 @@ type Step =
   & (
     /** `acquire` waits forever, `acquireIfAvailable` does not wait. */
     | { readonly kind: "acquire" | "acquireIfAvailable" }
-    /** `timeout` waits for `patience` milliseconds at most. `interrupt` is interrupted then, whether it waits or works. */
+    /**
+     * `timeout` waits for at most `patience` milliseconds. `interrupt` is interrupted after `patience` milliseconds,
+     * whether it waits or works.
+     */
     | { readonly kind: "timeout" | "interrupt"; readonly patience: number }
   )
 
@@ -126,9 +129,9 @@ type Holding = {
   readonly asked: number
   readonly from: number
   readonly to: number
-  /** Positions of its start and its end among all events, to order those within one millisecond. */
+  /** Positions of its start and its end among all events, to order events within one millisecond. */
   readonly order: readonly [from: number, to: number]
-  /** Whether its lease was lost meanwhile. */
+  /** Whether its lease was lost during the work. */
   readonly lost: boolean
 }
 
@@ -156,7 +159,7 @@ export interface History {
   readonly abandoned: ReadonlyArray<Step>
   /** Steps that got an error. */
   readonly failed: ReadonlyArray<{ readonly step: Step; readonly error: SimbaError.AcquireError | LeaseLost }>
-  /** Steps that still waited at the end. */
+  /** Steps that were still waiting at the end. */
   readonly unserved: ReadonlyArray<Step>
   /** Whether all workers shared one `Mutex`, and so one line. Default: false. */
   readonly isOneProcess?: boolean
@@ -221,7 +224,7 @@ const play = Effect.fnUntraced(function*(
   return { holdings, refused, abandoned, failed, unserved } satisfies History
 })
 
-/** Runs an effect, and adjusts the clock until it is done. */
+/** Runs an effect, and advances the clock until it is done. */
 const driven = Effect.fnUntraced(function*<A, E, R>(effect: Effect.Effect<A, E, R>, tick: Effect.Effect<void>) {
   const fiber = yield* Effect.forkChild(effect)
   while (fiber.pollUnsafe() === undefined) yield* tick
@@ -229,7 +232,7 @@ const driven = Effect.fnUntraced(function*<A, E, R>(effect: Effect.Effect<A, E, 
 })
 
 /**
- * Plays a script on `Mutex`, moving `TestClock` until all workers are done, and returns its history.
+ * Plays a script on `Mutex`, advances `TestClock` until all workers are done, and returns the history.
  *
  * **Example** (An attempt that does not wait is refused while another works)
  *
@@ -257,12 +260,13 @@ export const run = <E, R>(
   script: Script,
   options: {
     /**
-     * One `Mutex` for all workers, or a function that makes one for each, as if they were processes. Provide the layers
-     * that they share from outside.
+     * One `Mutex` for all workers, or a function that makes one for each, as if they were processes. Provide shared
+     * layers from outside.
      */
     readonly layer: Layer.Layer<Mutex.Mutex, E, R> | ((worker: string) => Layer.Layer<Mutex.Mutex, E, R>)
     /**
-     * How much longer than all work together it may take before waiting steps count as `unserved`. Default: 1 minute.
+     * How much longer than the sum of all work the script may take before waiting steps count as `unserved`. Default: 1
+     * minute.
      */
     readonly grace?: Duration.Input | undefined
   }
@@ -273,7 +277,7 @@ export const run = <E, R>(
       const build = (layer: Layer.Layer<Mutex.Mutex, E, R>) =>
         Effect.map(Scope.provide(Layer.build(layer), scope), Context.get(Mutex.Mutex))
       const workers = [...new Set(script.map(({ worker }) => worker))]
-      // Real time as well: a layer may load something
+      // Also wait in real time: a layer may load a module
       const mutexes = yield* driven(
         typeof layer === "function"
           ? Effect.forEach(workers, (worker) => build(layer(worker)))
@@ -318,7 +322,7 @@ const placeOf = (history: History, { asked, mutex, order, worker }: Holding) => 
   return { since: Math.max(last, Math.min(asked, ...before)), latest: Math.max(last, asked) }
 }
 
-/** Whether a lease follows another one in the same turn of its process: their tokens are in one stride. */
+/** Whether a lease follows another one within one grant of its process: their tokens are in one stride. */
 const sharesTurn = ({ holdings }: History, { mutex, token, worker }: Holding) =>
   holdings.some((other) =>
     other.mutex === mutex && other.worker === worker && other.token < token &&
@@ -351,7 +355,7 @@ type Rule = keyof typeof rules
  *
  * **Details**
  *
- * - `neverTwo`: no mutex is held twice at a time.
+ * - `neverTwo`: no mutex has two owners at a time.
  * - `tokensGrow`: each holding has a larger token than all before it, mutex by mutex.
  * - `inOrder`: earlier attempts own the mutex earlier. Between workers, the time at which each got its place counts;
  *   after each turn a worker queues at a new place. Holdings that share a turn (`localTurn`) share its place.

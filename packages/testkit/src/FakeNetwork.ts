@@ -26,22 +26,22 @@ import { FakeRedis } from "./FakeRedis.ts"
 import type { Direction as LinkDirection, LinkFaults } from "./internal/client/link.ts"
 
 /**
- * Faults of a link, for each command and message.
+ * The faults of a link, for each command and message.
  *
  * **Details**
  *
  * Delays are in milliseconds, drawn between the two numbers; the others are probabilities. Each connection keeps the
- * order of its messages, except late ones; different connections overtake each other.
+ * order of its messages, except late ones; messages of different connections may overtake each other.
  *
  * - `requestDelay`, `replyDelay`: to the server and back.
  * - `messageDelay`: for published messages. Default: as for replies.
  * - `loseRequest`: the command never arrives.
  * - `loseReply`: the command ran, and its reply never arrives.
- * - `hang`: the command runs, and neither a reply nor a timeout follows. The program waits no longer than `lasts`. A
+ * - `hang`: the command runs, and neither a reply nor a timeout follows. The program waits for at most `lasts`. A
  *   client on a socket gets the reply, and all later ones of the connection, after `lasts`.
- * - `reset`: the connection breaks after a command was sent. Some of the messages in flight arrive, or none.
- * - `straggle`: how much later such messages arrive, after later commands of a new connection.
- * - `lateMessage`: the delay of a published message that later ones overtake, as between the nodes of a Cluster.
+ * - `reset`: the connection breaks after a command was sent. Some or none of the messages in flight arrive.
+ * - `straggle`: how much later these messages arrive: possibly after commands on a new connection.
+ * - `lateMessage`: the delay of a published message that later messages overtake, as between the nodes of a Cluster.
  *
  * **Example** (A bad line)
  *
@@ -98,7 +98,7 @@ export interface Link {
   readonly clogged: (direction?: Direction) => Effect.Effect<void, never, Scope.Scope>
   /**
    * Cuts the link until `heal`. As with TCP, messages arrive after healing if the connection is still open. Clients
-   * notice the silence, close their connection, and cannot open another one.
+   * detect the silence, close their connection, and cannot open another one.
    */
   readonly partition: (direction?: Direction) => Effect.Effect<void>
   readonly heal: (direction?: Direction) => Effect.Effect<void>
@@ -111,7 +111,7 @@ const both = ["requests", "replies"] as const
 const directions = (direction: Direction = "both") => direction === "both" ? both : [direction]
 
 /**
- * The link of the client with that name, even before there is one.
+ * Returns the link of the client with that name, even before the client exists.
  *
  * **Example** (Five seconds without requests, then a broken connection)
  *

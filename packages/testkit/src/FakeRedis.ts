@@ -1,10 +1,10 @@
 /**
- * A Redis server in memory, whose time is the `Clock`.
+ * An in-memory Redis server on the time of `Clock`.
  *
  * Under `TestClock`, `TestClock.adjust` moves leases, timeouts and expiry. The server runs the production scripts, and
  * provides Effect's `Redis` service and `Subscriber`.
  *
- * **Example** (Two clients of one server, and time)
+ * **Example** (Two clients of one server)
  *
  * ```ts
  * import { assert, it } from "@effect/vitest"
@@ -69,14 +69,14 @@ type Command = {
  */
 export interface Options {
   /**
-   * Milliseconds from the `Clock` to the server's wall clock. Default: a 13-digit time under a clock that starts at 0, such as
-   * `TestClock`, and 0 under any other.
+   * Milliseconds to add to the `Clock` for the server's wall clock. Default: a 13-digit time under a clock that starts
+   * at 0, such as `TestClock`, and 0 under any other clock.
    */
   readonly epoch?: number | undefined
   /** Determines all random choices, on the server and in the network. Default: `fake-redis`. */
   readonly seed?: string | number | undefined
   /**
-   * How late the server notices the expiry of a key that nobody touches, drawn between the two numbers, because real
+   * How late the server removes an expired key that nobody accesses, drawn between the two numbers, because real
    * servers are late, too. Default: 0 to 100 milliseconds.
    */
   readonly expiryDelay?: readonly [minimum: Duration.Input, maximum: Duration.Input] | undefined
@@ -93,13 +93,17 @@ export interface Options {
  * @since 0.1.0
  */
 export interface ClientOptions {
-  /** Its name in the trace, and of its link in `FakeNetwork`. Clients of one name share one link. Default: `client`. */
+  /**
+   * The client's name in the trace, and its link's name in `FakeNetwork`. Clients with the same name share one link.
+   * Default: `client`.
+   */
   readonly name?: string | undefined
   /** The database. Default: 0. */
   readonly db?: number | undefined
   /**
-   * The shapes of replies. With 3, as from `IoRedis.layer`, scores and values come in pairs, and XREAD returns names
-   * and entries in turn. With 2 they are as from `client: { protocol: 2 }` and from other clients. Default: 3.
+   * The shapes of replies. With 3, as from `IoRedis.layer`, scores and values come in pairs, and XREAD returns
+   * alternating names and entries. With 2, they are as from `client: { protocol: 2 }` and from other clients. Default:
+   * 3.
    */
   readonly protocol?: 2 | 3 | undefined
   /** As of a real client. Default: 1 second. */
@@ -148,15 +152,15 @@ export class FakeRedis extends Context.Service<FakeRedis, {
   readonly now: Effect.Effect<number>
   /** Steps the server's wall clock; a negative step sets it back. */
   readonly stepClock: (step: Duration.Input) => Effect.Effect<void>
-  /** Removes a key as expiry does, with its event. Returns whether it was there. */
+  /** Removes a key as expiry does, with its event. Returns whether the key existed. */
   readonly forceExpire: (key: string, db?: number) => Effect.Effect<boolean>
-  /** Removes a key as eviction does, with its event. Returns whether it was there. */
+  /** Removes a key as eviction does, with its event. Returns whether the key existed. */
   readonly evict: (key: string, db?: number) => Effect.Effect<boolean>
   /** Forgets all scripts, as SCRIPT FLUSH or a failover does. */
   readonly flushScripts: Effect.Effect<void>
   /** Breaks the connections of one client, or of all. Commands in flight fail, and may have been executed. */
   readonly dropConnections: (client?: string) => Effect.Effect<void>
-  /** Restarts the server: connections, scripts and settings are lost, and so is the data unless it is kept. */
+  /** Restarts the server: connections, scripts and settings are lost, and so is the data unless `keepData` is set. */
   readonly restart: (options: { readonly keepData: boolean }) => Effect.Effect<void>
   /**
    * Fails over to a replica that lacks the last writes. Returns how many it lacks. Dies if that is more than the server
@@ -171,7 +175,7 @@ export class FakeRedis extends Context.Service<FakeRedis, {
   readonly connections: (client?: string) => Effect.Effect<number>
 }>()("@effect-simba/testkit/FakeRedis") {}
 
-/** Any 13-digit time is fine: a shorter one would hide bugs with long numbers. */
+/** Any 13-digit time will do: a shorter one would hide bugs with long numbers. */
 const testEpochMillis = 1_750_000_000_000
 
 const make = Effect.fnUntraced(function*(options: Options = {}) {
@@ -226,7 +230,7 @@ const fromServer = (server: FakeServer): FakeRedis["Service"] => {
  *
  * **Gotchas**
  *
- * Each build of this layer is a separate server. Share one among the clients that must communicate.
+ * Each build of this layer is a separate server. Provide the same build to clients that must communicate.
  *
  * **Example** (A server with its own seed)
  *
@@ -247,7 +251,7 @@ export const layer = (options?: Options): Layer.Layer<FakeRedis> => Layer.effect
  * **Details**
  *
  * It behaves like `IoRedis.layer`. A command during an outage fails at once. Commands in flight fail when the
- * connection breaks. The connection is restored in the background, with a gap for each subscription.
+ * connection breaks. The connection is restored in the background, and each subscription receives a `Gap`.
  *
  * **Gotchas**
  *

@@ -43,7 +43,7 @@ type Address = {
   readonly host: string
   readonly port: number
   readonly path: string
-  /** As clients take it: `redis://127.0.0.1:6379`, or `unix:///tmp/redis.sock`. */
+  /** In the form that clients take: `redis://127.0.0.1:6379`, or `unix:///tmp/redis.sock`. */
   readonly url: string
 }
 
@@ -88,7 +88,7 @@ export const run = (
   })
 
 /**
- * Listens on a socket of Node for as long as the scope is open, and serves the current `FakeRedis`.
+ * Listens on a Node socket while the scope is open, and serves the current `FakeRedis`.
  *
  * **Details**
  *
@@ -96,7 +96,7 @@ export const run = (
  * `FakeNetwork.link("socket")` stalls, delays and breaks the connections. A byte stream cannot skip a request or a
  * reply, so a lost one breaks the connection.
  *
- * **Example** (A foreign client, and a minute that takes no time)
+ * **Example** (Another client, and a minute that takes no time)
  *
  * ```ts
  * import { assert, it } from "@effect/vitest"
@@ -129,7 +129,7 @@ export const listen = (
     const where = options.path === undefined
       ? { port: options.port ?? 0, host: options.host ?? "127.0.0.1" }
       : { path: options.path }
-    // A client that ends its half of the connection still gets its replies
+    // A client that closes its half of the connection still gets its replies
     const sockets = yield* NodeSocketServer.make({ ...where, allowHalfOpen: true, noDelay: true, backlog: 4096 })
     yield* Effect.forkScoped(
       Effect.provideService(run(options.client), SocketServer.SocketServer, sockets),

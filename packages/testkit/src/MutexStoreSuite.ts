@@ -38,7 +38,7 @@ type Options = {
   readonly countsSubscribers?: boolean | undefined
   /** How many random histories are compared with the model. Default: 100, live 25. */
   readonly runs?: number | undefined
-  /** Fixes them. */
+  /** The seed of the random histories. */
   readonly seed?: number | string | undefined
 }
 
@@ -47,7 +47,7 @@ type Options = {
  *
  * **Details**
  *
- * Every run uses new names of mutexes, so the backend may be shared.
+ * Every run uses new mutex names, so the backend may be shared.
  *
  * **Example** (A custom store)
  *

@@ -1,8 +1,8 @@
 /**
  * A model of a Simba contender (3.1.1 or newer) on Redis, for tests of mixed fleets.
  *
- * It follows the wire protocol of the original, including its weaknesses: places in the queue of whole seconds, a place
- * that survives its own acquisition, one notified waiter per release, dead or alive, a revocation at the first failed
+ * It follows the wire protocol of the original, including its weaknesses: tickets in whole seconds, a queue entry that
+ * remains after its acquisition, a single notified waiter per release, dead or alive, a revocation at the first failed
  * renewal, and a next poll up to a second after the owner key has expired.
  *
  * @since 0.1.0
@@ -63,7 +63,7 @@ return 1
 
 type Options<E, R> = {
   readonly mutex: string
-  /** The same for its whole life, such as `7:4711@host`. */
+  /** Its id, constant for its whole life, such as `7:4711@host`. */
   readonly id: string
   /** As configured there. Default: 10 seconds. */
   readonly ttl?: Duration.Input | undefined
@@ -71,7 +71,7 @@ type Options<E, R> = {
   readonly transition?: Duration.Input | undefined
   /** How long it waits after a leadership before it contends again. Default: 0. */
   readonly rest?: Duration.Input | undefined
-  /** Its work while it leads. Then it releases the mutex. */
+  /** Its work while it leads. Afterwards, it releases the mutex. */
   readonly lead: Effect.Effect<void, E, R>
 }
 
@@ -115,7 +115,7 @@ export const contend = Effect.fnUntraced(function*<E, R>(options: Options<E, R>)
   const release = redis.eval(releaseScript)(key, options.id)
   const released = yield* subscriber.subscribe(`${key}:${options.id}`)
 
-  /** Ends at the first renewal that fails or names somebody else. */
+  /** Ends at the first renewal that fails or returns another owner. */
   const holding = Effect.gen(function*() {
     for (;;) {
       yield* Effect.sleep(ttl)
@@ -138,7 +138,7 @@ export const contend = Effect.fnUntraced(function*<E, R>(options: Options<E, R>)
       continue
     }
     const late = yield* Random.nextBetween(-200, 1000)
-    // It reacts only to its turn, and ignores all other messages
+    // Simba reacts only to its turn, and ignores all other messages
     yield* Effect.timeoutOption(
       Effect.repeat(Queue.take(released), {
         until: (notice) => notice._tag === "Message" && notice.text.startsWith("released@@")

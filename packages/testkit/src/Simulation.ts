@@ -1,8 +1,8 @@
 /**
  * Runs many clients of a program against a fake Redis, in virtual time, under faults that one seed decides.
  *
- * A run has a phase with faults, one without, and then closes everything. The same seed gives the same history, byte
- * for byte.
+ * A run has a phase with faults and a phase without, and then closes everything. The same seed gives the same history,
+ * byte for byte.
  *
  * **Example** (A program under every fault)
  *
@@ -56,10 +56,10 @@ import * as timeline from "./internal/simulation/timeline.ts"
  *
  * **Details**
  *
- * A program that fails is restarted a second later, in a new process. A defect is a violation. `outside` acts on a
- * resource that is neither a process nor Redis, such as another database.
+ * A program that fails is restarted a second later, in a new process. A defect is a violation. `outside` acts on an
+ * external resource, such as another database.
  *
- * **Example** (A file that is a counter)
+ * **Example** (A counter in a file)
  *
  * ```ts
  * import type { Simulation } from "@effect-simba/testkit"
@@ -91,21 +91,22 @@ export type LockModel = AnyLockModel
  *
  * **Details**
  *
- * Times are in milliseconds, `every` is the mean time between two faults, and a pair is drawn between the two numbers.
+ * Times are in milliseconds, `every` is the mean time between two faults, and of a pair, a number between the two is
+ * drawn.
  *
  * - Per command or message: `requestDelay`, `replyDelay`, `messageDelay`, `lateMessage`, `loseRequest`, `loseReply`,
  *   `reset`, `straggle`, `hang`; see `FakeNetwork`.
  * - Per client, repeatedly: `clog` (one direction), `partition` (one direction or both), `deafen` (its connections stay
  *   open, but no published message arrives, as from a node that left a Cluster), `pause` (a stall or SIGSTOP),
- *   `suspend` (which also stops the monotonic clock), `kill` (and a new process after `lasts`).
+ *   `suspend` (which also stops the monotonic clock), `kill` (a new process starts after `lasts`).
  * - `processor`: the tasks of a process take time, as in a busy process, its fibers continue in any order, and yield in
  *   unusual places. Drawn for each process: how many milliseconds a task takes (`task`), in a quarter of the processes
- *   how likely it takes longer (`stall`), and after how many operations a fiber yields (`yieldAfter`).
- * - Clocks: `clockOffset` and `clockRate` (the greatest difference of a client), `clockStep`, `serverClockStep`.
+ *   how likely a task takes longer (`stall`), and after how many operations a fiber yields (`yieldAfter`).
+ * - Clocks: `clockOffset` and `clockRate` (the maximum difference of a client), `clockStep`, `serverClockStep`.
  * - The server: `errorState`, `restart` (`loseData` is the probability that it forgets), `failover` (a replica that
  *   lacks up to `lose` writes, and whose `clock` differs), `flushScripts`, `dropConnections`, `evict`.
  *
- * **Example** (A mean network, and a server that forgets)
+ * **Example** (A bad network, and a server that loses data)
  *
  * ```ts
  * import type { Simulation } from "@effect-simba/testkit"
@@ -127,7 +128,7 @@ export type Faults = AnyFaults
  *
  * **Details**
  *
- * How long a command may hang depends on the program: add `hang` for a program whose commands time out.
+ * `hang` is missing because its duration depends on the program: add it for a program whose commands time out.
  *
  * @category constants
  * @since 0.1.0
@@ -176,7 +177,7 @@ export interface Options<E> {
   readonly checkers: ReadonlyArray<engine.Checker>
   /** The faults that may happen. Default: none. */
   readonly faults?: Faults | undefined
-  /** Those of `faults` that do happen. Default: a random half of them in each run. */
+  /** The faults of `faults` that do happen. Default: a random half of them in each run. */
   readonly enabled?: ReadonlyArray<FaultName> | undefined
   /** Ordinary delays, in milliseconds. Default: 0.1 to 1. */
   readonly network?: { readonly requestDelay: Range; readonly replyDelay: Range } | undefined
@@ -189,8 +190,8 @@ export interface Options<E> {
   /** How long closed resources may take to disappear. Default: 30 seconds. */
   readonly closing?: Duration.Input | undefined
   /**
-   * How many of its last writes the server can lose when the caller of `begin` makes it fail over. Default: 0, or as many as
-   * `faults` ask for.
+   * How many of its last writes the server can lose when the caller of `begin` makes it fail over. Default: as many as
+   * `faults` require.
    */
   readonly undoDepth?: number | undefined
 }
@@ -229,7 +230,7 @@ export type Event = AnyEvent
  */
 export interface Result {
   readonly seed: number | string
-  /** In an exploration: the deviations of this run, for `replay`. */
+  /** In an exploration: this run's deviations, for `replay`. */
   readonly schedule?: string
   readonly clients: number
   /** Milliseconds with faults. */
@@ -243,7 +244,7 @@ export interface Result {
 
 const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUnsafe(input))
 
-/** A run without clients, or whose only fault is none of the plan, would prove nothing. */
+/** A run without clients, or with `enabled` faults that the plan does not have, would prove nothing. */
 const setupOf = <E>(options: Options<E>): engine.Setup<E> => {
   const { clients = 3, faults = {} } = options
   if (!Number.isSafeInteger(clients) || clients < 1) {
@@ -341,7 +342,7 @@ export interface Live extends live.Live {
 /**
  * A request, a reply or a published message in flight.
  *
- * **Example** (What is under way)
+ * **Example** (Parcels in flight)
  *
  * ```ts
  * import type { Simulation } from "@effect-simba/testkit"
@@ -360,13 +361,13 @@ export type Parcel = live.Parcel
  *
  * **When to use**
  *
- * Use it to watch a fleet, as the playground does, or to try a certain fault at a certain moment. `run` runs a plan to
- * its end.
+ * Use it to watch a fleet, as the playground does, or to inject a certain fault at a certain moment. `run` runs a plan
+ * to its end.
  *
  * **Details**
  *
- * The phases, and so the history, are those of `run`. With the duration `Infinity` and without `faults`, nothing
- * happens except what the caller does.
+ * The phases, and so the history, are those of `run`. With the duration `Infinity` and without `faults`, only the
+ * caller causes faults.
  *
  * **Example** (A process that is killed after a second)
  *
@@ -412,7 +413,7 @@ export const begin = <E>(options: Options<E>): Effect.Effect<Live> =>
  *
  * **Details**
  *
- * Returns the shortest one found, or its argument if that has no violation.
+ * Returns the shortest history found, or its argument if that has no violation.
  *
  * **Example** (The shortest history that fails, in the log)
  *
@@ -451,8 +452,8 @@ export const shrink = <E>(options: Options<E>, result: Result): Effect.Effect<Re
  * On request a process is cut off, paused or suspended, its clocks run at another rate, the server's clock is set, or a
  * replica takes over without the last write. `where` selects the places at which processes may deviate.
  *
- * Keep it small: with `n` single deviations there are about `n * n / 2` schedules with two. `Client.ready` leaves out the
- * start of the processes.
+ * Keep it small: with `n` single deviations there are about `n * n / 2` schedules with two. Use `Client.ready` to leave
+ * out the start of the processes.
  *
  * @see {@link explore}
  * @category options
@@ -485,17 +486,20 @@ export interface Plan<E> extends Omit<Options<E>, "seed" | "faults" | "enabled" 
 export interface Explored {
   /** The number of schedules that were run. */
   readonly schedules: number
-  /** The number of schedules that were skipped, also among `branches`: a kill with the outcome of one that was run. */
+  /**
+   * The number of skipped schedules, including those in `branches`: their last kill has the same outcome as an earlier
+   * one.
+   */
   readonly skipped: number
   /** The number of different histories. */
   readonly states: number
   /** The number of schedules that ended in a violation. */
   readonly violations: number
-  /** The first with the fewest deviations. */
+  /** The first violation, with the fewest deviations. */
   readonly first: Result | undefined
   /** Whether all schedules were run. */
   readonly isComplete: boolean
-  /** The schedules with one deviation more than `within`: parts of an exploration that can run in other threads. */
+  /** The schedules with one more deviation than `within`: parts of an exploration that can run in other threads. */
   readonly branches: ReadonlyArray<string>
 }
 
@@ -516,19 +520,19 @@ const explorable = <E>(plan: Plan<E>) => {
 }
 
 /**
- * Runs a program under every schedule with at most `deviations` (default: 1) deviations, those with fewer first.
+ * Runs a program under every schedule with at most `deviations` (default: 1) deviations, in order of their number.
  *
  * **When to use**
  *
- * Use `run` to find bugs that need many faults or much time, and `explore` to show that a short program has none that
- * need few.
+ * Use `run` to find bugs that need many faults or much time, and `explore` to show that a short program has no bug that
+ * a few faults reveal.
  *
  * **Details**
  *
  * Everything arrives in order and after 0.1 ms, except for deviations. The exploration starts when all processes are at
- * `Client.ready`, and ends after `duration`, or sooner with `isOver`; liveness properties have `liveness` more.
- * `explore` ends at the first violation, unless `all` is set. `within` runs only schedules that begin with the given
- * one.
+ * `Client.ready`, and ends after `duration`, or sooner with `isOver`; for liveness properties, `liveness` follows.
+ * `explore` ends at the first violation, unless `all` is set. With `within`, only schedules that begin with that one
+ * run.
  *
  * **Gotchas**
  *
@@ -546,7 +550,7 @@ const explorable = <E>(plan: Plan<E>) => {
  *
  * const lock: Simulation.LockModel = { resources: ["a"], ownerKey: (resource) => `lock:${resource}` }
  *
- * // Between the check and the write another process may come
+ * // Between the check and the write, another process may take the lock
  * const acquire = (client: Simulation.Client) =>
  *   Effect.gen(function*() {
  *     const redis = yield* Redis
@@ -594,7 +598,7 @@ export const explore = <E>(plan: Plan<E>, options?: {
   })
 
 /**
- * Runs one schedule of an exploration again: `schedule` is that of its result.
+ * Runs one schedule of an exploration again: `schedule` comes from its result.
  *
  * **Example** (The history of a schedule)
  *
@@ -643,9 +647,9 @@ const summary = (result: Result, lines: number): string => {
  *
  * **Details**
  *
- * - `summary` (default): the seed, the faults, the violations, and for a failure the last `lines` (default 60) of the history
- *   and half as many of the timeline.
- * - `trace`: the history, a line for each event. Equal for equal seeds and options.
+ * - `summary` (default): the seed, the faults, the violations, and for a failure the last `lines` (default 60) lines of
+ *   the history and half as many of the timeline.
+ * - `trace`: the history, one line per event. Equal for equal seeds and options.
  * - `timeline`: who owned what.
  * - `svg`: who owned what, and the faults, as an SVG picture.
  *

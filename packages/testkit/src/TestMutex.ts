@@ -37,7 +37,7 @@ import type { Redis } from "./internal/client/effectRedis.ts"
 import * as notedMutex from "./internal/simulation/notedMutex.ts"
 import type { Client } from "./Simulation.ts"
 
-/** The services of the hook. They must not become `any` when the layer is merged with others. */
+/** The services that the hook requires. They must not become `any` when the layer is merged with others. */
 type HookServices<R> = [R] extends [infer Services] ? Services : never
 
 type StoreLayer<E> = Layer.Layer<MutexStore.MutexStore, E, Redis | Subscriber>
@@ -122,7 +122,7 @@ export const layerFakeRedis = <E, R = never>(
  * **Details**
  *
  * Notes all grants, the waits of `acquire` and `withLock`, and the work of `withLock`, `withLockIfAvailable` and
- * `whileLeader`. The program under test needs no notes of its own. Finalizers of the work count as work.
+ * `whileLeader`. The program under test need not call `note`. Finalizers of the work count as work.
  *
  * **Example** (An unchanged program in a simulation)
  *

@@ -9,7 +9,7 @@ import * as FakeRedis from "./FakeRedis.ts"
 import type { Redis } from "./internal/client/effectRedis.ts"
 
 /**
- * Provides a server and a client, for code that needs `Redis`. Its time is the `Clock` of the test.
+ * Provides a server and a client, for code that needs `Redis`. Its time is the test's `Clock`.
  *
  * **Gotchas**
  *

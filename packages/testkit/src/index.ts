@@ -3,34 +3,34 @@
 /**
  * Rules that must hold in every history of a simulation.
  *
- * Checkers read the server. From programs they need only facts that a server cannot know: when protected work begins
- * and ends, and what a lease returned.
+ * Checkers read the server. They need from programs only what a server cannot know: when protected work begins and
+ * ends, and what a lease returned.
  *
- * Programs report them by `client.note(kind, { resource, id, ... })`:
+ * Programs report these facts with `client.note(kind, { resource, id, ... })`:
  *
- * - `waiting`, `waited`: requests a `resource`, and owns it (`served` is 1) or has given up; `wait` identifies the
- *   wait. `recovery` is how long after a fault the next request may take, in milliseconds.
- * - `granted`: owns it, with `id`, and with `token` if there is one.
+ * - `waiting`, `waited`: the program requests a `resource`, then owns it (`served` is 1) or has given up; `wait`
+ *   identifies the wait. `recovery` is how long after a fault the next request may take, in milliseconds.
+ * - `granted`: the program owns the resource, with `id`, and with `token` if there is one.
  * - `ensured`: the lease has just confirmed that it is held; `left` is the number of milliseconds until its deadline.
  * - `begin`, `step`, `stopped`, `end`: protected work under `id`; after `stopped` only its finalizers run.
- * - `writing`: sends the `write` of that name to an external resource, under `id`. The resource notes `written`, with
- *   its `token`, and whether it was `accepted` (1 or 0).
+ * - `writing`: the program sends the write named `write` to an external resource, under `id`. The resource notes
+ *   `written`, with the write's `token`, and whether it was `accepted` (1 or 0).
  *
  * **Example** (The rules that fit a lock)
  *
  * ```ts
  * import { Checker } from "@effect-simba/testkit"
  *
- * // They read the server alone
+ * // These read only the server
  * const always = [Checker.rules.oneOwner, Checker.rules.nothingIsLeft]
  *
  * // For leases with tokens, where programs note `granted` and `ensured`
  * const leases = [Checker.rules.tokensGrow, Checker.rules.ensureIsTruthful, Checker.rules.noFlapping({ recovery: "1 second" })]
  *
- * // Where they note `begin`, `step`, `stopped`, `end`, and `writing`
+ * // For programs that note `begin`, `step`, `stopped`, `end`, and `writing`
  * const work = [Checker.rules.workIsProtected, Checker.rules.workNeverOverlaps, Checker.rules.releasedAfterWork, Checker.rules.writesAreFenced]
  *
- * // For locks that queue, where they note `waiting` and `waited`
+ * // For locks that queue, where programs note `waiting` and `waited`
  * const order = [
  *   Checker.rules.firstComeFirstServed,
  *   Checker.rules.inOrderWithinLines,
@@ -47,7 +47,7 @@ export * as Checker from "./Checker.ts"
 /**
  * Scripts of contention, for property tests of programs that use mutexes and of stores that provide them.
  *
- * A script says which worker acquires which mutex, when, and how. It is played under `TestClock`, and tests assert on
+ * A script says which worker acquires which mutex, when, and how. `play` runs it under `TestClock`, and tests assert on
  * its history.
  *
  * **Example** (Never two at a time, in any order)
@@ -95,12 +95,12 @@ export * as ContentionScript from "./ContentionScript.ts"
 export * as FakeNetwork from "./FakeNetwork.ts"
 
 /**
- * A Redis server in memory, whose time is the `Clock`.
+ * An in-memory Redis server on the time of `Clock`.
  *
  * Under `TestClock`, `TestClock.adjust` moves leases, timeouts and expiry. The server runs the production scripts, and
  * provides Effect's `Redis` service and `Subscriber`.
  *
- * **Example** (Two clients of one server, and time)
+ * **Example** (Two clients of one server)
  *
  * ```ts
  * import { assert, it } from "@effect/vitest"
@@ -125,8 +125,8 @@ export * as FakeRedis from "./FakeRedis.ts"
 /**
  * Runs many clients of a program against a fake Redis, in virtual time, under faults that one seed decides.
  *
- * A run has a phase with faults, one without, and then closes everything. The same seed gives the same history, byte
- * for byte.
+ * A run has a phase with faults and a phase without, and then closes everything. The same seed gives the same history,
+ * byte for byte.
  *
  * **Example** (A program under every fault)
  *

@@ -23,7 +23,7 @@ export const firstComeFirstServed: Checker = {
     const queues = new Map<string, Map<string, Queued>>()
     // A script may skip a waiter without a subscription, which then has no place until it queues again
     const known = new Map<string, number>()
-    // Released ids: their later requests do not count
+    // Released ids, whose later requests do not count
     const left = new Set<string>()
     const queueOf = (resource: string) => {
       const queue = queues.get(resource) ?? new Map<string, Queued>()
@@ -120,8 +120,8 @@ export const inOrderWithinLines: Checker = {
             at: event.at,
             client: event.client,
             line: `${process} ${resource}`,
-            // A contender notes its wait before it sends its request, when its leadership ends or after a failure. Its
-            // fiber may be delayed in between, even in a process that keeps the order once faults are over
+            // After a leadership or a failure, a contender notes its wait before it sends its request. Its fiber may be
+            // delayed in between, even in a process that keeps the order once faults are over
             asksLater: event.fields["recovery"] !== undefined || !view.isOrdered(event.client)
           })
         } else if (event.kind === "waited") {

@@ -1,4 +1,4 @@
-/** Excuses for a client that relies on a lease that the server does not know. */
+/** Decides when a client is excused for relying on a lease that the server does not have. */
 import type { Event } from "../simulation/history.ts"
 import { all } from "../simulation/ownershipTracker.ts"
 import type { View } from "../simulation/setup.ts"
@@ -11,15 +11,18 @@ const step = 1
 const comparisonMillis = 1100
 
 interface Grant {
-  /** When the client sent its first request. It may measure the age of its grant from this time. */
+  /** When the client sent its first request. It may measure its grant's age from this time. */
   readonly askedAt: number
-  /** When the id was granted. A server that lost data may grant to the same id again, which is a different grant. */
+  /**
+   * When the id was granted the resource. A server that lost data may grant it to the same id again, which is a
+   * different grant.
+   */
   at: number
   /** Server time at which the forcibly released lease would have ended. */
   forcedUntil: number
 }
 
-/** Follows what happens to ids, to know which wrong beliefs of their clients are excused. */
+/** Tracks ids, to decide which wrong assumptions of their clients are excused. */
 export const beliefs = (view: View) => {
   const grants = new Map<string, Grant>()
   const reported = new Set<string>()
@@ -51,12 +54,13 @@ export const beliefs = (view: View) => {
     isExcused: (client: string, resource: string, id: string, timers: boolean): boolean => {
       const last = view.lastOwner(resource)
       const end = last?.id === id ? last.until : ranOut.get(id) ?? -Infinity
-      // A busy process is late by the turn of its loop that was running at the deadline
+      // A busy process is late by the event-loop turn that was running at the deadline
       const late = view.serverNow() - end
       if (late >= 0 && late <= view.lateness(client)) return true
       const { askedAt, at, forcedUntil } = grants.get(id) ?? { askedAt: -1, at: -1, forcedUntil: -Infinity }
       return view.lossAt() >= at || view.serverForwardAt() >= askedAt || view.serverNow() < forcedUntil ||
-        // Its wall clock was set after it asked, and it slept: neither of its clocks measured the sleep
+        // The client's wall clock was set after its request, and its machine was suspended: neither clock measured the
+        // sleep
         (view.sleptUntil(client) >= at && view.clockStepAt(client) >= askedAt) ||
         view.now() - view.resumedAt(client) <=
           Math.max(step, view.lateness(client)) + (timers && view.wasSuspended(client) ? comparisonMillis : 0)

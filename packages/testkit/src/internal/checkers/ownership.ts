@@ -35,7 +35,7 @@ export const tokensGrow: Checker = {
       onEvent: (event) => {
         onEvent(event)
         if (event._tag === "Owner" && event.to !== undefined) {
-          // No grant: a loss of data or a clock that was set back restored a former owner
+          // Not a grant: a loss of data or a clock that was set back restored a former owner
           if (view.lossAt() >= event.at || event.command === undefined) return
           const { resource, to, token } = event
           if (token === undefined || Number.isNaN(token)) {
@@ -55,7 +55,8 @@ export const tokensGrow: Checker = {
           const noted = Number(event.fields["token"])
           const next = reported.get(id) ?? token ?? 0
           const spare = (token: number) => view.lock.spareTokens?.(token) ?? 0
-          // The client may rely on an earlier grant to the same id if a clock that was set back hid its end
+          // The client may rely on an earlier grant to the same id, if a clock that was set back hid the end of that
+          // grant
           const isEarlier = granted.has(`${id} ${noted}`) && isExcused(event.client, resource, id, false)
           const isRight = token !== undefined && noted >= next && noted <= token + spare(token)
           if (!isRight && !isEarlier && view.lossAt() < 0) {
@@ -63,7 +64,7 @@ export const tokensGrow: Checker = {
           }
           reported.set(id, noted)
           const before = largest.get(resource)
-          // Excludes an owner from before a loss of data that has not noticed it, or whose id was granted again
+          // Excuses an owner from before a loss of data that has not detected it, or whose id was granted again
           if (before?.id === id && token !== undefined && before.token < noted && noted <= token + spare(token)) {
             largest.set(resource, { ...before, token: noted })
           }

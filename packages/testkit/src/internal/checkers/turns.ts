@@ -6,7 +6,7 @@ import type { Checker, View } from "../simulation/setup.ts"
 import { field, seconds } from "./fields.ts"
 
 /**
- * Two parties with the same network win half of their races each, so nobody loses this many in a row by chance.
+ * On the same network, two parties each win half of their races, so nobody loses this many in a row by chance.
  */
 const mostRaces = 40
 
@@ -70,7 +70,7 @@ export const noFlapping = (options: { readonly recovery: Duration.Input; readonl
         if (event._tag !== "Owner") return
         if (event.to !== undefined) {
           const channel = view.lock.channel?.(event.resource, event.to)
-          // A `try` has no subscription
+          // A `try` does not subscribe
           if (channel !== undefined && (!placed.has(event.to) || view.subscribers(channel) === 0)) silent.add(event.to)
           else silent.delete(event.to)
         }
@@ -81,7 +81,7 @@ export const noFlapping = (options: { readonly recovery: Duration.Input; readonl
         if (released.some(({ id }) => id === from)) return
         if (command !== undefined && all(view.lock.forced?.(command.args, command.reply)).length > 0) return
         const client = clientOf(from)
-        // A fault undid its grant or its release, refused the release, or delayed a request of an abandoned attempt
+        // A fault undid the owner's grant or release, refused the release, or delayed a request of an abandoned attempt
         const over = left.has(from) || reported.has(from) || silent.has(from)
         if (client !== undefined && over && view.disturbedAt(client) > -Infinity) return
         if (client === undefined || !isUndisturbed(client, since, recovery)) return
@@ -105,11 +105,11 @@ interface Turn {
   ahead: number
   passed: number
   turns: number
-  /** The last grant was a barge. It counts unless the notified waiter's request arrives shortly after it. */
+  /** Whether the last grant was a barge. It counts unless the notified waiter's request arrives shortly after it. */
   isRacing: boolean
   /** Consecutive barges that did not count. */
   races: number
-  /** A wait of its client failed, and no request since then proves that another one continues. */
+  /** Whether a wait of its client failed, and no later request proves that another wait continues. */
   mayHaveFailed: boolean
 }
 
@@ -136,7 +136,7 @@ export const servedInTurn = (options: {
     const left = new Set<string>()
     const granted = new Set<string>()
     const lineOf = view.lock.line ?? ((id) => id)
-    /** A line that queues again has abandoned its former place. */
+    /** Ends the former waits of a line that queues again. */
     const supersede = (resource: string, id: string) => {
       for (const [other, wait] of [...waiting]) {
         if (wait.resource === resource && lineOf(other) === lineOf(id)) waiting.delete(other)
@@ -147,7 +147,7 @@ export const servedInTurn = (options: {
       for (const other of waiting.values()) if (other.resource === resource && other.place < place) ahead++
       return ahead
     }
-    /** The count of a disturbed waiter starts from zero. */
+    /** Whether a waiter is undisturbed. If not, its counts start again from zero. */
     const isLive = (id: string, wait: Turn) => {
       const channel = view.lock.channel?.(wait.resource, id)
       if (

@@ -43,9 +43,9 @@ const waits = () => {
 
 /**
  * While the lock is free, no undisturbed waiter sleeps longer than `bound`. The limit is `afterLoss` if the server lost
- * the owner or its clock was stepped, or if several others are unresponsive. For a waiter that was paused or suspended,
- * time counts from the moment at which it continues. A disturbed waiter has `recovery` (default zero) more: a lost
- * command costs its timeout and the pause after it.
+ * the owner or its clock was stepped, or if several others are unresponsive. For a paused or suspended waiter, time
+ * counts from its resumption. A disturbed waiter has `recovery` (default zero) to retry: a lost command costs its
+ * timeout and the pause after it.
  *
  * @category checkers
  * @since 0.1.0
@@ -62,8 +62,8 @@ export const nobodyOversleeps = (options: {
     const recovery = Duration.toMillis(Duration.fromInputUnsafe(options.recovery ?? 0))
     const { onEvent, waiting } = waits()
     const freeSince = new Map<string, number>()
-    // A hand-off notifies one waiter and the one behind it. If both are unresponsive, the others sleep until their next
-    // poll
+    // A hand-off notifies a waiter and the next one behind it. If both are unresponsive, the others sleep until their
+    // next poll
     const manySilent = (free: number, waiter: string) =>
       view.names().filter((name) =>
         name !== waiter && (!view.isRunning(name) || view.disturbedAt(name) + recovery >= free - bound)
@@ -99,7 +99,7 @@ export const nobodyOversleeps = (options: {
 })
 
 /**
- * Every waiter at the end of the faults is served before the end of the liveness phase.
+ * Every waiter that is waiting when faults end is served before the liveness phase ends.
  *
  * @category checkers
  * @since 0.1.0

@@ -11,7 +11,7 @@ interface Working {
 
 /**
  * Protected work does not start while other work runs, under another lease or the same one. Work of a process that was
- * paused past its deadline is excused until a moment after the process resumes. Finalizers do not count.
+ * paused past its deadline is excused until shortly after the process resumes. Finalizers do not count.
  */
 export const workNeverOverlaps: Checker = {
   name: "work never overlaps",
@@ -47,9 +47,9 @@ export const workNeverOverlaps: Checker = {
 }
 
 /**
- * A resource that checks tokens accepts no token below the largest that it has accepted, except in Redis after a loss
- * of that token. A resource outside Redis also refuses no write that an owner sent within its lease, by the server's
- * clock, unless data or time was lost since.
+ * A resource that checks tokens accepts no token below the largest one so far, unless Redis lost that token. A resource
+ * outside Redis also refuses no write that an owner sent within its lease, by the server's clock, unless data or time
+ * was lost since.
  */
 export const writesAreFenced: Checker = {
   name: "writes are fenced",
@@ -82,7 +82,7 @@ export const writesAreFenced: Checker = {
         const resource = field(event.fields, "resource")
         const write = field(event.fields, "write")
         if (event.kind === "writing") {
-          // A loss of data may restore a former owner, or grant to it again
+          // After a loss of data, a former owner may own the resource again
           const isOwner = view.owner(resource)?.id === id && view.lossAt() < grantedAt(id)
           sent.set(write, { at: event.at, agreed: isOwner })
         } else if (event.kind === "written") {

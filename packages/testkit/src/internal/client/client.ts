@@ -44,7 +44,7 @@ export const make = Effect.fnUntraced(function*(server: FakeServer, options: Cli
   const commands = new Connection(settings, "commands")
   yield* Effect.acquireRelease(
     Effect.callback<void>((resume) => {
-      // Unreachable: the layer is built anyway, and commands fail until the network lets the client through
+      // Unreachable: build the layer nevertheless; commands fail until the network lets the client through
       const timer = host.timers.at(host.timers.now() + settings.connectTimeout, () => resume(Effect.void))
       commands.onReady = () => {
         timer.cancel()

@@ -27,7 +27,7 @@ interface Pending {
   timer: Timer | undefined
 }
 
-/** 50 ms, doubling up to a second, varied by a fifth. */
+/** 50 ms, doubling up to a second, with a jitter of a fifth. */
 const reconnectDelay = (attempt: number, random: () => number) =>
   Math.min(50 * 2 ** Math.min(attempt - 1, 5), 1000) * (0.8 + 0.4 * random())
 
@@ -44,7 +44,7 @@ export class Connection {
   private readonly pending = new Set<Pending>()
   private lastHeard = 0
   private failures = 0
-  /** Numbers the connections, so that late messages of earlier ones are dropped. */
+  /** Numbers the connections, so that late messages on earlier ones are dropped. */
   private attempts = 0
   private timer: Timer | undefined
   private silence: Timer | undefined
@@ -127,7 +127,7 @@ export class Connection {
     this.failPending()
   }
 
-  /** A connection without an expected reply is dead, although it is not closed. */
+  /** Detects a dead connection: an expected reply does not arrive, although the connection is open. */
   private watchSilence(): void {
     if (this.silence !== undefined || this.role === "reserved") return
     const { commandTimeoutMillis, host } = this.settings
@@ -175,7 +175,7 @@ export class Connection {
         if (!(reply instanceof ReplyError)) {
           return resume(Effect.succeed((protocol === 2 ? reply : inResp3(command, args, reply)) as A))
         }
-        // After a failover the old primary is a replica: leave it
+        // After a failover, the old primary is a replica: disconnect from it
         if (reply.message.startsWith("READONLY") && this.wire === wire) this.replace()
         fail(reply)
       }

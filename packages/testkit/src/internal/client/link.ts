@@ -1,7 +1,7 @@
 /**
  * The network between one client and the server. Each connection consists of two pipes that keep their order, as TCP
- * does; different connections overtake each other. Without faults nothing is delayed: the reply arrives before `send`
- * returns, without a fiber or a timer.
+ * does; messages on different connections may overtake each other. Without faults nothing is delayed: the reply arrives
+ * before `send` returns, without a fiber or a timer.
  */
 import type { Prng, Range } from "../simulation/prng.ts"
 import { type Timer, type Timers, tolerance } from "../simulation/timers.ts"
@@ -13,18 +13,18 @@ export interface LinkFaults {
   readonly requestDelay?: Range | undefined
   readonly replyDelay?: Range | undefined
   readonly messageDelay?: Range | undefined
-  /** Probabilities that a request, or a reply, never arrives. In the second case the command was executed. */
+  /** Probabilities that a request, or a reply, never arrives. If only the reply is lost, the command was executed. */
   readonly loseRequest?: number | undefined
   readonly loseReply?: number | undefined
   /**
-   * Probability, per command, that it runs but gets neither a reply nor a timeout. Its sender waits for at most
+   * Probability, per command, that it runs but gets neither a reply nor a timeout. The sender waits for at most
    * `lasts`.
    */
   readonly hang?: { readonly chance: number; readonly lasts: number } | undefined
   /** Probability, per request, that the connection breaks right after sending it. */
   readonly reset?: number | undefined
   /**
-   * How much later than usual messages arrive that were in flight when the connection broke, if they do. Milliseconds.
+   * The extra delay, in milliseconds, of messages that were in flight when the connection broke and that still arrive.
    */
   readonly straggle?: Range | undefined
   /** Probability, per published message, that it takes `by` milliseconds longer: later messages overtake it. */
@@ -110,10 +110,10 @@ export interface ClientSide<Push> {
   readonly broken: () => void
 }
 
-/** One connection, from the side of its client. */
+/** One connection, from the client's side. */
 export interface Wire<Reply> {
   readonly send: (args: ReadonlyArray<string>, reply: (reply: Reply) => void) => void
-  /** In order: messages that were sent before still arrive. */
+  /** The server closes the connection in order: messages that were sent before still arrive. */
   readonly close: () => void
   /** The client closes the connection: messages in flight may arrive late or never. */
   readonly abandon: () => void
@@ -127,7 +127,7 @@ export interface LinkEvent {
   readonly lasts?: number
 }
 
-/** What travels over a link, and to whom. */
+/** What travels over a link. */
 export type Cargo =
   | { readonly kind: "request"; readonly args: ReadonlyArray<string> }
   | { readonly kind: "reply"; readonly args: ReadonlyArray<string>; readonly reply: unknown }
@@ -146,10 +146,10 @@ export class Link {
   faults: LinkFaults = {}
   /** Decides what happens to each message, in addition to `faults`. */
   fate: ((what: "request" | "reply" | "message", args: ReadonlyArray<string>) => Fate) | undefined
-  /** No published message arrives, although the connections are open. */
+  /** Whether published messages are withheld, although the connections are open. */
   isDeaf = false
   onEvent: ((event: LinkEvent) => void) | undefined
-  /** Called when something is sent; what it returns is called when that arrives, if it does. */
+  /** Called when something is sent. The function that it returns is called on arrival, if any. */
   onSend: ((cargo: Cargo) => () => void) | undefined
   private readonly timers: Timers
   private readonly prng: Prng
@@ -167,7 +167,7 @@ export class Link {
     return this.holds[direction] > 0
   }
 
-  /** Counted: two holds need two releases. */
+  /** Holds are counted: two holds need two releases. */
   hold(direction: Direction): void {
     if (this.holds[direction]++ > 0) return
     for (const connection of [...this.connections]) connection.pipe(direction).hold(true)
@@ -229,7 +229,7 @@ export class Link {
   }
 }
 
-/** Messages of the server that are not replies. */
+/** Messages from the server that are not replies. */
 export interface ConnectionEnd<Push> {
   readonly push: (push: Push) => void
   readonly closed: () => void
@@ -245,7 +245,7 @@ class Connection<Reply, Push> implements Wire<Reply>, ConnectionEnd<Push> {
   private readonly requests: Pipe
   private readonly replies: Pipe
   private server: ServerSide<Reply> | undefined
-  /** From the side of the client. */
+  /** From the client's side. */
   isOpen = true
 
   constructor(
@@ -378,7 +378,7 @@ class Connection<Reply, Push> implements Wire<Reply>, ConnectionEnd<Push> {
     this.leave(later)
   }
 
-  /** The server notices in order, after the messages that still arrive. */
+  /** The server sees the close in order, after the messages that still arrive. */
   private leave(later: number): void {
     this.requests.push(() => {
       this.link.forget(this)

@@ -1,4 +1,4 @@
-/** The commands that `Redis.send` refuses, as `IoRedis.layer` does: they would break the connection that callers share. */
+/** The commands that `Redis.send` refuses, as `IoRedis.layer` does: they would break the shared connection. */
 import * as Effect from "effect/Effect"
 import * as Redis from "./effectRedis.ts"
 

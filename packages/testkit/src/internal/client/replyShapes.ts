@@ -1,6 +1,6 @@
 /**
- * The shapes that ioredis gives to replies with a type of their own in RESP3, its default protocol: pairs for scores
- * and values, and maps as alternating keys and values. All other replies are the same in RESP2 and RESP3.
+ * The shapes that ioredis gives to replies that have their own type in RESP3, its default protocol: pairs for scores
+ * and values, and alternating keys and values for maps. All other replies are the same in RESP2 and RESP3.
  */
 import type { Reply } from "@effect-simba/fake-redis/Engine"
 

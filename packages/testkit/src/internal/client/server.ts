@@ -220,7 +220,7 @@ export class FakeServer {
     this.entries = []
   }
 
-  /** The live keys, without those that have expired but are not removed yet. */
+  /** The live keys, without keys that have expired but are not removed yet. */
   keys(): ReadonlyArray<KeyInfo> {
     const now = Math.floor(this.micros() / 1000)
     return this.engine.keys().filter((key) => key.expiresAt === undefined || now <= key.expiresAt)
@@ -232,7 +232,7 @@ export class FakeServer {
     return count
   }
 
-  /** Breaks the connections of one client, or of all, as a network that forgets them does. */
+  /** Breaks the connections of one client, or of all, as a network does that drops their state. */
   dropConnections(client?: string): void {
     for (const link of this.links.values()) if (client === undefined || link.name === client) link.reset()
   }

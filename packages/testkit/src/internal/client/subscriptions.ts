@@ -85,7 +85,7 @@ export const make = Effect.fnUntraced(function*(settings: Settings) {
     settle(Exit.void)
   }
 
-  /** A heartbeat that gets no reply reveals that the connection is dead. */
+  /** A heartbeat without a reply reveals a dead connection. */
   const unwatch = link.onHold(() => {
     if (!opened) return
     host.timers.at(host.timers.now() + host.random() * heartbeatMillis + settings.commandTimeoutMillis, () => {

@@ -3,12 +3,12 @@
  * goes wrong. A schedule lists the deviations of a run, so that it can be replayed.
  */
 
-/** A place at which a process may deviate: one of its messages, the arrival of anything, or a runnable fiber. */
+/** A place at which a process may deviate: one of its messages, an arrival, or a runnable fiber. */
 export interface Place {
-  /** Such as `c1`. */
+  /** The process, such as `c1`. */
   readonly client: string
   readonly at: "request" | "reply" | "message" | "arrival" | "fiber"
-  /** The command, of a request and of a reply. */
+  /** The command of a request or of a reply. */
   readonly args: ReadonlyArray<string>
 }
 
@@ -20,13 +20,15 @@ export interface Deviations {
   readonly losses: boolean
   /** Whether a connection may break before a request, a reply or a published message arrives. */
   readonly cuts: boolean
-  /** How long a process may be cut off, before it sends a request: nothing reaches it, and nothing of it arrives. */
+  /**
+   * How long a process may be cut off before it sends a request: nothing reaches it, and nothing that it sends arrives.
+   */
   readonly partitions: ReadonlyArray<number>
-  /** How long a process may be paused when something arrives: data, or the time of a timer. */
+  /** How long a process may be paused when data arrive or a timer fires. */
   readonly pauses: ReadonlyArray<number>
-  /** The same, while its machine sleeps: its monotonic clock stands still. */
+  /** The same for a suspended machine, whose monotonic clock stands still. */
   readonly suspensions: ReadonlyArray<number>
-  /** How fast the clocks of a process may run: 0.96 loses four percent. From the start of the exploration. */
+  /** How fast a process's clocks may run from the start of the exploration: 0.96 loses four percent. */
   readonly rates: ReadonlyArray<number>
   /** Whether a process may be killed when something arrives. Its successor starts 50 to 150 ms later, at a multiple of 100 ms. */
   readonly kills: boolean
@@ -58,7 +60,7 @@ export const usual: Deviations = {
   failovers: false
 }
 
-/** One deviating choice: the point of the run, and the choice by number or by name. */
+/** One deviation: the point of the run, and the choice by number or by name. */
 export interface Deviation {
   readonly point: number
   readonly choice: string
@@ -87,7 +89,7 @@ export class Choices {
   readonly schedule: ReadonlyArray<Deviation>
   /** What could be chosen at each point after the last deviation. */
   readonly open: Array<ReadonlyArray<string>> = []
-  /** Whether there are points now. */
+  /** Whether the exploration has begun and not ended, so that points occur. */
   isOpen = false
   /** The number of choices after the last deviation that have the same outcome as an earlier one. */
   skipped = 0
@@ -110,7 +112,7 @@ export class Choices {
     if (this.isOpen && this.taken === this.schedule.length) this.skipped++
   }
 
-  /** Takes one of these, or the choice in which nothing goes wrong. */
+  /** Takes one of these alternatives, or the choice in which nothing goes wrong. */
   choose(alternatives: ReadonlyArray<string>): string | undefined {
     if (!this.isOpen || alternatives.length === 0) return undefined
     const point = this.count++

@@ -10,7 +10,7 @@ const restartAt = (time: number) => Math.ceil((time + 50) / 100) * 100
 
 const millisIn = (choice: string) => Number(/ (-?[\d.]+) ms$/.exec(choice)?.[1])
 
-/** The choice names a client and its fate, such as `c1 request lost`. */
+/** A choice names a client and what happens to it, such as `c1 request lost`. */
 export const install = (
   state: RunState,
   processes: Processes,
@@ -33,7 +33,7 @@ export const install = (
     }
   }
 
-  /** The end of the exploration ends all of them. */
+  /** The end of the exploration ends all cut-offs and pauses. */
   const untilOver = (millis: number, end: () => void) =>
     actions.after(millis, () => {
       if (state.phase === "safety") end()
@@ -51,7 +51,7 @@ export const install = (
   const fateOf = (slot: ProcessSlot) => {
     const of = (what: string) => [
       ...delays.map((millis) => `${slot.name} ${what} late by ${millis} ms`),
-      // An open connection loses no message
+      // A published message is never lost while the connection is open
       ...(deviations.losses && what !== "message" ? [`${slot.name} ${what} lost`] : []),
       ...(deviations.cuts ? [`${slot.name} cut before the ${what}`] : []),
       ...(what === "request" ? partitions.map((millis) => `${slot.name} cut off for ${millis} ms`) : [])

@@ -1,7 +1,8 @@
 /**
- * Runs every schedule with a limited number of deviations, those with fewer first, each from the start by replaying its
- * deviations. The state of a process is in its fibers, which cannot be compared, so two states that look equal may have
- * different futures. Only a kill with the same outcome as an earlier one is skipped: a killed process has no state.
+ * Runs every schedule with a limited number of deviations, in order of their number. Each run starts from the beginning
+ * and replays its deviations. The state of a process is in its fibers, which cannot be compared, so two states that
+ * look equal may have different futures. Only a kill with the same outcome as an earlier one is skipped: a killed
+ * process has no state.
  */
 import { Choices, type Deviation, type Deviations } from "./choices.ts"
 import { format as formatEvent } from "./history.ts"
@@ -11,19 +12,19 @@ export interface Explored {
   /** Runs. */
   readonly schedules: number
   /**
-   * Schedules that were left out, also among `branches`: their last deviation is a kill with the outcome of an earlier
-   * one.
+   * Skipped schedules, including those in `branches`: their last deviation is a kill with the same outcome as an
+   * earlier one.
    */
   readonly skipped: number
   /** The number of different histories. */
   readonly states: number
   /** Schedules that ended in a violation. */
   readonly violations: number
-  /** The first with the fewest deviations. */
+  /** The first violation, with the fewest deviations. */
   readonly first: { readonly schedule: ReadonlyArray<Deviation>; readonly outcome: Outcome } | undefined
   /** Whether every schedule was run, and not only those before a violation. */
   readonly isComplete: boolean
-  /** The schedules with one deviation more than the one with which it began. */
+  /** The schedules with one more deviation than the one with which the exploration began. */
   readonly branches: ReadonlyArray<ReadonlyArray<Deviation>>
 }
 
@@ -50,7 +51,7 @@ const digest = ({ events }: Outcome): number => {
   return (a >>> 0) * 0x200000 + ((b >>> 0) & 0x1fffff)
 }
 
-/** A run, and from which point on others may branch off it. */
+/** A run, and the point from which other schedules may branch off. */
 interface Branch {
   readonly schedule: ReadonlyArray<Deviation>
   readonly from: number
@@ -68,7 +69,7 @@ export const explore = (
   let [schedules, skipped, violations, isComplete] = [0, 0, 0, true]
   let first: Explored["first"]
 
-  /** Where others may branch off, unless the run failed. */
+  /** Runs a schedule. Returns where others may branch off, unless the run failed. */
   const visit = (schedule: ReadonlyArray<Deviation>): Branch | undefined => {
     const choices = new Choices(schedule)
     const outcome = run({ ...setup, explored: { choices, deviations } })

@@ -52,7 +52,7 @@ export const faultActions = (state: RunState, processes: Processes): Victims => 
       link.isDeaf = isDeaf
       if (isDeaf) return begin(slot, "messages")
       end(slot, "messages")
-      // It subscribes again, at another node
+      // The client subscribes again, at another node
       link.reset()
     },
     pause: (index, suspend) => {
@@ -125,7 +125,7 @@ export const faultActions = (state: RunState, processes: Processes): Victims => 
       const keys = server.keys()
       if (keys.length === 0) return
       const { key } = keys[Math.floor(draw() * keys.length)]!
-      // Clients that block on the key are woken at once
+      // Clients that block on the key are unblocked at once
       state.lossAt = world.now()
       server.run(() => server.engine.evict(0, key))
       lose("evict", key)

@@ -62,7 +62,7 @@ export const namesOf = (faults: Faults): ReadonlyArray<FaultName> => Object.keys
 export const only = (faults: Faults, names: ReadonlyArray<FaultName>): Faults =>
   Object.fromEntries(namesOf(faults).filter((name) => names.includes(name)).map((name) => [name, faults[name]]))
 
-/** The random numbers of a fault. A fault that was renamed keeps its stream, so that known seeds keep their histories. */
+/** A fault's random numbers. A renamed fault keeps its stream, so that known seeds keep their histories. */
 const streamOf = (prng: Prng, purpose: string, name: FaultName): Prng =>
   prng.stream(`${purpose} ${name === "failover" ? "failOver" : name}`)
 

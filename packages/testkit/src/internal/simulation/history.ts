@@ -39,7 +39,7 @@ export type Event =
     readonly at: number
     readonly resource: string
     readonly from: string | undefined
-    /** When the former owner got the lock, and the end of its lease by the server's time. */
+    /** When the former owner was granted the lock, and the end of its lease by the server's time. */
     readonly since: number
     readonly deadline: number
     readonly to: string | undefined

@@ -9,14 +9,14 @@ import type { Running } from "./run.ts"
 export interface Parcel {
   readonly client: string
   readonly kind: "request" | "reply" | "message"
-  /** Of the request, or of the request that a reply belongs to. */
+  /** The command of the request, or of the request that a reply belongs to. */
   readonly args: ReadonlyArray<string>
   readonly reply: Reply | undefined
   /** The channel of a published message. */
   readonly channel: string
   readonly text: string
   readonly sentAt: number
-  /** Undefined while it is in flight, and forever if it is lost. */
+  /** Undefined while the message is in flight, and forever if it is lost. */
   readonly arrivedAt: number | undefined
 }
 
@@ -24,7 +24,7 @@ export interface Parcel {
 export interface LiveProcess {
   readonly name: string
   readonly state: "running" | "paused" | "dead"
-  /** Counts the processes of this client: a killed one is followed by the next. */
+  /** Numbers the processes of this client: each start after a kill or a failure has the next number. */
   readonly generation: number
   readonly isCut: boolean
   /** How far its wall clock was stepped, in milliseconds. */
@@ -39,12 +39,12 @@ export interface Live {
   readonly advance: (until: number) => void
   /** Whether all phases are over, or a checker has found a violation. */
   readonly isOver: () => boolean
-  /** The same array for each call: it grows. */
+  /** The same array for each call, which grows. */
   readonly events: ReadonlyArray<Event>
-  /** What was sent over the links, in order. It grows, too. */
+  /** Everything that was sent over the links, in order. The same array for each call, too. */
   readonly parcels: ReadonlyArray<Parcel>
   readonly processes: () => ReadonlyArray<LiveProcess>
-  /** A string, hash or sorted set on the server, in pairs where it has two parts. */
+  /** A string, hash or sorted set on the server; hashes and sorted sets as pairs. */
   readonly read: (key: string) => ReadonlyArray<string>
   /** Adds a process that runs the program. Returns its name. */
   readonly add: () => string
@@ -54,10 +54,10 @@ export interface Live {
   readonly restart: (client: string) => void
   readonly pause: (client: string) => void
   readonly resume: (client: string) => void
-  /** No request, no reply and no message passes until `heal`. */
+  /** No request, reply or published message passes until `heal`. */
   readonly cut: (client: string) => void
   readonly heal: (client: string) => void
-  /** Sets the faults of a link from now on, with the delays of the options where it has none. */
+  /** Sets the faults of a link from now on. Missing delays are those of the options. */
   readonly setLink: (client: string, faults: LinkFaults) => void
   readonly stepClock: (client: string, millis: number) => void
   readonly stepServerClock: (millis: number) => void

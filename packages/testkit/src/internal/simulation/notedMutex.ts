@@ -26,7 +26,7 @@ export const make = (mutex: Mutex["Service"], { note }: Client): Mutex["Service"
       return Effect.ensuring(make(served), Effect.sync(() => note("waited", { resource, wait })))
     })
 
-  /** Work that is interrupted while it begins ends too. */
+  /** Notes the end even if the work is interrupted while it begins. */
   const noted = <A, E, R>(body: Body<A, E, R>, served: (lease: Lease) => void) => (lease: Lease) => {
     const fields = { resource: lease.mutex, id: lease.id }
     return Effect.acquireUseRelease(

@@ -1,4 +1,4 @@
-/** Tracks the owner of each resource by the server's keys, after each command and expiry. */
+/** Tracks the owner of each resource from the server's keys, after each command and expiry. */
 import type { Reply } from "@effect-simba/fake-redis/Engine"
 import type { FakeServer, TraceEntry } from "../client/server.ts"
 import type { Event } from "../simulation/history.ts"
@@ -9,12 +9,13 @@ import type { Event } from "../simulation/history.ts"
  * - `ownerKey`: a string key whose value is the owner's id. `tokenKey`: a string key that begins with the fencing token.
  * - `asked`: the ids that a command requests a resource for.
  * - `queued`: the ids that a command put into the queue, with their places: smaller is earlier.
- * - `released`: the ids that a command released, owners or waiters; for a null reply, the ids that it would release.
+ * - `released`: the ids that a command released, owners or waiters; for a null reply, the ids that the command would
+ *   release.
  * - `forced`: the owners from whom a command took a resource by force.
  * - `channel`: the channel of a waiter. `keep`: keys that may remain when all scopes are closed.
  * - `line` (default: the id): ids of one line, such as those of one process, may pass each other.
  * - `identify` (default: the value): the id of the owner that the value of an owner key stands for.
- * - `spareTokens` (default: none): how many tokens a grant with this token has besides it, for holders that follow one
+ * - `spareTokens` (default: none): how many more tokens a grant with this token reserves, for holders that follow one
  *   another under the same id.
  * - `fencedKey`: a string key into which holders write their tokens, in a way that refuses stale ones.
  */
@@ -62,7 +63,7 @@ export class OwnershipTracker {
   private readonly server: FakeServer
   private readonly now: () => number
   private readonly owners = new Map<string, Owned>()
-  /** Resources in order, by their owner keys: a command names a few keys, of thousands. */
+  /** Resources in order, by their owner keys: a command names only a few of thousands of keys. */
   private readonly positions: ReadonlyMap<string, number>
 
   constructor(model: LockModel, server: FakeServer, now: () => number) {
@@ -78,12 +79,12 @@ export class OwnershipTracker {
     return owned !== undefined && this.isLive(owned) ? owned : undefined
   }
 
-  /** The owner, or the last one if its lease expired and it has no successor. */
+  /** The owner, or the former owner if its lease expired and it has no successor. */
   lastOwner(resource: string): Owned | undefined {
     return this.owners.get(resource)
   }
 
-  /** A string and its deadline; nothing after the deadline, also before the server removes the key. */
+  /** A string and its deadline; nothing after the deadline, even if the server has not removed the key yet. */
   private read(key: string): { readonly value: string; readonly until: number } | undefined {
     const dump = this.server.engine.dump(0, key)
     if (dump?.type !== "string") return undefined

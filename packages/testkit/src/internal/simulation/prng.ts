@@ -63,7 +63,7 @@ export class Prng {
     return items[this.int(items.length)]!
   }
 
-  /** The stream of that name. It does not depend on earlier draws of this one. */
+  /** The stream with that name. It does not depend on earlier draws from this one. */
   stream(name: string): Prng {
     return new Prng(`${this.seed}/${name}`)
   }

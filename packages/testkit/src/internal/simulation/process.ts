@@ -1,6 +1,6 @@
 /**
- * A simulated process, with its own clocks and scheduler on the world's time. All its tasks pass one gate, which holds
- * them while the process is paused, and drops them once it is killed.
+ * A simulated process, with its own clocks and scheduler on the world's time. All its tasks pass through one gate,
+ * which holds them while the process is paused, and drops them once it is killed.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -22,7 +22,7 @@ export interface ProcessOptions {
   readonly offset: number
   /** How fast both clocks of the process run: 1.01 gains one percent. */
   readonly rate: number
-  /** Of its processor; without one, tasks take no time, and arriving data are handled at once. */
+  /** The pace of its processor; without a pace, tasks take no time, and arriving data are handled at once. */
   readonly pace: Pace | undefined
 }
 
@@ -57,7 +57,7 @@ export class Process implements Host {
   openTimers = 0
   /** How many of its fibers have not ended. */
   openFibers = 0
-  /** How often it has sent a request, or called an external system. */
+  /** The number of requests and of calls to external systems. */
   acts = 0
   private readonly world: World
   private readonly prng: Prng
@@ -215,7 +215,7 @@ export class Process implements Host {
     }
   }
 
-  /** Runs no further task, not even finalizers. Cut its links first. */
+  /** Kills the process: no further task runs, not even finalizers. Cut its links first. */
   kill(): void {
     this.state = "dead"
     this.deferredTasks = []
@@ -233,7 +233,7 @@ export interface ProcessSlot {
   fiber: Fiber.Fiber<void, unknown> | undefined
   /** When a fault last affected it. */
   disturbedAt: number
-  /** Until then a message to it is in flight, overtaken by others, or one of its commands hangs. */
+  /** Until then, a late message to it is in flight, or one of its commands hangs. */
   lateUntil: number
   /** When its wall clock was last stepped. */
   steppedAt: number

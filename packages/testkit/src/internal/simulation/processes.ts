@@ -14,16 +14,16 @@ import { drawPace, free } from "./processor.ts"
 import { never, type RunState } from "./runState.ts"
 import type { Client, Outside } from "./setup.ts"
 
-/** A turn of the event loop that is late for waiters and their bounds. */
+/** The duration of an event-loop turn from which a process counts as disturbed. */
 const longTurnMillis = 20
 
 export class Processes {
   private readonly state: RunState
   private readonly outside: Outside
   private readonly waiting: Array<() => void> = []
-  /** Whether all have been ready, so that the exploration has begun. It may be over since. */
+  /** Whether all processes have been ready, so that the exploration has begun, and perhaps ended. */
   private haveStarted = false
-  /** Called when all are ready, before they continue. */
+  /** Called when all processes are ready, before they continue. */
   onReady: (() => void) | undefined
   /** Called when something arrives at a process. */
   onArrival: ((slot: ProcessSlot) => void) | undefined
@@ -88,7 +88,7 @@ export class Processes {
     })
   }
 
-  /** Unless the next generation has started meanwhile. */
+  /** Starts the next process, unless it has started meanwhile. */
   restart(slot: ProcessSlot, generation: number): void {
     if (slot.generation !== generation || this.state.isEnding) return
     slot.generation++

@@ -7,7 +7,7 @@ import type * as Scheduler from "effect/Scheduler"
 import type { Prng, Range } from "./prng.ts"
 import { Restless, type World } from "./world.ts"
 
-/** The processors of a simulation. Each process draws its own from them. */
+/** The possible processors of a simulation, from which each process draws its own. */
 export interface ProcessorFault {
   /** Milliseconds that a task takes: one of these for each process. */
   readonly task: ReadonlyArray<number>
@@ -19,13 +19,13 @@ export interface ProcessorFault {
 
 /** How long the tasks of one process take, and in which order they run. */
 export interface Pace {
-  /** Milliseconds of the next task. */
+  /** The duration of the next task in milliseconds. */
   readonly cost: () => number
   /** Whether runnable fibers of equal priority run in random order, instead of first come, first served. */
   readonly shuffles: boolean
   /** How many operations a fiber runs until it yields. */
   readonly budget: () => number
-  /** Whether order and yields are those of Effect. */
+  /** Whether order and yields are the same as in Effect. */
   readonly isOrdered: boolean
 }
 
@@ -43,15 +43,15 @@ export const drawPace = ({ stall, task, yieldAfter }: ProcessorFault, prng: Prng
     cost: () => each + (stalls.chance(chance) ? stalls.between(stall.by) : 0),
     shuffles,
     isOrdered: !shuffles && mean >= 2048,
-    // In Effect a fiber runs at least one operation before it yields. Without one, a fiber that is interrupted before
-    // it has started yields, and its first task starts it anyway
+    // At least one operation: in Effect, a fiber runs at least one before it yields. With zero, a fiber that is
+    // interrupted before it has started would yield, and its first task would start it nevertheless
     budget: () => mean >= 2048 ? 2048 : Math.min(2048, Math.max(2, 1 + Math.floor(-Math.log(1 - yields.next()) * mean)))
   }
 }
 
 type Task = () => void
 
-/** Consecutive tasks without idle time: only a busy loop needs more. */
+/** Maximum consecutive tasks without idle time: only a busy loop needs more. */
 const restless = 300_000
 
 const shuffled = <A>(items: Array<A>, prng: Prng): Array<A> => {
@@ -84,9 +84,12 @@ class Tasks {
 
 export class Processor {
   pace: Pace
-  /** Called after each turn, with its milliseconds. `processes` marks a process with a long one as disturbed. */
+  /**
+   * Called after each turn, with its duration in milliseconds. `processes` marks a process with a long turn as
+   * disturbed.
+   */
   onTurn: ((millis: number) => void) | undefined
-  /** By how many milliseconds a runnable fiber is delayed, while others continue. Only explorations set it. */
+  /** The milliseconds by which a runnable fiber is delayed while others continue. Only explorations set it. */
   setAside: (() => number) | undefined
   readonly scheduler: Scheduler.Scheduler
   private readonly world: World
@@ -97,7 +100,7 @@ export class Processor {
   private dispatchers: Array<Tasks> = []
   /** What remains of the current turn, last first. */
   private rest: Array<Task | Tasks> = []
-  /** World time at which the current turn of the loop started, and the previous one. */
+  /** World time at which the current and the previous turn of the loop started. */
   private turnAt = -Infinity
   private turnBeforeAt = -Infinity
   private phase: "timers" | "data" | "tasks" = "tasks"
@@ -155,21 +158,21 @@ export class Processor {
     this.wake()
   }
 
-  /** Uses the processor for this long; nothing else runs before `then`. */
+  /** Uses the processor for this long; nothing else runs before the continuation. */
   compute(millis: number, then: Task): void {
     if (this.pace === free) return then()
     this.computations.push({ millis, then })
     this.wake()
   }
 
-  /** After a pause. */
+  /** Resumes after a pause. */
   resume(): void {
     if (!this.isResting) this.world.enqueue(this.run)
   }
 
   /**
-   * An upper bound of its lateness: the time since the start of the previous turn. Milliseconds. The checkers excuse
-   * work that outlives its lease by no more.
+   * An upper bound of its lateness in milliseconds: the time since the start of the previous turn. The checkers excuse
+   * work that outlives its lease by at most this time.
    */
   get lateness(): number {
     return this.turnAt === -Infinity ? 0 : this.world.now() - this.turnBeforeAt

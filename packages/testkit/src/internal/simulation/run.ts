@@ -78,7 +78,7 @@ export const run = <E>(setup: Setup<E>, lua: LuaVm): Outcome => {
   return running.outcome()
 }
 
-/** Faults, calm, closing. Each step takes the instant until which time may pass. */
+/** Runs the phases: faults, calm, closing. Each step takes the instant until which time may pass. */
 function* phases(
   state: RunState,
   processes: Processes,

@@ -12,7 +12,7 @@ import type { ProcessSlot } from "./process.ts"
 import type { Setup, Violation } from "./setup.ts"
 import { World } from "./world.ts"
 
-/** The instant of an event that has not happened. */
+/** Stands for the instant of an event that has not happened. */
 export const never = -Infinity
 
 export class RunState {
@@ -37,7 +37,7 @@ export class RunState {
   lossAt = never
   /** When the server's wall clock was last stepped. */
   serverStepAt = never
-  /** When it was last stepped forward, or a new primary's clock was ahead. */
+  /** When the server's wall clock was last stepped forward, or a new primary's clock was ahead. */
   serverForwardAt = never
 
   constructor(setup: Setup<unknown>, lua: LuaVm) {
@@ -98,7 +98,7 @@ export class RunState {
     this.emit({ _tag: "Phase", at: this.world.now(), phase })
   }
 
-  /** A fault affects a process, or the server, from now on. */
+  /** Records that a fault affects a process, or the server, from now on. */
   begin(slot: ProcessSlot | undefined): void {
     if (slot === undefined) this.serverFaults++
     else slot.faults++
@@ -114,7 +114,7 @@ export class RunState {
     }
   }
 
-  /** A command hangs for longer if the timers of its process were stopped. */
+  /** A hung command takes longer if the timers of its process were stopped. */
   resume(slot: ProcessSlot): void {
     const { slept } = slot.process
     if (slot.lateUntil > this.world.now() - slept) slot.lateUntil += slept

@@ -13,17 +13,17 @@ import type { Range } from "./prng.ts"
 export interface Client {
   readonly name: string
   readonly index: number
-  /** Counts the processes of this client: a killed one is followed by the next. */
+  /** Numbers the processes of this client: each start after a kill or a failure has the next number. */
   readonly generation: number
   /** Uniform in [0, 1), from a stream of this process. */
   readonly random: () => number
   readonly phase: () => Phase
   /**
    * Uses the processor of its process for this many milliseconds, or for a number drawn between two: its other fibers
-   * wait. Takes no time without the fault `processor`.
+   * wait. Without the fault `processor`, this takes no time.
    */
   readonly compute: (millis: number | Range) => Effect.Effect<void>
-  /** In an exploration: waits until all processes are here. What follows is explored. */
+  /** In an exploration: waits until all processes have called it. Only what follows is explored. */
   readonly ready: Effect.Effect<void>
   /**
    * Runs work that an exploration may interrupt whenever something arrives at its process. `name` is the name of the
@@ -34,12 +34,12 @@ export interface Client {
   readonly note: (kind: string, fields?: Fields) => void
   /**
    * Acts on an external system, such as a file or another database. `act` runs there after `delay` milliseconds, even
-   * if the process dies meanwhile, and the reply takes as long.
+   * if the process dies meanwhile, and the reply takes `delay` again.
    */
   readonly outside: <A>(delay: number, act: (outside: Outside) => A) => Effect.Effect<A>
 }
 
-/** An external system, which no fault affects. */
+/** An external system, which faults do not affect. */
 export interface Outside {
   /** Its memory: empty when a run begins. */
   readonly state: Map<string, unknown>
@@ -62,7 +62,7 @@ interface Delivery {
   readonly deliveries: number
 }
 
-/** A group of consumers. Times are those of the server, in milliseconds. */
+/** A consumer group. Times are server time in milliseconds. */
 export interface GroupView {
   readonly consumers: ReadonlyArray<string>
   readonly lastDelivered: string
@@ -85,7 +85,7 @@ export interface View {
   readonly names: () => ReadonlyArray<string>
   readonly lock: LockModel
   readonly owner: (resource: string) => Owned | undefined
-  /** The owner, or the last one if its lease expired and it has no successor. */
+  /** The owner, or the former owner if its lease expired and it has no successor. */
   readonly lastOwner: (resource: string) => Owned | undefined
   /** Server time in milliseconds. */
   readonly serverNow: () => number
@@ -106,16 +106,19 @@ export interface View {
   readonly stream: (key: string) => StreamView | undefined
   /** Follows a stream: each call returns the changes since the previous call. */
   readonly follow: (key: string) => () => StreamChanges
-  /** When a live key expires, in milliseconds of the server: Infinity for a key that stays, nothing for an absent one. */
+  /**
+   * When a live key expires, in milliseconds of server time: Infinity for a key without expiry, undefined for an absent
+   * one.
+   */
   readonly expiresAt: (key: string) => number | undefined
   readonly keys: () => ReadonlyArray<{ readonly key: string; readonly expiresAt: number | undefined }>
-  /** When a fault last affected a client, or the server. Now, if one does. */
+  /** When a fault last affected a client, or the server: the current time if a fault affects it now. */
   readonly disturbedAt: (client?: string) => number
   /** When the server last lost data, by a fault or by an eviction. */
   readonly lossAt: () => number
   /** When the server's wall clock was last stepped. */
   readonly serverStepAt: () => number
-  /** When it was last stepped forward, or a new primary's clock was ahead. */
+  /** When the server's wall clock was last stepped forward, or a new primary's clock was ahead. */
   readonly serverForwardAt: () => number
   /** When a client's wall clock was last stepped. */
   readonly clockStepAt: (client: string) => number
@@ -123,7 +126,7 @@ export interface View {
   readonly resumedAt: (client: string) => number
   /** An upper bound of the lateness of its event loop, in milliseconds: the current turn and the previous one. */
   readonly lateness: (client: string) => number
-  /** Whether its fibers continue in the order in which they became runnable, and yield as in Effect. */
+  /** Whether a client's fibers continue in the order in which they became runnable, and yield as in Effect. */
   readonly isOrdered: (client: string) => boolean
   /** When its machine last woke up. */
   readonly sleptUntil: (client: string) => number
@@ -148,7 +151,7 @@ export interface Checker {
 
 export interface Setup<E> {
   readonly seed: string
-  /** For an exploration, which draws nothing else. */
+  /** The choices of an exploration, in which nothing else is random. */
   readonly explored?: { readonly choices: Choices; readonly deviations: Deviations } | undefined
   /** For an exploration: whether it may end before `duration`. */
   readonly isOver?: ((view: View) => boolean) | undefined

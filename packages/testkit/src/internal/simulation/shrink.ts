@@ -20,7 +20,7 @@ export const shrink = (
     if (attempts-- <= 0) return false
     const outcome = run(candidate)
     if (outcome.violations[0]?.checker !== checker) return false
-    // With fewer faults the failure may come later, but not after the time of the first run
+    // With fewer faults, the failure may come later, but only within the duration of the first run
     if (outcome.events.length > longest) return false
     best = { setup: candidate, outcome }
     return true

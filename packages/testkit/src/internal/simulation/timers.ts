@@ -1,4 +1,7 @@
-/** Runs callbacks at instants of a monotonic clock. Callbacks of one instant run in the order in which they were set. */
+/**
+ * Runs callbacks at instants of a monotonic clock. Callbacks for the same instant run in the order in which they were
+ * set.
+ */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -15,7 +18,7 @@ export interface Timers {
   readonly at: (time: number, run: () => void) => Timer
 }
 
-/** Rounding errors between two computations of one instant stay below this; intended delays are longer. */
+/** Rounding errors in an instant stay below this; intended delays are longer. */
 export const tolerance = 1e-6
 
 interface Node {
@@ -93,7 +96,7 @@ export class TimerHeap {
   }
 }
 
-/** Timers on the `Clock` of the caller. One fiber sleeps until the next is due, for as long as the scope is open. */
+/** Timers on the caller's `Clock`. While the scope is open, one fiber sleeps until the next timer is due. */
 export const make: Effect.Effect<Timers, never, Scope.Scope> = Effect.gen(function*() {
   const clock = yield* Clock.Clock
   const heap = new TimerHeap()

@@ -1,4 +1,4 @@
-/** The view that checkers have of a simulation. */
+/** The checkers' view of a simulation. */
 import { follow, streamView } from "../../streams/internal/streamView.ts"
 import type { Process } from "./process.ts"
 import { never, type RunState } from "./runState.ts"

@@ -1,6 +1,6 @@
 /**
  * Virtual time: a heap of timers, and a queue of tasks that empties before time moves on. Everything runs synchronously
- * and in one order, so that equal starts give equal histories.
+ * and in a fixed order, so that equal starts give equal histories.
  */
 import type * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -37,10 +37,10 @@ interface Bucket {
   readonly tasks: Array<() => void>
 }
 
-/** Only a busy loop needs more rounds of tasks within one instant. */
+/** The maximum rounds of tasks within one instant: only a busy loop needs more. */
 const busy = 100_000
 
-/** A program in a busy loop. */
+/** Reports a program in a busy loop. */
 export class Restless extends Error {
   constructor(at: number) {
     super(`the program does not come to rest at ${at.toFixed(3)} ms: it has a busy loop`)

@@ -54,13 +54,13 @@ const flush = ({ session }: Connection, writer: Socket.Writer) =>
     return bytes === undefined ? Effect.void : writer.write(bytes)
   })
 
-/** Ends when either side closes the connection. */
+/** Completes when either side closes the connection. */
 export const serve = (server: FakeServer, client: string) =>
   Effect.fnUntraced(
     function*(socket: Socket.Socket) {
       const reader = yield* socket.reader
       const writer = yield* socket.writer
-      // Stopping the server does not wait for a client that does not read
+      // Stopping the server does not wait for a client that reads no replies
       yield* Effect.addFinalizer((exit) =>
         Exit.hasInterrupts(exit) ? Effect.ignore(writer.write(new Socket.CloseEvent())) : Effect.void
       )
@@ -74,6 +74,6 @@ export const serve = (server: FakeServer, client: string) =>
       )
     },
     Effect.scoped,
-    // A connection that breaks is not an error of the server
+    // A broken connection is not a server error
     Effect.catchTag("SocketError", () => Effect.void)
   )
