@@ -29,7 +29,7 @@ describe("blocked commands", () => {
     assert.deepStrictEqual(order, ["a", "b", "a", "b"])
   })
 
-  it("times out at the deadline and not before", () => {
+  it("times out at the deadline, and not earlier", () => {
     const { advance, engine, peer } = makeFixture()
     const a = peer()
     assert.isUndefined(a.run("BLPOP", "l", "0.5"))
@@ -41,7 +41,7 @@ describe("blocked commands", () => {
     assert.isUndefined(engine.nextWake())
   })
 
-  it("does not serve what a transaction or a script has removed again", () => {
+  it("does not serve an element that the same transaction or script removes", () => {
     const { peer } = makeFixture()
     const [a, b] = [peer(), peer()]
     a.run("BLPOP", "l", "0")

@@ -16,7 +16,7 @@ describe("expiry", () => {
     assert.isNull(a.run("GET", "k"))
   })
 
-  it("announces an expiry late, or on access", () => {
+  it("publishes an expiry late, or when the key is accessed", () => {
     const { advance, engine, peer } = makeFixture({ expiryDelayMillis: [50, 50] })
     const [a, b] = [peer(), peer()]
     a.run("CONFIG", "SET", "notify-keyspace-events", "Ex")
@@ -33,7 +33,7 @@ describe("expiry", () => {
     assert.isUndefined(engine.nextWake())
   })
 
-  it("postpones with a renewal and wakes earlier for an earlier deadline", () => {
+  it("wakes later when a key's expiry is extended, and earlier for an earlier expiry", () => {
     const { advance, engine, peer } = makeFixture()
     const a = peer()
     a.run("SET", "k", "v", "PX", "100")
@@ -47,7 +47,7 @@ describe("expiry", () => {
     assert.isUndefined(engine.nextWake())
   })
 
-  it("follows the last deadline of a key that is set and deleted repeatedly, and forgets the others", () => {
+  it("keeps only the latest expiry of a key that is set and deleted repeatedly", () => {
     const { advance, engine, peer } = makeFixture()
     const a = peer()
     a.run("SET", "first", "v", "PX", "4000")

@@ -4,9 +4,9 @@ import { connect, type Socket } from "node:net"
 export interface RawSocket {
   readonly socket: Socket
   readonly write: (text: string) => void
-  /** The bytes received so far, one character for each byte, once they fulfil the condition or the server has ended. */
+  /** The bytes received so far, one character per byte, once they meet the condition or the server has disconnected. */
   readonly until: (condition: (text: string) => boolean) => Promise<string>
-  /** Everything that arrives before the server ends the connection. */
+  /** Everything that arrives before the server closes the connection. */
   readonly rest: () => Promise<string>
 }
 

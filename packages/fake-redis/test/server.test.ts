@@ -1,4 +1,4 @@
-/** `createFakeRedis` and its command line: sockets, time, closing. */
+/** `createFakeRedis` and its command line: sockets, time, faults, closing. */
 import { createFakeRedis, type Options } from "@effect-simba/fake-redis"
 import { assert, describe, it } from "@effect/vitest"
 import { Redis } from "ioredis"
@@ -32,7 +32,7 @@ describe("createFakeRedis", () => {
   )
 
   it(
-    "writes the replies to a pipeline at once, including those of scripts",
+    "sends the replies to a pipeline in a single write, including those of scripts",
     served(async ({ port }) => {
       const client = await openRaw({ port })
       const writes = vi.spyOn(Socket.prototype, "write")
@@ -50,7 +50,7 @@ describe("createFakeRedis", () => {
   )
 
   it(
-    "takes inline commands, lists and halves of them, and replies in order",
+    "takes inline commands, arrays and partial commands, and replies in order",
     served(async ({ port }) => {
       const client = await openRaw({ port })
       client.write("PING\r\nSET k \"a\\x00b\"\n*2\r\n$3\r\nGE")
@@ -66,7 +66,7 @@ describe("createFakeRedis", () => {
   )
 
   it(
-    "ends the connection after an error of the protocol, and that of a browser",
+    "closes a connection after a protocol error, and a browser's connection without a reply",
     served(async ({ port }) => {
       const client = await openRaw({ port })
       client.write("PING\r\n*1\r\nfoo\r\n")
@@ -78,7 +78,7 @@ describe("createFakeRedis", () => {
   )
 
   it(
-    "replies to a client that has ended its half of the connection",
+    "replies to a client that has closed its half of the connection",
     served(async ({ port }) => {
       const client = await openRaw({ port })
       client.socket.end("PING\r\nECHO bye\r\n")
@@ -87,14 +87,14 @@ describe("createFakeRedis", () => {
   )
 
   it(
-    "forgets a client that leaves while it blocks",
+    "forgets a client that disconnects while it is blocked",
     served(async ({ port, url }) => {
       const blocked = await openRaw({ port })
       const redis = new Redis(url)
       blocked.write("BLPOP list 0\r\n")
       while (!String(await redis.info("clients")).includes("blocked_clients:1")) { /* until it blocks */ }
       blocked.socket.destroy()
-      while (!String(await redis.info("clients")).includes("blocked_clients:0")) { /* until it has left */ }
+      while (!String(await redis.info("clients")).includes("blocked_clients:0")) { /* until it is gone */ }
       await redis.rpush("list", "item")
       assert.strictEqual(await redis.llen("list"), 1)
       redis.disconnect()
@@ -102,7 +102,7 @@ describe("createFakeRedis", () => {
   )
 
   it(
-    "sends the replies of a pipeline together",
+    "sends the replies to a pipeline in one packet",
     served(async ({ port }) => {
       const client = await openRaw({ port })
       let packets = 0
@@ -178,7 +178,7 @@ describe("createFakeRedis", () => {
 
 describe("time", () => {
   it(
-    "advance expires keys, and ends the waits of blocked clients",
+    "advance expires keys and times out blocked clients",
     served(async (server) => {
       const redis = new Redis(server.url)
       const events: Array<string> = []
@@ -246,7 +246,7 @@ describe("with fake timers for everything", () => {
   }
 
   it(
-    "commands have replies, and a script that never ends can be killed",
+    "commands get replies, and a script that never ends can be killed",
     withFakeTimers(served(async ({ port }) => {
       const [client, other] = [await openRaw({ port }), await openRaw({ port })]
       client.write("CONFIG SET busy-reply-threshold 1\r\nEVAL \"while true do end\" 0\r\n")
@@ -260,7 +260,7 @@ describe("with fake timers for everything", () => {
   )
 
   it(
-    "a blocking command ends in time after the runner has restored the timers",
+    "a blocking command times out after the test runner has restored the timers",
     withFakeTimers(served(async ({ port }) => {
       const client = await openRaw({ port })
       client.write("SET k v PX 50\r\n")
@@ -275,7 +275,7 @@ describe("with fake timers for everything", () => {
 
 describe("faults", () => {
   it(
-    "a failover loses the last writes and ends all connections",
+    "a failover loses the last writes and closes all connections",
     served(async (server) => {
       const client = await openRaw({ port: server.port })
       client.write("SET a 1\r\nSET b 2\r\n")
@@ -291,7 +291,7 @@ describe("faults", () => {
   )
 
   it(
-    "an error state refuses commands until it ends; a restart forgets the data",
+    "an error state refuses commands until it is cleared; a restart drops the data",
     served(async (server) => {
       const redis = new Redis({ port: server.port, enableReadyCheck: false })
       await redis.set("a", 1)
@@ -322,7 +322,7 @@ describe("fake-redis", () => {
     return { child, ended, line, errors: () => errors }
   }
 
-  it("prints its address first, serves, and ends gracefully at a signal", async () => {
+  it("prints its address first, serves clients, and shuts down gracefully on a signal", async () => {
     const { child, ended, errors, line } = start("--seed", "7")
     const url = new URL(await line)
     assert.strictEqual(url.protocol, "redis:")

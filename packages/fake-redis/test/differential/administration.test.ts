@@ -1,6 +1,6 @@
 /**
- * Administration, with the same steps on the fake and on a redis-server: users and their permissions, descriptions of
- * commands, monitors, statistics.
+ * Runs the same steps of administration on the fake and on a redis-server: users and their permissions, descriptions of
+ * commands, MONITOR, statistics.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { readFileSync } from "node:fs"
@@ -19,7 +19,7 @@ const sortedRules = (reply: unknown): unknown =>
 
 describe("users", () => {
   alike(
-    "a user has the commands, keys and channels of its rules",
+    "a user may use only the commands, keys and channels that its rules allow",
     `
     ACL SETUSER alice on >secret ~app:* %R~shared:* %W~out:* &news:* +@read +set +publish +subscribe +config|get -getrange +select|0
     ACL LIST
@@ -55,7 +55,7 @@ describe("users", () => {
     sortedRules
   )
   alike(
-    "scripts and transactions run with the permissions of their user",
+    "scripts and transactions run with their user's permissions",
     `
     ACL SETUSER bob on nopass ~a* &c +@all -del
     bob: AUTH bob anything
@@ -74,7 +74,7 @@ describe("users", () => {
     `
   )
   alike(
-    "rules are refused with their reason, and leave the user unchanged",
+    "invalid rules are refused with a reason, and leave the user unchanged",
     `
     ACL SETUSER carol on +foo
     ACL SETUSER carol foo
@@ -136,7 +136,7 @@ describe("users", () => {
     (reply) => String(reply).replace(/"id",[0-9]+/, "")
   )
   alike(
-    "refusals are in the log, similar ones once",
+    "the ACL log has refusals, and merges similar ones",
     `
     ACL LOG RESET
     ACL SETUSER dave on nopass ~a &a +get +publish
@@ -159,7 +159,7 @@ describe("users", () => {
 })
 
 describe("COMMAND", () => {
-  it("has everything, or the guide says that it is missing", async () => {
+  it("lists every Redis command, unless the guide says that it is missing", async () => {
     const guide = readFileSync(new URL("../../../../docs/in-memory-redis.md", import.meta.url), "utf8")
     const missing = guide.slice(guide.indexOf("## Missing commands"), guide.indexOf("## Speed"))
     const [theirs, own] = [await open(where().real.path), await open(where().fake.port)]
@@ -182,7 +182,7 @@ describe("COMMAND", () => {
     const own = await open(where().fake.port)
     const [names] = await own.send([["COMMAND", "LIST"]])
     const question = [["COMMAND", "INFO", ...names as ReadonlyArray<string>]]
-    // Redis lists subcommands in the order of a hash table; its notes are texts; setinfo came with Redis 7.2
+    // Redis lists subcommands in the order of a hash table, and its notes are free text; SETINFO came with Redis 7.2
     const sorted = (value: unknown): unknown =>
       Array.isArray(value)
         ? value.filter((_, at) => value[at - 1] !== "notes" && value[at] !== "notes").map(sorted)
@@ -272,7 +272,7 @@ describe("the commands that have run", () => {
     (reply) =>
       String(reply).replace(/\[[0-9]+,[0-9]+,[0-9]+,/g, "[").replace(/"[^"]*(?:redis\.sock|127\.0\.0\.1)[^"]*"/g, "")
   )
-  it("a monitor sees each command, a script before what it runs, and no password", async () => {
+  it("MONITOR shows each command, a script before the commands that it runs, and no password", async () => {
     const observed = async (server: { readonly port: number } | { readonly path: string }) => {
       const [monitor, other] = await Promise.all([openRaw(server), openRaw(server)])
       monitor.write("MONITOR\r\n")
@@ -332,7 +332,7 @@ describe("functions", () => {
     `
   )
   alike(
-    "libraries are refused with their reason",
+    "invalid libraries are refused with a reason",
     String.raw`
     FUNCTION LOAD "return 1"
     FUNCTION LOAD "#!lua\nx"
@@ -362,7 +362,7 @@ describe("functions", () => {
     FUNCTION FOO
     `
   )
-  it("a dump is restored, by each policy", async () => {
+  it("a dump is restored under each policy", async () => {
     const connection = await open(where().fake.port)
     const code = "#!lua name=kept\nredis.register_function('kept', function() return 1 end)"
     await connection.send([["FUNCTION", "FLUSH"], ["FUNCTION", "LOAD", code]])

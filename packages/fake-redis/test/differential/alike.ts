@@ -1,4 +1,4 @@
-/** The same commands on the fake and on a redis-server, whose replies must be the same. */
+/** Runs the same commands on the fake and on a redis-server, and compares the replies. */
 import { createFakeRedis } from "@effect-simba/fake-redis"
 import { afterAll, assert, beforeAll, it } from "@effect/vitest"
 import { toPlain } from "./comparison.ts"
@@ -12,7 +12,7 @@ const words = (line: string): ReadonlyArray<string> =>
     word.startsWith("\"") ? word.slice(1, -1).replaceAll("\\n", "\n") : word
   )
 
-/** `alice: GET x` is sent by the connection of that name, and other lines by the first connection. */
+/** `alice: GET x` is sent over the connection `alice`, and lines without a name over the first connection. */
 const run = async (
   connect: () => Promise<Connection>,
   lines: ReadonlyArray<string>
@@ -40,7 +40,7 @@ export const bothServers = () => {
   afterAll(() => Promise.all([real.stop(), fake.close()]))
 
   return {
-    /** The addresses of the two. */
+    /** The addresses of both servers. */
     where: () => ({ fake: { port: fake.port }, real: { path: real.path } }),
     alike: (title: string, text: string, normalize = (reply: unknown): unknown => reply) =>
       it(title, async () => {

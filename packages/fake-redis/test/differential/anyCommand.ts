@@ -1,6 +1,6 @@
 /**
- * Draws any command of the table with random arguments: keys where its specification has keys, and words of its group
- * elsewhere. Both servers refuse most of these commands, and must do so with the same error.
+ * Draws a random command from the table, with random arguments: keys where its specification has keys, and words of
+ * its group elsewhere. Both servers refuse most of these commands, and must do so with the same error.
  */
 import { specOf } from "../../src/internal/commandSpec.ts"
 import { commands } from "../../src/internal/commandTable.ts"
@@ -8,7 +8,7 @@ import { choices } from "./choices.ts"
 import type { Draw } from "./draw.ts"
 
 /**
- * Commands that are not drawn here, and why. Most of them have templates, with arguments for which both servers must
+ * Commands that are not drawn here, and why. For most of them, `templates.ts` has arguments for which both servers must
  * reply the same.
  */
 const elsewhere: Readonly<Record<string, string>> = {
@@ -16,12 +16,12 @@ const elsewhere: Readonly<Record<string, string>> = {
   "subscribe psubscribe ssubscribe unsubscribe punsubscribe sunsubscribe monitor auth hello quit reset client":
     "changes the mode of the connection",
   "config acl flushall flushdb debug": "changes the server for all later commands",
-  "randomkey spop srandmember hrandfield zrandmember": "has random replies",
+  "randomkey spop srandmember hrandfield zrandmember": "replies at random",
   "lastsave time info memory latency slowlog command object dump restore": "describes the server itself",
   "expire pexpire expireat pexpireat set setex psetex getex": "makes later replies depend on time",
   "georadius georadius_ro georadiusbymember georadiusbymember_ro geosearch sort sort_ro":
     "has a defined order only with some options",
-  "scan hscan sscan zscan": "has pages of any size",
+  "scan hscan sscan zscan": "may split its pages anywhere",
   "eval eval_ro evalsha evalsha_ro fcall fcall_ro": "runs scripts, which are drawn elsewhere"
 }
 const notHere = new Set(Object.keys(elsewhere).flatMap((names) => names.split(" ")))

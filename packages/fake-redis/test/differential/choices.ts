@@ -1,5 +1,5 @@
 /**
- * The vocabulary of the generator. Few keys, members and consumers, so that commands meet.
+ * The generator's vocabulary. It has few keys, members and consumers, so that commands often use the same ones.
  */
 /** The choices of a placeholder, by its name. */
 export const choices: Readonly<Record<string, ReadonlyArray<string>>> = {

@@ -30,7 +30,7 @@ const keySpec = (spec: Result): string => {
   return `${(fields["flags"] as List).join(",")}:${begin}:${find}`
 }
 
-/** The group of a command, and the version that introduced it. */
+/** A command's group, and the Redis version that introduced it. */
 type Origins = ReadonlyMap<string, string>
 
 const originsOf = (docs: Result): Origins => {

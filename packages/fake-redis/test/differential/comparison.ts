@@ -1,13 +1,12 @@
 /**
- * The results of two servers side by side: the form in which they are compared, what counts as the same, and how they
- * are printed.
+ * Compares the results of two servers: normalizes what may differ, decides what counts as equal, and prints results.
  */
 import type { Reply } from "../../src/internal/session.ts"
 import { ReplyError } from "../../src/internal/session.ts"
 import type { Result } from "./resp.ts"
 import { Refusal } from "./resp.ts"
 
-/** A number that depends on when the command arrived. */
+/** A time, which depends on when the command arrived. */
 class Time {
   readonly value: number
   readonly unit: "s" | "ms"
@@ -17,7 +16,7 @@ class Time {
   }
 }
 
-/** A result without what may differ: the order of sets, the shape of radix trees, where in a script an error arose. */
+/** A result without what may differ: the order of sets, the shape of radix trees, an error's position in a script. */
 export type Normal = string | number | null | Refusal | Time | ReadonlyArray<Normal>
 
 export const isList = <A>(value: A): value is Extract<A, ReadonlyArray<unknown>> => Array.isArray(value)
@@ -27,7 +26,7 @@ export const toResult = (reply: Reply): Result => {
   return isList(reply) ? reply.map(toResult) : reply
 }
 
-/** A result as tests spell it, errors with a dash. */
+/** A result as the tests write it: errors begin with a dash. */
 export const toPlain = (result: Result): unknown => {
   if (result instanceof Refusal) return `-${result.text}`
   return isList(result) ? result.map(toPlain) : result
@@ -66,7 +65,7 @@ const pendingRows = (result: Normal): Normal =>
     ? result.map((row) => isList(row) ? row.map((item, at) => at === row.length - 2 ? timed(item) : item) : row)
     : result
 
-/** Names and values in turn, as in XINFO. */
+/** Alternating names and values, as in XINFO. */
 const fields = (result: Normal): Normal => {
   if (!isList(result)) return result
   if (isList(result[0] ?? null)) return result.map(fields)
@@ -89,7 +88,7 @@ const fields = (result: Normal): Normal => {
   })
 }
 
-/** The normal form of the result of a command with that name. */
+/** Normalizes the result of the command `name`. */
 export const normalise = (name: string, result: Result): Normal => {
   if (result instanceof Refusal) return new Refusal(result.text.replace(/ script: [0-9a-f]{40}, on .*$/, "").trim())
   const unit = TIMES[name]
@@ -114,12 +113,12 @@ export const normalise = (name: string, result: Result): Normal => {
   }
 }
 
-/** Whether two results are the same, with times within this many ms. */
+/** Whether two results are equal. Times may differ by `tolerance` milliseconds. */
 export const same = (real: Normal, fake: Normal, tolerance: number): boolean => {
   if (real instanceof Refusal) return fake instanceof Refusal && real.text === fake.text
   if (real instanceof Time) {
     if (!(fake instanceof Time)) return false
-    // Beyond 2^53 the engine's times are the nearest doubles.
+    // Beyond 2^53 the engine rounds times to the nearest double.
     const rounding = real.value * Number.EPSILON
     return Math.abs(real.value - fake.value) <= (real.unit === "s" ? 1 : tolerance) + rounding
   }

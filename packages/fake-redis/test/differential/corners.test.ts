@@ -1,5 +1,5 @@
 /**
- * Corner cases that random commands rarely reach, on the fake and on a redis-server.
+ * Compares the fake with a redis-server in corner cases that random commands rarely reach.
  */
 import { createFakeRedis } from "@effect-simba/fake-redis"
 import { assert, it } from "@effect/vitest"
@@ -69,11 +69,11 @@ alike(
   RESTORE x 0 garbage ABSTTL
   OBJECT FOO k
   `,
-  // Seconds of clocks that tick at different times
+  // The seconds of both servers tick at different times
   (reply) => String(reply).replace(/(IDLETIME k -> )[0-9]+$/, "$1n")
 )
 alike(
-  "a collection that has become a table stays one, and so does its copy",
+  "a collection whose encoding became a table keeps it, and so does its copy",
   `
   CONFIG SET hash-max-listpack-entries 2 set-max-intset-entries 2 zset-max-listpack-entries 2
   HSET h a 1 b 2
@@ -185,7 +185,7 @@ alike(
   `
 )
 
-/** What a client receives at once while writes, or all commands, are paused, and what afterwards. */
+/** What a client receives at once, and what after the pause, while writes or all commands are paused. */
 const whilePaused = async (at: number | string) => {
   const [admin, client] = [await open(at), await open(at)]
   const replies: Array<unknown> = []
@@ -195,7 +195,7 @@ const whilePaused = async (at: number | string) => {
   }
   await admin.send([["FLUSHALL"], ["SET", "k", "v"], ["CLIENT", "PAUSE", "100000", "WRITE"]])
   await ask("GET k", "EVAL_RO return{1} 0", "PING", "MULTI", "GET k", "EXEC")
-  // Each alone, so that none waits behind another
+  // One at a time, so that none waits behind another
   for (
     const command of ["SET k 2", "EVAL return{2} 0", "MULTI ; SET k 3 ; EXEC", "PUBLISH c x", "PFCOUNT none"]
   ) {
@@ -208,7 +208,7 @@ const whilePaused = async (at: number | string) => {
     await admin.send([["CLIENT", "PAUSE", "100000", "WRITE"]])
   }
   await admin.send([["CLIENT", "UNPAUSE"]])
-  // Another pause makes the first stricter, but not shorter
+  // A second pause may make the first one stricter, but not shorter
   const start = performance.now()
   await admin.send([["CLIENT", "PAUSE", "300", "WRITE"], ["CLIENT", "PAUSE", "1", "ALL"]])
   await ask("PING", "GET k")
@@ -219,13 +219,13 @@ const whilePaused = async (at: number | string) => {
   return replies
 }
 
-it("a pause of clients", async () => {
+it("CLIENT PAUSE delays the same commands as on Redis", async () => {
   const [own, theirs] = [await whilePaused(where().fake.port), await whilePaused(where().real.path)]
   assert.deepStrictEqual(own, theirs)
-  assert.lengthOf(own.filter((reply) => reply === false), 5, "what may write has waited")
+  assert.lengthOf(own.filter((reply) => reply === false), 5, "commands that may write have waited")
 })
 
-it("an idle time continues while commands only ask about the key", async () => {
+it("commands that only inspect a key do not reset its idle time", async () => {
   await using server = await createFakeRedis()
   const connection = await open(server.port)
   await connection.send([["SET", "k", "v"]])
@@ -241,7 +241,7 @@ it("an idle time continues while commands only ask about the key", async () => {
   connection.close()
 })
 
-/** The replies to `other` while a script of `script` runs, and how the script ends. */
+/** The replies to `others` while `script` runs, and how the script ends. */
 const whileRunning = async (
   where: { readonly port: number } | { readonly path: string },
   script: ReadonlyArray<string>,
@@ -276,7 +276,7 @@ for (
       [["GET", "a"], ["FUNCTION", "KILL"], ["MULTI"], ["DISCARD"], ["AUTH", "a", "b"], ["SCRIPT", "KILL"]]
     ],
     [
-      "a long function, too",
+      "a long function keeps the server busy, too",
       ["FCALL", "forever", "1", "a"],
       [["SCRIPT", "KILL"], ["FUNCTION", "STATS"], ["FUNCTION", "KILL"]]
     ],

@@ -1,5 +1,5 @@
 /**
- * Random numbers as a function of a seed.
+ * A random number generator with a seed.
  */
 export type Draw = () => number
 

@@ -1,6 +1,6 @@
 /**
- * The engine against a separate redis-server, a few thousand commands with fixed seeds. A difference is investigated
- * with `pnpm differential --seed S`, and once it is fixed it becomes a row of `examples.ts`.
+ * Compares the engine with a separate redis-server on a few thousand random commands with fixed seeds. Investigate a
+ * difference with `pnpm differential --seed S`; once it is fixed, add it to `examples.ts`.
  */
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { loadLua } from "../../src/internal/lua/vm.ts"
@@ -25,7 +25,7 @@ describe("the engine and redis-server", () => {
   afterAll(() => server?.stop())
 
   for (const seed of SEEDS) {
-    it(`answer alike: seed ${seed}`, async () => {
+    it(`reply alike: seed ${seed}`, async () => {
       const connection = await open(server!.path)
       const { comparisons, differences } = await runner.run(
         connection,

@@ -1,6 +1,6 @@
 /**
- * Commands of one session, and the reply of redis-server 7.0.15 to the last of them, by what they are about: replies that
- * the engine once got wrong. Errors begin with a dash.
+ * Replies that the engine once got wrong, grouped by subject: the commands of one session, and the reply of
+ * redis-server 7.0.15 to the last of them. Errors begin with a dash.
  */
 type Row = readonly [name: string, commands: ReadonlyArray<ReadonlyArray<string>>, reply: unknown]
 
@@ -32,7 +32,7 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
     ["an empty exclusive score bound is zero", [["ZADD", "z", "1", "a"], ["ZCOUNT", "z", "(", "2"]], 1],
     ["a small sorted set has no negative zero", [["ZADD", "z", "-0", "a"], ["ZSCORE", "z", "a"]], "0"],
     [
-      "bounds are refused before the type",
+      "bounds are checked before the key's type",
       [["SET", "z", "1"], ["ZRANGEBYSCORE", "z", "abc", "1"]],
       "-ERR min or max is not a float"
     ],
@@ -118,22 +118,22 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
       ["XINFO", "GROUPS", "x"]
     ], [["name", "g", "consumers", 0, "pending", 0, "last-delivered-id", "0-0", "entries-read", 0, "lag", 100]]],
     [
-      "XSETID may go behind the largest deleted id",
+      "XSETID may set an id below the largest deleted id",
       [["XADD", "x", "5-1", "a", "b"], ["XDEL", "x", "5-1"], ["XSETID", "x", "3-1"]],
       "OK"
     ],
     [
-      "XADD reads its id before it looks at how its options go together",
+      "XADD parses its id before it checks the combination of its options",
       [["XADD", "x", "MAXLEN", "5", "LIMIT", "3", "abc", "a", "b"]],
       "-ERR Invalid stream ID specified as stream command argument"
     ],
     [
-      "LIMIT 0 needs no strategy, but the approximate sign",
+      "LIMIT 0 needs no trimming strategy, but does need ~",
       [["XADD", "x", "LIMIT", "0", "1-1", "a", "b"]],
       "-ERR syntax error, LIMIT cannot be used without the special ~ option"
     ],
     [
-      "approximate trimming removes the last node, too, when all of it may go",
+      "approximate trimming removes even the last node if all of its entries exceed the limit",
       [["XADD", "x", "MAXLEN", "~", "0", "1-1", "a", "b"], ["XLEN", "x"]],
       0
     ]
@@ -159,7 +159,7 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
   ],
   transactions: [
     [
-      "EXEC with arguments discards",
+      "EXEC with arguments discards the transaction",
       [["MULTI"], ["EXEC", "x"]],
       "-EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command"
     ],
@@ -229,17 +229,17 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
     ["floats are added with 80 bits", [["SET", "f", "10.5"], ["INCRBYFLOAT", "f", "0.1"]], "10.6"],
     ["floats may be hexadecimal", [["INCRBYFLOAT", "f", "0x1p3"]], "8"],
     [
-      "a float beyond range is none",
+      "a float out of range is refused",
       [["SET", "f", "1e5000"], ["INCRBYFLOAT", "f", "1"]],
       "-ERR value is not a valid float"
     ],
     [
-      "the database of MOVE is a C int",
+      "MOVE reads its database as a C int",
       [["SET", "k", "1"], ["MOVE", "k", "9007199254740993"]],
       "-ERR value is out of range, value must between -2147483648 and 2147483647"
     ],
     [
-      "hexadecimal floats have 64 bits of mantissa",
+      "hexadecimal floats have a 64-bit mantissa",
       [["SET", "f", "0x19223372036854775807"], ["INCRBYFLOAT", "f", "1"]],
       "118690058399437163028480"
     ]
@@ -253,7 +253,7 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
   ]
 }
 
-/** The settings that the tests change, as they are at first. */
+/** The initial values of the settings that the tests change. */
 export const initialSettings: ReadonlyArray<string> = [
   "CONFIG",
   "SET",

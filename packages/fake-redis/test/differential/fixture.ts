@@ -18,7 +18,7 @@ export interface Peer {
   readonly pushes: Array<Push>
   /** Replies so far, errors as `-text`. */
   readonly replies: Array<unknown>
-  /** Runs a command; the reply, or `undefined` while it blocks. */
+  /** Runs a command. Returns its reply, or `undefined` while it is blocked. */
   readonly run: (...args: ReadonlyArray<string>) => unknown
 }
 
@@ -49,7 +49,7 @@ export const makeFixture = (options: Partial<EngineOptions> = {}) => {
       }
     }
   }
-  /** Lets time pass, with a tick at each wake on the way, as a driver does. */
+  /** Advances the clock, with a tick at each wake-up on the way, as a driver does. */
   const advance = (millis: number): void => {
     const end = micros + millis * 1000
     for (;;) {

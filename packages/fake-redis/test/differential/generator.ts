@@ -1,5 +1,5 @@
 /**
- * Random command sequences as a function of a seed.
+ * Generates random command sequences from a seed.
  */
 import { anyCommand } from "./anyCommand.ts"
 import { choices } from "./choices.ts"
@@ -9,7 +9,7 @@ import { blocking, groupBeginning, groupSteps, templates } from "./templates.ts"
 
 const pick = <A>(draw: Draw, items: ReadonlyArray<A>): A => items[Math.floor(draw() * items.length)]!
 
-/** The names of placeholders for keys of each type. */
+/** The placeholder for keys of each type. */
 const TYPES: ReadonlyArray<string> = ["s", "h", "l", "z", "t", "x"]
 const KEYS: ReadonlyArray<string> = TYPES.flatMap((type) => choices[type]!)
 
@@ -46,11 +46,11 @@ export const generate = (draw: Draw): ReadonlyArray<ReadonlyArray<string>> => {
     const [before, after] = pick(draw, blocking)
     const first = fill(before, draw)
     const second = fill(after, draw)
-    // The reader is certain to find something, or a wrong type: it never waits.
+    // Makes sure that the reader finds an element or a wrong type, so that it never blocks.
     if (/^B[LR]POP$/.test(second[0]!)) second[1] = first[1]!
     return [["DISCARD"], ["SELECT", "0"], ["DEL", first[1]!], first, second]
   }
-  // Whether commands count as a change for watchers.
+  // Tests whether a command counts as a change of a watched key.
   if (roll < 0.19) {
     return [["DISCARD"], ["WATCH", ...KEYS], ...withEncoding(fill(pick(draw, weighted), draw)), ["MULTI"], ["EXEC"]]
   }
@@ -60,7 +60,7 @@ export const generate = (draw: Draw): ReadonlyArray<ReadonlyArray<string>> => {
   }
   if (roll < 0.26) return [anyCommand(draw)]
   const args = fill(pick(draw, weighted), draw)
-  // A wrong WAIT waits forever; a wrong SPOP, or a deadline that is near, is a matter of luck; a setting outlives a seed.
+  // A mutated WAIT may wait forever, a mutated SPOP replies at random, and a mutated CONFIG outlives its seed.
   if (draw() < 0.02 && !/^(?:WAIT|SPOP|SRANDMEMBER|CONFIG)$/.test(args[0]!)) {
     const how = draw()
     if (how < 0.4 && args.length > 1) args.pop()
@@ -72,6 +72,6 @@ export const generate = (draw: Draw): ReadonlyArray<ReadonlyArray<string>> => {
   return withEncoding(args)
 }
 
-/** Determines, before a scan, whether there are pages. */
+/** Reads the key's encoding before a scan, because it decides whether the scan has pages. */
 const withEncoding = (args: ReadonlyArray<string>): ReadonlyArray<ReadonlyArray<string>> =>
   /^[HSZ]SCAN$/.test(args[0]!) && args.length > 1 ? [["OBJECT", "ENCODING", args[1]!], args] : [args]

@@ -1,7 +1,7 @@
 /**
  * `node main.ts --cases 100000 --seed 7 [--port P] [--context 4]`: compares the engine with a separate redis-server, or
- * with the one at the port. With `--socket` it compares the server that listens on a socket, and the messages of both
- * to clients that track keys, with a separate redis-server.
+ * with the one at the port. With `--socket` it compares the fake's socket server with a separate redis-server, and the
+ * messages of both to clients that track keys.
  */
 import { parseArgs } from "node:util"
 import { loadLua } from "../../src/internal/lua/vm.ts"

@@ -1,4 +1,4 @@
-/** The differential run with both servers at the other end of a socket. */
+/** Compares both servers over sockets. */
 import { createFakeRedis } from "@effect-simba/fake-redis"
 import type { Connection } from "./resp.ts"
 import { open } from "./resp.ts"
@@ -6,7 +6,7 @@ import type { Outcome } from "./runner.ts"
 import { run, socketFake } from "./runner.ts"
 import { openTrackers } from "./trackers.ts"
 
-/** A batch reaches the fake after the real server has replied to it. */
+/** How late the fake receives a batch, in milliseconds: after the real server has replied to it. */
 const behind = 1000
 
 /** `path`: where the real server listens. */

@@ -1,4 +1,4 @@
-/** Random patterns against random keys, on the fake and on a redis-server. */
+/** Matches random patterns against random keys, on the fake and on a redis-server. */
 import { assert, it } from "@effect/vitest"
 import { bothServers } from "./alike.ts"
 import { makeDraw } from "./draw.ts"

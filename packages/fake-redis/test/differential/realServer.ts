@@ -1,5 +1,5 @@
 /**
- * A separate redis-server, on a socket in a temporary folder, so that it cannot be confused with another.
+ * Starts a separate redis-server on a socket in a temporary folder, so that no other server can reply in its place.
  */
 import { spawn } from "node:child_process"
 import { mkdtemp, rm } from "node:fs/promises"
@@ -9,7 +9,7 @@ import type { Connection } from "./resp.ts"
 import { open } from "./resp.ts"
 
 export interface RealServer {
-  /** Of the server's socket. */
+  /** The path of the server's socket. */
   readonly path: string
   readonly stop: () => Promise<void>
 }
@@ -60,7 +60,7 @@ export const startServer = async (): Promise<RealServer> => {
   throw new Error(first)
 }
 
-/** `redis_version` of the server at the other end. */
+/** The server's `redis_version`. */
 export const versionOf = async (connection: Connection): Promise<string> => {
   const [info] = await connection.send([["INFO", "server"]])
   return /^redis_version:(.*?)\r?$/m.exec(String(info))?.[1] ?? "of unknown version"

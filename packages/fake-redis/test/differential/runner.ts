@@ -1,6 +1,6 @@
 /**
- * Runs generated sequences against the engine and a real server. TIME goes before each command and becomes the engine's
- * clock, so that both see the same instant within a millisecond or two.
+ * Runs generated commands on the engine and on a real server. The real server's TIME, sent before each command, becomes
+ * the engine's clock, so that both read the same time within a millisecond or two.
  */
 import { Engine } from "../../src/internal/engine.ts"
 import type { LuaVm } from "../../src/internal/lua/script.ts"
@@ -23,20 +23,20 @@ export interface Difference {
   readonly args: Args
   readonly real: string
   readonly fake: string
-  /** What came before, with the engine's results. */
+  /** The commands before it, with the engine's results. */
   readonly context: ReadonlyArray<string>
 }
 
 export interface Outcome {
   readonly comparisons: number
   readonly differences: ReadonlyArray<Difference>
-  /** How often each accepted difference was seen. */
+  /** How often each accepted difference occurred. */
   readonly accepted: ReadonlyMap<string, number>
 }
 
 const BATCH = 100
 
-/** How a value is read; a key that has just expired is of no type. */
+/** The command that reads a value, by type. A key that has just expired has type `none`. */
 const readers: Readonly<Record<string, (key: string) => Args>> = {
   none: (key) => ["EXISTS", key],
   string: (key) => ["GET", key],
@@ -59,7 +59,7 @@ export const describe = (difference: Difference, context = 4): string => {
   ].join("\n")
 }
 
-/** The queued TIMEs of a transaction reply among its commands. */
+/** Drops the replies to the TIMEs that were queued with a transaction's commands. */
 const withoutTimes = (args: Args, real: Result): Result => {
   if (args[0] !== "EXEC" || !isList(real)) return real
   return real.filter((item) =>
@@ -68,7 +68,7 @@ const withoutTimes = (args: Args, real: Result): Result => {
 }
 
 /**
- * The commands that are compared with the real server. Commands that the real one has dated carry the time, in micros.
+ * The server that is compared with the real one. `micros` is the real server's time before the command, if it is known.
  */
 export interface Fake {
   readonly send: (
@@ -76,7 +76,7 @@ export interface Fake {
   ) => ReadonlyArray<Result> | Promise<ReadonlyArray<Result>>
 }
 
-/** The engine itself, whose clock is that of the real server. */
+/** The engine itself, on the real server's clock. */
 export const engineFake = (lua: LuaVm, seed: number): Fake => {
   let micros = 0
   const engine = new Engine({ nowMicros: () => micros, random: makeDraw(seed + 1), expiryDelayMillis: [0, 0], lua })
@@ -95,14 +95,14 @@ export const engineFake = (lua: LuaVm, seed: number): Fake => {
   }
 }
 
-/** A server at the other end of a socket, with a clock of its own. */
+/** A server behind a socket, with its own clock. */
 export const socketFake = (connection: Connection): Fake => ({
   send: (commands) => connection.send(commands.map(([args]) => args))
 })
 
 /**
- * `tolerance`: by how many ms times may differ, besides the pauses of the real server. `trackers`: clients of both
- * servers that receive invalidations.
+ * `tolerance`: how many milliseconds times may differ, in addition to pauses of the real server. `trackers`: clients of
+ * both servers that receive invalidations.
  */
 export const run = async (
   connection: Connection,
@@ -120,14 +120,14 @@ export const run = async (
   let comparisons = 0
   let step = 0
   let encoding: Normal = null
-  /** The longest pause of the server within a batch, in ms: times may differ by that much. */
+  /** The real server's longest pause so far, in milliseconds: times may differ by that much. */
   let slack = 0
 
   const both = async (commands: ReadonlyArray<Args>): Promise<ReadonlyArray<readonly [Result, Result]>> => {
     const real = await connection.send(commands.flatMap((args) => [["TIME"], args]))
     const dated = commands.map((args, index): readonly [Args, number | undefined] => {
       const time = real[index * 2]!
-      // Within MULTI it is only queued.
+      // Within MULTI, TIME is only queued.
       if (!isList(time)) return [args, undefined]
       const next = Number(time[0]) * 1e6 + Number(time[1])
       // A busy machine may stop the server between TIME and the command.
@@ -151,7 +151,7 @@ export const run = async (
     return true
   }
 
-  /** The results of a transaction, each compared as that of its command. */
+  /** Compares each result of a transaction as a result of its command. */
   const agreeOnAll = (commands: ReadonlyArray<Args>, real: ReadonlyArray<Result>, fake: ReadonlyArray<Result>) =>
     real.length === fake.length && real.every((item, index) => {
       const args = commands[index] ?? []
@@ -186,7 +186,7 @@ export const run = async (
     }
     const commands: Array<Args> = []
     while (commands.length < BATCH) commands.push(...generate(draw))
-    // No transaction is left open, so that later commands run at once.
+    // Closes an open transaction, so that later commands run at once.
     commands.push(["DISCARD"], ["UNWATCH"])
     const results = await both(commands)
     commands.forEach((args, index) => {
@@ -214,7 +214,7 @@ export const run = async (
       compare(trackers.command, real, fake)
     }
     await both([["SELECT", "0"]])
-    // State that differs would only repeat the difference.
+    // Different data would only report the same difference again.
     if (differences.length > before) await both([["FLUSHALL"]])
   }
   return { comparisons, differences, accepted }

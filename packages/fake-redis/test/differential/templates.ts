@@ -1,9 +1,9 @@
 /**
- * Templates of commands for the generator; the placeholders in them draw from `choices`.
+ * Command templates for the generator. Their placeholders draw from `choices`.
  */
 /**
- * `{name}` draws from the choices, `<a|b|>` takes one of the alternatives; a word that becomes empty is removed. `|3`
- * at the end makes a template three times as likely.
+ * `{name}` draws from the choices, and `<a|b|>` takes one of the alternatives; an empty word is removed. `|3` at the
+ * end makes a template three times as likely.
  */
 export const templates: ReadonlyArray<string> = `
 SET {s} {v}|3
@@ -267,7 +267,7 @@ GEOSEARCHSTORE <g2|{k}> g1 FROMLONLAT {lon} {lat} <BYRADIUS 3000 km|BYBOX 4000 3
 <SRANDMEMBER {t}|HRANDFIELD {h}|ZRANDMEMBER {z}> -9223372036854775808
 `.trim().split("\n")
 
-/** Blocking commands after one that gives them something to find: `redis-server` would wait forever otherwise. */
+/** Pairs of a command that adds an element and a blocking command that finds it, and so does not block forever. */
 export const blocking: ReadonlyArray<readonly [string, string]> = [
   ["RPUSH {l} {m}", "BLPOP {l} 0"],
   ["RPUSH {l} {m} {m}", "BRPOP {l} {l} 0"],
@@ -281,7 +281,7 @@ export const blocking: ReadonlyArray<readonly [string, string]> = [
   ["XADD tmp 1-1 a 1", "XREAD BLOCK 0 STREAMS tmp 0"]
 ]
 
-/** Before the steps of a consumer group: entries, and some of them delivered. */
+/** Precedes the steps of a consumer group: adds entries, and delivers some of them. */
 export const groupBeginning: ReadonlyArray<string> = `
 DISCARD
 SELECT 0
@@ -294,7 +294,7 @@ XADD x1 4-0 a {v}
 XREADGROUP GROUP g1 {c} <COUNT 2|> STREAMS x1 >
 `.trim().split("\n")
 
-/** What happens in a consumer group. */
+/** Steps of a consumer group. */
 export const groupSteps: ReadonlyArray<string> = `
 XREADGROUP GROUP g1 {c} <COUNT 1|COUNT 2|NOACK|> STREAMS x1 >
 XREADGROUP GROUP g1 {c} <COUNT 2|> STREAMS x1 <0|{entry}>

@@ -4,11 +4,11 @@ import type { Draw } from "./draw.ts"
 import type { Result } from "./resp.ts"
 
 export interface Trackers {
-  /** Stands for the comparison in the report of a difference. */
+  /** Names the comparison where a difference is reported. */
   readonly command: ReadonlyArray<string>
-  /** Starts to track other keys in another mode. Returns the replies. */
+  /** Starts to track random keys in a random mode. Returns the replies. */
   readonly begin: (draw: Draw) => Promise<readonly [Result, Result]>
-  /** What both received since `begin`. `commands` were sent meanwhile. */
+  /** What both clients have received since `begin`, while `commands` were sent. */
   readonly end: (commands: ReadonlyArray<ReadonlyArray<string>>) => Promise<readonly [Result, Result]>
   readonly close: () => void
 }
@@ -53,7 +53,7 @@ const reads = [
 
 const pick = <A>(draw: Draw, items: ReadonlyArray<A>): A => items[Math.floor(draw() * items.length)]!
 
-/** The keys of all messages, once each: how they are grouped depends on the turns of the event loop of the server. */
+/** The keys of all messages, without duplicates: their grouping depends on the turns of the server's event loop. */
 const keysOf = (text: string): ReadonlyArray<string> =>
   [...new Set([...text.matchAll(/\$[0-9]+\r\n([a-z]+[0-9]?)\r\n/g)].map(([, key]) => key!))].sort()
 
@@ -64,7 +64,7 @@ export const openTrackers = async (real: Where, fake: Where): Promise<Trackers> 
   let steps = 0
   let isBroadcast = false
   let from = [0, 0]
-  /** What has arrived since the last step, up to the reply to this one. */
+  /** Sends commands, and returns what has arrived since the previous step, including their replies. */
   const ask = async (commands: ReadonlyArray<string>): Promise<readonly [Result, Result]> => {
     const mark = `step-${++steps}`
     const texts: Array<string> = []
@@ -87,7 +87,7 @@ export const openTrackers = async (real: Where, fake: Where): Promise<Trackers> 
     },
     end: async (commands) => {
       const [theirs, own] = await ask([])
-      // Changes in the turn of a flush are not sent
+      // Redis does not send the changes of a turn that flushes the database
       if (isBroadcast && commands.some(([name]) => name === "FLUSHDB")) return [null, null]
       return isBroadcast ? [keysOf(String(theirs)), keysOf(String(own))] : [theirs, own]
     },

@@ -1,5 +1,5 @@
 /**
- * Which client receives which invalidation, and when: the same steps on the fake and on a redis-server, byte for byte.
+ * Compares, byte for byte, which client of the fake and of a redis-server receives which invalidation, and when.
  */
 import { createFakeRedis } from "@effect-simba/fake-redis"
 import { afterAll, assert, beforeAll, it } from "@effect/vitest"
@@ -19,7 +19,8 @@ afterAll(() => Promise.all([real.stop(), fake.close()]))
 type Where = { readonly port: number } | { readonly path: string }
 
 /**
- * `b: GET x ; GET y` is one packet of connection b. All have received the effects of a step before the next is sent.
+ * `b: GET x ; GET y` is one packet on connection b. Every connection has received the effects of a step before the next
+ * one is sent.
  */
 const outputs = async (where: Where, steps: ReadonlyArray<string>): Promise<Record<string, string>> => {
   const connections = new Map<string, RawSocket>()
@@ -38,13 +39,13 @@ const outputs = async (where: Where, steps: ReadonlyArray<string>): Promise<Reco
     )
     const actor = connections.get(step[0]!)!
     const isSilent = /BLMOVE|QUIT/.test(step)
-    // In the same packet: messages at the end of a turn come after it on both servers
+    // ECHO is in the same packet: on both servers, messages at the end of the turn come after its reply
     actor.write([...commands, ...isSilent ? [] : [`ECHO turn-${at}`]].map((command) => `${command}\r\n`).join(""))
     if (!isSilent) {
       const text = await actor.until((text) => text.includes(`turn-${at}\r\n`))
       if (step.includes("CLIENT ID")) ids.set(step[0]!, /:([0-9]+)\r\n\$[0-9]+\r\nturn/.exec(text)![1]!)
     }
-    // A blocked client, or one that is gone, replies to nothing
+    // A client that is blocked or closed gets no replies
     const listening = [...connections].filter(([name]) => !step.includes("BLMOVE") || name !== step[0])
       .filter(([, { socket }]) => !socket.destroyed && !socket.readableEnded)
     if (step.includes("QUIT")) {
@@ -52,7 +53,7 @@ const outputs = async (where: Where, steps: ReadonlyArray<string>): Promise<Reco
       connections.delete(step[0]!)
       continue
     }
-    // The one that acted first: its effects are then on their way to the others
+    // The acting client comes first: after its reply, the effects are on their way to the others
     listening.sort(([a], [b]) => Number(b === step[0]) - Number(a === step[0]))
     for (const [name, connection] of listening) {
       if (blocked(steps, at, name)) continue
@@ -85,7 +86,7 @@ const alike = (title: string, ...steps: ReadonlyArray<string>) =>
   })
 
 alike(
-  "a key that was read, once",
+  "a key that was read, until its first change",
   "a: CLIENT TRACKING ON",
   "a: GET k",
   "b: SET k 1",
@@ -134,7 +135,7 @@ alike(
   "b: SET k 3"
 )
 alike(
-  "scripts: what they read, not what they write",
+  "scripts: keys that they read, not keys that they write",
   "a: CLIENT TRACKING ON",
   "a: EVAL \"return redis.call('set', KEYS[1], 1)\" 1 w",
   "b: SET w 2",
@@ -169,7 +170,7 @@ alike(
 )
 alike("an expiry and a flush", "a: CLIENT TRACKING ON", "a: GET k", "b: SET k 1 PX 1", "b: FLUSHALL", "b: FLUSHDB")
 alike(
-  "keys that were read before tracking was off, and changed meanwhile",
+  "keys that were read before tracking was turned off, and changed meanwhile",
   "a: CLIENT TRACKING ON",
   "a: MGET k l",
   "a: CLIENT TRACKING OFF",
@@ -179,7 +180,7 @@ alike(
   "b: SET l 2"
 )
 alike(
-  "databases that change places",
+  "databases that are swapped",
   "a: CLIENT TRACKING ON",
   "b: SET k 1",
   "a: GET k",

@@ -8,7 +8,7 @@ import { Mutex, Semaphore } from "redis-semaphore"
 import Redlock from "redlock"
 import { alike, refusal, socketOf } from "./servers.ts"
 
-describe("foreign libraries", () => {
+describe("other libraries", () => {
   alike("redlock", ["first", "second", "extended", "after release", "using"], async (where) => {
     const redis = new Redis(where)
     const redlock = new Redlock([redis], { retryCount: 0 })

@@ -1,12 +1,13 @@
 /**
- * The same steps of a foreign client on the fake, over a socket, and on a redis-server: both must end alike.
+ * Runs the same steps of another client library on the fake, over a socket, and on a redis-server, and compares the
+ * results.
  */
 import { createFakeRedis } from "@effect-simba/fake-redis"
 import { assert, it } from "@effect/vitest"
 import type { RedisClientOptions } from "redis"
 import { startServer } from "../differential/realServer.ts"
 
-/** In the form that ioredis takes for a connection, and node-redis for its socket. */
+/** An address as ioredis takes it for a connection, and node-redis for its socket. */
 export type Where = { path: string } | { host: string; port: number }
 
 /** node-redis has a separate type for each kind of address. */
@@ -34,7 +35,7 @@ const onReal = async (steps: Steps): Promise<Readonly<Record<string, unknown>>> 
   }
 }
 
-/** Runs the steps on both servers; `names` are the steps that must have been taken. */
+/** Runs the steps on both servers. `names` are the steps that must have run, in order. */
 export const alike = (title: string, names: ReadonlyArray<string>, steps: Steps): void => {
   it(title, async () => {
     const [fake, real] = await Promise.all([onFake(steps), onReal(steps)])
@@ -43,7 +44,7 @@ export const alike = (title: string, names: ReadonlyArray<string>, steps: Steps)
   }, 60_000)
 }
 
-/** The reason of a refusal, as a result. */
+/** The message of a rejection, as a result. */
 export const refusal = (promise: Promise<unknown>): Promise<string> =>
   promise.then(
     (value) => `no refusal: ${String(value)}`,

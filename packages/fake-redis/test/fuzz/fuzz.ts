@@ -1,6 +1,6 @@
 /**
- * Bad input for the server: garbage, huge lengths, half frames, mutated commands, broken connections. After each batch
- * another client must still be served.
+ * Sends bad input to the server: garbage, huge lengths, partial frames, mutated commands, broken connections. After
+ * each batch, another client must still be served.
  */
 import { createFakeRedis } from "@effect-simba/fake-redis"
 import { makeDraw } from "../differential/draw.ts"
@@ -14,9 +14,9 @@ export interface FuzzOptions {
 
 export interface FuzzOutcome {
   readonly cases: number
-  /** Connections that the server ended. */
+  /** How many connections the server closed. */
   readonly closed: number
-  /** Bytes that it sent. */
+  /** How many bytes the server sent. */
   readonly replied: number
 }
 
@@ -51,7 +51,7 @@ const garbage = (draw: Draw, length: number): string =>
 
 const marks = "*$+-:_,#!=(%~>|\r\n\"'\\\0"
 
-/** Commands that never reply, or stop the server, are left out. */
+/** Excludes commands that may never reply or that stop the server. */
 const isFair = (args: ReadonlyArray<string>): boolean => !/^(?:WAIT|CLIENT|SHUTDOWN)$/i.test(args[0]!)
 
 const commands = (draw: Draw): ReadonlyArray<string> => generate(draw).filter(isFair).map(encode)
@@ -77,7 +77,7 @@ const input = (draw: Draw): string => {
   return commands(draw).join("")
 }
 
-/** Sends the input in pieces, and leaves early or late. Returns the output, and whether the server left first. */
+/** Sends the input in pieces, disconnects early or late, and returns the output and whether the server closed first. */
 const attack = async (draw: Draw, port: number): Promise<readonly [text: string, closed: boolean]> => {
   const client = await openRaw({ port })
   client.socket.on("error", () => undefined)
@@ -104,7 +104,7 @@ const serves = async (witness: RawSocket, batch: number): Promise<void> => {
   const wanted = `$${String(batch).length}\r\n${batch}\r\n`
   witness.write(`ECHO ${batch}\r\n`)
   const text = await witness.until((text) => text.endsWith(wanted))
-  if (!text.endsWith(wanted)) throw new Error(`the server left its witness in batch ${batch}`)
+  if (!text.endsWith(wanted)) throw new Error(`the server stopped serving the witness connection in batch ${batch}`)
 }
 
 export const fuzz = async ({ cases, seed }: FuzzOptions): Promise<FuzzOutcome> => {

@@ -10,7 +10,7 @@ type Program = Effect.Effect<void, unknown, Redis | Subscriber | Scope.Scope>
 const send = (...args: readonly [command: string, ...args: ReadonlyArray<string>]) =>
   Effect.asVoid(Redis.use((redis) => redis.send(...args)))
 
-/** A lock of plain commands: `SET`, `DEL`, and `ZADD` to wait. Foreign ids begin with `foreign`. */
+/** A lock made of plain commands: `SET`, `DEL`, and `ZADD` to wait. Foreign ids begin with `foreign`. */
 const lock: Simulation.LockModel = {
   resources: ["m"],
   ownerKey: () => "owner",
@@ -185,7 +185,7 @@ describe("writesAreFenced", () => {
         )
     ))
 
-  it.effect("accepts that former holders are refused, and tokens that grow", () =>
+  it.effect("accepts refused writes of former holders, and growing tokens", () =>
     accepts(Checker.rules.writesAreFenced, (client) =>
       Effect.gen(function*() {
         yield* send("SET", "fenced", "5")
@@ -195,7 +195,7 @@ describe("writesAreFenced", () => {
         yield* write(client, 6, () => true)
       })))
 
-  it.effect("executes what was sent, even if its sender is gone", () =>
+  it.effect("finds a late write that arrives after its sender gave up", () =>
     finds(
       Checker.rules.writesAreFenced,
       /accepted a write with token 4 after one with 5/,
@@ -217,7 +217,7 @@ describe("noFlapping", () => {
   it.effect("finds a grant that nobody used", () =>
     finds(checker, /m was granted to a, which never had it, 1 consecutive times/, () => take("a", 100)))
 
-  it.effect("finds consecutive ones, if some are allowed", () =>
+  it.effect("finds more consecutive unused grants than are allowed", () =>
     Effect.gen(function*() {
       const twice = (client: Simulation.Client, between: string | undefined) =>
         Effect.forEach(["a", "b"], (id, index) =>
@@ -276,7 +276,7 @@ describe("servedInTurn", () => {
         yield* Effect.sleep(pause)
       }), { discard: true })
 
-  it.effect("finds that others are granted repeatedly", () =>
+  it.effect("finds a waiter that is passed over repeatedly", () =>
     finds(
       checker(),
       /^3 others were granted m since .* when 0 were ahead of a/,
@@ -303,7 +303,7 @@ describe("servedInTurn", () => {
       yield* finds(checker({ foreignPlace: () => 2 }), /^3 others were granted m/, history, listening)
     }))
 
-  it.effect("knows how many are ahead", () =>
+  it.effect("does not count the waiters ahead", () =>
     Effect.gen(function*() {
       const inTurn = Effect.andThen(
         wait("a", "b"),
@@ -317,7 +317,7 @@ describe("servedInTurn", () => {
       yield* accepts(checker(), () => inTurn, listening)
     }))
 
-  it.effect("finds a waiter before a lock that nobody hands on", () =>
+  it.effect("finds a waiter for a mutex that nobody hands on", () =>
     finds(
       checker(),
       /^a has waited for m for .* while others had 0 turns/,
@@ -325,7 +325,7 @@ describe("servedInTurn", () => {
       listening
     ))
 
-  /** This many times a contender acquires again at once, and the notified waiter this many milliseconds later. */
+  /** Contenders take the mutex `count` times; each time the notified waiter requests it `late` milliseconds later. */
   const races = (count: number, late: number | undefined, by = "foreign") =>
     Effect.forEach(Array.from({ length: count }, (_, index) => `${by}${index}`), (id) =>
       Effect.gen(function*() {
@@ -357,7 +357,7 @@ describe("servedInTurn", () => {
     ([, barging, what]) => finds(checker({ race: 10 }), what, () => Effect.andThen(wait("a"), barging), listening)
   )
 
-  it.effect("does not count races against a message under way", () =>
+  it.effect("does not count races against a message in flight", () =>
     accepts(checker({ notice: 2000 }), () =>
       Effect.andThen(wait("a"), barge(5)).pipe(
         Effect.andThen(take("a"))
@@ -413,7 +413,7 @@ describe("firstComeFirstServed", () => {
       yield* accepts(Checker.rules.firstComeFirstServed, overtaken, { ...listening, line: (id) => id.split(":")[0]! })
     }))
 
-  it.effect("finds a newcomer", () =>
+  it.effect("finds a newcomer that is served before a waiter", () =>
     finds(
       Checker.rules.firstComeFirstServed,
       /granted to new although line:a has waited/,
@@ -433,7 +433,7 @@ describe("tokensGrow", () => {
       note("granted", { resource: "m", id: "id13", token: 13 })
     })
 
-  it.effect("knows how many tokens a grant has", () =>
+  it.effect("accepts the spare tokens of a grant, in order, and no others", () =>
     Effect.gen(function*() {
       const reserving = { ...model, spareTokens: () => 2 }
       yield* accepts(Checker.rules.tokensGrow, holders(10, 11, 12), reserving)

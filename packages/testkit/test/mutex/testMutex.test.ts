@@ -27,7 +27,7 @@ class Reports extends Context.Service<Reports, {
   )
 }
 
-it.effect("one report at a time", () =>
+it.effect("only one report is written at a time", () =>
   Effect.gen(function*() {
     const reports = yield* Reports
     const first = yield* Effect.forkChild(reports.write)

@@ -1,4 +1,4 @@
-/** Effect's own users of `Redis` run on the fake unchanged. */
+/** Effect's own modules that use `Redis` run on the fake unchanged. */
 import { FakeRedis, TestRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Schema } from "effect"
@@ -29,7 +29,7 @@ describe("RateLimiter", () => {
 })
 
 describe("Persistence", () => {
-  it.effect("keeps values for their time to live", () =>
+  it.effect("stores and clears values", () =>
     Effect.gen(function*() {
       const backing = yield* Persistence.BackingPersistence
       const store = yield* backing.make("users")
@@ -50,7 +50,7 @@ describe("PersistedQueue", () => {
     Layer.provideMerge(TestRedis.layer())
   )
 
-  it.effect("delivers in order, and again after a failure", () =>
+  it.effect("delivers in order, and redelivers after a failure", () =>
     Effect.gen(function*() {
       const queue = yield* PersistedQueue.make({ name: "jobs", schema: Schema.String })
       yield* queue.offer("a", { id: "1" })

@@ -27,7 +27,7 @@ const serverTest = (name: string, body: Effect.Effect<void, unknown, FakeRedis.F
 
 describe("time", () => {
   test(
-    "a key lives as long as it should, and its event follows a little later",
+    "a key expires on time, and its `expired` event follows shortly after",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const server = yield* FakeRedis.FakeRedis
@@ -50,7 +50,7 @@ describe("time", () => {
   )
 
   test(
-    "the wall clock has 13 digits, and no two commands share an instant",
+    "TIME returns a current epoch, and no two commands share a timestamp",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const server = yield* FakeRedis.FakeRedis
@@ -63,7 +63,7 @@ describe("time", () => {
   )
 
   test(
-    "the server's clock can be stepped, both ways",
+    "the server's clock can be stepped back and forward",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const server = yield* FakeRedis.FakeRedis
@@ -99,7 +99,7 @@ describe("clients", () => {
   )
 
   test(
-    "run scripts by EVALSHA, and load them again when the server has forgotten them",
+    "run scripts with EVALSHA, and reload them when the server has lost them",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const server = yield* FakeRedis.FakeRedis
@@ -114,7 +114,7 @@ describe("clients", () => {
   )
 
   test(
-    "fail with the error of the server",
+    "fail with the server's error",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const error = yield* Effect.flip(redis.send("NOSUCHCOMMAND", "x"))
@@ -149,13 +149,13 @@ describe("clients", () => {
       yield* Fiber.interrupt(a)
       yield* Fiber.interrupt(b)
       yield* settled
-      // Effect's pool keeps a fresh one in store
+      // Effect's pool keeps a spare connection ready
       assert.isAtMost(yield* server.connections(), 2)
     })
   )
 
   test(
-    "a blocked read ends when its time is up",
+    "time out of a blocking read",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const read = yield* redis.reserve.pipe(
@@ -191,7 +191,7 @@ describe("clients", () => {
 
 describe("subscriptions", () => {
   test(
-    "are acknowledged: what is published afterwards arrives",
+    "are acknowledged: messages that are published afterwards arrive",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const subscriber = yield* Subscriber
@@ -206,7 +206,7 @@ describe("subscriptions", () => {
   )
 
   test(
-    "have a gap when they are restored, and lose the messages in between",
+    "deliver a Gap after reconnecting, and lose the messages in between",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const subscriber = yield* Subscriber
@@ -224,7 +224,7 @@ describe("subscriptions", () => {
   )
 
   test(
-    "have a gap where a slow reader lost something",
+    "deliver a Gap where a slow reader missed messages",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const subscriber = yield* Subscriber
@@ -238,7 +238,7 @@ describe("subscriptions", () => {
   )
 
   test(
-    "of Effect's service carry messages too",
+    "made through Effect's own Redis service deliver messages too",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const messages = yield* redis.subscribe("news")
@@ -250,7 +250,7 @@ describe("subscriptions", () => {
 
 describe("server faults", () => {
   test(
-    "a restart keeps the data or not, and disconnects everybody for a moment",
+    "a restart keeps or drops the data, and briefly disconnects all clients",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const server = yield* FakeRedis.FakeRedis
@@ -320,7 +320,7 @@ describe("network faults", () => {
 
   const fork = <A, E>(effect: Effect.Effect<A, E>) => Effect.forkChild(effect, { startImmediately: true })
 
-  linked("a delayed command runs after half of the delay", (link, redis, server) =>
+  linked("a delayed command runs after the request delay", (link, redis, server) =>
     Effect.gen(function*() {
       yield* link.set({ requestDelay: [10, 10], replyDelay: [20, 20] })
       const get = yield* fork(redis.send("SET", "a", "1"))
@@ -334,7 +334,7 @@ describe("network faults", () => {
     }))
 
   linked(
-    "a lost request was not run, a lost reply was; both time out",
+    "a command whose request is lost does not run; one whose reply is lost does; both time out",
     (link, redis, server) =>
       Effect.gen(function*() {
         yield* link.set({ loseRequest: 1 })
@@ -351,7 +351,7 @@ describe("network faults", () => {
       })
   )
 
-  linked("withheld messages arrive in order when they are released", (link, redis, server) =>
+  linked("withheld commands arrive in order when they are released", (link, redis, server) =>
     Effect.gen(function*() {
       yield* link.clog("requests")
       const all = yield* fork(Effect.all([redis.send("APPEND", "a", "1"), redis.send("APPEND", "a", "2")], {
@@ -380,7 +380,7 @@ describe("network faults", () => {
       assert.strictEqual(yield* server.connections("a"), 2)
     }))
 
-  linked("messages are late independently of commands", (link, redis, _server, subscriber) =>
+  linked("published messages have a delay of their own", (link, redis, _server, subscriber) =>
     Effect.gen(function*() {
       const notices = yield* subscriber.subscribe("news")
       yield* link.set({ messageDelay: [50, 50] })
@@ -392,7 +392,7 @@ describe("network faults", () => {
     }))
 
   linked(
-    "commands of a broken connection may arrive after those of the next",
+    "commands sent over a broken connection may arrive after those of the next connection",
     (link, redis, server) =>
       Effect.gen(function*() {
         let late = 0

@@ -20,7 +20,7 @@ const listen = Effect.gen(function*() {
 const withServer = Effect.provide(FakeRedis.layer())
 
 describe("protocol", () => {
-  it.live("takes inline commands, lists and halves of them, and replies in order", () =>
+  it.live("takes inline commands, arrays and partial commands, and replies in order", () =>
     Effect.gen(function*() {
       const { raw } = yield* listen
       const client = yield* raw
@@ -44,7 +44,7 @@ describe("protocol", () => {
     [`*1\r\n$${"1".repeat(70_000)}`, "too big bulk count string"]
   ]
   for (const [sent, error] of errors) {
-    it.live(`replies ${error} to ${JSON.stringify(sent.slice(0, 20))}, and ends the connection`, () =>
+    it.live(`replies ${error} to ${JSON.stringify(sent.slice(0, 20))}, and closes the connection`, () =>
       Effect.gen(function*() {
         const { raw } = yield* listen
         const client = yield* raw
@@ -56,7 +56,7 @@ describe("protocol", () => {
       }).pipe(withServer))
   }
 
-  it.live("ends the connection of a browser without a reply", () =>
+  it.live("closes a browser's connection without a reply", () =>
     Effect.gen(function*() {
       const { raw } = yield* listen
       const client = yield* raw
@@ -66,7 +66,7 @@ describe("protocol", () => {
       assert.deepStrictEqual(yield* server.keys, [])
     }).pipe(withServer))
 
-  it.live("replies to a client that has ended its half of the connection", () =>
+  it.live("replies to a client that has closed its half of the connection", () =>
     Effect.gen(function*() {
       const { raw } = yield* listen
       const client = yield* raw
@@ -74,7 +74,7 @@ describe("protocol", () => {
       assert.strictEqual(yield* Effect.promise(() => client.rest()), "+PONG\r\n$3\r\nbye\r\n")
     }).pipe(withServer))
 
-  it.live("forgets a client that leaves while it blocks", () =>
+  it.live("forgets a client that disconnects while it is blocked", () =>
     Effect.gen(function*() {
       const { raw } = yield* listen
       const [blocked, other] = yield* Effect.all([raw, raw])
@@ -155,7 +155,7 @@ describe("load", () => {
       assert.strictEqual(text.length, size)
     }).pipe(withServer), 30_000)
 
-  it.live("ends although a client reads nothing", () =>
+  it.live("closes although a client reads nothing", () =>
     Effect.gen(function*() {
       const server = yield* FakeRedis.FakeRedis
       const client = yield* Effect.scoped(Effect.gen(function*() {
@@ -192,7 +192,7 @@ describe("time and faults", () => {
       assert.strictEqual(text, "+OK\r\n*-1\r\n:29\r\n$-1\r\n")
     }).pipe(withServer))
 
-  it.live("a command whose reply is lost was run, and its connection breaks", () =>
+  it.live("a command whose reply is lost has run, and its connection breaks", () =>
     Effect.gen(function*() {
       const { raw } = yield* listen
       const link = yield* FakeNetwork.link("socket")
@@ -204,7 +204,7 @@ describe("time and faults", () => {
       assert.deepStrictEqual(yield* server.dump("k"), { type: "string", value: "v" })
     }).pipe(withServer))
 
-  it.live("a partition holds replies back until it heals, in order", () =>
+  it.live("a partition holds back replies, in order, until it heals", () =>
     Effect.gen(function*() {
       const { raw } = yield* listen
       const link = yield* FakeNetwork.link("socket")
@@ -221,7 +221,7 @@ describe("time and faults", () => {
       )
     }).pipe(withServer))
 
-  it.effect("a command that hangs was run, and its connection is silent for that time", () =>
+  it.effect("a command that hangs has run, and its connection is silent meanwhile", () =>
     Effect.gen(function*() {
       const { raw } = yield* listen
       const [client, other] = yield* Effect.all([raw, raw])

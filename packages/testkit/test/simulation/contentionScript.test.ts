@@ -89,7 +89,7 @@ describe("ContentionScript.run", () => {
       }).pipe(Effect.provide(MutexStore.layerMemory))
   )
 
-  it.effect("reports who held what when, and who did not", () =>
+  it.effect("reports who held what when, and who was refused, gave up or was never served", () =>
     Effect.gen(function*() {
       const script: ContentionScript.Script = [
         step(0, "a", 1000),
@@ -147,7 +147,7 @@ it.effect("failures are part of the history", () =>
 describe("predicates", () => {
   const first = holding("a", 1, [0, 0, 10], [0, 1])
 
-  it("hold if one follows the other, even in the same millisecond", () => {
+  it("hold if one holder follows the other, even in the same millisecond", () => {
     assert.deepStrictEqual(
       ContentionScript.problems(historyOf(first, holding("b", 2, [5, 10, 20], [2, 3]))),
       []
@@ -182,7 +182,7 @@ describe("predicates", () => {
   })
 })
 
-it.effect("a property that does not hold is shrunk to a script that shows it", () =>
+it.effect("a counterexample is shrunk to a short script", () =>
   Effect.gen(function*() {
     const result = yield* Arbitrary.checkEffect(
       ContentionScript.arbitrary(),

@@ -48,12 +48,12 @@ describe("An exploration", () => {
       const lost = plan(often, { losses: true })
       const { schedules } = yield* histories(lost, 1)
       const { schedules: early } = yield* histories({ ...lost, isOver: (view) => view.now() >= 250 }, 1)
-      // A request or a reply of each ping; without deviations
+      // The schedule without deviations, and a lost request or reply for each ping
       assert.strictEqual(early, 1 + 2 * 3)
       assert.isAbove(schedules, 1 + 2 * 15)
     }))
 
-  it.effect("a process that starts after the exploration waits for nobody", () =>
+  it.effect("a process that starts after the exploration is ready at once", () =>
     Effect.gen(function*() {
       const long = (client: Simulation.Client) =>
         Effect.andThen(
@@ -77,7 +77,7 @@ describe("An exploration", () => {
         "2 c1 request lost",
         "3 c1 reply lost"
       ])
-      // Either way of the first with either way of the second
+      // No loss, one of the four losses, or a loss of the first ping with a loss of the second
       assert.strictEqual(schedules, 1 + 4 + 4)
       assert.strictEqual(states, 9)
       assert.isTrue(isComplete)
@@ -85,7 +85,7 @@ describe("An exploration", () => {
       assert.strictEqual((yield* histories(lost, 0)).schedules, 1)
     }))
 
-  it.effect("begins when all processes are ready, and has the requested kinds", () =>
+  it.effect("begins when all processes are ready, and has the requested kinds of deviations", () =>
     Effect.gen(function*() {
       const early = (client: Simulation.Client) => Effect.andThen(ping, client.ready)
       assert.deepStrictEqual((yield* histories(plan(early, { losses: true }), 1)).branches, [])
@@ -143,7 +143,7 @@ describe("An exploration", () => {
       assert.isTrue(fibers.every((branch) => branch.includes(" set aside ")))
     }))
 
-  it.effect("a machine that sleeps stops the monotonic clock, and a rate changes how long a sleep takes", () =>
+  it.effect("a suspended machine stops its monotonic clock, and a clock rate changes how long a sleep takes", () =>
     Effect.gen(function*() {
       const sleeps = (client: Simulation.Client) =>
         Effect.andThen(
@@ -161,12 +161,12 @@ describe("An exploration", () => {
             events.flatMap((event) => event._tag === "Note" ? [`${event.kind} at ${Math.round(event.at)}`] : [])
         )
       assert.deepStrictEqual(yield* notes({}, ""), ["slept 100 at 100", "slept 200 at 200"])
-      // Both are due when it continues
+      // Both are due when the process resumes
       assert.deepStrictEqual(
         yield* notes({ pauses: [500] }, "0 c1 paused for 500 ms"),
         ["slept 100 at 600", "slept 200 at 600"]
       )
-      // For the second, as much time is left as before
+      // The second sleep has as much time left as before the suspension
       assert.deepStrictEqual(
         yield* notes({ suspensions: [500] }, "0 c1 suspended for 500 ms"),
         ["slept 100 at 600", "slept 200 at 700"]
@@ -182,7 +182,7 @@ describe("An exploration", () => {
       )
     }))
 
-  it.effect("kills once between two events", () =>
+  it.effect("kills a process at most once between two events", () =>
     Effect.gen(function*() {
       const sleeps = Effect.forEach([1, 2, 3], () => Effect.sleep("1 millis"), { discard: true })
       const kills = (work: Effect.Effect<unknown, unknown, Redis>) =>
@@ -190,7 +190,7 @@ describe("An exploration", () => {
           histories(plan((client) => Effect.ignore(Effect.andThen(client.ready, work)), { kills: true }), 1),
           ({ branches }) => branches
         )
-      // The first timer; everything after it is the same until something is sent
+      // A kill before any later timer would have the same effect, until something is sent
       const slept = plan((client) => Effect.andThen(client.ready, sleeps), { kills: true })
       assert.strictEqual((yield* histories(slept, 1)).skipped, 2)
       assert.deepStrictEqual(yield* kills(sleeps), ["0 c1 killed"])
@@ -253,7 +253,7 @@ describe("An exploration", () => {
 
   it.effect("finds a waiter that checks before it listens, in the shortest schedule, and replays it", () =>
     Effect.gen(function*() {
-      // It checks whether there is work, and then listens for more: work that arrives in between wakes nobody
+      // It checks for work before it listens: work that arrives in between wakes nobody
       const consumer = (client: Simulation.Client) =>
         Effect.gen(function*() {
           const redis = yield* Redis

@@ -1,4 +1,4 @@
-/** A simulation that its caller drives: it advances time, and its faults are those of the simulator. */
+/** A simulation that its caller drives: the caller advances time and injects the simulator's faults. */
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { Checker, Simulation } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
@@ -70,7 +70,7 @@ describe("Simulation.begin", () => {
       assert.strictEqual(count(live, "c1"), 9)
     }))
 
-  it.effect("a violation ends it", () =>
+  it.effect("a violation ends the simulation", () =>
     Effect.gen(function*() {
       const live = yield* begin({ program: () => Effect.die("a mistake") })
       live.advance(10_000)
@@ -145,7 +145,7 @@ describe("Simulation.begin", () => {
       assert.isDefined(live.parcels.find(({ client }) => client === "c3"))
     }))
 
-  it.effect("the clock of one process steps", () =>
+  it.effect("the clock of one process can be stepped", () =>
     Effect.gen(function*() {
       const telling = (client: Simulation.Client) =>
         Effect.clockWith((clock) => clock.currentTimeMillis).pipe(
@@ -165,7 +165,7 @@ describe("Simulation.begin", () => {
       assert.strictEqual(live.processes()[0]!.clockStep, -5000)
     }))
 
-  it.effect("the server restarts, fails over, and refuses", () =>
+  it.effect("the server fails over, restarts and refuses commands", () =>
     Effect.gen(function*() {
       const live = yield* begin({ clients: 1 })
       live.advance(1050)
@@ -183,7 +183,7 @@ describe("Simulation.begin", () => {
       assert.isAbove(count(live, "c1"), refusedFrom)
     }))
 
-  it.effect("subscribers are notified of the end of their subscriptions", () =>
+  it.effect("subscribers are notified when the server drops their subscriptions", () =>
     Effect.gen(function*() {
       const listening = (client: Simulation.Client) =>
         Effect.gen(function*() {

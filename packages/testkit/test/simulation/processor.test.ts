@@ -33,7 +33,7 @@ const notes = ({ events }: Simulation.Result) =>
 const noted = (client: Simulation.Client, kind: string) => Effect.sync(() => client.note(kind))
 
 describe("A processor", () => {
-  it.effect("runs nothing else while a fiber computes, and what was due meanwhile afterwards", () =>
+  it.effect("runs nothing else while a fiber computes, and afterwards runs everything that came due meanwhile", () =>
     Effect.gen(function*() {
       const result = yield* run((client) =>
         Effect.gen(function*() {
@@ -61,7 +61,7 @@ describe("A processor", () => {
       assert.deepStrictEqual(notes(result), ["c2 done at 10.1", "c1 done at 50"])
     }))
 
-  it.effect("takes the time of each task, while faults last", () =>
+  it.effect("makes each task take time while faults last", () =>
     Effect.gen(function*() {
       const result = yield* run((client) =>
         Effect.repeat(Effect.andThen(noted(client, "task"), Effect.yieldNow), { times: 3 }).pipe(
@@ -90,7 +90,7 @@ describe("A processor", () => {
       assert.deepStrictEqual(notes(result), ["c1 timer at 50", "c1 data at 50"])
     }))
 
-  it.effect("runs fibers in a drawn order in some processes, and in that of Effect in the others", () =>
+  it.effect("runs fibers in a random order in some processes, and in Effect's order in the others", () =>
     Effect.gen(function*() {
       const orders = new Set<string>()
       for (let seed = 1; seed <= 20; seed++) {
@@ -120,7 +120,7 @@ describe("A processor", () => {
       assert.deepStrictEqual(notes(result), ["c1 done at 0"])
     }))
 
-  it.effect("lets others in at any operation in some processes: between a check and an action that depends on it", () =>
+  it.effect("may switch fibers at any operation in some processes, even between a check and the action that depends on it", () =>
     Effect.gen(function*() {
       const entered = (yieldAfter: number) =>
         Effect.map(

@@ -159,14 +159,14 @@ describe("Simulation", () => {
     }))
 })
 
-describe("Simulation, mistakes", () => {
+describe("A simulation with invalid options", () => {
   it.effect.each(
     [
       [{ clients: 0 }, "clients: 0 is not a whole number of at least 1"],
       [{ clients: 1.5 }, "clients: 1.5 is not a whole number of at least 1"],
       [{ faults: { requestDelay: [1, 2] }, enabled: ["kill"] }, "enabled: \"kill\" is not one of the faults"]
     ] as const
-  )("%j proves nothing, and is refused", ([wrong, message]) =>
+  )("%j would prove nothing, and is refused", ([wrong, message]) =>
     Effect.gen(function*() {
       const exit = yield* Effect.exit(Simulation.run({ ...options(1), ...wrong }))
       assert.include(String(Exit.isFailure(exit) && Cause.squash(exit.cause)), message)
@@ -177,7 +177,7 @@ describe("Checkers catch a lock that", () => {
   const caught = (mistake: Mistake, ...checkers: ReadonlyArray<string>) =>
     it.effect(mistake, () =>
       Effect.gen(function*() {
-        // Alone: what one checker misses, another may find earlier
+        // Only these checkers run: another one might report the mistake first
         const asked = options(1, mistake)
         const alone = asked.checkers.filter(({ name }) => checkers.includes(name))
         const result = yield* Simulation.run({ ...asked, checkers: alone })
@@ -198,7 +198,7 @@ describe("Checkers catch a lock that", () => {
   caught("leaves a key", Checker.rules.nothingIsLeft.name)
   caught("dies", "program")
 
-  it.effect("leaves a fiber, a timer or a subscription", () =>
+  it.effect("leaves a fiber or a timer", () =>
     Effect.gen(function*() {
       const left = (program: Simulation.Options<never>["program"]) =>
         Effect.map(

@@ -75,11 +75,12 @@ describe("messagesInOrder", () => {
 
   it.effect("finds messages that were committed already", () => finds(checker, /^s#1 processed 1-0 again/, run("1-0")))
 
-  it.effect("finds messages that come twice", () => finds(checker, /^s#1 processed 2-0 again/, run("2-0", "2-0")))
+  it.effect("finds messages that are processed twice", () =>
+    finds(checker, /^s#1 processed 2-0 again/, run("2-0", "2-0")))
 
   it.effect("accepts all of them in order", () => accepts(checker, run("2-0", "3-0")))
 
-  it.effect("finds what an external offset has passed", () =>
+  it.effect("finds messages that an external offset has passed", () =>
     finds(checker, /^s#1 processed 2-0 again/, (client) => {
       client.note("kept", { resource: "s", message: "2-0" })
       return run("2-0")(client)
@@ -97,7 +98,7 @@ describe("nothingIsForgotten", () => {
       yield* read("a")
     })
 
-  it.effect("finds an announcement that disappeared before its data stream was at its end", () =>
+  it.effect("finds an announcement that disappeared before the end of its data stream", () =>
     finds(checker, /^1-0 of s is gone, but was only committed up to 1-0/, (client) =>
       Effect.gen(function*() {
         yield* announced(client)
@@ -141,10 +142,10 @@ describe("nothingIsForgotten", () => {
         return yield* Effect.forever(Effect.andThen(Effect.ignore(remove("1-0")), present))
       })
 
-    it.effect("accepts it from the handler that was there, once more", () =>
+    it.effect("accepts that the same handler removes the announcement again", () =>
       accepts(checker, twice(() => undefined), {}, faults))
 
-    it.effect("finds one that started afterwards, and trusts it", () =>
+    it.effect("finds a handler that started after the loss and removes the announcement", () =>
       finds(
         checker,
         /^1-0 of s is gone, but was only committed up to its beginning/,
@@ -162,7 +163,7 @@ describe("nothingIsForgotten", () => {
         yield* remove("1-0")
       })))
 
-  it.effect("accepts the end, and a dead letter", () =>
+  it.effect("accepts an announcement that was finished or became a dead letter", () =>
     accepts(checker, (client) =>
       Effect.gen(function*() {
         yield* announced(client)
@@ -178,14 +179,14 @@ describe("noOrphans", () => {
   const checker = ownership.noOrphans(model, { own: 5000, go: 5000 }, 1000)
   const joined = ({ note }: Client, capacity: number) => note("joined", { consumer: "a", capacity })
 
-  it.effect("finds one that nobody takes", () =>
+  it.effect("finds an announcement that nobody takes", () =>
     finds(
       checker,
       /^1-0 \(s\) has had no owner since .*, although c1 has room/,
       (client) => Effect.andThen(announce("1-0"), Effect.sync(() => joined(client, 1)))
     ))
 
-  it.effect("finds one that lost its owner", () =>
+  it.effect("finds an announcement whose owner is gone", () =>
     finds(checker, /^1-0 \(s\) has had no owner since 1[0-9]\./, (client) =>
       Effect.gen(function*() {
         joined(client, 2)
@@ -243,7 +244,7 @@ describe("noPingPong", () => {
   const stays = Effect.sleep("20 seconds")
   const taken = send("SET", "owner:t", "1")
 
-  it.effect("finds a data stream that is handed on at once, even if others come and end", () =>
+  it.effect("finds a data stream that is handed on at once, even if a share has changed", () =>
     Effect.gen(function*() {
       const what = /^s was handed over at 8\..*, and again, although no member joined or left$/
       yield* finds(checker, what, moves(Effect.void), also)
@@ -251,14 +252,14 @@ describe("noPingPong", () => {
       yield* finds(checker, what, moves(Effect.void, taken), also)
     }))
 
-  it.effect("finds one that is handed on later, although nothing has changed", () =>
+  it.effect("finds a data stream that is handed on later, although nothing has changed", () =>
     Effect.gen(function*() {
       const what = /^s was handed over at 8\..*, and again after a rest, although nothing had changed$/
       yield* finds(checker, what, moves(stays), also)
       yield* finds(checker, what, moves(stays, taken), also)
     }))
 
-  it.effect("accepts it if a member joined, and later if a share has changed", () =>
+  it.effect("accepts a second hand-over after a member joined, or later if a share has changed", () =>
     Effect.gen(function*() {
       yield* accepts(checker, moves(join("b")), also)
       yield* accepts(checker, moves(Effect.andThen(taken, stays)), also)
@@ -279,9 +280,9 @@ describe("liveGoConsumersAreLeftAlone", () => {
   it.effect("finds a lease that is taken too early", () =>
     finds(checker, /^c1 took entry:s:1-0 from stock-a, \d\.\d+ s before it expired/, stolen("1 second")))
 
-  it.effect("accepts an expired one", () => accepts(checker, stolen("3 seconds")))
+  it.effect("accepts a takeover of an expired lease", () => accepts(checker, stolen("3 seconds")))
 
-  it.effect("finds work under the lease of another", () =>
+  it.effect("finds work under another consumer's lease", () =>
     finds(checker, /^s#1 works under entry:s:1-0, which belongs to stock-a/, ({ note }) =>
       Effect.gen(function*() {
         yield* announce("1-0")
@@ -307,12 +308,12 @@ describe("goConsumersHaveTime", () => {
       yield* lockedBy("ours")
     })
 
-  it.effect("finds what is taken before its first lock", () =>
+  it.effect("finds an entry that is taken before its first lock", () =>
     finds(checker, /^c1 took 1-0 \(s\) from stock-a, which had not locked it in 39\.\d+ s/, untouched("39 seconds")))
 
-  it.effect("accepts what nobody locked for long", () => accepts(checker, untouched("41 seconds")))
+  it.effect("accepts an entry that nobody has locked for a long time", () => accepts(checker, untouched("41 seconds")))
 
-  it.effect("accepts what was locked, and is over", () =>
+  it.effect("accepts an entry that was locked and whose lock is gone", () =>
     accepts(checker, () =>
       Effect.gen(function*() {
         yield* passed
@@ -321,7 +322,7 @@ describe("goConsumersHaveTime", () => {
         yield* lockedBy("ours")
       })))
 
-  it.effect("finds what is taken before the first lock of a second Go consumer", () =>
+  it.effect("finds an entry that is taken before a second Go consumer locks it", () =>
     finds(checker, /^c1 took 1-0 \(s\) from stock-b, which had not locked it/, () =>
       Effect.gen(function*() {
         yield* passed
@@ -331,7 +332,7 @@ describe("goConsumersHaveTime", () => {
         yield* lockedBy("ours")
       })))
 
-  it.effect("accepts what a Go consumer claimed after a lease, and did not lock for the duration of another", () =>
+  it.effect("accepts an entry that a Go consumer claimed after one lease and did not lock for the duration of another", () =>
     accepts(checker, () =>
       Effect.gen(function*() {
         yield* passed
@@ -352,10 +353,10 @@ describe("goConsumersHaveTime", () => {
       yield* lockedBy("ours")
     })
 
-  it.effect("finds what is taken right after it was unlocked", () =>
+  it.effect("finds an entry that is taken right after it was unlocked", () =>
     finds(checker, /^c1 took 1-0 \(s\) from stock-a, which unlocked it 0\.15\d s earlier/, unlocked("150 millis")))
 
-  it.effect("accepts what was unlocked and left", () => accepts(checker, unlocked("250 millis")))
+  it.effect("accepts an entry that was unlocked and abandoned", () => accepts(checker, unlocked("250 millis")))
 })
 
 describe("deadLettersAreEarned", () => {
@@ -363,7 +364,7 @@ describe("deadLettersAreEarned", () => {
   const failed = ({ note }: Client) => note("failed", { resource: "s", entry: "1-0" })
   const poll = send("XLEN", "input")
 
-  it.effect("finds a failure that nobody had", () =>
+  it.effect("finds a counted failure that did not happen", () =>
     finds(checker, /^1-0 \(s\) has 1 failures, of which 0 happened/, () =>
       Effect.gen(function*() {
         yield* announce("1-0")
@@ -409,7 +410,7 @@ describe("deadLettersAreEarned", () => {
 describe("consumersAreReaped", () => {
   const checker = fleet.consumersAreReaped(model, 20_000)
 
-  it.effect("finds a consumer whose name nobody has", () =>
+  it.effect("finds a consumer whose name no process has", () =>
     finds(checker, /^b is still a consumer/, ({ note }) =>
       Effect.gen(function*() {
         note("joined", { consumer: "a", capacity: 1 })

@@ -11,7 +11,7 @@ const group = "svc-group"
 
 const admin = Effect.map(Layer.build(FakeRedis.layerClient({ name: "admin" })), Context.get(Redis))
 
-/** Work without delays is over, and at most ten milliseconds have passed. */
+/** Lets ten milliseconds pass, enough for work without delays to finish. */
 const settled = Effect.repeat(TestClock.adjust("1 millis"), { times: 9 })
 
 /** A consumer on a separate connection. `kill` ends it silently. */
@@ -49,7 +49,7 @@ const test = <E>(body: (redis: Redis["Service"]) => Effect.Effect<void, E, Scope
 
 describe("a Go consumer", () => {
   it.effect(
-    "locks the entry of what is announced with its name, renews, and cleans up when the work is done",
+    "locks an announced entry under its own name, renews the lock, and cleans up when the work is done",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a", () => Effect.sleep("10500 millis"))
@@ -92,7 +92,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "takes over what another did not renew, when it is notified of it",
+    "takes over an entry that another consumer did not renew, when it is notified of the expiry",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -111,7 +111,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "leaves it if it is not notified; one that starts 40 seconds later takes it",
+    "does not take over without a notification; a consumer that starts 40 seconds later does",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -134,7 +134,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "claims at its start what another holds and renews, and its recovery ends there",
+    "claims an entry at its start that another consumer locks and renews, and stops its recovery there",
     test((redis) =>
       Effect.gen(function*() {
         yield* consumer("a")
@@ -152,7 +152,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "waits a little for a lock that another has",
+    "waits briefly for a lock that another consumer has",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -191,7 +191,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "stops permanently at what it cannot read",
+    "stops permanently at an entry that it cannot read",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -205,7 +205,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "sets the events of the server as it needs them, and refuses if there are others, unless it is forced",
+    "configures the server's keyspace events, and refuses to overwrite other settings unless it is forced",
     test((redis) =>
       Effect.gen(function*() {
         const flags = Effect.map(
@@ -263,7 +263,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "makes a vanished lock again, and gives way to one of another consumer",
+    "recreates a lock that vanished, and gives way to another consumer's lock",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -283,7 +283,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "two of the same name share one lock: the first attempt of the second deletes it, and the next one takes it",
+    "two consumers of one name share one lock: the second deletes it at its first attempt, and takes it at the next",
     test((redis) =>
       Effect.gen(function*() {
         const first = yield* consumer("a")
@@ -318,7 +318,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "takes what was yielded with an aged entry and an expiring lock, within milliseconds, and nothing younger",
+    "takes a yielded entry that is old enough and whose lock expires, within milliseconds, and no younger entry",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -332,7 +332,7 @@ describe("a Go consumer", () => {
           yield* redis.send("XCLAIM", input, group, "simba-consumer-ours", "0", entry, ...aged, "JUSTID")
           yield* redis.send("PEXPIRE", key, "1")
         })
-        // Its reader ends at an entry that it cannot lock: from here on it only receives notifications
+        // Its reader stops at an entry that it cannot lock. From here on it only receives notifications
         yield* redis.send("SET", "locked<MUTEX_KEY_SEP>99999999998000-0", "somebody")
         yield* redis.send("XADD", input, "99999999998000-0", "lbs-input", "{\"DataStreamName\":\"locked\"}")
         yield* TestClock.adjust("1 second")

@@ -23,7 +23,7 @@ const model: StreamChecker.Model = {
 
 const all = (...commands: ReadonlyArray<Effect.Effect<void, unknown, Redis>>) => Effect.all(commands, { discard: true })
 const messages = all(message("1-0"), message("2-0"), message("3-0"))
-/** As an operator does. */
+/** Moves the checkpoint as an operator does. */
 const seek = (id: string) => send("SET", "checkpoint:s", id, "XX")
 const noted = ({ note }: Client, kind: string, fields: NonNullable<Parameters<Client["note"]>[1]>) =>
   Effect.sync(() => note(kind, { resource: "s", id: "s#1", ...fields }))
@@ -44,15 +44,18 @@ describe("Operators and drafts", () => {
       (client) => all(upTo(client, "2-0"), seek("0-0"), processed(client, "2-0"), commit("2-0"))
     ))
 
-  it.effect("takes the checkpoint of a draft for the beginning", () =>
+  it.effect("ignores a draft's checkpoint, and expects the data stream from its beginning", () =>
     Effect.gen(function*() {
       const rewritten = all(message("1001-0"), commit("1001-0"), send("DEL", "s"))
       yield* accepts(grow, (client) => all(rewritten, commit("0-0"), upTo(client, "2-0")))
-      yield* finds(grow, /committed up to 2-0, and 1-0 was not processed/, (client) =>
-        all(rewritten, commit("0-0"), messages, processed(client, "2-0"), commit("2-0")))
+      yield* finds(
+        grow,
+        /committed up to 2-0, and 1-0 was not processed/,
+        (client) => all(rewritten, commit("0-0"), messages, processed(client, "2-0"), commit("2-0"))
+      )
     }))
 
-  it.effect("judges no owner from before the seek by the checkpoint", () =>
+  it.effect("does not judge by the checkpoint an owner that began before the seek", () =>
     accepts(progress.messagesInOrder(model), (client) =>
       all(
         messages,
@@ -73,12 +76,14 @@ describe("Several messages at once", () => {
       ...ids.map((id) => noted(client, "processed", { message: id, key: String(Number.parseInt(id) % 2) }))
     )
 
-  it.effect("accepts the order of each key", () => accepts(checker, run("2-0", "4-0", "1-0", "3-0")))
+  it.effect("accepts any order that keeps the order of each key", () =>
+    accepts(checker, run("2-0", "4-0", "1-0", "3-0")))
 
   it.effect("finds a message that is skipped within a key", () =>
     finds(checker, /^s#1 processed 3-0, and skipped 1-0/, run("3-0")))
 
-  it.effect("finds messages that come twice", () => finds(checker, /^s#1 processed 2-0 again/, run("2-0", "2-0")))
+  it.effect("finds messages that are processed twice", () =>
+    finds(checker, /^s#1 processed 2-0 again/, run("2-0", "2-0")))
 })
 
 describe("deadMessagesAreEarned", () => {
@@ -86,14 +91,14 @@ describe("deadMessagesAreEarned", () => {
   const die = (id: string, ...fields: ReadonlyArray<string>) => send("XADD", "dead:s", "*", "id", id, ...fields)
   const tried = (client: Client, id: string) => noted(client, "tried", { message: id })
 
-  it.effect("finds one that came too early, ignoring another owner's attempts", () =>
+  it.effect("finds a dead message that came too early, ignoring another owner's attempts", () =>
     finds(
       checker,
       /^1-0 of s is a dead letter after 1 attempts/,
       (client) => all(tried(client, "1-0"), noted(client, "tried", { id: "s#2", message: "1-0" }), die("1-0"))
     ))
 
-  it.effect("finds one that is there twice", () =>
+  it.effect("finds a message that is a dead letter twice", () =>
     finds(
       checker,
       /^1-0 of s is a dead letter twice/,
@@ -113,7 +118,7 @@ describe("gapsAreReported", () => {
     noted(client, "gap", { after: "0-0", until: "3-0", reason: "Deleted", missed })
   const trimmed = all(messages, send("XDEL", "s", "1-0", "2-0"))
 
-  it.effect("finds messages that are deleted before they are read, and not reported", () =>
+  it.effect("finds messages that were deleted before they were read and were not reported", () =>
     finds(
       checker,
       /^1-0 of s was deleted before it was read, and no gap is reported,2-0 of s/,
@@ -129,9 +134,9 @@ describe("gapsAreReported", () => {
 
   it.effect.each(
     [
-      ["what lies in a gap", (client: Client) => all(trimmed, gap(client, 2), commit("3-0"))],
+      ["messages in a reported gap", (client: Client) => all(trimmed, gap(client, 2), commit("3-0"))],
       [
-        "what a former owner passed, if the count of the next one has it",
+        "messages that a former owner skipped, if the next owner counts them",
         (client: Client) =>
           all(
             trimmed,
@@ -139,10 +144,13 @@ describe("gapsAreReported", () => {
             noted(client, "gap", { after: "3-0", until: "4-0", reason: "Deleted", missed: 2 })
           )
       ],
-      ["what is not passed", () => trimmed],
-      ["what was committed", () => all(messages, commit("2-0"), send("XDEL", "s", "1-0", "2-0"), commit("3-0"))],
+      ["deleted messages that nobody has skipped", () => trimmed],
       [
-        "what was processed before",
+        "messages that were committed",
+        () => all(messages, commit("2-0"), send("XDEL", "s", "1-0", "2-0"), commit("3-0"))
+      ],
+      [
+        "messages that were processed before they were deleted",
         (client: Client) =>
           all(
             messages,
@@ -161,10 +169,10 @@ describe("gapsAreReported", () => {
         () => all(messages, send("XDEL", "s", "1-0"), send("XADD", "dead:s", "*", "id", "1-0"), commit("3-0"))
       ],
       [
-        "what is processed, although it was deleted",
+        "messages that are processed although they were deleted",
         (client: Client) => all(trimmed, processed(client, "1-0"), processed(client, "2-0"), commit("3-0"))
       ],
-      ["what an operator leaves out", () => all(trimmed, commit("0-0"), seek("2-0"), commit("3-0"))],
+      ["messages that an operator skips", () => all(trimmed, commit("0-0"), seek("2-0"), commit("3-0"))],
       ["drafts", () => all(message("1001-0"), send("DEL", "s"), message("1-0"), commit("1-0"))]
     ] as const
   )("accepts %s", ([, program]) => accepts(checker, program))
@@ -182,13 +190,13 @@ describe("pausedRest", () => {
         noted(client, "begin", {})
       )
 
-  it.effect("finds work on paused streams, by name or with the service", () =>
+  it.effect("finds work on a data stream that is paused by name or with its service", () =>
     Effect.gen(function*() {
       yield* finds(checker, /^s#1 started although s is paused/, begin(["s"], 1500))
       yield* finds(checker, /^s#1 started although s is paused/, begin([""], 1500))
     }))
 
-  it.effect("accepts work that started at once, or after the end of the pause, and others", () =>
+  it.effect("accepts work that starts right after the pause begins or after it ends, and work on other data streams", () =>
     Effect.gen(function*() {
       yield* accepts(checker, begin(["s"], 500))
       yield* accepts(checker, begin(["s"], 1500, send("HDEL", "paused", "s")))
@@ -218,6 +226,6 @@ describe("onlyReadIsTrimmed", () => {
         all(messages, trim))
     }))
 
-  it.effect("accepts what was read", () =>
+  it.effect("accepts that processed messages are trimmed", () =>
     accepts(checker, () => all(messages, commit("2-0"), send("XTRIM", "s", "MINID", "3-0"))))
 })

@@ -1,4 +1,4 @@
-/** Histories of one client on data stream "s", made by raw commands, and what a checker reports about them. */
+/** Builds a history of one client on data stream "s" from raw commands, and asserts what a checker reports. */
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import { type Checker, Simulation } from "@effect-simba/testkit"
 import type { StreamChecker } from "@effect-simba/testkit/streams"
@@ -17,7 +17,7 @@ const valueOf = (fields: ReadonlyArray<string>, name: string) => {
   return at === -1 ? undefined : fields[at + 1]
 }
 
-/** Leases are `owner:<stream>` and `entry:<stream>:<entry>`, and their values the name of the consumer. */
+/** Leases are the keys `owner:<stream>` and `entry:<stream>:<entry>`. Their value is the consumer's name. */
 export const model: StreamChecker.Model = {
   streams: ["s"],
   input: "input",
