@@ -1,4 +1,4 @@
-/** The names of a server complete a command line, in time for a press of Tab. */
+/** Completion of command lines with the names on a server. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { spawnSync } from "node:child_process"
@@ -8,7 +8,7 @@ import * as commandLine from "../support/commandLine.ts"
 
 const program = fileURLToPath(new URL("../../src/bin/effectSimba.ts", import.meta.url))
 
-/** What a press of Tab offers in Bash after these words. */
+/** The completions that Bash offers for this line when Tab is pressed. */
 const press = (script: string, line: string, url: string) => {
   const words = line.split(" ")
   const { stderr, stdout } = spawnSync("bash", ["-s"], {
@@ -27,7 +27,7 @@ const press = (script: string, line: string, url: string) => {
 }
 
 layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: completions", (it) => {
-  it.effect("are the names on the server that can follow", () =>
+  it.effect("are the names on the server that can follow the words", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       for (const name of ["invoices", "orders"]) {
@@ -37,7 +37,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: completio
       yield* server.send("XADD", "shop-input", "*", "lbs-input", `{"DataStreamName":"us","Info":{}}`)
       yield* server.send("XREADGROUP", "GROUP", "shop-group", "c", "STREAMS", "shop-input", ">")
       yield* server.send("XADD", "shop-input", "*", "lbs-input", `{"DataStreamName":"eu","Info":{}}`)
-      // On a busy machine the program takes longer than its limit: it shows no names then
+      // On a busy machine the program may exceed its time limit, and then prints no names
       const follows = (words: string, ...names: ReadonlyArray<string>) =>
         until(
           `${names} after ${words}`,
@@ -57,13 +57,13 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: completio
 
       const { output: script } = yield* commandLine.run(["--completions", "bash"], server)
       yield* until(
-        "Bash offers it",
+        "Bash offers the name",
         Effect.sync(() => press(script, "effect-simba inspect in", server.url)[0] === "invoices")
       )
       assert.deepStrictEqual(press(script, "effect-simba streams rew", server.url), ["rewind"])
     }))
 
-  it.effect("are none if no server replies", () =>
+  it.effect("are empty if no server replies", () =>
     Effect.gen(function*() {
       const { code, errors, output } = yield* commandLine.run(["--names", "inspect"], { url: "redis://127.0.0.1:1" })
       assert.deepStrictEqual([code, errors, output], [0, "", ""])

@@ -8,7 +8,7 @@ import * as commandLine from "../support/commandLine.ts"
 const escape = "\u001B["
 
 layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes", (it) => {
-  it.effect("list and inspect name owner, time left, token and queue", () =>
+  it.effect("list and inspect show owner, time left, token and queue", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const [holder, waiter] = yield* Effect.all([openMutex(server), openMutex(server)])
@@ -35,7 +35,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       for (const part of [name, lease.id, String(lease.token), shown.waiters[0].id]) assert.include(output, part)
     }))
 
-  it.effect("one key of another program does not hide the other mutexes, and release names it", () =>
+  it.effect("another program's key does not hide the other mutexes, and release names it", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const prefix = freshName("mixed")
@@ -67,7 +67,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       yield* server.send("DEL", ...[good, list, text].map((name) => `simba:{${name}}`))
     }))
 
-  it.effect("release names the key of another program, not that of the owner", () =>
+  it.effect("release names another program's key, not the owner's key", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const holder = yield* openMutex(server)
@@ -105,7 +105,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       assert.notInclude(output, `${escape}2J`)
     }))
 
-  it.effect("release asks for confirmation on a terminal, and a no changes nothing", () =>
+  it.effect("release asks for confirmation on a terminal, and changes nothing after a no", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const holder = yield* openMutex(server)
@@ -135,7 +135,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       }
     }))
 
-  it.effect("release changes nothing without its flags, and names all that are missing", () =>
+  it.effect("release changes nothing without its flags, and names all missing flags", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const holder = yield* openMutex(server)
@@ -210,7 +210,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       )
     }))
 
-  it.effect("watch survives a server that goes away, and reports it", () =>
+  it.effect("watch survives an outage of the server, and reports it", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const lines = yield* commandLine.start(["watch", "--json", "--poll-interval", "50ms"], server)
@@ -266,7 +266,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       }
       const both = yield* commandLine.run(["run", "x", "--timeout", "1s", "--if-available", "--", "true"], server)
       assert.strictEqual(both.code, 64)
-      // The advice is for this program, not for its library
+      // The advice is about flags of this program, not about options of the library
       const single = yield* commandLine.run(["list", "--cluster"], server)
       assert.strictEqual(single.code, 69)
       assert.include(single.errors, "remove --cluster")
@@ -292,7 +292,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       }
     }))
 
-  it.effect("doctor prints the report, and its code says whether something must change", () =>
+  it.effect("doctor prints a report, and its exit code says whether something must change", () =>
     Effect.gen(function*() {
       const good = yield* RedisServer.start({ args: ["--appendonly yes"] })
       const healthy = yield* commandLine.run(["doctor"], good)

@@ -1,11 +1,11 @@
-/** What the program prints when its readers leave, or when it fails midway. */
+/** The program's output when its readers close their pipes, and when it fails midway. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { freshName, RedisServer, until } from "../../../redis/test/support/harness.ts"
 import * as commandLine from "../support/commandLine.ts"
 
 layer(RedisServer.layer, { excludeTestServices: true })("the output of effect-simba", (it) => {
-  it.effect("ends the program silently when its reader leaves", () =>
+  it.effect("ends the program silently when its reader closes the pipe", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const run = yield* commandLine.start(["watch", "--poll-interval", "50ms"], server)
@@ -17,14 +17,14 @@ layer(RedisServer.layer, { excludeTestServices: true })("the output of effect-si
       assert.strictEqual(run.errors(), "")
     }))
 
-  it.effect("cannot be written to a full disk: one line says so", () =>
+  it.effect("fails with a single line if the disk is full", () =>
     Effect.gen(function*() {
       const { code, errors } = yield* commandLine.run(["list"], { ...yield* RedisServer, output: "/dev/full" })
       assert.strictEqual(code, 74)
       assert.match(errors, /^effect-simba: cannot write the output: ENOSPC[^\n]*\n$/)
     }))
 
-  it.effect("nobody who reads errors: a lost lease still kills the command, with code 79", () =>
+  it.effect("may have no reader of errors: a lost lease still kills the command, with code 79", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const name = freshName("unread errors")
@@ -35,7 +35,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the output of effect-si
       assert.strictEqual(yield* run.ended, 79)
     }))
 
-  it.effect("streams redrive prints what is done when the next one fails", () =>
+  it.effect("of streams redrive has the redriven letters even if the next one fails", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const good = ["n", "1", "simba-reason", "r", "simba-id", "5-1", "simba-token", "1"]
@@ -57,7 +57,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the output of effect-si
       assert.strictEqual(lines.code, 69)
     }))
 
-  it.effect("list prints the mutexes that it can read, as one whole value that is longer than the buffer of a pipe", () =>
+  it.effect("of list has all readable mutexes as one JSON value, even if it exceeds a pipe's buffer", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const foreign = freshName("foreign")

@@ -24,7 +24,7 @@ const isAlive = (pid: number) => {
 
 const pidIn = (path: string) => Number(readFileSync(path, "utf8"))
 
-/** Writes its pid and that of a child, and runs for a minute, ignoring SIGTERM. */
+/** A script that writes its pid and its child's pid, and runs for a minute, ignoring SIGTERM. */
 const stubborn = (path: string) =>
   `trap '' TERM; echo $$ > ${path}/parent; sh -c "trap '' TERM; echo \\$\\$ > ${path}/child.new; mv ${path}/child.new ${path}/child; sleep 60" & wait; wait`
 
@@ -42,7 +42,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       assert.strictEqual((yield* commandLine.json(["inspect", name], server)).owner, null)
     }))
 
-  it.effect("it reads a pipe", () =>
+  it.effect("the command reads its standard input from a pipe", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const run = yield* commandLine.start(["run", freshName("piped"), "--", "cat"], server)
@@ -51,7 +51,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       assert.strictEqual(run.output(), "a line\n")
     }))
 
-  it.effect("the codes of shells: not found, not executable, ended by a signal", () =>
+  it.effect("exit codes are those of a shell: not found, not executable, ended by a signal", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const path = yield* folder
@@ -63,7 +63,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       assert.strictEqual(yield* codeOf("sh", "-c", "kill -TERM $$"), 128 + 15)
     }))
 
-  it.effect("one at a time; a command that cannot wait any longer gets code 75", () =>
+  it.effect("one command runs at a time; one whose wait times out ends with code 75", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const name = freshName("one at a time")
@@ -100,7 +100,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       yield* until("both are gone", Effect.sync(() => !pids.some(isAlive)))
     }))
 
-  it.effect("a server that is down for longer than the lease kills it, too", () =>
+  it.effect("an outage that is longer than the lease kills the command, too", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const path = yield* folder
@@ -114,7 +114,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       yield* until("it is gone", Effect.sync(() => !isAlive(pidIn(`${path}/child`))))
     }))
 
-  it.effect("a signal gives the command its grace, then ends it, and only then releases the mutex", () =>
+  it.effect("on a signal, the command gets its grace period, is then killed, and only then is the mutex released", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const name = freshName("signal")
@@ -135,7 +135,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       yield* until("it is gone", Effect.sync(() => !isAlive(pidIn(`${path}/child`))))
     }))
 
-  it.effect("a lease that is lost during the grace ends the grace", () =>
+  it.effect("a loss of the lease ends the grace period", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const name = freshName("lost while ending")
@@ -150,7 +150,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       yield* until("it is gone", Effect.sync(() => !isAlive(pidIn(`${path}/child`))))
     }), 30_000)
 
-  it.effect("children that the command leaves behind end with it", () =>
+  it.effect("child processes that the command leaves behind are killed", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const path = yield* folder
@@ -159,7 +159,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       yield* until("it is gone", Effect.sync(() => !isAlive(pidIn(`${path}/child`))))
     }))
 
-  it.effect("on a terminal Ctrl-C and a closed window end it in the same way", () =>
+  it.effect("Ctrl-C on a terminal and a closed window end the command in the same way", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const path = yield* folder
@@ -175,7 +175,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       rmSync(`${path}/started`)
       const closed = yield* commandLine.start(["run", name, "--", "sh", "-c", script], { ...server, terminal: true })
       yield* until("it runs", exists(`${path}/started`))
-      closed.child.kill("SIGKILL") // of the terminal, which hangs up
+      closed.child.kill("SIGKILL") // Kills the terminal, which hangs up
       yield* until("the command has ended", exists(`${path}/cleaned`))
       yield* until("it is free", Effect.map(commandLine.json(["inspect", name], server), ({ owner }) => owner === null))
     }))

@@ -1,4 +1,4 @@
-/** `effect-simba streams`: the state of a fleet, and dead letters that are announced again. */
+/** `effect-simba streams`: the state of a service, dead letters, checkpoints and pauses. */
 import { StreamClient, StreamMessages, StreamName } from "@effect-simba/core/streams"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { assert, layer } from "@effect/vitest"
@@ -81,7 +81,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
         const letters = yield* commandLine.json(["streams", "dead-letters", service], server)
         assert.deepStrictEqual(letters.map(({ id }: { id: string }) => id), [deadLetters.first[0].id])
 
-        // It fails again, and returns under another id
+        // The message fails again, and has a new id among the dead letters
         const redriven = yield* commandLine.json(["streams", "redrive", service, deadLetters.first[0].id], server)
         assert.deepStrictEqual(redriven, [{ id: deadLetters.first[0].id, redriven: true }])
         yield* until(
@@ -101,7 +101,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       assert.strictEqual((yield* show).deadLetters.count, 0)
     }))
 
-  it.effect("a service that never existed is named, and no key is made for it", () =>
+  it.effect("a service that never existed is named in the error, and no key is created for it", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       for (const args of [["inspect", "odrers"], ["dead-letters", "odrers"], ["redrive", "odrers", "--all"]]) {
@@ -149,7 +149,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
         (yield* commandLine.run(["streams", "inspect", "early"], server)).output,
         /early:1 +- +- +5 .* not delivered/
       )
-      // The commands have not made the group, which belongs to the consumers
+      // The commands have not created the group: consumers do that
       assert.deepStrictEqual(yield* server.send("XINFO", "GROUPS", "early-input"), [])
 
       yield* server.send("XGROUP", "CREATE", "early-input", "early-group", "0")
@@ -175,7 +175,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       const some = yield* commandLine.run(["streams", "inspect", "early", "--limit", "1"], server)
       assert.include(some.output, "1 of 2: see --limit")
 
-      // A Go producer can announce what is no data stream
+      // A Go producer can announce a key that is not a data stream
       yield* server.send("SET", "early:3", "text")
       yield* server.send("XADD", "early-input", "*", "lbs-input", `{"DataStreamName":"early:3","Info":{}}`)
       assert.deepInclude((yield* shown).at(-1), { stream: "early:3", isDelivered: false, lag: null })

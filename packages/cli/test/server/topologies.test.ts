@@ -7,7 +7,7 @@ import * as commandLine from "../support/commandLine.ts"
 
 const shout = ["--", "sh", "-c", "echo $SIMBA_TOKEN"]
 
-/** What doctor advises if the flag is missing. */
+/** The advice of doctor if the flag is missing. */
 const adviceOf = Effect.fnUntraced(function*({ url }: { readonly url: string }) {
   const { code, output } = yield* commandLine.run(["doctor", "--json"], { url })
   assert.strictEqual(code, 1, output)
@@ -34,7 +34,7 @@ it.live("--cluster finds the mutexes and services of all nodes", () =>
     const url = nodes[0]!.url
     const names = ["a", "b", "c", "d", "e", "f"]
     for (const name of names) {
-      // One command for each slot; a name that the first node does not have is requested from another
+      // Each slot has its own command, and the name may belong to a node other than the first
       const { code, errors } = yield* commandLine.run(["run", name, "--cluster", "--", "true"], { url })
       assert.strictEqual(code, 0, errors)
     }

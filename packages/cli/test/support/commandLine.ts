@@ -1,4 +1,4 @@
-/** Runs of the program `effect-simba`: with pipes, and in a pseudo-terminal. */
+/** Runs the program `effect-simba` with pipes or in a pseudo-terminal. */
 import { Effect, type Scope } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
 import { openSync } from "node:fs"
@@ -12,13 +12,13 @@ export interface Run {
   readonly output: () => string
   readonly errors: () => string
   readonly write: (text: string) => void
-  /** Its exit code. */
+  /** The program's exit code. */
   readonly ended: Effect.Effect<number>
 }
 
 export interface RunOptions {
   readonly url: string
-  /** In a terminal of 100 columns and 30 rows, where the signals of keys reach the program. */
+  /** Whether the program runs in a terminal of 100 columns and 30 rows, where keys such as Ctrl-C send signals. */
   readonly terminal?: boolean
   readonly env?: Readonly<Record<string, string>>
   /** Standard output goes to this file. */
@@ -27,7 +27,7 @@ export interface RunOptions {
 
 const quoted = (word: string) => `'${word.replaceAll("'", `'\\''`)}'`
 
-/** Starts a run that ends with the scope at the latest. */
+/** Starts the program, and kills it when the scope closes. */
 export const start = (
   args: ReadonlyArray<string>,
   { env, output: file, terminal = false, url }: RunOptions
@@ -35,7 +35,7 @@ export const start = (
   Effect.acquireRelease(
     Effect.sync(() => {
       const words = [process.execPath, program, ...args]
-      // `script` of util-linux opens the pseudo-terminal, and ends with the code of the program
+      // `script` from util-linux opens the pseudo-terminal, and exits with the program's code
       const [command, ...rest] = terminal
         ? ["script", "-qefc", `stty cols 100 rows 30; ${words.map(quoted).join(" ")}`, "/dev/null"]
         : words

@@ -14,7 +14,7 @@ const ownerOf = (mutex: string) => Effect.orDie(Effect.map(Mutex.owner(mutex), (
 const isDone = (fiber: Fiber.Fiber<unknown, unknown>) => fiber.pollUnsafe() !== undefined
 
 describe("stop", () => {
-  /** The first of its runs takes five seconds to end. */
+  /** Work whose first run takes five seconds to end when it is interrupted. */
   const slowToEnd = () => {
     let runs = 0
     return Effect.suspend(() =>
@@ -22,7 +22,7 @@ describe("stop", () => {
     )
   }
 
-  it.effect("a step-down does not undo it, and it waits for the work", () =>
+  it.effect("waits for the work, and is not undone by a step-down that was requested earlier", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       yield* start(jobs.whileLeader(slowToEnd()))
@@ -41,7 +41,7 @@ describe("stop", () => {
       assert.strictEqual(yield* ownerOf("jobs"), "Held")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("only start undoes it, even while the work still ends", () =>
+  it.effect("is undone only by start, even while the work is still ending", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       yield* settle
@@ -92,7 +92,7 @@ describe("stop", () => {
     }).pipe(Effect.provide(TestLive)))
 
   it.effect(
-    "closing releases after the work, even if the first act of the work closes it",
+    "closing releases the mutex after the work, even if the work closes the scope in its first step",
     () =>
       Effect.gen(function*() {
         const owners: Array<string> = []
@@ -133,7 +133,7 @@ describe("calls from inside the work", () => {
   ]
 
   for (const [way, asking] of ways) {
-    it.effect(`${way}: completes without waiting for the work itself`, () =>
+    it.effect(`from ${way}: complete without waiting for the work itself`, () =>
       Effect.gen(function*() {
         for (const ask of asks) {
           const scope = yield* Scope.make()
@@ -156,7 +156,7 @@ describe("calls from inside the work", () => {
 
   const closings: typeof ways = [["the work itself", (close) => Effect.andThen(batch, close)], ...ways]
   for (const [way, asking] of closings) {
-    it.effect(`${way}: closes the scope of the contender, which is released after the work`, () =>
+    it.effect(`from ${way}: close the contender's scope, which releases the mutex after the work`, () =>
       Effect.gen(function*() {
         const scope = yield* Scope.make()
         const jobs = yield* Scope.provide(Mutex.contend("jobs"), scope)
@@ -172,7 +172,7 @@ describe("calls from inside the work", () => {
       }).pipe(Effect.provide(TestLive)))
   }
 
-  it.effect("a finalizer that runs because of a step-down from outside", () =>
+  it.effect("stop in a finalizer completes if a step-down from outside runs that finalizer", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       yield* start(jobs.whileLeader(Effect.ensuring(Effect.never, jobs.stop)))
@@ -182,7 +182,7 @@ describe("calls from inside the work", () => {
       assert.strictEqual(yield* ownerOf("jobs"), "Free")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("work that another contender leads inside it, and work that its lease protects elsewhere", () =>
+  it.effect("stop completes in nested work of another contender, and in work that the lease protects elsewhere", () =>
     Effect.gen(function*() {
       const outer = yield* Mutex.contend("outer")
       const inner = yield* Mutex.contend("inner")
@@ -195,7 +195,7 @@ describe("calls from inside the work", () => {
       assert.strictEqual(yield* ownerOf("inner"), "Free")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("interrupts the work, and callers from outside wait for it", () =>
+  it.effect("stop interrupts the work, and callers outside wait for its end", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       const log: Array<string> = []
@@ -219,7 +219,7 @@ describe("a contender continues", () => {
     return Object.assign(work, { effect: Effect.andThen(Effect.sync(() => work.runs++), Effect.never) })
   }
 
-  it.effect("and logs its leaderships at the level of its choice", () => {
+  it.effect("and logs its leaderships at the configured level", () => {
     const levels: Array<string> = []
     const logger = Logger.make(({ logLevel, message }) => {
       if (String(message).startsWith("Leadership ")) levels.push(logLevel)
@@ -243,7 +243,7 @@ describe("a contender continues", () => {
     )
   })
 
-  it.effect("when loggers throw, and its work throws too", () => {
+  it.effect("when its loggers and its work throw", () => {
     const notified: Array<string> = []
     const logger = Logger.make(({ message }) => {
       notified.push(String(message))

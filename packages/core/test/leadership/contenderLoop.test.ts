@@ -1,4 +1,4 @@
-/** The loop of a contender at moments that are rare: outages, interruptions between two steps, calls inside finalizers. */
+/** A contender's loop in rare situations: outages, interruptions between two steps, calls from finalizers. */
 import { Leadership, Mutex } from "@effect-simba/core"
 import { type LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import * as MutexStore from "@effect-simba/core/MutexStore"
@@ -42,7 +42,7 @@ const counting = () => {
 }
 
 describe("a contender in an outage", () => {
-  it.effect("asks for the owner, which is one cheap request, until the backend replies", () => {
+  it.effect("reads the owner, which is a cheap request, until the backend replies", () => {
     const { live, state } = counting()
     return Effect.gen(function*() {
       state.failure = outage
@@ -66,7 +66,7 @@ describe("a contender in an outage", () => {
     }).pipe(Effect.provide(live))
   })
 
-  it.effect("repeats its acquire after a refusal, which is no outage", () => {
+  it.effect("repeats its acquire after a refusal, because a refusal is not an outage", () => {
     const { live, state } = counting()
     return Effect.gen(function*() {
       state.failure = refusal
@@ -79,7 +79,7 @@ describe("a contender in an outage", () => {
     }).pipe(Effect.provide(live))
   })
 
-  it.effect("publishes at once that it stops, and ends its readers with its scope", () => {
+  it.effect("publishes at once that it stops, and ends its streams of changes with its scope", () => {
     const deaf = Layer.effect(
       MutexStore.MutexStore,
       Effect.map(MutexStore.MutexStore, (store) => ({
@@ -96,7 +96,7 @@ describe("a contender in an outage", () => {
         const jobs = yield* Scope.provide(Mutex.contend("jobs"), scope)
         yield* settle
         const { id } = yield* Effect.flatMap(jobs.lease, Effect.fromOption)
-        // Nobody says who owns the mutex after its lease
+        // Nothing reports who owns the mutex after the lease
         stall.millis = 20_000
         assert.deepInclude(yield* jobs.state, {
           ...{ _tag: "Following", leader: id, isInTtl: false, isInTransition: false, until: undefined }
@@ -126,7 +126,7 @@ describe("a contender in an outage", () => {
 })
 
 describe("a leadership", () => {
-  it.effect("that is interrupted before its work begins costs no later one its work", () =>
+  it.effect("that is interrupted before its work begins does not keep later leaderships from running the work", () =>
     Effect.gen(function*() {
       const idle: Array<number> = []
       const run = Effect.runForkWith(yield* Effect.context<never>())
@@ -158,7 +158,7 @@ describe("a leadership", () => {
       assert.deepStrictEqual(idle, [])
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("runs work that ends once", () =>
+  it.effect("runs work only once if it ends", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       let runs = 0
@@ -170,7 +170,7 @@ describe("a leadership", () => {
       assert.strictEqual(runs, 2)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("goes on if the caller of whileLeader is interrupted, unless cleaning up fails", () => {
+  it.effect("continues if the caller of whileLeader is interrupted, unless cleaning up fails", () => {
     const lines: Array<string> = []
     const logger = Logger.make(({ logLevel, message }) => {
       if (logLevel === "Error") lines.push(String([message].flat()[0]))
@@ -200,7 +200,7 @@ describe("a leadership", () => {
     ))
   })
 
-  it.effect("reports no renewals, and a reader begins with the present state", () =>
+  it.effect("reports no renewals, and a new reader starts with the current state", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       yield* Effect.gen(function*() {
@@ -216,7 +216,7 @@ describe("a leadership", () => {
       }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("whose lease is over by the clock lets no run start, even before anything has noticed", () =>
+  it.effect("whose lease has expired by the clock starts no run, even before the loss is noticed", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       yield* Effect.gen(function*() {
@@ -228,7 +228,7 @@ describe("a leadership", () => {
       }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("that is over lets no run start, and cannot end the next one", () =>
+  it.effect("that has ended starts no run, and cannot end the next leadership", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       yield* settle
@@ -246,7 +246,7 @@ describe("a leadership", () => {
       host.resign(first)
       yield* TestClock.adjust("1 second")
       assert.isTrue(yield* second.isHeld)
-      // It resigns, and waits for the run that has started
+      // The second leadership resigns, and waits for the run that has started
       const ended = host.startRun(second)!
       host.resign(second)
       yield* settle
@@ -260,7 +260,7 @@ describe("a leadership", () => {
 })
 
 describe("a call from outside or inside", () => {
-  it.effect("leave returns when the loop has left the queue, which may wait for earlier work", () =>
+  it.effect("leave returns once the contender has left the queue, which may take until earlier work ends", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       let runs = 0
@@ -279,7 +279,7 @@ describe("a call from outside or inside", () => {
       assert.isDefined(leaving.pollUnsafe())
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("stop in a finalizer of the work asks the backend for nothing", () => {
+  it.effect("stop in a finalizer of the work sends no request for the owner", () => {
     const { live, state } = counting()
     return Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")

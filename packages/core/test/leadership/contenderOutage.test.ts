@@ -27,7 +27,7 @@ describe("a contender", () => {
       assert.strictEqual(begun, 1)
     }).pipe(Effect.provide(HandsLive)), { tags: ["S8"] })
 
-  it.effect("contends soon after a second outage too, however long the first one was", () =>
+  it.effect("contends soon after a second outage, however long the first one was", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const them = yield* another("them")
@@ -48,7 +48,7 @@ describe("a contender", () => {
       assert.strictEqual(yield* waiting, 1)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("the leadership ends in the state before its work has stopped", () =>
+  it.effect("the state shows the end of the leadership before its work has stopped", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const contention = yield* Mutex.contend("m")
@@ -66,7 +66,7 @@ describe("a contender", () => {
     }).pipe(Effect.provide(TestLive)), { tags: ["S15"] })
 
   it.effect(
-    "stopping a contender during an outage takes the release timeout at most, and blocks no other lease",
+    "stopping a contender during an outage takes at most the release timeout, and blocks no other lease",
     () =>
       Effect.gen(function*() {
         const faults = yield* Faults

@@ -16,7 +16,7 @@ const leaseOf = (timeLeft: number, id = "1-aaaaaaaaaaaa:us") =>
   }) as unknown as Lease.Lease
 
 describe("the observation of an owner", () => {
-  it("is within the ttl until the transition begins, and within that until the lease ends", () => {
+  it("is within the ttl until the transition begins, and in transition until the lease ends", () => {
     const phases = [601, 600, 599, 1, 0, -1].map((left) => {
       const { isInTransition, isInTtl, until } = observe(unobserved, "them", now.monotonic + left, now, transition)
       return [isInTtl, isInTransition, until]
@@ -31,7 +31,7 @@ describe("the observation of an owner", () => {
     ])
   })
 
-  it("of nobody has no phase and no end; an owner without an end is within its ttl", () => {
+  it("has no phase and no end if nobody owns the mutex; an owner whose lease has no end is within its ttl", () => {
     for (const end of [Infinity, 1500]) {
       assert.deepStrictEqual(observe(unobserved, undefined, end, now, transition), unobserved)
     }
@@ -39,7 +39,7 @@ describe("the observation of an owner", () => {
     assert.deepStrictEqual(forever, { ...unobserved, after: "them", isInTtl: true })
   })
 
-  it("remembers the owner before, however often the same one is observed", () => {
+  it("remembers the previous owner, however often the current one is observed", () => {
     let observed = unobserved
     const pairs = ["a", "a", "b", "b", undefined, undefined, "c"].map((owner) => {
       observed = observe(observed, owner, Infinity, now, transition)
@@ -61,7 +61,7 @@ describe("the state of a contender", () => {
   const phases = { transition, margin: 100 }
   const following = observe(observe(unobserved, "a", 2000, now, transition), "b", 2000, now, transition)
 
-  it("is that of its own lease while it is held; the margin counts as part of the lease", () => {
+  it("follows its own lease while that is held; the margin counts as part of the lease", () => {
     for (const [left, isInTtl] of [[501, true], [500, false], [1, false]] as const) {
       const lease = leaseOf(left)
       assert.deepStrictEqual(stateOf(following, lease, true, phases), {
@@ -69,13 +69,13 @@ describe("the state of a contender", () => {
         ...{ isInTtl, isInTransition: !isInTtl }
       })
     }
-    // The last poll has already reported it
+    // The last poll has already reported this lease as the owner
     const lease = leaseOf(700, "b")
     assert.deepInclude(stateOf(following, lease, true, phases), { before: "a", after: "b" })
     assert.deepInclude(stateOf(following, lease, false, phases), { _tag: "Leading" })
   })
 
-  it("is otherwise that of the last poll", () => {
+  it("otherwise follows the last poll", () => {
     const { until, ...observed } = following
     const expected = { _tag: "Following", ...observed, leader: "b", until: DateTime.makeUnsafe(until!) }
     assert.deepStrictEqual<unknown>(stateOf(following, undefined, true, phases), expected)
@@ -87,7 +87,7 @@ describe("the state of a contender", () => {
     assert.deepStrictEqual<unknown>(stateOf(unobserved, undefined, true, phases), { _tag: "Vacant", ...nothing })
   })
 
-  it("changes with its kind, its owners and its phase, but not with the end of a lease", () => {
+  it("changes with its tag, its owners and its phase, but not with the end of a lease", () => {
     const state = stateOf(following, undefined, true, phases)
     assert.isTrue(isSame(state, { ...state, until: undefined } as typeof state))
     const others = [

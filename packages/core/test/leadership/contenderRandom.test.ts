@@ -11,7 +11,7 @@ describe("contenders that are started, stopped, made to step down and closed at 
           for (let seed = 0; seed < 60; seed++) {
             const scope = yield* Scope.make()
             assert.deepStrictEqual(yield* Scope.provide(simulate(`${seed}`, outages), scope), [], `seed ${seed}`)
-            // Not if something hangs: then this would not end either
+            // Not closed in a finalizer: if a contender hangs, so would this
             yield* Scope.close(scope, Exit.void)
           }
         })

@@ -39,7 +39,7 @@ describe("a contender", () => {
       }).pipe(Effect.provide(Layer.fresh(TestLive)), Effect.provideService(Metric.MetricRegistry, new Map()))
     ))
 
-  it.effect("logs that its leadership begins and ends, with the token, and retries nothing meanwhile", () =>
+  it.effect("logs that its leadership begins and ends, and nothing in between", () =>
     Effect.gen(function*() {
       const lines: Array<string> = []
       const logger = Logger.make<unknown, void>(({ message }) => void lines.push(String([message].flat()[0])))
@@ -52,7 +52,7 @@ describe("a contender", () => {
           return { ...node, contender }
         }))
       assert.deepStrictEqual(lines.splice(0), ["Leadership begins"])
-      // A node that leaves polls now and then, and is refused
+      // A node that leaves polls occasionally, and is refused
       yield* nodes[1]!.contender.leave
       yield* TestClock.adjust("10 seconds")
       assert.deepStrictEqual(lines.splice(0), [])
@@ -145,7 +145,7 @@ describe("a contender", () => {
       }
     }))
 
-  it.effect("asks the backend after a stop whether its release was executed, unless its own work stops it", () => {
+  it.effect("checks after a stop whether its release was executed, unless its own work stops it", () => {
     let asked = 0
     const counting = Layer.effect(
       MutexStore.MutexStore,

@@ -191,7 +191,7 @@ describe("the state of a contender over time", () => {
       assert.strictEqual(work.running, 1)
     }).pipe(Effect.provide(TestLive)), { tags: ["B60"] })
 
-  it.effect("the work itself may step down, even before it first waits", () =>
+  it.effect("the work itself may step down, even in its first step", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       const tokens: Array<number> = []
@@ -209,7 +209,7 @@ describe("the state of a contender over time", () => {
       assert.strictEqual(tokens.length, 5)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("work is interrupted if its lease is over at its start", () =>
+  it.effect("work is interrupted if its lease expires in its first step", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       yield* Effect.gen(function*() {
@@ -225,7 +225,7 @@ describe("the state of a contender over time", () => {
     }))
 
   it.effect(
-    "a lost lease whose work has not ended yet stays lost, and is not released as if it were held",
+    "a lost lease whose work has not ended yet stays lost",
     () =>
       Effect.gen(function*() {
         const holding = new HeldLease(
@@ -273,7 +273,7 @@ describe("the state of a contender over time", () => {
         assert.strictEqual(running, 0)
         Object.assign(fleet.faults, { acquire: "work", guard: "work", release: "work", inspect: "work" })
         yield* TestClock.adjust("1 minute")
-        // Hanging requests stay so: waiters poll again when their own limits are reached
+        // Requests that hang never get a reply: waiters poll again after their own timeouts
         assert.isAtMost(running, 1)
       }
       assert.isAtLeast(gains, 2)
@@ -293,7 +293,7 @@ describe("the state of a contender over time", () => {
       assert.isTrue((yield* jobs.state)._tag === "Leading")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("readers see errors, and reads are retried", () => {
+  it.effect("readers receive errors, and reads are retried", () => {
     let broken = false
     const store = Layer.effect(
       MutexStore.MutexStore,
@@ -323,7 +323,7 @@ describe("the state of a contender over time", () => {
       const observed = yield* recording(jobs)
       yield* jobs.stop
       yield* Scope.close(holding, Exit.void)
-      // The next poll is when the owner should have renewed
+      // The next poll comes when the owner should have renewed
       yield* TestClock.adjust("12 seconds")
       assert.deepStrictEqual(observed, ["Released"])
       assert.isUndefined((yield* jobs.state).after)
@@ -373,7 +373,7 @@ describe("contenders as classes", () => {
     }).pipe(Effect.provide(TestLive)))
 })
 
-it.effect("a contender that notices its own loss while it publishes a state does not publish an older one after it", () =>
+it.effect("a contender that notices its own loss while it publishes a state publishes no older state afterwards", () =>
   Effect.gen(function*() {
     const { clock, stall } = yield* stalling
     yield* Effect.gen(function*() {
@@ -390,7 +390,7 @@ it.effect("a contender that notices its own loss while it publishes a state does
     }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
   }))
 
-it.effect("a contender that notices its own loss as its state is read describes the time after it", () =>
+it.effect("a contender that notices its own loss as its state is read returns the state after the loss", () =>
   Effect.gen(function*() {
     const { clock, stall } = yield* stalling
     yield* Effect.gen(function*() {

@@ -1,4 +1,4 @@
-/** When cron jobs run if clocks change, against a scan of every minute. */
+/** When cron jobs run around clock changes, compared with a scan of every minute. */
 import { assert, describe, it } from "@effect/vitest"
 import { Cron, DateTime, Effect, Option, Result } from "effect"
 import * as cronInstants from "../../src/internal/leadership/cronInstants.ts"
@@ -24,7 +24,7 @@ const offsetIn = (timeZone: string) => {
   return (at: number) => DateTime.zonedOffset(DateTime.makeZonedUnsafe(at, { timeZone: zone }))
 }
 
-/** The rule, word by word: tests every minute. */
+/** The rule itself, as a scan of every minute. */
 const scan = (expression: string, timeZone: string, from: number, until: number) => {
   const wall = Result.getOrThrow(Cron.parse(expression, "UTC"))
   const isEveryHour = expression.split(" ")[1]!.startsWith("*")
@@ -41,7 +41,7 @@ const scan = (expression: string, timeZone: string, from: number, until: number)
     if (Cron.match(wall, now) && (isEveryHour || !isRepeated)) found.add(at)
     const before = index === 0 ? now - minute : times[index - 1]![1]
     if (!isEveryHour && now > before + minute && now > latest) {
-      // Skipped times come later by as much as the clock moved
+      // A skipped time runs later, by the size of the clock change
       for (let skipped = before + minute; skipped < now; skipped += minute) {
         if (Cron.match(wall, skipped)) found.add(at + skipped - (before + minute))
       }
@@ -54,7 +54,7 @@ const scan = (expression: string, timeZone: string, from: number, until: number)
 describe("a cron job where clocks are set back", () => {
   const autumn = Date.parse("2026-10-24T22:30:00Z")
 
-  it.effect("runs in both of two equal hours if the hour is *", () =>
+  it.effect("runs in both of the repeated hours if the hour is *", () =>
     Effect.gen(function*() {
       const minutely = yield* compile("* * * * *", "Europe/Berlin")
       const found = between(minutely.next, autumn, autumn + 4 * hour)
@@ -78,9 +78,9 @@ describe("a cron job where clocks are set back", () => {
       ])
     }))
 
-  it.effect("runs only at the second of two equal hours if that begins with the instant of the change", () =>
+  it.effect("runs only in the second of the repeated hours if that one begins at the instant of the change", () =>
     Effect.gen(function*() {
-      // 03:00 is 01:00 UTC before the change, which comes at that instant
+      // The change is at 01:00 UTC, which would be 03:00 without it
       const nightly = yield* compile("0 3 * * *", "Europe/Berlin")
       const change = Date.parse("2026-10-25T01:00:00Z")
       for (let seconds = 1; seconds < 200; seconds += 7) {
@@ -94,7 +94,7 @@ describe("a cron job where clocks are set back", () => {
 describe("a cron job where clocks are set forward", () => {
   const spring = Date.parse("2026-03-28T23:30:00Z")
 
-  it.effect("runs once for each skipped time of a fixed hour, later by the size of the change", () =>
+  it.effect("runs once for each skipped time of a fixed hour, delayed by the size of the change", () =>
     Effect.gen(function*() {
       const quarters = yield* compile("*/15 2 * * *", "Europe/Berlin")
       assert.deepStrictEqual(iso(between(quarters.next, spring, spring + 12 * hour)), [
@@ -103,19 +103,19 @@ describe("a cron job where clocks are set forward", () => {
         "2026-03-29T01:30",
         "2026-03-29T01:45"
       ])
-      // A time that exists anyway is not doubled
+      // A time that is not skipped runs only once
       const both = yield* compile("30 2,3 * * *", "Europe/Berlin")
       assert.deepStrictEqual(iso(between(both.next, spring, spring + 12 * hour)), ["2026-03-29T01:30"])
     }))
 
-  it.effect("skips no hour that passes if the hour is *", () =>
+  it.effect("skips no elapsed hour if the hour is *", () =>
     Effect.gen(function*() {
       const hourly = yield* compile("0 * * * *", "Europe/Berlin")
       assert.lengthOf(between(hourly.next, spring, spring + 12 * hour), 12)
     }))
 })
 
-/** Zones with every kind of change: half hours, hours at midnight, days, months of fasting, standard time that moves. */
+/** Zones with every kind of change: by half an hour, at midnight, by a day, around Ramadan, of standard time. */
 const zones = [
   "Europe/Berlin",
   "America/New_York",
@@ -172,7 +172,7 @@ const holdsAround = (expression: string, zone: string, at: number) => {
   }
 }
 
-// One expression for each change, so that each of them meets many changes
+// Cycles through the expressions, so that each one is tested at many changes
 const expressionAt = (index: number) => expressions[index % expressions.length]!
 
 it("every instant occurs once, at clock changes in a century of ten zones", () => {
@@ -185,7 +185,7 @@ it("every instant occurs once, at a fifth of the clock changes in a century of t
   tags: ["long"]
 }, () => {
   assert.isAbove(changes.length, 800)
-  // All of them take more than a minute, and have passed
+  // Testing all changes takes more than a minute; all of them have passed
   changes.filter((_, index) => index % 5 === 0)
     .forEach(([zone, at], index) => holdsAround(expressionAt(index), zone, at))
   const minutes = Date.UTC(2070, 0, 1) / minute
@@ -199,7 +199,7 @@ it("every instant occurs once, at a fifth of the clock changes in a century of t
   }
 })
 
-it("every Sunday of a century occurs once in each zone, at its time or later by the size of the change", () => {
+it("a weekly job runs once on each Sunday of a century in every zone, on time or delayed by the size of a change", () => {
   const [from, until] = [Date.UTC(1970, 0, 4), Date.UTC(2070, 0, 1)]
   for (const zone of zones) {
     const offsetAt = offsetIn(zone)
@@ -210,17 +210,17 @@ it("every Sunday of a century occurs once in each zone, at its time or later by 
     for (const at of found) {
       const late = (at + offsetAt(at)) % day - 2.5 * hour
       if (late === 0) continue
-      // Its time was skipped on this day
+      // The job's time was skipped on this day
       assert.strictEqual(offsetAt(at) - offsetAt(at - late - 1), late, `${iso([at])} in ${zone}`)
     }
   }
 })
 
-it("the last instant is one that next returns, which Cron.prev of Effect does not promise", () => {
+it("the last instant is one that next returns, which Effect's Cron.prev does not guarantee", () => {
   const cron = Result.getOrThrow(Cron.parse("*/15 2 * * *", "Europe/Berlin"))
   const after = Date.parse("2026-03-29T12:00:00Z")
   const former = Cron.prev(cron, after).getTime()
-  // Effect's own pair disagrees in the night of the change
+  // Effect's Cron.next and Cron.prev disagree in the night of the change
   const instants = new Set<number>()
   for (let at = after - 2 * day; at < after; at = Cron.next(cron, at).getTime()) instants.add(at)
   assert.isFalse(instants.has(former), "Cron.prev and Cron.next agree now: say so upstream, and delete this line")
@@ -229,7 +229,7 @@ it("the last instant is one that next returns, which Cron.prev of Effect does no
   assert.strictEqual(next(last - 1), last)
 })
 
-it("the last instant of a period is that at its end, if there is one, and undefined without any", () => {
+it("the last instant may be at the end of the period, and is undefined if the period has none", () => {
   for (const period of [1, 2, 3, 7, 1000]) {
     const next = (after: number) => (Math.floor(after / period) + 1) * period
     for (let until = 0; until < 20; until++) {
@@ -269,7 +269,7 @@ describe("expressions", () => {
       assert.include(error.message, cure)
     }))
 
-  it("a zone may be an object, and an expression is text", () => {
+  it("a zone may be an object, and the expression must be a string", () => {
     const timeZone = DateTime.zoneMakeNamedUnsafe("Asia/Tokyo")
     const { text } = Effect.runSync(jobSchedule.cron("0 3 * * *", { timeZone })[jobSchedule.TypeId])
     assert.strictEqual(text, "cron Asia/Tokyo 0 3 * * *")

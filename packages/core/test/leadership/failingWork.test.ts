@@ -39,7 +39,7 @@ describe("work of a leader that fails", () => {
       }))
   }
 
-  it.effect("a node that is alone retries, later after each consecutive failure, up to 10 seconds", () =>
+  it.effect("a node without rivals retries, after pauses that double with each consecutive failure, up to 10 seconds", () =>
     Effect.gen(function*() {
       const clock = yield* Clock.Clock
       const begin = clock.currentTimeMillisUnsafe()
@@ -57,7 +57,7 @@ describe("work of a leader that fails", () => {
       isBroken = false
       yield* TestClock.adjust("2 minutes")
       assert.strictEqual(at.length, 11)
-      // A leadership that lasted ends the streak
+      // A leadership that lasts ends the streak of failures
       isBroken = true
       yield* jobs.stepDown
       yield* settle
@@ -94,7 +94,7 @@ describe("work of a leader that fails", () => {
       assert.strictEqual((yield* jobs.state)._tag, "Leading")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a step-down that a failure requested does not outlive the contender", () =>
+  it.effect("a contender that closes after its work failed stays stopped", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       const jobs = yield* Scope.provide(Mutex.contend("jobs"), scope)
@@ -107,7 +107,7 @@ describe("work of a leader that fails", () => {
 })
 
 describe("the state of a contender", () => {
-  it.effect("cannot be set, and follows the clock at each moment", () =>
+  it.effect("cannot be set, and always follows the clock", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       yield* Effect.gen(function*() {
@@ -123,7 +123,7 @@ describe("the state of a contender", () => {
       }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("says that it is stopped, and who leads meanwhile", () =>
+  it.effect("shows that it is stopped, and who leads meanwhile", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       const observed: Array<string> = []
@@ -134,11 +134,11 @@ describe("the state of a contender", () => {
       assert.strictEqual((yield* jobs.state)._tag, "Stopped")
       yield* jobs.start
       yield* settle
-      // Stopped, and then nobody leads
+      // The second "Stopped" reports that nobody leads
       assert.deepStrictEqual(observed.slice(0, 6), ["Vacant", "Leading", "Stopped", "Stopped", "Vacant", "Leading"])
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a slow reader gets the last change", () =>
+  it.effect("skips changes for a slow reader, but not the last one", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       const observed: Array<string> = []

@@ -1,4 +1,4 @@
-/** Requests of an operator about jobs, and what an operator sees of them. */
+/** An operator's requests about jobs, and the list of jobs. */
 import { Jobs, Leadership } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { DateTime, Effect, Option } from "effect"
@@ -8,7 +8,7 @@ import * as JobFleet from "../support/jobFleet.ts"
 const { noon } = JobFleet
 const hourly = Leadership.cron("0 * * * *")
 
-/** Two nodes with a job each hour, and what an operator does on the second. */
+/** Two nodes with an hourly job. The operator uses the second node. */
 const setup = Effect.gen(function*() {
   yield* TestClock.setTime(noon - 1000)
   const made = yield* JobFleet.make
@@ -48,7 +48,7 @@ describe("jobs of a fleet", () => {
       assert.deepStrictEqual(take(), ["a@3601"])
     }))
 
-  it.effect("pause one by one or all together, for the next leader too, and resume at the next instant", () =>
+  it.effect("can be paused one by one or all together, also for the next leader, and resume at the next instant", () =>
     Effect.gen(function*() {
       for (const job of [undefined, "job"]) {
         const { a, here, take } = yield* setup
@@ -68,7 +68,7 @@ describe("jobs of a fleet", () => {
       }
     }))
 
-  it.effect("follow another schedule from the moment of an operator's request, and then that of the code again", () =>
+  it.effect("follow a new schedule as soon as an operator sets it, and the schedule in the code once it is unset", () =>
     Effect.gen(function*() {
       const { here, take } = yield* setup
       yield* TestClock.adjust("10 minutes")
@@ -88,7 +88,7 @@ describe("jobs of a fleet", () => {
   it.effect("lose no run that was due when the schedule changed, and duplicate none", () =>
     Effect.gen(function*() {
       const { fleet, here, ran } = yield* setup
-      // Nothing is handed out at noon, and two seconds later the schedule is a different one
+      // No run is handed out at noon, and two seconds later the schedule changes
       fleet.faults.jobs = "fail"
       yield* TestClock.adjust("3 seconds")
       yield* here(Jobs.reschedule("jobs", "job", Leadership.cron("30 * * * *")))

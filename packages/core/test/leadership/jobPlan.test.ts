@@ -1,4 +1,4 @@
-/** What a leader does with a job, in all small cases: compared with a decision on the list of unsettled instants. */
+/** A leader's decision about a job in all small cases, compared with a decision on the list of unsettled instants. */
 import type { JobRecord } from "@effect-simba/core/JobStore"
 import { assert, describe, it } from "@effect/vitest"
 import type { Next } from "../../src/internal/leadership/cronInstants.ts"
@@ -40,14 +40,14 @@ const ran = (run: Partial<NonNullable<JobRecord["run"]>>): JobRecord => ({
   }
 })
 
-/** The unsettled instants that have come. */
+/** The unsettled instants up to now. */
 const instants = (at: number, now: number) => {
   const all: Array<number> = []
   for (let instant = next(at); instant <= now; instant = next(instant)) all.push(instant)
   return all
 }
 
-/** When the last run is repeated. */
+/** When the last run is retried. */
 const repeatAt = (spec: Spec, { at, run }: JobRecord, leader: Leader, now: number) => {
   if (run?.scheduledAt !== at || run.outcome === "success" || run.attempt >= spec.attempts) return undefined
   const isOver = run.end !== undefined || run.token < leader.token
@@ -116,7 +116,7 @@ const leaders: ReadonlyArray<Leader> = [[0, 0], [0, 1000], [1000, 1000], [999, 2
 
 const nows = [0, 1, 999, 1000, 1001, 2000, 2500, 3000, 3500, 3501]
 
-/** Each small case with these records. */
+/** Compares all small cases with these records, and returns the kinds of decisions. */
 const decides = (records: ReadonlyArray<JobRecord>) => {
   const observed = new Set<string>()
   for (const spec of specs) {
@@ -159,7 +159,7 @@ describe("what a leader does with a job", { tags: ["B33"] }, () => {
     assert.deepStrictEqual(decides(runs.map((run) => ran(run))), ["Miss", "Run", "Wait"])
   })
 
-  it("that was requested: at once, but no sooner than its minimum interval allows, paused or not", () => {
+  it("that was requested: runs it at once, or when its minimum interval allows, paused or not", () => {
     const wanted = [noRun, ran({ start: 1000, end: 1001, outcome: "success" })].map((record) => ({
       ...record,
       wanted: 5
@@ -167,11 +167,11 @@ describe("what a leader does with a job", { tags: ["B33"] }, () => {
     assert.deepStrictEqual(decides(wanted), ["Run", "Wait"])
   })
 
-  it("that starts by a clock that was set back since: without the minimum interval", () => {
+  it("whose last start is in the future, because the clock was set back: ignores the minimum interval", () => {
     assert.deepStrictEqual(decides([ran({ start: 1001, end: 1002, outcome: "success" })]), ["Miss", "Run", "Wait"])
   })
 
-  it("whose run is retried: after pauses that double, up to a minute", () => {
+  it("whose run failed: retries after pauses that double, up to a minute", () => {
     const spec = { misfire: "skip", catchUp: 1e9, minInterval: 0, attempts: 100 } as const
     const hourly = every(3_600_000)
     const pauses = [1, 2, 3, 6, 7, 8, 50].map((attempt) => {
@@ -182,7 +182,7 @@ describe("what a leader does with a job", { tags: ["B33"] }, () => {
     assert.deepStrictEqual(pauses, [1000, 2000, 4000, 32_000, 60_000, 60_000, 60_000])
   })
 
-  it("counts a thousand missed instants at most", () => {
+  it("counts at most a thousand missed instants", () => {
     const spec = { misfire: "skip", catchUp: 0, minInterval: 0, attempts: 1 } as const
     const missed = [999, 1000, 1001, 50_000].map((now) => {
       const decision = plan(spec, every(1), noRun, true, { gained: 0, free: 0, token: 7 }, now)
@@ -192,7 +192,7 @@ describe("what a leader does with a job", { tags: ["B33"] }, () => {
   })
 })
 
-it("a changed schedule has the former instants up to the change, and the current ones after it", () => {
+it("a changed schedule has the old instants up to the change, and the new ones after it", () => {
   const [former, present] = [every(3), every(5)]
   for (let changed = 0; changed <= 16; changed++) {
     const both = inForce(present, former, changed)

@@ -1,4 +1,4 @@
-/** What the runs of a job leave in the log, and what a schedule from the backend may say. */
+/** What a job's runs leave in the log, and the format of schedules from the backend. */
 import { Leadership } from "@effect-simba/core"
 import { MutexName } from "@effect-simba/core/MutexName"
 import * as MutexStore from "@effect-simba/core/MutexStore"
@@ -21,7 +21,7 @@ describe("a run", { tags: ["B33"] }, () => {
     return { contender: one.contender, ran: take(), warnings }
   })
 
-  it.effect("that succeeds leaves no line, and its leader leads on", () =>
+  it.effect("that succeeds logs nothing, and its leader continues to lead", () =>
     Effect.gen(function*() {
       const { contender, ran, warnings } = yield* runs(() => Effect.void, { onError: "stepDown" })
       assert.deepStrictEqual([ran, warnings], [["a@0", "a@10"], []])
@@ -38,7 +38,7 @@ describe("a run", { tags: ["B33"] }, () => {
       }
     }))
 
-  it.effect("that the end of its leadership interrupts is no failure", () =>
+  it.effect("that is interrupted by the end of its leadership has not failed", () =>
     Effect.gen(function*() {
       const { contender, ran, warnings } = yield* runs(() => Effect.never, { schedule: Leadership.every("1 minute") })
       yield* contender.stop

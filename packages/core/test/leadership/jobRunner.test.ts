@@ -1,4 +1,4 @@
-/** The loop of a leader with jobs: what it requests and when, and what it does about requests that fail. */
+/** The loop of a leader with jobs: its requests, their times, and how it handles failed requests. */
 import { Jobs, Leadership, Mutex } from "@effect-simba/core"
 import type { JobRecord } from "@effect-simba/core/JobStore"
 import { MutexName } from "@effect-simba/core/MutexName"
@@ -13,7 +13,7 @@ const { noon } = JobFleet
 const minutely = Leadership.every("1 minute")
 const cron = Leadership.cron("* * * * *")
 
-/** One leader with one job, at noon. `calls`: milliseconds since then. */
+/** One leader with one job, at noon. `calls` are milliseconds since noon. */
 const alone = Effect.fnUntraced(function*(
   options: Partial<Leadership.Job<unknown, never>> = {},
   work?: () => Effect.Effect<unknown, unknown>
@@ -42,7 +42,7 @@ describe("what a leader requests", { tags: ["B33"] }, () => {
       const { calls, take } = yield* alone({ schedule: Leadership.every("12 seconds") })
       yield* TestClock.adjust("25 seconds")
       assert.deepStrictEqual(take(), ["a@0", "a@12", "a@24"])
-      // It registers its jobs, begins to lead, and runs one at once
+      // The node registers its jobs, begins to lead, and runs the job at once
       assert.deepStrictEqual(calls("read"), [0, 0, 0, 5000, 10_000, 12_000, 17_000, 22_000, 24_000])
       assert.deepStrictEqual(calls("claim"), [0, 12_000, 24_000])
       assert.deepStrictEqual(calls("end"), [0, 12_000, 24_000])
@@ -86,7 +86,7 @@ describe("requests that fail", { tags: ["B33"] }, () => {
       assert.deepStrictEqual(calls("claim"), pauses.map((pause) => 60_000 + pause))
       faults.jobOperations.claim = "work"
       yield* TestClock.adjust("10 seconds")
-      // Late because of the outage only
+      // Late, but no catch-up: only the outage delayed it
       assert.deepStrictEqual(ran, [
         { node: "a", job: "job", at: 81.3, scheduledAt: 60, isCatchUp: false, attempt: 1 }
       ])
@@ -97,7 +97,7 @@ describe("requests that fail", { tags: ["B33"] }, () => {
       assert.deepStrictEqual(calls("claim").slice(-3), [120_000, 120_100, 120_300])
     }))
 
-  it.effect("a read likewise, and what is known meanwhile is run", () =>
+  it.effect("a read is repeated likewise, and known jobs run meanwhile", () =>
     Effect.gen(function*() {
       const { calls, faults, take, warnings } = yield* alone({ schedule: Leadership.every("30 seconds") })
       yield* TestClock.adjust("4 seconds")
@@ -107,7 +107,7 @@ describe("requests that fail", { tags: ["B33"] }, () => {
       yield* TestClock.adjust("10 seconds")
       assert.deepStrictEqual(take(), ["a@0", "a@30"])
       assert.include(warnings, "Cannot read the jobs; retrying")
-      // Without a read it does not know whether the next instant is settled
+      // Without a read, the leader does not know whether the next instant is settled
       faults.jobOperations.read = "work"
       yield* TestClock.adjust("10 seconds")
       faults.jobCalls.length = 0
@@ -126,7 +126,7 @@ describe("requests that fail", { tags: ["B33"] }, () => {
       assert.deepStrictEqual(take(), ["a@0", "a@1", "a@2", "a@3", "a@4"])
     }))
 
-  it.effect("a claim whose reply was lost runs as soon as the leader knows about it", () =>
+  it.effect("a run whose claim lost its reply starts as soon as the leader learns of it", () =>
     Effect.gen(function*() {
       const { faults, ran, record } = yield* alone({ schedule: cron, misfire: "skip" })
       yield* TestClock.adjust("59 seconds")
@@ -164,7 +164,7 @@ describe("requests that fail", { tags: ["B33"] }, () => {
     }))
 })
 
-it.effect("a read that was under way when a run ended is not adopted", () =>
+it.effect("a read that was in flight when a run ended is ignored", () =>
   Effect.gen(function*() {
     let isSlow = false
     const { calls, faults, record, take } = yield* alone(
@@ -178,7 +178,7 @@ it.effect("a read that was under way when a run ended is not adopted", () =>
     faults.jobOperations.read = "work"
     isSlow = false
     yield* TestClock.adjust("3 seconds")
-    // It was read before the end, and would say that the run has none
+    // The read was executed before the end was recorded, so it lacks that end
     assert.deepStrictEqual(calls("end"), [0, 15_200])
     assert.strictEqual((yield* record).run!.outcome, "success")
     yield* TestClock.adjust("3 seconds")
@@ -207,7 +207,7 @@ it.effect("a claim that the backend refuses is repeated when it may be granted",
     }
   }))
 
-it.effect("a schedule that an operator set and that cannot be read is ignored, with a line", () =>
+it.effect("an operator's schedule that cannot be read is ignored, with a warning", () =>
   Effect.gen(function*() {
     const { store, take, warnings } = yield* alone({ schedule: Leadership.every("10 seconds") })
     const reschedule = (schedule: string) =>
@@ -229,7 +229,7 @@ it.effect("a leader whose clock is set while it leads resigns", () =>
     const { contender } = yield* node("a", (name) => [job(name, { schedule: minutely })], { ahead: () => ahead })
     yield* TestClock.adjust("7 seconds")
     const { token } = yield* Effect.flatMap(contender.lease, Effect.fromOption)
-    // Set back, so that no lease ends
+    // The clock is set back, so that no lease ends
     ahead = -40
     yield* TestClock.adjust("6 seconds")
     assert.isAbove((yield* Effect.flatMap(contender.lease, Effect.fromOption)).token, token)
@@ -254,7 +254,7 @@ it.effect("the end of a run is recorded again after pauses that double, until th
   }))
 
 describe("a leader whose clock is off", { tags: ["B33"] }, () => {
-  it.effect("by more than ten seconds and half a period leaves the run to another node from the beginning", () =>
+  it.effect("by more than ten seconds and half a period leaves the run to another node from the start", () =>
     Effect.gen(function*() {
       for (
         const [period, ahead, runs] of [
@@ -299,7 +299,7 @@ it.effect("an operator pauses one job of several", () =>
   }))
 
 describe("jobs", () => {
-  it.effect("take a contender that was wrapped, and nothing else", () =>
+  it.effect("accept a wrapped contender, and nothing else", () =>
     Effect.gen(function*() {
       let ran = 0
       const job = { name: "job", schedule: minutely, run: Effect.sync(() => ran++) }

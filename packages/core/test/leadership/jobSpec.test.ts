@@ -1,4 +1,4 @@
-/** The options of a job, what is derived from them, and which contradict each other. */
+/** A job's options, what is derived from them, and which of them contradict each other. */
 import { Leadership } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
@@ -15,7 +15,7 @@ const make = (options: Options = {}) =>
 const refusal = (options: Options) => Effect.map(Effect.flip(make(options)), ({ option }) => option)
 
 describe("the options of a job", { tags: ["B33"] }, () => {
-  it.effect("catch up on one period of every, and on nothing of a cron expression", () =>
+  it.effect("catch up by one period for every, and not at all for cron", () =>
     Effect.gen(function*() {
       const { instants: _, ...usual } = yield* make()
       assert.deepStrictEqual(usual, {
@@ -39,7 +39,7 @@ describe("the options of a job", { tags: ["B33"] }, () => {
       assert.deepInclude(yield* make({ catchUp: 0, misfire: "skip" }), { misfire: "skip", catchUp: 0 })
     }))
 
-  it.effect("are used unchanged", () =>
+  it.effect("that are given are used unchanged", () =>
     Effect.gen(function*() {
       const passed = { onError: "stepDown", attempts: 3 } as const
       assert.deepInclude(yield* make({ ...passed, minInterval: "2 seconds", maxRun: "1 millis" }), {

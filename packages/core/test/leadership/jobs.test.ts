@@ -1,4 +1,4 @@
-/** Jobs of a fleet: each instant once, by the backend's time, through changes of leaders. */
+/** Jobs of a fleet: each instant runs once, by the backend's time, across changes of leaders. */
 import { Leadership, Mutex, MutexMetrics } from "@effect-simba/core"
 import { MutexName } from "@effect-simba/core/MutexName"
 import * as MutexStore from "@effect-simba/core/MutexStore"
@@ -72,7 +72,7 @@ describe("one run for each instant", { tags: ["B33"] }, () => {
       yield* TestClock.adjust("2 minutes")
       assert.deepStrictEqual(take(), ["right@5", "right@65"])
       assert.lengthOf(warnings.filter((line) => line.startsWith("The clock of this node differs")), 1)
-      // If it is alone, it continues
+      // A node that is alone runs the job although its clock is wrong
       yield* right.close
       yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual(take(), ["wrong@125"])
@@ -93,7 +93,7 @@ describe("one run for each instant", { tags: ["B33"] }, () => {
 })
 
 describe("what was missed", { tags: ["B33"] }, () => {
-  /** Two leaders one after another, with a pause in which instants pass. */
+  /** Two leaders, one after the other, with a pause in which instants pass. */
   const pause = Effect.fnUntraced(function*(
     options: Omit<Leadership.Job<unknown, never>, "name" | "run">,
     length: Duration.Input
@@ -110,7 +110,7 @@ describe("what was missed", { tags: ["B33"] }, () => {
     return { ran, take, warnings }
   })
 
-  it.effect("skip: the next run comes at the next instant, and a line says what was missed", () =>
+  it.effect("skip: the next run comes at the next instant, and a warning counts the missed runs", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon + 1000)
       const { take, warnings } = yield* pause({ schedule: minutely }, "5 minutes")
@@ -140,7 +140,7 @@ describe("what was missed", { tags: ["B33"] }, () => {
       assert.deepStrictEqual(ran.map(({ scheduledAt }) => scheduledAt), [179, 239, 299])
     }))
 
-  it.effect("a weekend without a leader is caught up on on Monday", () =>
+  it.effect("after a weekend without a leader, Monday's run catches up", () =>
     Effect.gen(function*() {
       // Friday, 10:00
       yield* TestClock.setTime(Date.UTC(2026, 10, 20, 10))
@@ -150,7 +150,7 @@ describe("what was missed", { tags: ["B33"] }, () => {
       assert.deepInclude(ran[0]!, { scheduledAt: 70 * 3600, isCatchUp: true })
     }))
 
-  it.effect("a run that outlasts its period makes the instants meanwhile pass, and logs it", () =>
+  it.effect("a run that outlasts its period skips the instants meanwhile, and the log says so", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon - 1000)
       const { job, node, take, warnings } = yield* JobFleet.make
@@ -190,7 +190,7 @@ describe("what was missed", { tags: ["B33"] }, () => {
 })
 
 describe("runs that fail", () => {
-  it.effect("continue: failures, defects and interruptions of its own end neither the job nor the leadership", () =>
+  it.effect("continue: a run that fails, dies or interrupts itself ends neither the job nor the leadership", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon)
       const { job, node, take } = yield* JobFleet.make
@@ -299,7 +299,7 @@ describe("runs that fail", () => {
 })
 
 describe("the end of a leadership", () => {
-  it.effect("a process that was suspended past its lease starts no run, although the backend handed one out before", () =>
+  it.effect("a process that was suspended past its lease does not start a run that the backend handed out earlier", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon - 1000)
       const { clock, stall } = yield* stalling
@@ -366,7 +366,7 @@ describe("the metrics of a job", () => {
   const isolated = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     Effect.suspend(() => Effect.provideService(effect, Metric.MetricRegistry, new Map()))
 
-  it.effect("when it last started and succeeded, since when it runs, and what was missed", () =>
+  it.effect("are its last start and success, the start of its current run, and its missed instants", () =>
     isolated(Effect.gen(function*() {
       yield* TestClock.setTime(noon - 1000)
       const { job, node } = yield* JobFleet.make

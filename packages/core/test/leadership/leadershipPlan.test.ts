@@ -1,17 +1,17 @@
-/** Every sequence of events of a contender, and the picture of its phases in the documentation. */
+/** All short sequences of a contender's events, and the diagram of its phases in the documentation. */
 import { assert, describe, it } from "@effect/vitest"
 import * as plan from "../../src/internal/leadership/leadershipPlan.ts"
 import { diagramOf } from "../support/diagram.ts"
 
-/** What an interpreter has: the loop, its lease, and job runs. */
+/** The interpreter's state: the loop, its lease, and job runs. */
 interface World {
   readonly contention: plan.Contention
   hasLoop: boolean
   isInterrupted: boolean
   hasLease: boolean
-  /** The leaderships that job runs belong to. */
+  /** The leadership of each job run. */
   readonly runs: Array<number>
-  /** A drain that has begun and not ended, by its leadership. */
+  /** The leadership of each drain that has not ended. */
   readonly drains: Array<number>
   readonly problems: Array<string>
 }
@@ -93,7 +93,7 @@ interface Step {
   readonly command: plan.Command
 }
 
-/** Calls `see` with each sequence of this many events, and the world before and after its last one. */
+/** Calls `see` with each sequence of up to `length` events, and with the world before and after its last event. */
 const explore = (length: number, see: (steps: ReadonlyArray<Step>, before: World, after: World) => void) => {
   const go = (world: World, steps: ReadonlyArray<Step>) => {
     if (steps.length === length) return
@@ -115,16 +115,16 @@ describe("a contender", () => {
       if (!holds(after, steps.at(-1)!, before)) assert.fail(JSON.stringify(steps))
     })
 
-  it("has one loop at most, and interrupts only that", () =>
+  it("has at most one loop, and interrupts only that loop", () =>
     always(({ contention, hasLease, hasLoop, problems }) =>
       problems.length === 0 && hasLoop === (contention.phase !== "stopped") &&
       hasLease === (contention.phase !== "stopped" && contention.phase !== "contending")
     ))
 
-  it("contends while it is wanted, and stops only if nobody wants it", () =>
+  it("stops contending only if nobody wants it to lead", () =>
     always(({ contention }) => contention.phase !== "stopped" || !contention.isWanted))
 
-  it("begins no loop once it is closed or was stopped", () =>
+  it("begins no loop while it is closed or stopped", () =>
     always(({ contention }, { command }) => command !== "begin" || (!contention.isClosed && contention.isWanted)))
 
   it("ends its loop for each request to end it", () =>
@@ -171,7 +171,7 @@ describe("a contender", () => {
     const pauses = [1, 2, 3, 4, 5, 6, 7, 8, 9].map(() => fail(59_999))
     assert.deepStrictEqual(pauses, [100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000])
     assert.strictEqual(plan.takePause(contention), 0)
-    // Its own failure is the first of a new series
+    // A leadership that lasts and then fails starts a new series of failures
     assert.strictEqual(fail(60_000), 100)
     assert.deepStrictEqual([fail(1000), fail(1000), fail(70_000), fail(59_999)], [200, 400, 100, 200])
     // A leadership that ends without a failure
@@ -180,7 +180,7 @@ describe("a contender", () => {
     assert.strictEqual(fail(1000), 100)
   })
 
-  it("refuses events that its phase cannot have", () => {
+  it("refuses events that cannot occur in its phase", () => {
     for (const _tag of ["LoopEnded", "Gained", "RunStarted"] as const) {
       assert.throws(() => plan.next(plan.make(), { _tag }), `cannot have the event ${_tag}`)
     }

@@ -1,4 +1,4 @@
-/** Nodes that leave: a release skips them, and they lead if nobody else wants to. */
+/** Nodes that leave: a release skips them, and they lead only if nobody else wants to. */
 import { Mutex } from "@effect-simba/core"
 import { assert, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
@@ -19,14 +19,14 @@ const leader = (nodes: ReadonlyArray<Effect.Success<ReturnType<typeof join>>>) =
     (leading) => leading.map(({ name }) => name).join(",")
   )
 
-it.effect("a rolling update of five nodes moves the leadership once, if the old ones are leaving", () =>
+it.effect("a rolling update of five nodes moves the leadership once if the old nodes are marked as leaving", () =>
   Effect.gen(function*() {
     for (const [marks, moves] of [[true, ["new 1"]], [false, ["old 2", "old 3", "old 4", "old 5", "new 1"]]] as const) {
       const fleet = yield* Fleet.make
       const old = yield* Effect.forEach([1, 2, 3, 4, 5], (i) => join(fleet, `old ${i}`))
       if (marks) yield* Effect.forEach(old, ({ contender }) => contender.leave)
       yield* TestClock.adjust("5 seconds")
-      assert.strictEqual(yield* leader(old), "old 1", "it continues")
+      assert.strictEqual(yield* leader(old), "old 1", "the leader continues")
       const nodes = [...old]
       const leaders: Array<string> = ["old 1"]
       for (const [i, one] of old.entries()) {
@@ -41,7 +41,7 @@ it.effect("a rolling update of five nodes moves the leadership once, if the old 
     }
   }))
 
-it.effect("if only leaving nodes are left, one leads within the poll interval, and start ends the mark", () =>
+it.effect("if only leaving nodes are left, one of them leads within the poll interval, and start removes its mark", () =>
   Effect.gen(function*() {
     const fleet = yield* Fleet.make
     const nodes = yield* Effect.forEach(["a", "b", "c"], (name) => join(fleet, name))
@@ -58,7 +58,7 @@ it.effect("if only leaving nodes are left, one leads within the poll interval, a
     assert.strictEqual(yield* leader(nodes), other.name)
   }))
 
-it.effect("work that marks its node in a finalizer, after the loss of the lease, does not wait for itself", () =>
+it.effect("work that calls leave in a finalizer after a loss does not wait for itself", () =>
   Effect.gen(function*() {
     const contender = yield* Mutex.contend("jobs")
     let leaderships = 0

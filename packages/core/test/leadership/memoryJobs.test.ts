@@ -1,4 +1,4 @@
-/** What the in-process store forgets about jobs. The scripts of Redis are compared with it in `jobScripts.test.ts`. */
+/** What the in-process store forgets about jobs. The Redis scripts are compared with it in `jobScripts.test.ts`. */
 import type { LeaseId } from "@effect-simba/core/MutexName"
 import { assert, it } from "@effect/vitest"
 import { Duration } from "effect"

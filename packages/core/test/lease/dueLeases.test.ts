@@ -1,4 +1,4 @@
-/** The order in which leases are renewed and ended, and when the loop wakes up for that. */
+/** The order in which leases are renewed and ended, and when the renewal loop wakes up. */
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { TestClock } from "effect/testing"
@@ -74,7 +74,7 @@ describe("a sweep", () => {
       assert.deepStrictEqual([ends, deadlines.all()], [[], []])
     }))
 
-  it.effect("makes a lease due once, and orders it by its end from then on", () =>
+  it.effect("makes a lease due once, and then orders it by its deadline", () =>
     Effect.gen(function*() {
       const { add, deadlines, take } = yield* setup
       const lease = add("a")
@@ -87,7 +87,7 @@ describe("a sweep", () => {
         1000,
         true
       ])
-      // Its end moves before it is processed: it is still due, and only once
+      // The lease is placed again before it is processed: it is still due, and only once
       lease.nextRenewal = 500
       deadlines.place(lease)
       deadlines.sweep(deadlines.now())
@@ -110,7 +110,7 @@ describe("a sweep", () => {
       assert.deepStrictEqual(take(), ["c"])
     }))
 
-  it.effect("retries after ten milliseconds if the end of a lease crashed", () =>
+  it.effect("retries after ten milliseconds if ending a lease crashed", () =>
     Effect.gen(function*() {
       const clock = yield* Clock.Clock
       let crashes = 1
@@ -132,7 +132,7 @@ describe("a sweep", () => {
 })
 
 describe("the loop", () => {
-  /** The iterations of the loop, and the renewals with their instants. */
+  /** Runs the loop, and records its turns and renewals with their times. */
   const running = Effect.fnUntraced(function*({ deadlines }: ReturnType<typeof make>, clock: Clock.Clock) {
     const noted = { turns: 0, renewed: [] as Array<string>, late: [] as Array<number> }
     const loop = deadlines.loop({
@@ -170,7 +170,7 @@ describe("the loop", () => {
       assert.deepStrictEqual(noted.renewed, ["earlier@899", "a@900", "together@900"])
     }))
 
-  it.effect("wakes up for leases that a sweep from outside made due", () =>
+  it.effect("wakes up for leases that a sweep outside the loop made due", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       const layer = make(clock)
@@ -180,14 +180,14 @@ describe("the loop", () => {
       layer.deadlines.sweep(layer.deadlines.now())
       yield* TestClock.adjust(0)
       assert.deepStrictEqual(noted.renewed, ["a@500"])
-      // Nothing is due, so it still sleeps
+      // Nothing is due, so the loop sleeps on
       const { turns } = noted
       layer.deadlines.sweep(layer.deadlines.now())
       yield* TestClock.adjust(0)
       assert.strictEqual(noted.turns, turns)
     }))
 
-  it.effect("renews earlier by two of the longest recent turns, unless they are short", () =>
+  it.effect("renews earlier by twice the longest recent turn, unless that is short", () =>
     Effect.gen(function*() {
       for (const [late, lead] of [[0, 0], [49, 0], [50, 100], [100, 200], [20_000, 250]] as const) {
         const { clock, stall } = yield* stalling
@@ -209,7 +209,7 @@ describe("the loop", () => {
       }
     }))
 
-  it.effect("moves all leases by a suspension once, but not by one shorter than ten milliseconds", () =>
+  it.effect("moves all leases forward once by a suspension, if it is longer than ten milliseconds", () =>
     Effect.gen(function*() {
       const { clock, suspension } = yield* suspending
       const layer = make(clock)
