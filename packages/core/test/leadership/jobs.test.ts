@@ -93,7 +93,7 @@ describe("one run for each instant", { tags: ["B33"] }, () => {
 })
 
 describe("what was missed", { tags: ["B33"] }, () => {
-  /** Two leaders, one after the other, with a pause in which instants pass. */
+  /** Two leaders, one after another, with a pause in which instants pass. */
   const pause = Effect.fnUntraced(function*(
     options: Omit<Leadership.Job<unknown, never>, "name" | "run">,
     length: Duration.Input

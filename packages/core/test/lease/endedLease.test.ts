@@ -1,4 +1,4 @@
-/** A lease that ends while its renewal is under way is never renewed again, and delays no other. */
+/** A lease that ends while its renewal is in flight is never renewed again, and delays no other. */
 import { type Lease, Mutex } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, type Fiber, Logger, Random, Scheduler } from "effect"
@@ -10,7 +10,7 @@ import { Faults } from "../support/faultyStore.ts"
 import { calls } from "../support/hands.ts"
 import { start, TestLive } from "../support/setup.ts"
 
-/** Runs `draw` when the delay of a retry is drawn: between the reply to a renewal and what follows from it. */
+/** Runs `draw` when the delay of a retry is computed, which is after the reply to a renewal and before its effects. */
 const drawing = (draw: () => void) =>
   Effect.provideService(Random.Random, {
     nextIntUnsafe: () => 0,
@@ -20,11 +20,11 @@ const drawing = (draw: () => void) =>
     }
   })
 
-/** Holds until it is interrupted. */
+/** Holds the mutex until it is interrupted. */
 const holder = (name: string, options?: Mutex.AcquireOptions) =>
   start(Effect.scoped(Effect.andThen(Mutex.acquire(name, options), Effect.never)))
 
-/** Renewed before and after, and lost at its deadline once nothing renews it. */
+/** Asserts that the lease is still renewed, and is lost at its deadline once renewals hang. */
 const isWatched = (lease: Lease.Lease) =>
   Effect.gen(function*() {
     const faults = yield* Faults
@@ -73,7 +73,7 @@ describe("a lease that ends during its renewal", () => {
       yield* isWatched(other)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("is not probed if the probe of another lease has released it", () =>
+  it.effect("is not probed if another lease's probe has released it", () =>
     Effect.gen(function*() {
       const victims: Array<Fiber.Fiber<unknown, unknown>> = []
       const asked: Array<number> = []
@@ -117,7 +117,7 @@ describe("the deadlines of a layer", () => {
       assert.isUndefined(deadlines.first)
     }))
 
-  it.effect("end all leases that are over, although the end of one crashes, and never loop on one", () =>
+  it.effect("end all expired leases although ending one crashes, and do not loop on that one", () =>
     Effect.gen(function*() {
       const ended: Array<TestLease> = []
       let crashes = 3
@@ -181,7 +181,7 @@ describe("the deadlines of a layer", () => {
       yields = false
     }))
 
-  it.effect("let a closed lease leave, and one that is due for renewal wait until its end", () =>
+  it.effect("drop a closed lease, and keep a lease that is due for renewal until its end", () =>
     Effect.gen(function*() {
       const ended: Array<TestLease> = []
       const deadlines = new DueLeases<TestLease>(yield* Clock.Clock, (over) => {

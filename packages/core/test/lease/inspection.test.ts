@@ -1,4 +1,4 @@
-/** What handles and errors print: a few fields, and nothing of their internals. */
+/** Handles and errors print a few fields, and none of their internals. */
 import { Contender, Mutex, SimbaError } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -7,7 +7,7 @@ import { inspect } from "node:util"
 import { MemoryLive, TestLive } from "../support/setup.ts"
 import * as fleet from "../support/streamFleet.ts"
 
-/** The same in JSON, in `console.log`, and as deep as Node can inspect. */
+/** Asserts that JSON, `console.log` and an inspection of unlimited depth show exactly these fields. */
 const assertShows = (handle: object, fields: Record<string, unknown>) => {
   assert.deepStrictEqual(JSON.parse(JSON.stringify(handle)), fields)
   assert.strictEqual(inspect(handle), inspect(fields))
@@ -25,7 +25,7 @@ describe("handles", () => {
       assert.include(String(lease), "\"mutex\":\"m\"")
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("a lease that is over has no time left, and printing it ends nothing", () =>
+  it.effect("an expired lease has no time left, and printing it does not end it", () =>
     Effect.gen(function*() {
       const { json, lease } = yield* Effect.scoped(
         Effect.map(Mutex.acquire("m"), (lease) => ({ lease, json: JSON.stringify(lease) }))
@@ -76,7 +76,7 @@ describe("handles", () => {
       assertShows(lease!, { stream, entry, token, timeLeft: shown.timeLeft })
     })))
 
-  it.effect("all can be piped", () =>
+  it.effect("all handles can be piped", () =>
     Effect.gen(function*() {
       const lease = yield* Mutex.acquire("m")
       assert.strictEqual(lease.pipe(({ token }) => token), lease.token)

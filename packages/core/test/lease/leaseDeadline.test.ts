@@ -1,4 +1,4 @@
-/** The deadline of one lease by two clocks, and when it is renewed. */
+/** The deadline of a lease, which counts on two clocks, and the time of its renewal. */
 import { assert, describe, it } from "@effect/vitest"
 import type { Instant } from "../../src/internal/lease/instant.ts"
 import { type Periods, TrackedLease } from "../../src/internal/lease/leaseDeadline.ts"
@@ -22,7 +22,7 @@ class TestLease extends TrackedLease<Periods> {
   }
 }
 
-/** Monotonic milliseconds, and the difference of the wall clock, if any. */
+/** An instant at these milliseconds of the monotonic clock and of the wall clock, by default the same. */
 const at = (monotonic: number, wall = monotonic): Instant => ({ monotonic, wall: 1_000_000 + wall })
 
 const begun = 100
@@ -31,7 +31,7 @@ const make = (periods: Partial<Periods> = {}) =>
   new TestLease({ usable: 1000, margin: 50, renewAfter: 400, early: 0, maxHold: Infinity, ...periods }, at(begun))
 
 describe("the deadline of a lease", () => {
-  it("L1: counts from before the request that granted or renewed it", () => {
+  it("L1: counts from the sending of the request that granted or renewed the lease", () => {
     const lease = make()
     assert.deepStrictEqual([lease.left(at(begun)), lease.left(at(300)), lease.left(at(1100))], [1000, 800, 0])
     assert.strictEqual(lease.endsAt(), 1100)
@@ -48,7 +48,7 @@ describe("the deadline of a lease", () => {
     assert.strictEqual(lease.left(at(200, 500)), 600)
     assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal], [800, 200])
     assert.strictEqual(lease.left(at(300, 600)), 500)
-    // The next renewal counts from its own instant on both clocks
+    // The next lease period counts from its own start on both clocks
     lease.extend(at(400, 700))
     assert.deepStrictEqual([lease.left(at(400, 700)), lease.endsAt(), lease.nextRenewal], [1000, 1400, 800])
   })
@@ -89,7 +89,7 @@ describe("the deadline of a lease", () => {
     assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal, lease.left(at(400))], [700, 300, 300])
     lease.cut(5000, 5000)
     assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal, lease.left(at(400))], [700, 300, 300])
-    // The same by the wall clock, which is set forward by 100 ms
+    // The wall clock is set forward by 100 ms: the lease ends earlier
     const other = make()
     other.cut(600, 200)
     assert.strictEqual(other.left(at(400, 500)), 200)
@@ -97,7 +97,7 @@ describe("the deadline of a lease", () => {
     assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal], [1450, 850])
   })
 
-  it("a lease that is handed on counts from its renewal, minus the time that was taken from it", () => {
+  it("a lease that is handed on counts from its renewal, minus the time by which it was shortened", () => {
     const lease = make()
     assert.deepStrictEqual(lease.adjusted, at(begun))
     lease.left(at(200, 500))
@@ -127,13 +127,13 @@ describe("the renewal of a lease", () => {
     assert.strictEqual(lease.nextRenewal, 751)
     lease.extend(at(751))
     assert.strictEqual(lease.nextRenewal, 1151)
-    // A renewal that is under way, or would not extend the lease, has no next instant
+    // A lease whose renewal is in flight, or would not extend it, has no next renewal
     lease.nextRenewal = Infinity
     lease.paceAt(100)
     assert.strictEqual(lease.nextRenewal, Infinity)
   })
 
-  it("starts earlier in a busy process: by two turns, at most by half of its period, and not after a failure", () => {
+  it("starts earlier in a busy process: by two turns, at most half of its period, and not after a failure", () => {
     const lease = make()
     assert.deepStrictEqual([0, 10, 99, 100, 101, 5000].map((turn) => lease.lead(turn)), [0, 20, 198, 200, 200, 200])
     lease.failure = {} as StoreError
@@ -144,7 +144,7 @@ describe("the renewal of a lease", () => {
     assert.strictEqual(lease.lead(10), 0)
   })
 
-  it("reports that the backend was gone, if it is under way or has failed when the lease ends", () => {
+  it("makes the loss BackendGone if it is in flight or has failed when the lease ends", () => {
     const lease = make()
     assert.strictEqual(lease.isFailing, false)
     assert.strictEqual(lease.expiry(), "Expired")

@@ -9,7 +9,7 @@ import { calls, Hands, HandsLive } from "../support/hands.ts"
 import { start, TestLive, timeLeft } from "../support/setup.ts"
 import { stalling } from "../support/stalling.ts"
 
-/** With a registry of its own. */
+/** Runs the effect with its own metric registry. */
 const isolated = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.suspend(() => Effect.provideService(effect, Metric.MetricRegistry, new Map()))
 
@@ -21,7 +21,7 @@ const acquireMany = (total: number) =>
 const guards = Effect.map(Faults, ({ calls }) => calls.filter((call) => call.startsWith("guard")))
 
 describe("renewing many leases", () => {
-  it.effect("renews 500 leases with each call", () =>
+  it.effect("renews at most 500 leases with each call", () =>
     Effect.gen(function*() {
       const leases = yield* acquireMany(1050)
       yield* TestClock.adjust("35 seconds")
@@ -57,7 +57,7 @@ describe("renewing many leases", () => {
         assert.deepStrictEqual(yield* guards, [])
         yield* TestClock.adjust("300 millis")
         assert.deepStrictEqual(yield* guards, ["guard 1"])
-        // A hundred seconds of punctual timers
+        // For a hundred seconds the timers are punctual
         yield* TestClock.adjust("100 seconds")
         const { calls } = yield* Faults
         calls.length = 0
@@ -66,7 +66,7 @@ describe("renewing many leases", () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("records the least time left of leases that are renewed together", () =>
+  it.effect("records the minimum time left of leases that are renewed together", () =>
     Effect.gen(function*() {
       yield* Mutex.acquire("first")
       yield* TestClock.adjust("1 second")
@@ -98,7 +98,7 @@ describe("renewing many leases", () => {
       yield* Effect.forEach(scopes, (scope) => Scope.close(scope, Exit.void))
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a lease that was released while its renewal was in flight does not affect the others of the call", () =>
+  it.effect("a lease that is released while its renewal is in flight does not affect others in the same call", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const scope = yield* Scope.make()
@@ -136,7 +136,7 @@ describe("renewing many leases", () => {
       assert.strictEqual((yield* guards).length, 360)
     }).pipe(Effect.scoped, Effect.provide(TestLive), isolated))
 
-  it.effect("counts each mutex by itself where metrics name it", () =>
+  it.effect("counts each mutex separately if metrics have its name", () =>
     Effect.gen(function*() {
       yield* acquireMany(3)
       yield* TestClock.adjust("25 seconds")
@@ -183,7 +183,7 @@ describe("renewing many leases", () => {
         faults.guard = "work"
         yield* TestClock.adjust("2 seconds")
         const warnings = lines.splice(0).filter((line) => line.includes("could not be renewed"))
-        // Jitter of the attempts in between may separate the two, so that each is in a different call the next time
+        // Jitter of earlier retries may have put the two leases into different calls, so there may be two warnings
         assert.strictEqual(warnings.reduce((sum, line) => sum + Number.parseInt(line), 0), 2)
         for (const line of warnings) assert.include(line, "no reply within 1s")
       }
@@ -231,7 +231,7 @@ describe("renewing many leases", () => {
     return Effect.gen(function*() {
       const slow: Array<Lease.Lease> = []
       const quick: Array<Lease.Lease> = []
-      // Enough for each call to have some of both
+      // Enough leases that each call has slow and quick ones
       for (let i = 0; i < 50; i++) {
         slow.push(yield* Mutex.acquire(`slow ${i}`))
         quick.push(yield* Mutex.acquire(`quick ${i}`))
@@ -252,7 +252,7 @@ describe("renewing many leases", () => {
       { ttl: "4 seconds", calls: ["guard 6", "guard 6", "guard 6", "guard 2"] }
     ] as const
   )(
-    "wakes up for many at once: with a ttl of $ttl, those due a little later are renewed too",
+    "wakes up for many leases at once: with a ttl of $ttl, leases that are due a little later are renewed too",
     ({ calls, ttl }) =>
       Effect.gen(function*() {
         for (let i = 0; i < 20; i++) {
@@ -283,7 +283,7 @@ describe("renewing many leases", () => {
         yield* Mutex.acquire(`m${i}`, { ttl: 10_000 + 700 * i, transition: "1 minute" })
       }
       yield* TestClock.adjust("30 seconds")
-      // It has reached a second by then, less a fifth
+      // By then the pause has reached a second, less up to a fifth
       const late = asked.filter((at) => at > 9000)
       assert.isAbove(late.length, 10)
       for (const [i, at] of late.slice(1).entries()) assert.isAtLeast(at - late[i]!, 750)
@@ -329,26 +329,30 @@ describe("renewing many leases", () => {
     )
   })
 
-  it.effect("a mutex whose requests hang delays neither renewals nor acquires of others", () =>
-    Effect.gen(function*() {
-      const { stuck } = yield* Hands
-      const slow = yield* Mutex.acquire("slow")
-      yield* TestClock.adjust("1500 millis")
-      const quick = yield* Mutex.acquire("quick")
-      stuck.add("slow")
-      const waiting = yield* start(Effect.scoped(Mutex.acquire("slow")))
-      yield* TestClock.adjust("10001 millis")
-      assert.isAtLeast(yield* timeLeft(quick), 15_199)
-      assert.isUndefined(waiting.pollUnsafe())
-      yield* Effect.scoped(Mutex.acquire("another"))
-      yield* TestClock.adjust("1 hour")
-      assert.strictEqual((yield* slow.lost).reason._tag, "BackendGone")
-      assert.isTrue(yield* quick.isHeld)
-      yield* Fiber.interrupt(waiting)
-    }).pipe(Effect.provide(HandsLive)), { tags: ["S14"] })
+  it.effect(
+    "a mutex whose requests hang delays neither renewals nor acquires of other mutexes",
+    () =>
+      Effect.gen(function*() {
+        const { stuck } = yield* Hands
+        const slow = yield* Mutex.acquire("slow")
+        yield* TestClock.adjust("1500 millis")
+        const quick = yield* Mutex.acquire("quick")
+        stuck.add("slow")
+        const waiting = yield* start(Effect.scoped(Mutex.acquire("slow")))
+        yield* TestClock.adjust("10001 millis")
+        assert.isAtLeast(yield* timeLeft(quick), 15_199)
+        assert.isUndefined(waiting.pollUnsafe())
+        yield* Effect.scoped(Mutex.acquire("another"))
+        yield* TestClock.adjust("1 hour")
+        assert.strictEqual((yield* slow.lost).reason._tag, "BackendGone")
+        assert.isTrue(yield* quick.isHeld)
+        yield* Fiber.interrupt(waiting)
+      }).pipe(Effect.provide(HandsLive)),
+    { tags: ["S14"] }
+  )
 
   it.effect(
-    "work under a backend that only fails is stopped at the deadline, neither early nor late",
+    "if all renewals fail, the work is interrupted at the deadline, neither earlier nor later",
     () =>
       Effect.gen(function*() {
         const faults = yield* Faults
@@ -372,11 +376,11 @@ describe("renewing many leases", () => {
   )
 })
 
-describe("a guard of the user", () => {
+describe("a user's guard", () => {
   const guarded = (guard: MutexSchedule.MutexSchedule) =>
     Mutex.layer({ guard }).pipe(Layer.provideMerge(FaultyStore.layer), Layer.provideMerge(Logger.layer([])))
 
-  /** The first failure of the layer is followed by a step that never ends. */
+  /** A schedule whose step hangs once, after `isStuck` is set. */
   const stuckOnce = Schedule.fromStep(Effect.sync(() => () =>
     Effect.suspend(() => {
       const pause = Duration.seconds(1)
@@ -387,7 +391,7 @@ describe("a guard of the user", () => {
   ))
   let isStuck = false
 
-  it.effect("that never decides about one lease keeps no other from its next attempt", () =>
+  it.effect("that never decides about one lease does not delay the retry of another", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const leases = yield* acquireMany(2)
@@ -402,7 +406,7 @@ describe("a guard of the user", () => {
       assert.deepStrictEqual(held, [false, true])
     }).pipe(Effect.scoped, Effect.provide(guarded(stuckOnce))))
 
-  it.effect("without pauses does not hold up the process while the store fails at once", () =>
+  it.effect("without pauses does not block the process while renewals fail at once", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const lease = yield* Mutex.acquire("m")

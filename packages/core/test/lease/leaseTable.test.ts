@@ -1,4 +1,4 @@
-/** The order in which a loss takes effect, in the table of mutexes. */
+/** The order in which the losses in a lease table are reported. */
 import { FencingToken, MutexName } from "@effect-simba/core"
 import * as MutexConfig from "@effect-simba/core/MutexConfig"
 import * as MutexStore from "@effect-simba/core/MutexStore"
@@ -9,7 +9,7 @@ import * as heldLeases from "../../src/internal/mutex/heldLeases.ts"
 import { settingsOf } from "../../src/internal/mutex/leaseOptions.ts"
 import { stalling } from "../support/stalling.ts"
 
-it.effect("a lease that is checked is reported as lost at once, even if reports of many others wait for their slice", () =>
+it.effect("a lost lease is reported at once when it is checked, even if reports of many other losses are still queued", () =>
   Effect.gen(function*() {
     const { clock, stall } = yield* stalling
     yield* Effect.gen(function*() {

@@ -53,7 +53,7 @@ describe("an observer that throws", () => {
       assert.deepStrictEqual(thrown.map(String), ["Error: observer", "Error: observer", "Error: observer"])
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("does not keep the loss of a data stream from other observers", () =>
+  it.effect("does not hide the loss of a data stream from other observers", () =>
     Effect.gen(function*() {
       const thrown = yield* uncaught
       const { table } = yield* newTable()
@@ -91,7 +91,7 @@ describe("an observer that throws", () => {
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 })
 
-it("a listener is called for one event, and for none after it has been removed", () => {
+it("a listener is called for one event only, and not after it was removed", () => {
   const listeners = new Listeners<number>()
   const heard: Array<string> = []
   listeners.add((value) => heard.push(`a ${value}`))
@@ -102,7 +102,7 @@ it("a listener is called for one event, and for none after it has been removed",
   assert.deepStrictEqual(heard, ["a 1"])
 })
 
-it.effect("a fiber whose observer throws as it hears of an event does not keep it from the others", () =>
+it.effect("a fiber whose observer throws on an event does not hide the event from other listeners", () =>
   Effect.gen(function*() {
     const thrown = yield* uncaught
     const listeners = new Listeners<number>()

@@ -6,7 +6,7 @@ import { TestClock } from "effect/testing"
 import * as FaultyStore from "../support/faultyStore.ts"
 import { Faults } from "../support/faultyStore.ts"
 
-/** A layer that keeps the lines of its log at `Error`, and when it renews, in milliseconds. */
+/** A layer that records its log lines at `Error`, and the times of its renewals, in milliseconds. */
 const setup = Effect.fnUntraced(function*(guard?: MutexSchedule.MutexSchedule) {
   const errors: Array<string> = []
   const logger = Logger.make<unknown, void>(({ logLevel, message }) => {
@@ -24,7 +24,7 @@ const setup = Effect.fnUntraced(function*(guard?: MutexSchedule.MutexSchedule) {
   const faults = yield* Effect.provideContext(Effect.service(Faults), context)
   const clock = yield* Clock.Clock
   const begun = clock.currentTimeMillisUnsafe()
-  /** The renewals that start within this time. */
+  /** The start times of the renewals within the next `millis`. */
   const renewals = Effect.fnUntraced(function*(millis: number) {
     const at: Array<number> = []
     for (let passed = 0; passed < millis; passed += 10) {
@@ -56,7 +56,7 @@ describe("a guard", () => {
       }
     }).pipe(Effect.scoped))
 
-  it.effect("of the user keeps its state through renewals", () =>
+  it.effect("that a user wrote keeps its state through renewals", () =>
     Effect.gen(function*() {
       const growing = Schedule.fromStep(Effect.sync(() => {
         let seconds = 1
@@ -67,7 +67,7 @@ describe("a guard", () => {
       assert.deepStrictEqual(yield* renewals(10_500), [1000, 3000, 6000, 10_000])
     }).pipe(Effect.scoped))
 
-  it.effect("that crashes after a grant or a renewal is logged, and the lease is renewed at its ttl", () =>
+  it.effect("that crashes after a grant is logged, and the lease is renewed at its ttl", () =>
     Effect.gen(function*() {
       const { errors, here, renewals } = yield* setup(Schedule.fromStep(Effect.die("boom")))
       yield* here(Mutex.acquire("m"))
@@ -93,7 +93,7 @@ describe("a guard", () => {
       assert.lengthOf(errors, 1)
     }).pipe(Effect.scoped))
 
-  it.effect("that ends is repeated a second after each failure", () =>
+  it.effect("that ends makes the renewal retry a second after each failure", () =>
     Effect.gen(function*() {
       const { faults, here, renewals } = yield* setup(Schedule.recurs(0))
       yield* here(Mutex.acquire("m"))
@@ -118,7 +118,7 @@ describe("a renewal", () => {
       }
     }).pipe(Effect.scoped))
 
-  it.effect("that failed records no time left", () =>
+  it.effect("that fails records no time left", () =>
     Effect.suspend(() =>
       Effect.gen(function*() {
         const { faults, here, renewals } = yield* setup()
@@ -133,7 +133,7 @@ describe("a renewal", () => {
       }).pipe(Effect.scoped, Effect.provideService(Metric.MetricRegistry, new Map()))
     ))
 
-  it.effect("of a lease that another owns now counts as lost, once", () =>
+  it.effect("of a lease that was released by force counts as lost, once", () =>
     Effect.suspend(() =>
       Effect.gen(function*() {
         const { here, renewals } = yield* setup()

@@ -5,7 +5,7 @@ import { storeTimeout } from "../../src/internal/lease/replyTimeout.ts"
 
 const limit = Duration.seconds(1)
 
-it.effect("a reply that is there when the timer fires counts, although the timer runs first", () =>
+it.effect("a reply in the same turn as the timeout counts, although the timer runs first", () =>
   Effect.gen(function*() {
     const reply = Effect.delay(Effect.as(Effect.yieldNow, "reply"), limit)
     const fiber = yield* Effect.forkChild(storeTimeout(reply, "renew", limit), { startImmediately: true })
@@ -13,7 +13,7 @@ it.effect("a reply that is there when the timer fires counts, although the timer
     assert.strictEqual(yield* Fiber.join(fiber), "reply")
   }))
 
-it.effect("a request without a reply fails, and names itself and the limit", () =>
+it.effect("a request without a reply fails with an error that names the operation and the limit", () =>
   Effect.gen(function*() {
     const fiber = yield* Effect.forkChild(Effect.flip(storeTimeout(Effect.never, "renew", limit)))
     yield* TestClock.adjust("999 millis")

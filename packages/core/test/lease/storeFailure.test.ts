@@ -21,7 +21,7 @@ describe("failures of the store", () => {
     assert.deepStrictEqual([outage, refusal, unreadable].map(isTransient), [true, false, false])
   })
 
-  it.effect("pauses double up to the longest, vary by a fifth, do not end, and are the output", () =>
+  it.effect("retry pauses double up to a maximum, vary by a fifth, never end, and are the schedule's output", () =>
     Effect.gen(function*() {
       const step = yield* Schedule.toStep(retrySchedule("50 millis", "125 millis"))
       for (const base of [50, 100, ...Array.from({ length: 2000 }, () => 125)]) {
@@ -32,7 +32,7 @@ describe("failures of the store", () => {
       }
     }))
 
-  it.effect("a loop survives outages and unreadable replies, and ends at a refusal", () =>
+  it.effect("a loop survives outages and unreadable replies, and fails with a refusal", () =>
     Effect.gen(function*() {
       const patient = yield* Effect.forkChild(persist("Reading", yield* request([outage, unreadable, outage])))
       yield* TestClock.adjust("20 seconds")
@@ -40,7 +40,7 @@ describe("failures of the store", () => {
       assert.strictEqual(yield* Effect.flip(persist("Reading", yield* request([refusal]))), refusal)
     }))
 
-  it.effect("a loop logs the first of several failures, but no refusal, which its caller receives", () => {
+  it.effect("a loop logs the first of consecutive failures, but not a refusal, which its caller receives", () => {
     const lines: Array<string> = []
     return Effect.gen(function*() {
       yield* Effect.forkChild(persist("Reading", yield* request([outage, unreadable, outage])))

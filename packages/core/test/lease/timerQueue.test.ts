@@ -37,17 +37,17 @@ describe("the heap", () => {
   }
 
   it.prop(
-    "returns its items in the order of their keys, also after moves and removals",
+    "returns its items in the order of their keys, even after moves and removals",
     [keysTo(20), keysTo(20)],
     givesAll
   )
-  it.prop("returns all items of one key", [keysTo(2), keysTo(4)], givesAll)
+  it.prop("returns all items with equal keys", [keysTo(2), keysTo(4)], givesAll)
 })
 
 describe("the timer queue", () => {
   const now = Effect.map(Clock.Clock, (clock) => instant(clock).monotonic)
 
-  it.effect("fires each timer once at its instant, and no cancelled one", () =>
+  it.effect("fires each timer once at its time, and no cancelled timer", () =>
     Effect.gen(function*() {
       const alarms = yield* alarmsOf.make
       const start = yield* now
@@ -68,7 +68,7 @@ describe("the timer queue", () => {
       assert.deepStrictEqual(rung, ["a", "b", "c"])
     }).pipe(Effect.scoped))
 
-  it.effect("a timer may add timers, even for an instant that has passed", () =>
+  it.effect("a timer may add timers, even for a time that has passed", () =>
     Effect.gen(function*() {
       const alarms = yield* alarmsOf.make
       const start = yield* now
@@ -84,7 +84,7 @@ describe("the timer queue", () => {
       assert.deepStrictEqual(rung, ["first", "late", "next"])
     }).pipe(Effect.scoped))
 
-  it.effect("a poll counts a suspension as time that has passed; other timers do not", () =>
+  it.effect("a suspension counts as elapsed time for polls, and not for other timers", () =>
     Effect.gen(function*() {
       const { clock, suspension } = yield* suspending
       const alarms = yield* Effect.provideService(alarmsOf.make, Clock.Clock, clock)
@@ -100,7 +100,7 @@ describe("the timer queue", () => {
       assert.deepStrictEqual(rung, [])
       yield* TestClock.adjust(1)
       assert.deepStrictEqual(rung, ["poll"])
-      // A clock that is set back, and a suspension before the poll
+      // Neither a wall clock that is set back nor an earlier suspension changes a new poll
       suspension.millis = 0
       alarms.pollAt(start + 19_000, () => rung.push("second poll"))
       suspension.millis = -3000
@@ -112,7 +112,7 @@ describe("the timer queue", () => {
       assert.deepStrictEqual(rung, ["poll", "second poll", "timer"])
     }).pipe(Effect.scoped))
 
-  it.effect("a poll counts no suspension before it, but one after the clock was set back", () =>
+  it.effect("a suspension before a poll was added does not count, and one after the wall clock was set back does", () =>
     Effect.gen(function*() {
       const { clock, suspension } = yield* suspending
       suspension.millis = 50_000
@@ -140,7 +140,7 @@ describe("the timer queue", () => {
       assert.strictEqual(rung, 1)
     }).pipe(Effect.scoped))
 
-  it.effect("timers do not fall behind if turns are long: later slices are larger", () =>
+  it.effect("timers keep up if turns are long: later slices are larger", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       const alarms = yield* Effect.provideService(alarmsOf.make, Clock.Clock, clock)
@@ -194,7 +194,7 @@ describe("the timer queue", () => {
     }))
 })
 
-it.effect("a timer that throws while its queue closes does not keep the others from being called", () =>
+it.effect("when the queue closes, all timers are called even if one of them throws", () =>
   Effect.gen(function*() {
     const scope = yield* Scope.make()
     const alarms = yield* Scope.provide(alarmsOf.make, scope)

@@ -1,4 +1,4 @@
-/** Thousands of waiters or leases that are due at the same instant do not block the event loop. */
+/** Thousands of waiters or leases that are due at once do not block the event loop. */
 import { Mutex } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -14,7 +14,7 @@ import { uncaught } from "../support/uncaught.ts"
 const count = 1000
 const names = Array.from({ length: count }, (_, index) => `m${index}`)
 
-/** Runs every fiber that can run, for as many turns as all of them need. */
+/** Runs all runnable fibers, for more turns than they need. */
 const turns = Effect.repeat(settle, { times: 20 })
 
 const setup = Effect.gen(function*() {
@@ -86,7 +86,7 @@ describe("a thousand at once", () => {
       standing.interruptUnsafe()
     }).pipe(Effect.scoped, Effect.provide(HandsLive)))
 
-  it.effect("tasks do not fall behind if turns are long: later slices have a tenth of them, and at most a tenth of a second", () =>
+  it.effect("tasks keep up if turns are long: later slices are larger", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       const pending: Array<() => void> = []
@@ -95,7 +95,7 @@ describe("a thousand at once", () => {
       for (let i = 0; i < count; i++) tasks.add(() => done++)
       const after = [done]
       while (pending.length > 0) {
-        // The second pause is not work
+        // The second pause is so long that it does not count as work
         stall.millis += after.length === 1 ? 400 : 3_600_000
         pending.shift()!()
         after.push(done)
@@ -120,7 +120,7 @@ describe("a thousand at once", () => {
       assert.deepStrictEqual(thrown.map(String), ["Error: task 0", "Error: task 40", "Error: task 80"])
     }).pipe(Effect.scoped))
 
-  it.effect("leases that are due together are renewed in one turn, in requests for 500 each", () =>
+  it.effect("leases that are due together are renewed in one turn, in requests of 500 leases each", () =>
     Effect.gen(function*() {
       const { note, take } = yield* perTurn
       const store = yield* MutexStore.MutexStore
@@ -176,12 +176,12 @@ describe("a thousand at once", () => {
 
 describe("one slice", () => {
   const sliced = Effect.map(stalling, ({ clock, stall }) => {
-    // Not at instant zero
+    // The clock does not start at zero
     stall.millis = 3_600_000
     return { clock, stall, slice: new Slice(clock) }
   })
 
-  it.effect("has up to 32 subjects or 5 milliseconds, but at least one subject", () =>
+  it.effect("has up to 32 tasks or 5 milliseconds, but at least one task", () =>
     Effect.gen(function*() {
       const { slice } = yield* sliced
       const rooms = Array.from({ length: 34 }, () => slice.hasRoom())
@@ -193,7 +193,7 @@ describe("one slice", () => {
       }
     }))
 
-  it.effect("runs a task that another adds after it, never within it", () =>
+  it.effect("runs a task that another task adds after that task, never inside it", () =>
     Effect.gen(function*() {
       const { clock } = yield* sliced
       const tasks = new SlicedTasks(clock, { scheduleTask: () => {}, flush: () => {} })

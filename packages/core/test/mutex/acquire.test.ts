@@ -96,7 +96,7 @@ describe("acquire", () => {
       faults.release = "work"
     }).pipe(Effect.provide(TestLive)), { tags: ["H7"] })
 
-  it.effect("an attempt that is interrupted while its reply is on the way is undone", () =>
+  it.effect("an attempt that is interrupted while its reply is in flight is undone", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = { late: "500 millis" }
@@ -107,7 +107,7 @@ describe("acquire", () => {
       assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
     }).pipe(Effect.provide(TestLive)), { tags: ["H7", "B41"] })
 
-  it.effect("a timeout while the grant is on the way releases the mutex", () =>
+  it.effect("a timeout while the grant is in flight releases the mutex", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = { late: "500 millis" }
@@ -152,7 +152,7 @@ describe("acquire", () => {
       assert.deepInclude(error, { _tag: "BackendError", isRetryable: true })
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a waiter that is granted while its confirming reply is lost asks again and is recognized", () =>
+  it.effect("a granted waiter whose confirmation fails sends it again, and is recognized as the owner", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const scope = yield* Scope.make()
@@ -167,7 +167,7 @@ describe("acquire", () => {
       assert.isTrue(yield* (yield* Fiber.join(waiter)).isHeld)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("acquireIfAvailable returns None while somebody else holds it, and never queues", () =>
+  it.effect("acquireIfAvailable returns None while another contender holds the mutex, and never queues", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
@@ -215,7 +215,7 @@ describe("acquire", () => {
         assert.strictEqual(yield* refused(Mutex.withLock("m", { timeout })(Effect.void)), "InvalidConfig")
         assert.strictEqual(yield* refused(Mutex.acquireAll(["m"], { timeout })), "InvalidConfig")
       }
-      // Effect reads each as zero, or ignores it
+      // Effect reads each of these as zero, or ignores it
       for (const none of [NaN, [NaN, 0], { minutes: 1, seconds: NaN }] as const) {
         for (const option of ["timeout", "localTurn", "ttl", "transition", "maxHold"]) {
           const error = yield* Effect.flip(Mutex.acquire("m", { [option]: none }))
@@ -229,7 +229,7 @@ describe("acquire", () => {
       }
     }).pipe(Effect.provide(MemoryLive)))
 
-  it.effect("a timeout of zero is one request, and its reply is awaited", () =>
+  it.effect("a timeout of zero sends one request, and awaits its reply", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = { late: "3 seconds" }
@@ -254,7 +254,7 @@ describe("acquire", () => {
       assert.deepStrictEqual(yield* once(Mutex.acquireAll(["m", "n"], timeout)), [false, "acquire try", "acquire try"])
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("a timeout of zero takes a mutex that is free, and an infinite one waits", () =>
+  it.effect("a timeout of zero acquires a free mutex, and an infinite timeout waits", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       yield* Scope.provide(Mutex.acquire("m", { timeout: 0 }), scope)
@@ -291,7 +291,7 @@ describe("configuration", () => {
       assert.isTrue(Exit.isFailure(built))
     }))
 
-  it.effect("a transition that leaves no time to renew is refused with a lease of the same length that does", () =>
+  it.effect("a transition that leaves no time to renew is refused, and the error suggests periods for a lease of the same length", () =>
     Effect.gen(function*() {
       const problem = (options: Mutex.Options) =>
         Effect.map(Effect.flip(MutexConfig.make(options)), (error) => error.problem)
@@ -317,7 +317,7 @@ describe("configuration", () => {
     }))
 })
 
-it.effect("a lease outlives the fiber that asked for it, not its scope", () =>
+it.effect("a lease outlives the fiber that acquired it, but not its scope", () =>
   Effect.gen(function*() {
     const scope = yield* Scope.make()
     const done = yield* Deferred.make<SimbaError.AcquireError | "ok">()

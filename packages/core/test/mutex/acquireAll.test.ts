@@ -9,7 +9,7 @@ import { stalling } from "../support/stalling.ts"
 
 describe("acquireAll", () => {
   it.effect.each([["timeout"], ["maxHold"]] as const)(
-    "names the whole %s in its error, although a part had passed for the last mutex",
+    "names the whole %s in its error, although less was left for the last mutex",
     ([option]) =>
       Effect.gen(function*() {
         const faults = yield* Faults

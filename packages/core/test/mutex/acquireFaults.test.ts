@@ -1,4 +1,4 @@
-/** Acquires that fail because of something outside: a tracer, a silent store, a lease that ends too early. */
+/** Acquires whose surroundings fail: the tracer, the logger, a store that does not reply, a lease that ends early. */
 import { Mutex } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Exit, Fiber, Layer, Logger, Option, References, Scope, Tracer } from "effect"
@@ -45,7 +45,7 @@ describe("a tracer that throws", () => {
           assert.strictEqual(yield* Mutex.withLock("m")(Effect.succeed(1)), 1)
           assert.deepStrictEqual(yield* Mutex.withLockIfAvailable("m")(Effect.succeed(2)), Option.some(2))
           assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
-          // Another fiber waits behind it
+          // Another fiber waits behind the holder
           const letGo = yield* hold("m")
           const waiting = yield* start(Mutex.withLock("m")(Effect.succeed(3)))
           yield* TestClock.adjust("1 second")
@@ -85,7 +85,7 @@ describe("a logger that throws", () => {
     Layer.provideMerge(Layer.succeed(References.MinimumLogLevel, "Trace"))
   )
 
-  it.effect("keeps nobody from a lease, and a loss is a loss", () =>
+  it.effect("prevents neither grants nor the report of a loss", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       assert.strictEqual(yield* Mutex.withLock("m")(Effect.succeed(1)), 1)
@@ -119,7 +119,7 @@ describe("a store that does not reply", () => {
   }
 
   it.effect(
-    "fails every acquire after a lease, and delays none behind it",
+    "fails every acquire after the duration of a lease, and does not delay later acquires",
     () =>
       Effect.gen(function*() {
         const faults = yield* FaultyStore.Faults
@@ -138,7 +138,7 @@ describe("a store that does not reply", () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive))
   )
 
-  it.effect("fails an acquire that has seen an outage before, too", () =>
+  it.effect("fails an acquire whose earlier requests failed in an outage, too", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       faults.acquire = "fail"
@@ -149,7 +149,7 @@ describe("a store that does not reply", () => {
       isOutage(asking.pollUnsafe())
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("fails each acquire by its own lease, counted from the beginning of the silence", () =>
+  it.effect("fails each acquire after the duration of its own lease, counted from its first request without a reply", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       faults.acquire = "hang"
@@ -170,14 +170,14 @@ describe("a store that does not reply", () => {
       }
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("fails a waiter in line by its own lease", () =>
+  it.effect("fails a queued waiter after the duration of its own lease", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
       const waiting = yield* start(Mutex.withLock("m", { ttl: "3 seconds", transition: "3 seconds" })(Effect.void))
       yield* TestClock.adjust(1)
       faults.acquire = "hang"
-      // The holder's lease ends after 16 seconds, so a waiter polls after that at the latest
+      // The holder's lease ends after 16 seconds, so the waiter polls by then
       yield* TestClock.adjust("30 seconds")
       isOutage(waiting.pollUnsafe())
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
@@ -214,7 +214,7 @@ describe("a timeout in an outage is not a busy mutex", () => {
       Effect.gen(function*() {
         const faults = yield* FaultyStore.Faults
         yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
-        // From now on it queues at once
+        // The layer knows that the mutex is held, so its next acquire queues at once
         yield* Mutex.acquireIfAvailable("m")
         faults.acquire = acquire
         const waiting = yield* start(timingOut)
@@ -244,7 +244,7 @@ describe("a timeout in an outage is not a busy mutex", () => {
       const waiting = yield* start(timingOut)
       yield* TestClock.adjust("1 second")
       faults.acquire = { late: "1 second" }
-      // The waiter polls when the lease that it knows of could be over
+      // The waiter polls when the last known lease may have ended
       yield* TestClock.adjust("2 seconds")
       assert.deepInclude(yield* Fiber.join(waiting), { _tag: "AcquireTimeout", mutex: "m" })
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
@@ -305,7 +305,7 @@ describe("an acquire of a mutex that its own process holds", () => {
 })
 
 describe("acquireAll", () => {
-  it.effect("gives up when the first lease has been held for its longest", () =>
+  it.effect("gives up when the first lease reaches its maxHold", () =>
     Effect.gen(function*() {
       yield* Effect.provide(Mutex.acquire("b"), yield* another("them"))
       const all = yield* start(Effect.flip(Effect.scoped(Mutex.acquireAll(["a", "b"], { maxHold: "3 seconds" }))))
@@ -318,7 +318,7 @@ describe("acquireAll", () => {
       assert.strictEqual((yield* Mutex.owner("a"))._tag, "Free")
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("has the time until the nearest deadline, and none once one lease is lost, which its failure names", () =>
+  it.effect("has time until the earliest deadline, and none once one of its leases is lost, which the failure names", () =>
     Effect.gen(function*() {
       const letGo = yield* Effect.provide(hold("b"), yield* another("them"))
       const all = yield* start(Mutex.acquireAll(["a", "b"]))
@@ -349,14 +349,14 @@ describe("acquireAll", () => {
       }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }).pipe(Effect.scoped))
 
-  it.effect("fails at once if a lease is lost while the next is waited for", () =>
+  it.effect("fails at once if it loses a lease while it waits for the next one", () =>
     Effect.gen(function*() {
       const letGo = yield* Effect.provide(hold("c"), yield* another("them"))
       const all = yield* start(Effect.flip(Effect.scoped(Mutex.acquireAll(["a", "b", "c"]))))
       yield* TestClock.adjust("1 second")
       yield* Mutex.forceRelease("b")
       yield* TestClock.adjust("1 second")
-      assert.isDefined(all.pollUnsafe(), "although the third is not free")
+      assert.isDefined(all.pollUnsafe(), "fails although the third mutex is not free")
       const error = yield* Fiber.join(all)
       assert.deepInclude(error, { _tag: "LeaseLost", resource: "b", reason: { _tag: "ForcedRelease" } })
       assert.strictEqual((yield* Mutex.owner("a"))._tag, "Free")
@@ -366,8 +366,8 @@ describe("acquireAll", () => {
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 })
 
-describe("a reply or a hint that is worth little", () => {
-  it.effect("a grant with no more than the margin left is requested again", () =>
+describe("a request of an acquire", () => {
+  it.effect("is sent again if the granted lease has no more than the margin left", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       for (const [late, requests] of [[15_199, 1], [15_200, 2], [15_300, 2]] as const) {
@@ -382,7 +382,7 @@ describe("a reply or a hint that is worth little", () => {
       }
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("a request that fails is repeated after pauses that double from 50 ms, with a fifth of jitter", () =>
+  it.effect("is retried after pauses that double from 50 ms, with a fifth of jitter", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       faults.acquire = "fail"

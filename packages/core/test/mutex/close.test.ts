@@ -13,7 +13,7 @@ import { another, start } from "../support/setup.ts"
 const closed = (error: unknown) =>
   assert.deepInclude(error as object, { _tag: "BackendError", operation: "acquire", isRetryable: false })
 
-/** A layer on the store, and what closes it. The store stays open. */
+/** A layer on the store, and an effect that closes it. The store stays open. */
 const open = Effect.gen(function*() {
   const scope = yield* Scope.make()
   const context = yield* Layer.buildWithScope(Layer.fresh(Mutex.layer({ processName: "us" })), scope)
@@ -64,7 +64,7 @@ describe("a closed layer whose store lives on", () => {
       assert.strictEqual((yield* other.owner("m"))._tag, "Free")
     })))
 
-  it.effect("does not send a request again that fails", () =>
+  it.effect("does not retry a failed request", () =>
     test(Effect.gen(function*() {
       const { close, mutex } = yield* open
       const faults = yield* FaultyStore.Faults
@@ -99,7 +99,7 @@ describe("a closed layer whose store lives on", () => {
       }))
   )
 
-  it.effect("loses and releases a lease that arrives after the end of its table", () =>
+  it.effect("loses and releases a lease that is granted after its lease table has closed", () =>
     test(Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
       const config = yield* MutexConfig.make()
@@ -120,7 +120,7 @@ describe("a closed layer whose store lives on", () => {
       assert.strictEqual((yield* store.owner(mutex))._tag, "Free")
     })))
 
-  it.effect("doubts a lease that was taken by force once, but not the one that it is handed on as", () =>
+  it.effect("after a hint of a forced release, probes the lease once, and not the lease that it is handed on as", () =>
     test(Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
       const faults = yield* FaultyStore.Faults
@@ -142,7 +142,7 @@ describe("a closed layer whose store lives on", () => {
       }
     })))
 
-  it.effect("interrupts work, awaits it, and releases its mutex before it is closed", () =>
+  it.effect("interrupts work, awaits it, and releases its mutex before the close returns", () =>
     test(Effect.gen(function*() {
       const { close, mutex } = yield* open
       const faults = yield* FaultyStore.Faults
@@ -190,7 +190,7 @@ describe("a closed layer whose store lives on", () => {
       yield* Fiber.join(stuck)
     })))
 
-  it.effect("a lease without protected work stays its holder's: closing the layer waits for nobody, and does not release it", () =>
+  it.effect("closing the layer neither waits for nor releases a lease without protected work", () =>
     test(Effect.gen(function*() {
       const { close, mutex } = yield* open
       const scope = yield* Scope.make()

@@ -1,4 +1,4 @@
-/** How long a waiter sleeps, and what it leaves behind. */
+/** When a waiter in the fleet's queue polls, what wakes it, and what it cleans up. */
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import * as Mutex from "@effect-simba/core/Mutex"
 import { type LeaseId, MutexName } from "@effect-simba/core/MutexName"
@@ -14,7 +14,7 @@ import { start } from "../support/setup.ts"
 
 const settle = Effect.repeat(TestClock.adjust(0), { times: 5 })
 
-/** The owner's key lasts for ten minutes more. */
+/** A waiter that was refused. The owner's key lasts ten more minutes. */
 const waiting = Effect.gen(function*() {
   const { reply } = yield* Backend
   const fiber = yield* start(Mutex.acquire("m"))
@@ -28,7 +28,7 @@ const waits = Effect.map(Backend, ({ calls }) => calls.filter((call) => call ===
 
 const pollAfter = (delay: Duration.Input): WakeUp => ({ _tag: "PollAfter", delay: Duration.fromInputUnsafe(delay) })
 
-/** An entry on its own. `after`: this many requests for the first waiter get a normal reply. */
+/** A place without a layer. The first `after` calls of `first` return a normal waiter, later ones use `queue.first`. */
 const entryOf = Effect.fnUntraced(function*(queue: Partial<QueueContext>, after = 0) {
   const store = yield* MutexStore
   const services = yield* Effect.context<never>()
@@ -76,7 +76,7 @@ const entryOf = Effect.fnUntraced(function*(queue: Partial<QueueContext>, after 
 })
 
 describe("a waiter that sleeps", () => {
-  it.effect("polls when a lease has passed, however long the owner's is, even after a hint to poll later", () =>
+  it.effect("polls after the duration of a lease, however long the owner's lease is, even after a hint to poll later", () =>
     Effect.gen(function*() {
       const { notify } = yield* Backend
       yield* waiting
@@ -87,7 +87,7 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(yield* waits, 2)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  /** The reply comes after five seconds, the last 3.5 of which are more than a confirm period. */
+  /** The reply comes after five seconds, 3.5 seconds more than a confirm period. */
   const pollsEarlier = (sleep: () => void) =>
     Effect.gen(function*() {
       const { reply } = yield* Backend
@@ -103,7 +103,8 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(yield* waits, 2)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive))
 
-  it.effect("polls earlier after a reply that came late: the lease has run on meanwhile", () => pollsEarlier(() => {}))
+  it.effect("polls earlier after a reply that came late, because the lease has become shorter meanwhile", () =>
+    pollsEarlier(() => {}))
 
   it.effect("polls earlier after a reply that came during a suspension", () =>
     Effect.gen(function*() {
@@ -128,7 +129,7 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(yield* waits, 2)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("sends one more request for everything that arrived while a request was under way", () =>
+  it.effect("sends one more request for all messages that arrived while a request was in flight", () =>
     Effect.gen(function*() {
       const { reply, notify } = yield* Backend
       yield* start(Mutex.acquire("m"))
@@ -178,7 +179,7 @@ describe("a waiter that sleeps", () => {
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
   it.effect(
-    "relies on no grant that follows a gap before a request has had a reply",
+    "ignores grants that follow a gap until a request gets a reply",
     () =>
       Effect.gen(function*() {
         const { reply, confirmations, micros, notify } = yield* Backend
@@ -231,10 +232,10 @@ describe("a waiter that sleeps", () => {
         Layer.fresh(Mutex.layer()).pipe(Layer.provide(Layer.succeed(MutexStore, { ...store, acquire })))
       )
       yield* Effect.provide(waiting, context)
-      assert.deepStrictEqual(listening, [0, 1], "of the try, and of the request that queues")
+      assert.deepStrictEqual(listening, [0, 1], "none at the try, one at the request that queues")
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)), { tags: ["H4"] })
 
-  it.effect("polls at least as often as its inbox says, if gaps cannot be detected", () =>
+  it.effect("polls at the interval that its inbox requests if gaps cannot be detected", () =>
     Effect.gen(function*() {
       const store = yield* MutexStore
       const inbox: typeof store.inbox = (key, onForced) =>
@@ -262,7 +263,7 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(listeners.size, 0)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("fails with a request that crashes, and those behind it keep waiting", () =>
+  it.effect("fails if its request crashes, and the waiters behind it keep waiting", () =>
     Effect.gen(function*() {
       const { reply } = yield* Backend
       const first = yield* start(Mutex.acquire("m"))
@@ -275,7 +276,7 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(yield* waits, 2)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("is awaited by its layer, with anything that its request must undo", () =>
+  it.effect("is awaited when its layer closes, including what its request must undo", () =>
     Effect.gen(function*() {
       const store = yield* MutexStore
       let isUndone = false
@@ -331,7 +332,7 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(open(), 1, "the limit of the request")
       yield* reply(Exit.succeed(refusal(undefined)))
       yield* settle
-      // It judges the turn by the reply, and asks again
+      // The place judges the turn by this reply, and sends another request
       yield* reply(Exit.succeed(refusal(undefined)))
       yield* settle
       assert.strictEqual(entry.fibers.size, 0)
@@ -339,7 +340,7 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(open(), 0)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("pauses after a failed request, even if its turn had come before that request", () =>
+  it.effect("pauses after a failed request, even if its turn came before that request", () =>
     Effect.gen(function*() {
       const { reply, notify } = yield* Backend
       yield* start(Mutex.acquire("m"))
@@ -355,7 +356,7 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(yield* waits, 3)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("polls at once if the lease that a reply names is over when the machine has woken", () =>
+  it.effect("polls at once after a suspension if the lease in the reply has ended by then", () =>
     Effect.gen(function*() {
       const { clock, state } = yield* suspending
       yield* Effect.gen(function*() {
@@ -370,7 +371,7 @@ describe("a waiter that sleeps", () => {
       }).pipe(Effect.scoped, Effect.provide(GrantingLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("sleeps without an end if the timers of its layer are closed", () =>
+  it.effect("sleeps without a timer if its layer's timers are closed", () =>
     Effect.gen(function*() {
       const { reply } = yield* Backend
       const { close, entry } = yield* entryOf({})
@@ -381,7 +382,7 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(yield* waits, 1)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("ends by a defect of its own, which does not reach the sender of the notification", () =>
+  it.effect("ends with its own defect, which does not reach the sender of the notification", () =>
     Effect.gen(function*() {
       const { reply, micros, notify } = yield* Backend
       const crashes: Array<unknown> = []

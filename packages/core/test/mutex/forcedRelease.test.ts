@@ -1,4 +1,4 @@
-/** Forced releases that are notified to the old owner before it knows that it is the owner. */
+/** Forced releases whose notification reaches the old owner before the reply that made it the owner. */
 import { Mutex } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
@@ -9,7 +9,7 @@ import { another, start, TestLive } from "../support/setup.ts"
 
 const hold = (name: string, millis: number) => Mutex.withLock(name)(Effect.sleep(millis))
 
-/** Leaves a grant of "m" to this layer, whose reply comes half a second later. */
+/** Ways in which this layer is granted "m" while the reply is half a second late. */
 const grants = {
   "to the first request": Effect.gen(function*() {
     const faults = yield* Faults
@@ -56,7 +56,7 @@ describe("a forced release that overtakes the reply of the grant", () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive))
   )
 
-  it.effect("ends only that lease: the next one of the layer is not doubted", () =>
+  it.effect("ends only that lease: the layer's next lease is not probed", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const { waiting: acquiring } = yield* grants["to the first request"]
@@ -73,7 +73,7 @@ describe("a forced release that overtakes the reply of the grant", () => {
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 })
 
-it.effect("a forced release during a renewal is judged by the next one, which follows the reply", () =>
+it.effect("a forced release during a renewal is detected by the next renewal, which follows the reply", () =>
   Effect.gen(function*() {
     const faults = yield* Faults
     const lease = yield* Mutex.acquire("m")

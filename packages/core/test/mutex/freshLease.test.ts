@@ -1,4 +1,4 @@
-/** When a lease may be handed on within its process. */
+/** When a process may hand on a lease to its next fiber, and when leases are renewed. */
 import { type FencingToken, MutexName } from "@effect-simba/core"
 import { assert, it } from "@effect/vitest"
 import { Duration } from "effect"
@@ -14,13 +14,13 @@ const settings = settingsOf({
   localTurn: Duration.seconds(1)
 })
 
-/** Granted at zero. */
+/** A lease that was granted at zero. */
 const leaseOf = (token = 100) => {
   const id = "1-aaaaaaaaaaaa:us" as MutexName.LeaseId
   return new HeldLease(MutexName.MutexName.make("m"), id, token as FencingToken.FencingToken, settings, at(0))
 }
 
-it("a lease that was reported taken by force is handed on only after a renewal that was sent later", () => {
+it("after a report of a forced release, a lease is handed on only once a renewal that was sent later has succeeded", () => {
   const lease = leaseOf()
   assert.isTrue(lease.isFresh(at(200)))
   lease.forcedAt = 100
@@ -31,13 +31,13 @@ it("a lease that was reported taken by force is handed on only after a renewal t
   assert.isTrue(lease.isFresh(at(200)))
 })
 
-it("a lease whose machine slept is handed on only with more than the margin left", () => {
+it("after a suspension, a lease is handed on only with more than the margin left", () => {
   // The deadline is after 15.2 seconds on the wall clock, and the margin is 0.8
   const isFresh = (wall: number) => leaseOf().isFresh({ monotonic: 1000, wall })
   assert.deepStrictEqual([1000, 14_399, 14_400, 15_100].map(isFresh), [true, true, false, false])
 })
 
-it("a lease is not handed on while its renewal is in flight: the reply may be a loss", () => {
+it("a lease is not handed on while its renewal is in flight, because the reply may be a loss", () => {
   const lease = leaseOf()
   lease.renewing = true
   assert.isFalse(lease.isFresh(at(9500)))
@@ -45,14 +45,14 @@ it("a lease is not handed on while its renewal is in flight: the reply may be a 
   assert.isTrue(lease.isFresh(at(9500)))
 })
 
-it("a lease that could not be renewed keeps the pause of its schedule, no matter how long the turns of its process are", () => {
+it("a retry of a renewal is not sent earlier, no matter how long the turns of the process are", () => {
   const lease = leaseOf()
   assert.strictEqual(lease.lead(1000), 2000)
   lease.failure = outage
   assert.strictEqual(lease.lead(1000), 0)
 })
 
-it("a lease is handed on only if nothing about it is in doubt, and it has a token to spare", () => {
+it("a lease is handed on only if it is not in doubt and has a token to spare", () => {
   const fresh = (change: (lease: HeldLease) => void, now = 5000, token = 100) => {
     const lease = leaseOf(token)
     change(lease)
@@ -60,9 +60,9 @@ it("a lease is handed on only if nothing about it is in doubt, and it has a toke
   }
   assert.isTrue(fresh(() => {}))
   assert.isTrue(fresh(() => {}, 9999))
-  assert.isFalse(fresh(() => {}, 10_000), "it is due")
+  assert.isFalse(fresh(() => {}, 10_000), "its renewal is due")
   assert.isFalse(fresh(() => {}, 5000, 101), "its grant has one token")
-  assert.isFalse(fresh((lease) => lease.grantedFor(1500, 1400)), "it is not confirmed")
+  assert.isFalse(fresh((lease) => lease.grantedFor(1500, 1400)), "its grant is not confirmed")
   assert.isTrue(fresh((lease) => lease.grantedFor(16_000, 15_000)))
   assert.isFalse(fresh((lease) => lease.failure = outage), "a renewal failed")
   assert.isFalse(fresh((lease) => lease.dead = true), "its holder is not alive")
@@ -95,7 +95,7 @@ it("a grant by message is renewed within its period, and a whole lease when it i
   assert.strictEqual(whole.expiry(), "BackendGone")
   whole.dead = short.dead = true
   assert.deepStrictEqual([short.expiry(), whole.expiry()], ["Expired", "Expired"])
-  // The server's lease, by the clock that shows less
+  // The time left on the server, by the clock that shows less
   assert.strictEqual(whole.serverLeft({ monotonic: 5000, wall: 500 }), 12_000)
   assert.strictEqual(whole.serverLeft({ monotonic: 1000, wall: 6500 }), 10_000)
 })

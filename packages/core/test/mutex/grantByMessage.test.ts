@@ -1,4 +1,4 @@
-/** A grant by message: when its waiter starts on it, for how long, and what the confirmation changes. */
+/** A grant by message: when its waiter relies on it, for how long, and what the confirmation changes. */
 import * as FencingToken from "@effect-simba/core/FencingToken"
 import * as Mutex from "@effect-simba/core/Mutex"
 import * as MutexMetrics from "@effect-simba/core/MutexMetrics"
@@ -18,7 +18,7 @@ const next = token(500)
 
 const long = { localTurn: "1 minute" } as const
 
-/** A waiter whose request took 200 ms there, 100 ms back, and was refused. */
+/** A waiter whose request reached the backend after 200 ms and was refused 100 ms later. */
 const queued = Effect.fnUntraced(
   function*<A, E, R>(waiter: Effect.Effect<A, E, R>, stamp?: (micros: number) => Stamp | undefined) {
     const { reply, micros } = yield* Backend
@@ -33,7 +33,7 @@ const queued = Effect.fnUntraced(
   }
 )
 
-/** This many milliseconds after the request was served the backend grants, and the message takes its time. */
+/** A grant that the backend makes `millis` milliseconds after it executed the request. */
 const grantAfter = (millis: number, more: Partial<Grant> = {}) =>
   Effect.map(Backend, ({ micros }) => ({ token: next, micros: micros(200 + millis), ...more }))
 
@@ -48,22 +48,22 @@ const isWaiting = <A, E>(fiber: Fiber.Fiber<A, E>) =>
   Effect.map(Backend, ({ calls, confirmations }) => {
     assert.isUndefined(fiber.pollUnsafe())
     assert.deepStrictEqual(confirmations, [])
-    assert.deepStrictEqual(calls, ["try", "wait", "wait"], "the message is a hint")
+    assert.deepStrictEqual(calls, ["try", "wait", "wait"], "treats the message as a hint")
   })
 
 describe("a grant by message", () => {
-  it.effect("counts from the sending of the last request, and lasts for its own period less the margin", () =>
+  it.effect("counts from the sending of the last request, and lasts for its period less the margin", () =>
     Effect.gen(function*() {
       const waiter = yield* queued(Mutex.acquire("m"))
       yield* notifyAfter(1000, turn(yield* grantAfter(1000)))
       const lease = yield* Fiber.join(waiter)
       assert.strictEqual(lease.token, next)
-      // 1,000 ms after the request was sent at the earliest, 300 ms ago; the margin is 5 % of 2.5 s
+      // Granted at least 1,000 ms after the request was sent, so at most 300 ms ago; the margin is 5 % of 2.5 s
       assert.strictEqual(yield* timeLeft(lease), 1500 - 300 - 125)
       yield* lease.ensure
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("is a hand-off, and a request that finds the mutex free is none", () =>
+  it.effect("counts as a hand-off, and a request that finds the mutex free does not", () =>
     Effect.gen(function*() {
       const { reply } = yield* Backend
       const handOffs = Effect.map(Metric.value(MutexMetrics.mutex.handOffs), ({ count }) => count)
@@ -89,14 +89,14 @@ describe("a grant by message", () => {
       assert.strictEqual(yield* timeLeft(yield* Fiber.join(waiter)), 1500 - 300 - 100)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("has a margin that grows with the wait: the clocks may run at different rates", () =>
+  it.effect("has a margin that grows with the wait, because clocks may run at different rates", () =>
     Effect.gen(function*() {
       const waiter = yield* queued(Mutex.acquire("m"))
       yield* notifyAfter(7000, turn(yield* grantAfter(7300)))
       assert.strictEqual(yield* timeLeft(yield* Fiber.join(waiter)), 1500 - 440)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("never counts from later than the arrival of its message", () =>
+  it.effect("counts at the latest from the arrival of its message", () =>
     Effect.gen(function*() {
       const waiter = yield* queued(Mutex.acquire("m"))
       // The backend's clock was set forward
@@ -110,7 +110,7 @@ describe("a grant by message", () => {
       assert.deepStrictEqual([Exit.isSuccess(young), Exit.isSuccess(old)], [true, false])
     }))
 
-  /** A grant at once, whose message takes this long. Fails if it was a hint. */
+  /** Asserts that a grant whose message takes this long is relied on. */
   const at = (millis: number) =>
     Effect.gen(function*() {
       const waiter = yield* queued(Mutex.acquire("m"))
@@ -118,21 +118,21 @@ describe("a grant by message", () => {
       assert.isDefined(waiter.pollUnsafe())
     }).pipe(Effect.scoped, Effect.provide(Layer.fresh(GrantingLive)))
 
-  it.effect("is a hint if its token is not above that of the last reply, regardless of the clock of the backend", () =>
+  it.effect("is a hint if its token is not above the last reply's, regardless of the backend's clock", () =>
     Effect.gen(function*() {
       const waiter = yield* queued(Mutex.acquire("m"))
       yield* notifyAfter(10, turn(yield* grantAfter(10, { token: token(last) })))
       yield* isWaiting(waiter)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("is a hint if the clock of the backend was set back", () =>
+  it.effect("is a hint if the backend's clock was set back", () =>
     Effect.gen(function*() {
       const waiter = yield* queued(Mutex.acquire("m"))
       yield* notifyAfter(10, turn(yield* grantAfter(-1)))
       yield* isWaiting(waiter)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("is a hint if the last reply did not have a time", () =>
+  it.effect("is a hint if the last reply had no time", () =>
     Effect.gen(function*() {
       const waiter = yield* queued(Mutex.acquire("m"), () => undefined)
       yield* notifyAfter(10, turn(yield* grantAfter(10)))
@@ -150,7 +150,7 @@ describe("a grant by message", () => {
       }).pipe(Effect.scoped, Effect.provide(GrantingLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("is a hint if the local wall clock was set back: it does not show a suspension", () =>
+  it.effect("is a hint if the local wall clock was set back, because it may then hide a suspension", () =>
     Effect.gen(function*() {
       const { clock, state } = yield* suspending
       let step = 0
@@ -171,7 +171,7 @@ describe("a grant by message", () => {
       notify({ _tag: "Gap" })
       yield* notifyAfter(10, turn(yield* grantAfter(10)))
       yield* isWaiting(waiter)
-      // The grant is over: it came before this reply
+      // The grant has ended: this refusal has a later time
       yield* reply(Exit.succeed(refusal({ micros: micros(20), token: next })))
       yield* settle
       const { confirmations } = yield* Backend
@@ -220,7 +220,7 @@ describe("the confirmation of a grant by message", () => {
       assert.strictEqual(yield* timeLeft(lease), 16_000 * 0.95 - 50)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("that is refused ends the lease, and interrupts the work", () =>
+  it.effect("that is refused ends the lease and interrupts the work", () =>
     Effect.gen(function*() {
       const { done, fiber } = yield* granted(Mutex.withLock("m")(Effect.never))
       done(Exit.succeed(refusal(undefined)))
@@ -238,7 +238,7 @@ describe("the confirmation of a grant by message", () => {
       assert.strictEqual(yield* timeLeft(yield* Fiber.join(fiber)), 16_000 * 0.95)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("without a reply is followed by a renewal before the grant is over", () =>
+  it.effect("without a reply is followed by a renewal before the grant ends", () =>
     Effect.gen(function*() {
       const { calls } = yield* Backend
       const { done, fiber } = yield* granted(Mutex.acquire("m"))
@@ -247,10 +247,10 @@ describe("the confirmation of a grant by message", () => {
       assert.deepStrictEqual(calls.slice(-2), ["confirm", "renew"])
       const left = yield* timeLeft(lease)
       done(Exit.succeed({ _tag: "Granted", token: next }))
-      assert.strictEqual(yield* timeLeft(lease), left, "shortens nothing if its reply is late")
+      assert.strictEqual(yield* timeLeft(lease), left, "a late reply does not shorten the lease")
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("of a lease that is over changes nothing", () =>
+  it.effect("of a lease that has ended changes nothing", () =>
     Effect.gen(function*() {
       const { done, fiber } = yield* granted(Mutex.withLock("m")(Effect.void))
       yield* Fiber.join(fiber)
@@ -258,7 +258,7 @@ describe("the confirmation of a grant by message", () => {
       yield* settle
     }).pipe(Effect.provide(GrantingLive)))
 
-  it.effect("is not sent for a waiter that has left: its place is released", () =>
+  it.effect("is not sent for a waiter that has left; its place is released", () =>
     Effect.gen(function*() {
       const { calls, confirmations } = yield* Backend
       const fiber = yield* queued(Mutex.acquire("m"))
@@ -267,7 +267,7 @@ describe("the confirmation of a grant by message", () => {
       assert.deepStrictEqual([calls, confirmations], [["try", "wait", "release"], []])
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("keeps the lease from being handed on before its reply", () =>
+  it.effect("must have a reply before the lease is handed on", () =>
     Effect.gen(function*() {
       const { releases } = yield* Backend
       const release = Latch.makeUnsafe(false)
@@ -280,7 +280,7 @@ describe("the confirmation of a grant by message", () => {
       assert.deepStrictEqual(releases.map(({ requeue }) => requeue !== undefined), [true])
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("lets the next fiber have the lease after its reply", () =>
+  it.effect("with a reply lets the next fiber have the lease", () =>
     Effect.gen(function*() {
       const { releases } = yield* Backend
       const release = Latch.makeUnsafe(false)
@@ -302,18 +302,18 @@ describe("a grant by message for a whole lease", () => {
     return fiber
   })
 
-  it.effect("is not confirmed: queueing and releasing suffice", () =>
+  it.effect("is not confirmed: queueing and releasing are the only requests", () =>
     Effect.gen(function*() {
       const { calls } = yield* Backend
       yield* Fiber.join(yield* fresh(Mutex.withLock("m")(Effect.sync(() => void calls.push("work")))))
       assert.deepStrictEqual(calls, ["try", "wait", "work", "release"])
     }).pipe(Effect.provide(GrantingLive)))
 
-  it.effect("counts like any grant by message, and is renewed like any lease", () =>
+  it.effect("is timed like any grant by message, and renewed like any lease", () =>
     Effect.gen(function*() {
       const { calls } = yield* Backend
       const lease = yield* Fiber.join(yield* fresh(Mutex.acquire("m")))
-      // 100 ms after the request was sent at the earliest, 300 ms ago; the margin is 5 % of 16.1 s
+      // Granted at least 100 ms after the request was sent, so at most 300 ms ago; the margin is 5 % of 16.1 s
       assert.strictEqual(yield* timeLeft(lease), whole - 300 - 805)
       yield* TestClock.adjust(9699)
       assert.notInclude(calls, "renew")
@@ -323,7 +323,7 @@ describe("a grant by message for a whole lease", () => {
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
   it.effect.each([[1500, "shorter"], [20_000, "longer"]] as const)(
-    "is confirmed at once if it lasts %s ms: the waiter has a lease that is %s",
+    "is confirmed at once if it lasts %s ms, which is %s than the waiter's lease",
     ([millis]) =>
       Effect.gen(function*() {
         const { calls } = yield* Backend

@@ -1,4 +1,4 @@
-/** The assumed age of a grant by message, if clocks are set. */
+/** The assumed age of a grant by message when clocks are set. */
 import { FencingToken, MutexName } from "@effect-simba/core"
 import { assert, it } from "@effect/vitest"
 import { Duration } from "effect"
@@ -7,7 +7,7 @@ import { leaseOfGrant } from "../../src/internal/mutex/grantMessage.ts"
 import { settingsOf } from "../../src/internal/mutex/leaseOptions.ts"
 import type { LocalWaiter } from "../../src/internal/mutex/localWaiter.ts"
 
-it("a grant is never younger than its message, although the clocks of the server and of the waiter were set forward", () => {
+it("a grant counts at the latest from its message's arrival, even if the server's and the waiter's clocks were set forward", () => {
   const mutex = MutexName.MutexName.make("m")
   const settings = settingsOf({
     ttl: Duration.seconds(10),
@@ -21,11 +21,11 @@ it("a grant is never younger than its message, although the clocks of the server
   const id = "1-aaaaaaaaaaaa:us" as MutexName.LeaseId
   const lease = leaseOfGrant(grant, refused, waiter, { id, now: { monotonic: 100, wall: 100 + forward } })
   assert.isDefined(lease)
-  // The waiter's clock is set back: only its monotonic clock limits the lease now
+  // The waiter's wall clock is back: only its monotonic clock limits the lease
   assert.isAtMost(lease!.left({ monotonic: 100, wall: 100 }), 16_000)
 })
 
-it("a grant is doubted if the wall clock was set back by more than a rounding error since the last request", () => {
+it("a grant is only a hint if the wall clock was set back by more than a rounding error since the last request", () => {
   const mutex = MutexName.MutexName.make("m")
   const settings = settingsOf({ ttl: Duration.seconds(10), transition: Duration.seconds(6), localTurn: Duration.zero })
   const waiter = { attempt: { mutex, settings } } as LocalWaiter

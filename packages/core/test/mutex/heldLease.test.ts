@@ -8,7 +8,7 @@ import { another, start, TestLive, timeLeft } from "../support/setup.ts"
 import { stalling } from "../support/stalling.ts"
 import { suspending } from "../support/suspending.ts"
 
-/** A program outside of the library: it uses the port itself. */
+/** Another program, which calls the store directly. */
 const stranger = Effect.gen(function*() {
   const store = yield* MutexStore.MutexStore
   const id = "1-aaaaaaaaaaaa:stranger" as MutexName.LeaseId
@@ -47,7 +47,7 @@ describe("a lease in its scope", () => {
       assert.strictEqual(yield* timeLeft(lease), 0)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a release does not end a wait for the loss that began before it, and one that begins after it ends at once", () =>
+  it.effect("a wait for the loss never returns if the lease is released later, and returns at once if it was released before", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
@@ -75,7 +75,7 @@ describe("a lease in its scope", () => {
 })
 
 describe("the local deadline", { tags: ["L1"] }, () => {
-  it.effect("counts from before the command was sent, not from its reply", () =>
+  it.effect("counts from the sending of the command, not from its reply", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = { late: "900 millis" }
@@ -85,7 +85,7 @@ describe("the local deadline", { tags: ["L1"] }, () => {
       assert.strictEqual(yield* timeLeft(yield* Fiber.join(fiber)), 14_300)
     }).pipe(Effect.provide(TestLive)), { tags: ["S10", "B23"] })
 
-  it.effect("a renewal extends it from before the renewal was sent", () =>
+  it.effect("a renewal extends it from the sending of the renewal", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const lease = yield* Mutex.acquire("m")
@@ -111,7 +111,7 @@ describe("the local deadline", { tags: ["L1"] }, () => {
     }).pipe(Effect.provide(TestLive)), { tags: ["S11"] })
 
   it.effect(
-    "after a stall of the event loop, ensure is right before any timer could fire",
+    "after a stall of the event loop, ensure detects the end before any timer has fired",
     () =>
       Effect.gen(function*() {
         const { clock, stall } = yield* stalling
@@ -127,7 +127,7 @@ describe("the local deadline", { tags: ["L1"] }, () => {
     { tags: ["B20"] }
   )
 
-  it.effect("counts on the wall clock too, so that a suspended machine wakes up without its lease", () =>
+  it.effect("counts on the wall clock too, so that a suspension ends the lease", () =>
     Effect.gen(function*() {
       const base = yield* Clock.Clock
       let suspended = 0
@@ -169,7 +169,7 @@ describe("a machine that wakes from a suspension", { tags: ["L1"] }, () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("renews no sooner than due if it slept for less", () =>
+  it.effect("does not renew leases that are not yet due", () =>
     Effect.gen(function*() {
       const { clock, suspension } = yield* suspending
       yield* Effect.gen(function*() {
@@ -182,7 +182,7 @@ describe("a machine that wakes from a suspension", { tags: ["L1"] }, () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("loses a lease by the wall clock, without a request, although that clock was set back before", () =>
+  it.effect("loses a lease by the wall clock, even if that clock had been set back before", () =>
     Effect.gen(function*() {
       const { clock, suspension } = yield* suspending
       yield* Effect.gen(function*() {
@@ -196,7 +196,7 @@ describe("a machine that wakes from a suspension", { tags: ["L1"] }, () => {
     }))
 
   it.effect.each([["suspended", 8000, 10_000], ["set back", -60_000, 18_000]] as const)(
-    "ends after maxHold by the clock that shows more, when the wall clock was %s",
+    "ends a lease after maxHold by the faster clock, if the wall clock was %s",
     ([, step, left]) =>
       Effect.gen(function*() {
         const { clock, suspension } = yield* suspending
@@ -229,7 +229,7 @@ describe("a waiter on a machine that wakes from a suspension", () => {
 })
 
 describe("a busy process", { tags: ["L1"] }, () => {
-  it.effect("interrupts the work of all overdue leases when any of them is used, before a timer fires", () =>
+  it.effect("interrupts the work of all overdue leases when any lease is used, before a timer fires", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       yield* Effect.gen(function*() {
@@ -246,7 +246,7 @@ describe("a busy process", { tags: ["L1"] }, () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("warns once a minute when timers come half a margin late", () => {
+  it.effect("warns once a minute when timers are late by half a margin", () => {
     const lines: Array<string> = []
     const logger = Logger.make(({ message }) => void lines.push(String(message)))
     return Effect.gen(function*() {
@@ -353,17 +353,21 @@ describe("the guard", { tags: ["L2"] }, () => {
       assert.deepStrictEqual(loss.reason, { _tag: "TakenOver", owner: id })
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("ends the lease when the server knows no owner, and does not take it again", () =>
-    Effect.gen(function*() {
-      const lease = yield* Mutex.acquire("m")
-      const { release } = yield* stranger
-      yield* release(lease.id)
-      yield* TestClock.adjust("10 seconds")
-      assert.strictEqual((yield* lease.lost).reason._tag, "Vanished")
-      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
-    }).pipe(Effect.provide(TestLive)), { tags: ["B18"] })
+  it.effect(
+    "ends the lease when the server knows no owner, and does not reacquire the mutex",
+    () =>
+      Effect.gen(function*() {
+        const lease = yield* Mutex.acquire("m")
+        const { release } = yield* stranger
+        yield* release(lease.id)
+        yield* TestClock.adjust("10 seconds")
+        assert.strictEqual((yield* lease.lost).reason._tag, "Vanished")
+        assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["B18"] }
+  )
 
-  it.effect("a renewal under way while the lease is released reports no loss", () =>
+  it.effect("a renewal in flight while the lease is released reports no loss", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const scope = yield* Scope.make()
@@ -391,7 +395,7 @@ describe("the guard", { tags: ["L2"] }, () => {
       assert.strictEqual(yield* calls("guard"), 2)
     }).pipe(Effect.provide(TestLive)), { tags: ["L6"] })
 
-  it.effect("a lease with a shorter ttl is renewed on its own rhythm", () =>
+  it.effect("a lease with a shorter ttl is renewed at its own interval", () =>
     Effect.gen(function*() {
       yield* Mutex.acquire("slow")
       const quick = yield* Mutex.acquire("quick", { ttl: "1 second", transition: "2 seconds" })
@@ -426,7 +430,7 @@ describe("release", () => {
       yield* Fiber.join(closing)
     }).pipe(Effect.provide(TestLive)), { tags: ["L4"] })
 
-  it.effect("a failing release is not a failure of the work", () =>
+  it.effect("that fails does not fail the work", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.release = "fail"
@@ -434,7 +438,7 @@ describe("release", () => {
       assert.strictEqual(yield* Effect.flip(Mutex.withLock("n")(Effect.fail("mine"))), "mine")
     }).pipe(Effect.provide(TestLive)), { tags: ["L4"] })
 
-  it.effect("after a known loss nobody waits for the release", () =>
+  it.effect("is not awaited after a known loss", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const scope = yield* Scope.make()

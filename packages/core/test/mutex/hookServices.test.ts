@@ -1,4 +1,4 @@
-/** Hooks may need services: those of the caller, or of the layer that has the hook. */
+/** Hooks may use services: those of the caller, or those of the layer that has the hook. */
 import { Contender, Mutex, type SimbaError } from "@effect-simba/core"
 import type * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, expectTypeOf, it } from "@effect/vitest"
@@ -37,7 +37,7 @@ describe("isAlive", () => {
   it.effect.each(holding)("has the services of its caller: %s", ([, hold]) => {
     const { calls, layer } = pager()
     return Effect.gen(function*() {
-      // The services exist when the lease begins, and not in the fiber that renews it
+      // The caller has the services, and the fiber that renews the lease does not
       yield* start(Effect.provide(Effect.andThen(hold, Effect.never), layer))
       yield* TestClock.adjust("11 seconds")
       assert.include(calls, "isAlive")
@@ -45,7 +45,7 @@ describe("isAlive", () => {
     }).pipe(Effect.scoped, Effect.provide(TestLive))
   })
 
-  it.effect("has the services of the layer of a contender", () => {
+  it.effect("has the services of a contender's layer", () => {
     const { calls, layer } = pager()
     class Jobs extends Contender.Service<Jobs>()("test/Jobs") {}
     return Effect.gen(function*() {
@@ -55,7 +55,7 @@ describe("isAlive", () => {
     }).pipe(Effect.scoped, Effect.provide(TestLive))
   })
 
-  it("is in the types of what takes it", () => {
+  it("adds its services to the types of the operations that accept it", () => {
     const locked = Effect.void.pipe(Mutex.withLock("m", { isAlive }))
     expectTypeOf<Effect.Services<typeof locked>>().toEqualTypeOf<Mutex.Mutex | Pager>()
     expectTypeOf<Effect.Services<ReturnType<typeof Watched.withLock<void, never, never>>>>()

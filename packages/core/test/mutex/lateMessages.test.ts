@@ -1,4 +1,4 @@
-/** Messages that come late, twice, or never. */
+/** Messages that arrive late, more than once, or never. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope } from "effect"
@@ -9,7 +9,7 @@ import { another, start } from "../support/setup.ts"
 
 describe("late and lost messages", () => {
   it.effect(
-    "a hand-off that its waiter does not receive costs the next one a confirm period",
+    "a hand-off that its waiter does not receive delays the next waiter by a confirm period",
     () =>
       Effect.gen(function*() {
         const { lines } = yield* Hands
@@ -23,7 +23,7 @@ describe("late and lost messages", () => {
         assert.isUndefined(waiter.pollUnsafe())
         yield* TestClock.adjust("1 millis")
         assert.isTrue(yield* (yield* Fiber.join(waiter)).isHeld)
-        // The waiter without messages is not lost: it polls when the lease that it knew of would have ended
+        // The deaf waiter is served too: it polls when the last known lease should have ended
         yield* TestClock.adjust("20 seconds")
         lines[0]!.muted = false
         yield* Scope.close(next, Exit.void)
@@ -32,7 +32,7 @@ describe("late and lost messages", () => {
     { tags: ["S5"] }
   )
 
-  it.effect("a late released message does not end a lease that is held", () =>
+  it.effect("a late notification does not end a lease that is held", () =>
     Effect.gen(function*() {
       const { lines } = yield* Hands
       const faults = yield* Faults

@@ -1,4 +1,4 @@
-/** How many mutexes a layer remembers something about. */
+/** How many mutexes a layer remembers. */
 import { assert, it } from "@effect/vitest"
 import { LatestNames } from "../../src/internal/mutex/latestNames.ts"
 

@@ -9,16 +9,16 @@ import { calls } from "../support/hands.ts"
 import { start, TestLive } from "../support/setup.ts"
 
 describe("leases of one name", () => {
-  it.effect("a contender of the same name renews nothing that a dead process held", () =>
+  it.effect("a process does not renew the leases of a dead process of the same name", () =>
     Effect.gen(function*() {
       const process = yield* Scope.make()
       const namesake = yield* Layer.buildWithScope(Layer.fresh(Mutex.layer({ processName: "us" })), process)
-      // Each is the second attempt, so that only the random part distinguishes the ids
+      // The counter and the name of both ids are equal, so that only the random part distinguishes them
       yield* Effect.provide(Effect.scoped(Mutex.acquire("x")), namesake)
       const lease = yield* Effect.provide(Mutex.acquire("m"), namesake)
       const own = yield* Mutex.acquire("n")
       assert.strictEqual(lease.id.split(":")[1], own.id.split(":")[1])
-      // Without its layer nothing renews or releases it any more, as after a crash
+      // Without its layer, nothing renews or releases the lease, as after a crash
       yield* Scope.close(process, Exit.void)
       const waiter = yield* start(Mutex.acquire("m"))
       yield* TestClock.adjust("16 seconds")
@@ -36,7 +36,7 @@ describe("leases of one name", () => {
         const store = yield* MutexStore
         const scope = yield* Scope.make()
         const old = yield* Scope.provide(Mutex.acquire("m"), scope)
-        // Gone at the server, whose reply to the renewal is late
+        // The lease is gone from the server, whose reply to the renewal is late
         yield* release(store, {
           mutex: old.mutex,
           id: old.id,

@@ -58,7 +58,7 @@ describe("the guard schedule", { tags: ["L5"] }, () => {
     }))
 })
 
-describe("a guard of the user", { tags: ["L5"] }, () => {
+describe("a user's guard", { tags: ["L5"] }, () => {
   const guarded = (guard: MutexSchedule.MutexSchedule) =>
     Mutex.layer({ processName: "us", guard }).pipe(Layer.provideMerge(FaultyStore.layer))
   const renewals = Effect.map(Faults, ({ calls }) => calls.filter((call) => call.startsWith("guard")).length)
