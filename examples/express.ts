@@ -1,6 +1,6 @@
 /**
- * Express, without Effect: a response 409 while another request of any process makes the same report, work that one
- * process does every second, and a health endpoint.
+ * Express without Effect: a 409 response while another request, in any process, makes the same report; work that one
+ * process does every second; and a health endpoint.
  *
  *     node examples/express.ts
  *     REDIS_URL=redis://localhost:6379 PORT=3001 node examples/express.ts

@@ -1,6 +1,6 @@
 /**
  * A web service as a resource that refuses a former owner. Each request has the token of its lease in a header. A
- * smaller token than the largest one seen gets 412, like an `If-Match` that no longer matches.
+ * request whose token is smaller than the largest so far gets 412, like an `If-Match` that no longer matches.
  *
  *     node examples/fenced-http.ts
  *     curl -i -X PUT http://localhost:3000/reports/2026-11 -H 'Fencing-Token: 7' -d 'first'

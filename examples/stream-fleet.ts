@@ -1,6 +1,6 @@
 /**
- * Three consumers share the data streams of four regions, and add up the orders. One leaves in the middle, and the others
- * take its regions over. In one process here; in production each consumer is a process, as in `orders.ts`.
+ * Three consumers share the data streams of four regions, and add up the orders. One shuts down in the middle, and the
+ * others take over its regions. Here they share a process; in production each consumer has its own, as in `orders.ts`.
  *
  *     node examples/stream-fleet.ts
  *     REDIS_URL=redis://localhost:6379 node examples/stream-fleet.ts

@@ -31,7 +31,7 @@ const bill = StreamMessages.process(
   }
 )
 
-/** Stores up to 100 readings in one statement, a fifth of a second after the first at the latest. */
+/** Stores up to 100 readings in one statement, no later than 200 ms after the first of them. */
 const store = StreamMessages.processBatches(
   Reading,
   (messages) => Effect.log(`${messages.length} readings up to ${messages.at(-1)!.value.celsius} degrees`),

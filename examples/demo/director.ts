@@ -1,4 +1,4 @@
-/** Runs the play: follows the events, and crashes and interrupts a worker when the moment has come. */
+/** Runs the demo: follows the events, kills one worker, and interrupts another, as the plan says. */
 import { Duration, Effect, Queue, Schema } from "effect"
 import { now } from "../shared/clock.ts"
 import { type Event, isEnding } from "./events.ts"
@@ -13,15 +13,15 @@ export class Stuck extends Schema.TaggedError<Stuck>()("Stuck", { workers: Schem
 }
 
 /**
- * Called when a term starts. The worker to interrupt must still wait when the signal arrives. If another worker is next
- * in the queue, it waits for two more terms.
+ * Called when a term starts. The worker to interrupt must still be waiting when the signal arrives, so another worker
+ * must be ahead of it in the queue.
  */
 const canInterrupt = (history: ReadonlyArray<Event>) => {
   const { state, term } = stateOf(history, plan.interruption.worker)
   return state === "waiting" && term! >= plan.interruption.term && waiting(history)[0] !== plan.interruption.worker
 }
 
-/** Succeeds with the whole history once every worker has ended in one way or another. */
+/** Succeeds with the whole history once every worker has ended. */
 export const direct = Effect.fnUntraced(function*(
   fleet: Fleet,
   onEvent: (event: Event, history: ReadonlyArray<Event>) => Effect.Effect<void>

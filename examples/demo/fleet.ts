@@ -10,9 +10,9 @@ export interface Fleet {
   readonly begin: Effect.Effect<void>
   /** Kills a worker, which releases nothing and reports nothing more. Awaits its death. */
   readonly crash: (worker: string) => Effect.Effect<void>
-  /** Interrupts a worker, which leaves in order. */
+  /** Interrupts a worker, which shuts down cleanly. */
   readonly interrupt: (worker: string) => Effect.Effect<void>
-  /** The mutex as the store has it. */
+  /** The state of the mutex, according to the store. */
   readonly inspect: Effect.Effect<MutexState.MutexState>
 }
 

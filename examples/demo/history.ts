@@ -8,7 +8,7 @@ export interface Span {
   readonly worker: string
   readonly state: State
   readonly from: number
-  /** Absent while it lasts. */
+  /** Absent while the span lasts. */
   readonly to?: number
   readonly term?: number
   readonly token?: number

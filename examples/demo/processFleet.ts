@@ -13,7 +13,7 @@ export const mutexes = (processName: string, url?: string) =>
   RedisMutex.layerFromEnv({ ...plan.options, processName, redis: { url } })
 
 export const make = Effect.fnUntraced(function*(url: string) {
-  // The director has a connection of its own
+  // The director has its own connection
   const observer = Context.get(yield* Layer.build(mutexes("director", url)), Mutex.Mutex)
   const { begin } = yield* Effect.provideService(holdBack, Mutex.Mutex, observer)
   const events = yield* Queue.unbounded<Event>()

@@ -38,7 +38,7 @@ const frame = (history: ReadonlyArray<Event>, at: number): ReadonlyArray<string>
   ...plan.workers.map((worker) => row(history, worker, at))
 ]
 
-/** Draws over itself ten times a second, until the scope closes. */
+/** Redraws the view in place ten times a second, until the scope closes. */
 const live = Effect.gen(function*() {
   let shown: ReadonlyArray<Event> = []
   let drawn = 0

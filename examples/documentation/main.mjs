@@ -3,7 +3,7 @@
 // => result`, are compared with its log lines and its output. Blocks that are tests run in the pack check.
 //
 //   node examples/documentation/main.mjs            all
-//   node examples/documentation/main.mjs Mutex.ts   those of paths with this text
+//   node examples/documentation/main.mjs Mutex.ts   the blocks of files whose path contains this text
 import { createFakeRedis } from "@effect-simba/fake-redis"
 import { mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { stripTypeScriptTypes } from "node:module"
@@ -14,7 +14,7 @@ import { root } from "../../scripts/lib/workspace.mjs"
 import { isStarter, runAlone } from "./processes.mjs"
 import { runProgram } from "./programs.mjs"
 
-// Below a folder whose packages are those of an application that uses effect-simba
+// In a folder that resolves packages as an application that uses effect-simba does
 const folder = join(root, "examples/node_modules/.cache/doc-programs")
 rmSync(folder, { recursive: true, force: true })
 mkdirSync(folder, { recursive: true })

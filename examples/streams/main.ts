@@ -1,6 +1,6 @@
 /**
- * Producers and consumers of data streams, as processes on one Redis. One consumer is killed, one leaves in order, one
- * joins. The others continue each stream where its last owner stopped.
+ * Producers and consumers of data streams, as processes on one Redis. One consumer is killed, one shuts down cleanly,
+ * and one joins. The others continue each stream where its last owner stopped.
  *
  *     npm run demo:streams
  *

@@ -38,7 +38,7 @@ describe("the demo", () => {
       assert.lengthOf(report.summary(history), 2)
     }))
 
-  it.effect("draws the picture of the guide to the examples: `UPDATE_DOCS=1` writes it", () =>
+  it.effect("the picture in the examples guide is up to date: `UPDATE_DOCS=1` writes it", () =>
     Effect.gen(function*() {
       const drawn = picture(yield* rehearsal())
       if (process.env["UPDATE_DOCS"] !== undefined) writeFileSync(page, drawn)
@@ -61,7 +61,7 @@ describe("the demo", () => {
       assert.isAtLeast(report.termsOf(history)[0]!.from - startOf(history), 20_000)
     }))
 
-  it.effect("a crash is dated from before the kill, and not from when its end was noticed", () =>
+  it.effect("a crash has the time just before the kill, and not the time at which it was noticed", () =>
     Effect.gen(function*() {
       const history = yield* rehearsal((fleet) =>
         Effect.succeed({

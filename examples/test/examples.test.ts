@@ -34,7 +34,7 @@ describe("with-lock.ts", () => {
       assert.isAbove(second, first)
     }).pipe(Effect.provide([Mutexes, Balances.layer])))
 
-  it.effect("is refused by the table when somebody with a larger token was there before", () =>
+  it.effect("is refused by the table if an owner with a larger token wrote first", () =>
     Effect.gen(function*() {
       const balances = yield* Balances
       const settling = yield* Effect.forkChild(withLockExample.settle)
@@ -85,7 +85,7 @@ describe("service.ts", () => {
       Effect.provide(Reports.layer.pipe(Layer.provide(MutexLive), Layer.provide(configured({}))))
     ))
 
-  it.effect("refuses a choice that it does not know", () =>
+  it.effect("refuses an unknown value of LOCKS", () =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(Layer.build(MutexLive))
       assert.strictEqual(error._tag, "ConfigError")

@@ -139,7 +139,7 @@ describe("web servers", () => {
   for (const file of ["http-409.ts", "express.ts", "fastify.ts", "nest.ts"]) {
     const post = (url: string) => fetch(`${url}/reports/2026-11`, { method: "POST" })
 
-    it(`${file} responds to one of two requests with 409, and a later one`, async () => {
+    it(`${file} responds with 409 to one of two simultaneous requests, and with 200 to a later one`, async () => {
       await using server = await serves(file, {})
       const replies = await Promise.all([post(server.url), post(server.url)])
       assert.deepStrictEqual(replies.map(({ status }) => status).toSorted(), [200, 409])
@@ -148,7 +148,7 @@ describe("web servers", () => {
       assert.deepInclude(await later.json(), { month: "2026-11" })
     })
 
-    it(`${file} responds to one of two requests to two processes with 409, and ends at a SIGTERM`, async () => {
+    it(`${file} in two processes responds with 409 to one of two requests, and ends at a SIGTERM`, async () => {
       await using one = await serves(file, real)
       await using other = await serves(file, real)
       const replies = await Promise.all([post(one.url), post(other.url)])

@@ -56,7 +56,7 @@ const claims = {
 }
 
 describe("the demo of data streams", () => {
-  it("asks for no new owner of a stream that the killed consumer had yielded", () => {
+  it("requires no new owner for a stream that the killed consumer had yielded", () => {
     const history = historyOf(recorded)
     assert.deepStrictEqual(failing(history), [])
     assert.include(checks(history).map(([claim]) => claim), claims.takenOver(2))
@@ -64,7 +64,7 @@ describe("the demo of data streams", () => {
     assert.strictEqual(summary(history).at(-1), "Crash: others took over 2 streams of cleo, 4.3 s to 4.5 s later")
   })
 
-  it("asks for no new owner of a stream that was finished between the note of the kill and the kill", () => {
+  it("requires no new owner for a stream that was finished between the record of the kill and the kill", () => {
     const history = historyOf({ ...recorded, "quinn-1": [["cleo", 7.1, 1, 60, "Done"]] })
     assert.isAbove(history.find(({ _tag, who }) => _tag === "Done" && who === "cleo")!.at, killedAt)
     assert.deepStrictEqual(failing(history), [])
@@ -96,7 +96,7 @@ describe("the demo of data streams", () => {
     assert.deepStrictEqual(failing(history), [claims.takenOver(0)])
   })
 
-  it("notices a message that was left out, and one that came too early", () => {
+  it("notices a skipped message, and a message that came too early", () => {
     const history = historyOf({ ...recorded, "quinn-3": [["cleo", 10.8, 1, 10], ["ada", 12.1, 12, 60, "Done"]] })
     assert.deepStrictEqual(failing(history), [claims.messages])
     const early = historyOf({ ...recorded, "pia-3": [["ada", 12.0, 1, 4, "Yielded"], ["ben", 12.1, 5, 60, "Done"]] })

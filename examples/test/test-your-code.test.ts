@@ -39,7 +39,7 @@ describe("Reports", () => {
       assert.deepStrictEqual((yield* Fiber.join(both)).map(Option.isSome), [true, true])
     }).pipe(Effect.provide(Live)))
 
-  it.effect("leaves the mutex to others when it is interrupted", () =>
+  it.effect("releases the mutex when it is interrupted", () =>
     Effect.gen(function*() {
       const reports = yield* Reports
       const making = yield* Effect.forkChild(reports.make("sales"))

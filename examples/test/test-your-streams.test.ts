@@ -82,7 +82,7 @@ describe("the handler of orders, in several processes on one Redis", () => {
       yield* link.heal()
     }).pipe(Effect.provide(FakeRedis.layer())))
 
-  it.effect("continues elsewhere at once when its process leaves in order", () =>
+  it.effect("continues elsewhere at once when its process shuts down cleanly", () =>
     Effect.gen(function*() {
       const life = yield* Scope.make()
       const a = yield* Scope.provide(start("a"), life)

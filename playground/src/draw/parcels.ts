@@ -4,7 +4,7 @@ import * as words from "../view/text.ts"
 import type { Layout, View } from "./layout.ts"
 import type { Shape } from "./shapes.ts"
 
-/** The first that was sent at `from` or later. They are ordered by when they were sent. */
+/** The index of the first parcel that was sent at `from` or later. Parcels are sorted by the time of sending. */
 const firstAfter = (parcels: History["parcels"], from: number): number => {
   let low = 0
   let high = parcels.length

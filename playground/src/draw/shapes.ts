@@ -76,7 +76,7 @@ export type Shape =
     }
   )
 
-/** What is shown for the pointer. */
+/** The text that is shown while the pointer is on a shape. */
 export interface Hit {
   readonly x: number
   readonly y: number

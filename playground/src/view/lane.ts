@@ -3,7 +3,7 @@
 export interface Span {
   readonly kind: "waiting" | "leading" | "down" | "paused" | "cut" | "slow"
   readonly from: number
-  /** Absent while it lasts. */
+  /** Absent while the span lasts. */
   to: number | undefined
   readonly id: string
   readonly resource: string
