@@ -2,7 +2,7 @@
  * A model of a Go consumer, as redis-stream-client-go runs it, for tests of mixed fleets.
  *
  * It follows the wire protocol of the original, including its weaknesses. It overwrites the server's setting for
- * keyspace events. It takes all entries at once, locks entries and not data streams, and re-creates a vanished lock
+ * keyspace events. It reads all entries at once, locks entries instead of data streams, and re-creates a vanished lock
  * when it renews. Its reader stops permanently at the first lock that it does not get in 32 attempts, and it never
  * sweeps without a signal. On shutdown it marks its unfinished streams as done.
  *
@@ -25,7 +25,7 @@ const recoveryIdleMillis = "40000"
 const recoveryCount = "1000"
 const setting = "notify-keyspace-events"
 
-/** The number of attempts to lock, the time limit of each, and the pause between them. */
+/** The number of lock attempts, the timeout of each, and the pause between them. */
 const lockTries = 32
 const lockTimeout = "100 millis"
 const lockPause = "10 millis"
@@ -78,7 +78,7 @@ type Options<E, R> = {
    * claimed, so a fast renewal finds nothing to renew. This happened in 3 of 483 claims. Default: 0.
    */
   readonly unrenewed?: number | undefined
-  /** The work on a data stream, which is done when it succeeds. It is not interrupted when the stream is lost. */
+  /** The work on a data stream. When it succeeds, the data stream is done. A lost lock does not interrupt it. */
   readonly work: (stream: string) => Effect.Effect<unknown, E, R>
 }
 
@@ -92,7 +92,7 @@ type Consumer = {
   readonly events: ReadonlyArray<Event>
   /** The data streams that it believes it owns. */
   readonly owned: Effect.Effect<ReadonlyArray<string>>
-  /** Its shutdown: acknowledges and deletes all that it owns, finished or not, up to the first failure. */
+  /** Its shutdown: acknowledges and deletes all entries that it owns, finished or not, until one fails. */
   readonly done: Effect.Effect<void, Redis.RedisError>
 }
 
@@ -103,7 +103,7 @@ type Event =
 
 type Rows = ReadonlyArray<readonly [id: string, fields: ReadonlyArray<string> | null]>
 
-/** Pairs of a stream and its rows; under RESP3, as clients flatten its maps, one after another. */
+/** Pairs of a stream and its entries; under RESP3 alternating, because clients flatten maps. */
 type ReadReply = ReadonlyArray<readonly [stream: string, rows: Rows]> | readonly [stream: string, rows: Rows] | null
 
 const rowsOf = (reply: ReadReply): Rows => {
@@ -165,7 +165,7 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
   const input = `${options.service}-input`
   const group = `${options.service}-group`
   const events: Array<Event> = []
-  /** By the name of the stream, so that a second entry of one stream displaces the first. */
+  /** By stream name, so that a second entry of the same stream displaces the first. */
   const owned = new Map<string, string>()
 
   const keyOf = ({ entry, stream }: Entry) => `${stream}${separator}${entry}`
@@ -179,7 +179,7 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
     for (let tries = 1;; tries++) {
       const reply = yield* Effect.option(attempt)
       if (Option.getOrUndefined(Option.flatten(reply)) === "OK") return true
-      // It releases locks that it did not get, and so deletes those with its name
+      // The original releases locks that it did not get, and so deletes locks with its own name
       yield* Effect.ignore(Effect.timeout(unlock(entry), lockTimeout))
       if (tries === lockTries) return false
       yield* Effect.sleep(lockPause)
@@ -197,7 +197,7 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
   })
 
   const renewing = Effect.fnUntraced(function*(entry: Entry) {
-    // By the name of the stream, whichever entry it has by now
+    // By stream name, which may meanwhile stand for another entry
     while (owned.has(entry.stream)) {
       const extended = yield* Effect.option(redis.eval(extendScript)(keyOf(entry), name))
       if (Option.isNone(extended) || extended.value !== 1) {
@@ -217,7 +217,7 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
       (cause) => Effect.logDebug("The work on a data stream failed, and is left unfinished", cause)
     )
 
-  /** Has the lock: owns it, renews it, and notifies the program. */
+  /** The entry is locked: owns it, renews the lock, and runs the work. */
   const own = Effect.fnUntraced(function*(entry: Entry, isRenewed = true) {
     owned.set(entry.stream, entry.entry)
     events.push({ _tag: "Added", ...entry })
@@ -225,7 +225,10 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
     yield* Effect.forkIn(working(entry), scope)
   })
 
-  /** Locks one after another; the first one that it does not get ends it, and the later ones are dropped. */
+  /**
+   * Locks entries one after another. The first lock that it does not get stops the reader, and later entries are
+   * dropped.
+   */
   const takeAll = Effect.fnUntraced(function*(rows: Rows) {
     for (const entry of yield* read(rows)) {
       if (!(yield* lock(entry))) return false
@@ -237,7 +240,7 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
   const recovering = Effect.gen(function*() {
     const all: Array<Rows[number]> = []
     for (;;) {
-      // From the beginning each time: claimed entries are young by then
+      // From the beginning each time: claimed entries are no longer idle
       const [next, rows] = (yield* redis.send(
         "XAUTOCLAIM",
         input,
@@ -271,13 +274,13 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
 
   const claim = Effect.fnUntraced(function*(entry: Entry) {
     const rows = (yield* redis.send("XCLAIM", input, group, name, claimIdleMillis, entry.entry)) as Rows
-    // First the entry, then the lock: without the lock the entry still belongs to it
+    // First the entry, then the lock: even without the lock, the entry belongs to this consumer
     const isMine = rows.length > 0 && (yield* lock(entry))
     events.push({ _tag: "Claimed", ...entry, isMine })
     if (isMine) yield* own(entry, (yield* Random.next) >= (options.unrenewed ?? 0))
   })
 
-  /** Its `Init`. */
+  /** The original's `Init`. */
   const setEvents = Effect.gen(function*() {
     const reply = yield* redis.send<ReadonlyArray<string> | Record<string, string>>("CONFIG", "GET", setting)
     const found = Array.isArray(reply) ? reply[1] : Object.values(reply)[0]

@@ -3,15 +3,15 @@
  *
  * Add them to the checkers of locks, which check the lease of each data stream like any lock.
  *
- * Programs `client.note(kind, { resource, id, ... })`. `resource` is a data stream. `id` is its name, `#`, and the
+ * Programs call `client.note(kind, { resource, id, ... })`. `resource` is a data stream. `id` is its name, `#`, and the
  * token of the lease, as `lock.identify` derives it from the stored value:
  *
- * - `joined`, with `consumer` and `capacity`, and `left`: the time in which this process takes data streams.
+ * - `joined`, with `consumer` and `capacity`, and `left`: the period in which this process takes data streams.
  * - `expects`: `message` is the id of a last message of the data stream, after which it may be announced again.
  *   `announced`: it was announced.
  * - `begin`, `step`, `stopped`, `end`: the work of a handler, with the `entry` that announced the data stream.
- * - `processed`: the handler has processed the `message` of that id; with its `key` if several run at once. `failed`:
- *   it failed, with its `entry`. `tried`: it failed with one `message`.
+ * - `processed`: the handler has processed the message with the id `message`; with its `key` if messages run
+ *   concurrently. `failed`: it failed, with its `entry`. `tried`: it failed with one `message`.
  * - `gap`: missing messages were reported to the handler, with the fields of `StreamMessages.Gap`.
  * - `kept`: an external system has that `message` as the last processed one, for handlers that commit nothing.
  *
@@ -41,13 +41,14 @@ import * as progress from "./internal/checkers/progress.ts"
  *
  * - `streams`: the data streams. `input`, `group`: the stream on which they are announced, and its consumer group.
  * - `deadLetters`, `deadMessages`: the streams of dead letters; `deadId` is the id that an entry had before.
- * - `failures`: a hash from entry to text that begins with the failures of its handlers, with `|` after it. `members`: a hash of consumers to text that begins
- *   with their capacity and a `|`. `checkpoint`: a string, the last committed message; `@@` may follow.
+ * - `failures`: a hash from entries to a text that begins with the number of handler failures and a `|`. `members`: a
+ *   hash from consumers to a text that begins with their capacity and a `|`. `checkpoint`: a string, the last committed
+ *   message; `@@` may follow.
  * - `entryLease`: the string by which a Go consumer holds an entry. `announcement`: the data stream that an entry
  *   names.
  * - `holder`: the consumer that the value of a stream's lease names.
  * - `isGoConsumer`: whether this is the name of a Go consumer, or of a client that runs one.
- * - `isMark`: whether this consumer of the group is not a consumer but the mark of the group.
+ * - `isMark`: whether this name in the consumer group is not a consumer but the group's mark.
  *
  * Needed only if operators or producers do this:
  *
@@ -55,7 +56,7 @@ import * as progress from "./internal/checkers/progress.ts"
  * - `isDraft`: whether a message belongs to a data stream that was deleted and written again. Drafts have larger ids
  *   than the messages that follow, and no notes.
  * - `keyOf`: the key of a message, by its id, if several are processed at once.
- * - `sought`: the data stream whose checkpoint this command of an operator has moved. `trimmed`: the data stream from
+ * - `sought`: the data stream whose checkpoint an operator has moved with this command. `trimmed`: the data stream from
  *   which this command removes processed messages.
  * - `isUndecodable`: whether a message with these fields cannot be decoded.
  *
@@ -80,8 +81,8 @@ const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUn
  *   only when it was processed to its end, when it is in the dead letters, or through a Go consumer. Malformed
  *   announcements disappear, too.
  * - `orphans are taken`: no announcement is without an owner for longer than `orphan` while a consumer has had free
- *   capacity all that time, without faults of it or the server since `recovery` before. For entries that were last
- *   delivered to a Go consumer the limit is `goOrphan`.
+ *   capacity all that time, and neither the consumer nor the server has had a fault since `recovery` before. For
+ *   entries that were last delivered to a Go consumer the limit is `goOrphan`.
  * - `no ping-pong`: no data stream is handed over twice within `stay`, while the members stay the same since `settle`
  *   before the first hand-over. A second hand-over counts only if no data streams were taken or ended in between, so
  *   that shares are the same.
@@ -90,7 +91,7 @@ const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUn
  * - `Go consumers have time to finish`: an entry that was delivered to a Go consumer is not taken for 40 seconds before
  *   its first lock (2 seconds if it claimed an entry that was locked before), nor for a fifth of a second after it
  *   unlocked. A client that receives messages late may react to the end of an earlier lease.
- * - `dead letters are earned`: failures of handlers, and leases that expired under a handler, are counted no more often
+ * - `dead letters are earned`: handler failures, and leases that expired under a handler, are counted no more often
  *   than they happen, and only `maxFailures` of them make a dead letter. A commit resets the count. Malformed
  *   announcements become a dead letter at once.
  * - `dead messages are earned`: a message is a dead letter once, after `attempts` of one handler or if it cannot be decoded.
@@ -124,21 +125,21 @@ const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUn
  * @since 0.1.0
  */
 export const all = (model: Model, options: {
-  /** How long an announcement may be without an owner. */
+  /** The maximum time that an announcement may be without an owner. */
   readonly orphan: Duration.Input
   /** The same for entries that were last delivered to a Go consumer. Default: `orphan`. */
   readonly goOrphan?: Duration.Input | undefined
-  /** How long after a fault a consumer need not take orphans. */
+  /** How long after a fault a consumer is excused from taking orphans. */
   readonly recovery: Duration.Input
   /** How long after a change of members shares may change. */
   readonly settle: Duration.Input
   /** How long a data stream that was handed over stays. */
   readonly stay: Duration.Input
-  /** How long a consumer that is gone stays in the group. */
+  /** The maximum time that a dead consumer may stay in the group. */
   readonly reaped: Duration.Input
-  /** The option of the clients. */
+  /** The clients' option of the same name. */
   readonly maxFailures: number
-  /** How often a handler tries a message before it is a dead letter. Default: `Infinity`. */
+  /** How often a handler tries a message before it dead-letters it. Default: `Infinity`. */
   readonly attempts?: number | undefined
 }): ReadonlyArray<Checker> => [
   progress.checkpointsGrow(model),

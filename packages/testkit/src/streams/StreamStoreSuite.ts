@@ -36,13 +36,13 @@ type Options<R = never> = {
   readonly publishesExpiries?: boolean | undefined
   /** How many random histories are compared with the model. Default: 100, live 25. */
   readonly runs?: number | undefined
-  /** Fixes them. */
+  /** The seed of the random histories. */
   readonly seed?: number | string | undefined
-  /** Adds a message to a data stream, as its producer does. Without it, waiting for messages is not tested. */
+  /** Adds a message to a data stream, as its producer does. If it is missing, waiting for messages is not tested. */
   readonly append?:
     | ((stream: StreamName, fields: RawMessage["fields"]) => Effect.Effect<EntryId, unknown, R>)
     | undefined
-  /** Removes the messages before this one. Without it, the search for deleted messages is not tested. */
+  /** Removes the messages before this one. If it is missing, the search for deleted messages is not tested. */
   readonly trim?: ((stream: StreamName, before: EntryId) => Effect.Effect<unknown, unknown, R>) | undefined
 }
 
@@ -51,8 +51,8 @@ type Options<R = never> = {
  *
  * **Details**
  *
- * Every run uses new names of services and data streams, so the backend may be shared. All names of one service share a
- * hash tag.
+ * Every run uses new names for services and data streams, so the backend may be shared. All names of one service share
+ * a hash tag.
  *
  * **Example** (A custom store)
  *

@@ -1,5 +1,5 @@
 /**
- * Data streams for tests of their handlers: a client on a Redis in memory, under `TestClock`.
+ * Data streams for tests of their handlers: a client on an in-memory Redis, under `TestClock`.
  *
  * **Example** (Testing a handler)
  *
@@ -44,7 +44,7 @@ type StoreLayer<E> = Layer.Layer<StreamStore, E, Redis | Subscriber>
  *
  * **When to use**
  *
- * Build it several times, with different names, to test how owners die, leave and join.
+ * Build it several times, with different names, to test owners that die, leave and join.
  *
  * **Details**
  *
@@ -52,10 +52,10 @@ type StoreLayer<E> = Layer.Layer<StreamStore, E, Redis | Subscriber>
  *
  * **Gotchas**
  *
- * When the test ends, the clock stands still. So heal links that are cut, because commands on them wait for their
- * timeouts. Set `gracePeriod` to 0 if revoked handlers do not end, because the client waits for them.
+ * When the test ends, the clock stands still. So heal cut links, because commands on them wait for their timeouts. Set
+ * `gracePeriod` to 0 if revoked handlers do not end, because the client waits for them.
  *
- * **Example** (Two consumers, of which one is cut off)
+ * **Example** (Two consumers, one of which is cut off)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"

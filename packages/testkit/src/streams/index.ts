@@ -5,15 +5,15 @@
  *
  * Add them to the checkers of locks, which check the lease of each data stream like any lock.
  *
- * Programs `client.note(kind, { resource, id, ... })`. `resource` is a data stream. `id` is its name, `#`, and the
+ * Programs call `client.note(kind, { resource, id, ... })`. `resource` is a data stream. `id` is its name, `#`, and the
  * token of the lease, as `lock.identify` derives it from the stored value:
  *
- * - `joined`, with `consumer` and `capacity`, and `left`: the time in which this process takes data streams.
+ * - `joined`, with `consumer` and `capacity`, and `left`: the period in which this process takes data streams.
  * - `expects`: `message` is the id of a last message of the data stream, after which it may be announced again.
  *   `announced`: it was announced.
  * - `begin`, `step`, `stopped`, `end`: the work of a handler, with the `entry` that announced the data stream.
- * - `processed`: the handler has processed the `message` of that id; with its `key` if several run at once. `failed`:
- *   it failed, with its `entry`. `tried`: it failed with one `message`.
+ * - `processed`: the handler has processed the message with the id `message`; with its `key` if messages run
+ *   concurrently. `failed`: it failed, with its `entry`. `tried`: it failed with one `message`.
  * - `gap`: missing messages were reported to the handler, with the fields of `StreamMessages.Gap`.
  * - `kept`: an external system has that `message` as the last processed one, for handlers that commit nothing.
  *
@@ -31,7 +31,7 @@
 export * as StreamChecker from "./StreamChecker.ts"
 
 /**
- * Data streams for tests of their handlers: a client on a Redis in memory, under `TestClock`.
+ * Data streams for tests of their handlers: a client on an in-memory Redis, under `TestClock`.
  *
  * **Example** (Testing a handler)
  *

@@ -32,7 +32,7 @@ export interface Periods {
 /** Longer than any test. */
 export const long: Periods = { lease: Duration.minutes(2), confirm: Duration.minutes(1) }
 
-/** With a confirm period that a test can wait for, and that lasts longer than the steps within it. */
+/** A confirm period that a test can wait for, and that is longer than the steps within it. */
 export const shortConfirm: Periods = { lease: long.lease, confirm: Duration.millis(1500) }
 
 export const granted = (result: AcquireResult): Granted => {
@@ -55,7 +55,7 @@ export const timeLeftOf = (ownership: Ownership): number => {
 
 export const tagOf = (result: GuardResult) => result._tag
 
-/** One attempt: its lease id, and its wake-ups. */
+/** One attempt, with its lease id and its wake-ups. */
 export class Party {
   readonly id: LeaseId
   ticket: Ticket | undefined
@@ -120,7 +120,7 @@ export class Party {
   }
 
   /**
-   * Renews for a moment only, and waits for the end of its lease: the steps before have all the time that they need.
+   * Renews for a moment only, and waits for the end of the lease. So the lease does not expire during earlier steps.
    */
   readonly lapse = Effect.suspend(() => {
     const lease = Duration.millis(50)
@@ -142,7 +142,7 @@ export class Party {
     })
   })
 
-  /** Subscribes as a waiter of a layer, whose inbox is open for longer. */
+  /** Subscribes like a waiter in a layer, whose inbox stays open longer. */
   readonly listen = Effect.suspend(() =>
     Effect.andThen(this.bench.store.inbox(inboxOf(this.id), () => undefined), this.subscribe)
   )
@@ -205,7 +205,7 @@ export const makeBench = Effect.fnUntraced(function*(
   const mutex = MutexName.make(`${label} ${unique}`)
   // Counts down, so that the order of ids is never the order of arrival
   let counter = 100_000
-  // To a store each party is a separate layer; siblings share one
+  // For a store, each party is a separate layer; siblings share one
   const newId = (sibling?: LeaseId) => {
     const own = `${unique.slice(4)}${(--counter).toString(36).padStart(4, "0")}`
     return LeaseId.make(`${counter}-${sibling === undefined ? own : inboxOf(sibling)}:suite@host`)
@@ -230,7 +230,7 @@ export const makeBench = Effect.fnUntraced(function*(
   return bench
 })
 
-/** The context of the cases: where to register them, and how time passes. */
+/** The context of the test cases: where to register them, and how time passes. */
 export interface Cases {
   readonly it: Vitest.MethodsNonLive<MutexStore>
   readonly bench: (label: string, periods?: Periods) => ReturnType<typeof makeBench>

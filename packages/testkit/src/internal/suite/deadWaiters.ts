@@ -1,4 +1,4 @@
-/** Dead waiters cost nothing if a store can count subscribers. `uncounted` covers the stores that cannot. */
+/** Dead waiters cost nothing if a store can count subscribers. `silentWaiters` covers the stores that cannot. */
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -63,7 +63,7 @@ export const counting = ({ bench, it }: Cases): void => {
       yield* d.own
     }))
 
-  it.effect("B1: wake-ups arrive from the subscription on, and none before", () =>
+  it.effect("B1: a waiter receives wake-ups from its subscription on, and none before", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("subscription")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -78,7 +78,7 @@ export const counting = ({ bench, it }: Cases): void => {
       yield* b.expectTurn
     }))
 
-  it.effect("each wake-up reaches only its waiter, and none that has stopped listening", () =>
+  it.effect("each wake-up reaches only its waiter, and no waiter that has stopped listening", () =>
     Effect.gen(function*() {
       const { parties, pass, within } = yield* bench("own wake-ups")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]

@@ -17,7 +17,7 @@ const forcedFrom = Effect.fnUntraced(function*(store: MutexStore["Service"], key
 })
 
 export const forcing = ({ bench, it }: Cases): void => {
-  it.effect("B59: it returns the previous owner, and frees the mutex if nobody waits", () =>
+  it.effect("B59: a forced release returns the previous owner, and frees the mutex if nobody waits", () =>
     Effect.gen(function*() {
       const { confirm, lease, mutex, owner, party, store } = yield* bench("force")
       const a = party()
@@ -29,7 +29,7 @@ export const forcing = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* owner, { _tag: "Free" })
     }))
 
-  it.effect("B59, B32: it hands the mutex to the first waiter, for the confirm period, with a larger token", () =>
+  it.effect("B59, B32: a forced release hands the mutex to the first waiter, for the confirm period, with a larger token", () =>
     Effect.gen(function*() {
       const { confirm, mutex, owner, parties, store } = yield* bench("force to the next")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -89,7 +89,7 @@ export const forcing = ({ bench, it }: Cases): void => {
       assert.isAbove((yield* c.own).token, second)
     }))
 
-  it.effect("B59: it takes a grant that was not confirmed, and the next waiter gets it", () =>
+  it.effect("B59: a forced release takes an unconfirmed grant, and the next waiter gets the mutex", () =>
     Effect.gen(function*() {
       const { confirm, mutex, parties, store } = yield* bench("force, unconfirmed")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -142,7 +142,7 @@ export const forcing = ({ bench, it }: Cases): void => {
       yield* store.acquire({ mutex, id: stranger, mode: "try", lease: confirm, confirm })
       yield* store.forceRelease(mutex, confirm)
       assert.strictEqual(yield* next(others), stranger)
-      // Neither a release, nor a forced release that takes from nobody, is notified
+      // No notification for a release, or for a forced release of a free mutex
       yield* c.own
       yield* c.release
       yield* store.forceRelease(mutex, confirm)

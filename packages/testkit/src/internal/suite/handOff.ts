@@ -104,7 +104,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* b.queue
       yield* a.lapse
       yield* b.confirm
-      assert.strictEqual((yield* c.queue).position, 0, "the new owner waits no more")
+      assert.strictEqual((yield* c.queue).position, 0, "the new owner no longer waits")
       yield* c.release
       assert.deepStrictEqual(yield* b.release, { _tag: "Free" })
       assert.deepStrictEqual(yield* owner, { _tag: "Free" })
@@ -121,12 +121,12 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* a.release
       yield* b.expectTurn
       assert.strictEqual(yield* c.expectPoll, Duration.toMillis(confirm))
-      // If dead waiters cannot be detected, the next one is one of several that are notified
+      // If dead waiters cannot be detected, several waiters are notified, and this is one of them
       if (countsSubscribers) yield* d.noWakeUp
       else assert.strictEqual(yield* d.expectPoll, Duration.toMillis(confirm))
     }))
 
-  it.effect("H3: when the first leaves, the new first is notified when to poll; when another leaves, nobody is", () =>
+  it.effect("H3: when the first waiter leaves, the new first is notified when to poll; when another leaves, nobody is", () =>
     Effect.gen(function*() {
       const { lease, parties } = yield* bench("look after leaving")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -201,7 +201,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       if (!countsSubscribers) return
       assert.isAbove(timeLeftOf(granted), Duration.toMillis(other) - Duration.toMillis(lease))
       for (const party of [c, d]) yield* party.noWakeUp
-      // It owns a plain lease: it confirms nothing
+      // It owns a full lease, so it need not confirm
       assert.deepStrictEqual(yield* b.guard, { _tag: "Renewed" })
       assert.strictEqual(ownerOf(yield* b.release), c.id)
     }))

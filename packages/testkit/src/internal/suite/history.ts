@@ -33,7 +33,7 @@ interface Model {
 }
 
 /**
- * Runs random commands by five contenders against the store and against the model, and compares after each.
+ * Runs random commands from five contenders against the store and the model, and compares them after each command.
  *
  * Dead waiters stay in the queue of the model until they are skipped, as in a store. A live waiter has a subscription.
  */
@@ -48,7 +48,7 @@ export const runHistory = Effect.fnUntraced(function*(
   const parties = [...bench.parties(5)]
   const model: Model = { owner: undefined, until: 0, token: 0, confirmed: false, queue: [] }
   let now = 0
-  /** When a party got its ticket. */
+  /** When each party got its ticket. */
   const queuedAt = new Map<Party, number>()
 
   const tick = (millis: number) =>

@@ -1,4 +1,4 @@
-/** What the fleet stores about its jobs, and which owner may run one. */
+/** What a store records about jobs, and which owner may run one. */
 import type { FencingToken } from "@effect-simba/core/FencingToken"
 import type { ClaimRequest, JobOrder, JobRecord, ReadJobsRequest } from "@effect-simba/core/JobStore"
 import { assert } from "@effect/vitest"
@@ -69,7 +69,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual([...(yield* read()).jobs.keys()].sort(), ["cron", "rate"])
     }))
 
-  it.effect("B33: an instant is handed out once, to the owner, and not before it has come", () =>
+  it.effect("B33: an instant is claimed once, by the owner, and not before it is due", () =>
     Effect.gen(function*() {
       const { a, b, claim, know, one, record, token } = yield* setup("jobs claimed")
       const begin = yield* know("job")
@@ -123,7 +123,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       yield* end("job", "a1", "failure")
       assert.strictEqual((yield* claim(a, token, "job", "a2", at, { attempts: 1 }))._tag, "Taken")
       assert.strictEqual((yield* claim(a, token, "job", "a3", at, { attempts: 2 })).attempt, 2)
-      // Its node dies
+      // Its process dies
       yield* a.release
       const next = yield* b.own
       assert.strictEqual((yield* claim(b, next.token, "job", "b1", at, { attempts: 2 }))._tag, "Taken")
@@ -146,7 +146,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* claim(a, token, "job", "a2", at, { attempts: 2 })).attempt, 2)
     }))
 
-  it.effect("B33: an owner with a smaller token than that of the last run is refused", () =>
+  it.effect("B33: an owner with a smaller token than the last run's is refused", () =>
     Effect.gen(function*() {
       const { a, claim, end, know, one, token } = yield* setup("jobs fenced")
       const at = yield* know("job")
@@ -273,7 +273,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual([last.schedule, last.override, last.former], ["every 4000", undefined, "every 3000"])
     }))
 
-  it.effect("B33: a job is forgotten if it was not named for as long as it asked, unless it is paused", () =>
+  it.effect("B33: a job is forgotten if it was not named for its keep period, unless it is paused", () =>
     Effect.gen(function*() {
       const { read, one, steer } = yield* setup("jobs forgotten")
       const short = Duration.millis(100)

@@ -57,7 +57,7 @@ export const guarding = ({ bench, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* a.release), b.id)
     }))
 
-  it.effect("B34: many renewals are returned in order", () =>
+  it.effect("B34: the results of many renewals are returned in order", () =>
     Effect.gen(function*() {
       const { lease, mutex, newId, owner, party, store } = yield* bench("guard of many")
       const a = party()

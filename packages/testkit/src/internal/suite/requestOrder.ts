@@ -1,4 +1,4 @@
-/** Requests that are sent without waiting: confirmations, and releases whose reply comes later. */
+/** Requests that do not wait for an earlier reply: confirmations, and requests after a release. */
 import type { FencingToken } from "@effect-simba/core/FencingToken"
 import type { AcquireResult } from "@effect-simba/core/MutexStore"
 import type { StoreError } from "@effect-simba/core/SimbaError"
@@ -7,7 +7,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { type Bench, type Cases, granted, ownerOf, type Party, refused, timeLeftOf } from "./bench.ts"
 
-/** Confirms the grant of this token. */
+/** Confirms the grant with this token. */
 const confirm = (
   { mutex, store }: Bench,
   { id }: Party,

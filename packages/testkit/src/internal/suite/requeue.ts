@@ -29,7 +29,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* b.noWakeUp
     }))
 
-  it.effect("it needs no subscription to be granted at once", () =>
+  it.effect("the next attempt needs no subscription to be granted at once", () =>
     Effect.gen(function*() {
       const { owner, parties } = yield* bench("requeue alone, deaf")
       const [a, b] = parties(2) as [Party, Party]
@@ -38,7 +38,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* owner), b.id)
     }))
 
-  it.effect("it queues behind all waiters, and has its turn like any other", () =>
+  it.effect("the next attempt queues behind all waiters, and has its turn like any other", () =>
     Effect.gen(function*() {
       const { confirm, mutex, owner, parties, store } = yield* bench("requeue behind", shortConfirm)
       const [a, b, c, d, e] = parties(5) as [Party, Party, Party, Party, Party]
@@ -65,7 +65,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       }
     }))
 
-  it.effect("H3: if it is all that remains behind the granted waiter, it is notified when to poll", () =>
+  it.effect("H3: if only the next attempt remains behind the granted waiter, it is notified when to poll", () =>
     Effect.gen(function*() {
       const { confirm, parties } = yield* bench("requeue, look", shortConfirm)
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -136,7 +136,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* c.release), d.id)
     }))
 
-  it.effect("repeated because the reply was lost, it keeps its place, and its grant with the same token", () =>
+  it.effect("a release that is repeated after a lost reply keeps the next attempt's place, and its grant with the same token", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("requeue repeated")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -157,7 +157,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
     }))
 
   if (countsSubscribers) {
-    it.effect("H3: behind dead waiters it is granted at once", () =>
+    it.effect("H3: behind dead waiters, the next attempt is granted at once", () =>
       Effect.gen(function*() {
         const { owner, parties } = yield* bench("requeue behind the dead")
         const [a, b, c] = parties(3) as [Party, Party, Party]

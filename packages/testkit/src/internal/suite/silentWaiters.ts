@@ -98,7 +98,7 @@ export const uncounted = ({ bench, it }: Cases): void => {
       assert.isAbove(timeLeftOf(yield* owner), Duration.toMillis(confirm))
     }))
 
-  it.effect("each wake-up reaches only its waiter, and none that has stopped listening", () =>
+  it.effect("each wake-up reaches only its waiter, and no waiter that has stopped listening", () =>
     Effect.gen(function*() {
       const { confirm, parties, within } = yield* bench("own wake-ups")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]

@@ -1,4 +1,4 @@
-/** How a grant takes several fencing tokens, for owners that follow one another in its process. */
+/** How a grant reserves several fencing tokens, for successive owners in its process. */
 import { spareTokens, tokenStride } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
@@ -7,7 +7,7 @@ import { type Bench, type Cases, granted, type Party } from "./bench.ts"
 
 const lastOf = (token: number) => token + spareTokens(token)
 
-/** A grant that is late enough after the last one to have a whole stride. */
+/** A grant long enough after the last one to have a whole stride. */
 const withStride = Effect.fnUntraced(function*({ pass }: Bench, party: Party) {
   yield* pass(Duration.millis(1))
   const { token } = yield* party.own

@@ -1,4 +1,4 @@
-/** The view that checkers have of a stream on the server. */
+/** The checkers' view of a stream on the server. */
 import {
   findById,
   fromBytes,
@@ -76,7 +76,7 @@ export const follow = (server: FakeServer, key: string): () => StreamChanges => 
     stream = server.engine.stream(0, key)
     const entries = stream?.entries ?? []
     if (stream !== before) {
-      // It was recreated, or restored from a copy
+      // The stream was recreated, or restored from a copy
       const [old, present] = [new Set(known), new Set(entries)]
       const removed = known.filter((entry) => !present.has(entry)).map(entryOf)
       known = [...entries]

@@ -17,7 +17,7 @@ export const deadLettersAreEarned = (model: StreamModel, maxFailures: number): C
   checker("dead letters are earned", (view) => {
     /** The failures of handlers by entry. */
     const failed = new Map<string, number>()
-    /** How many leases of each data stream ended without their owner's doing. */
+    /** How many leases of each data stream expired, rather than being ended by their owner. */
     const ended = new Map<string, number>()
     const streams = new Map<string, string | undefined>()
     const changes = view.follow(model.input)

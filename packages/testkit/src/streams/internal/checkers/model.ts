@@ -1,4 +1,4 @@
-/** The keys of stream ownership on the server, and helpers that its checkers share. */
+/** The keys of stream ownership on the server, and helpers that the stream checkers share. */
 import { field } from "../../../internal/checkers/fields.ts"
 import type { Event } from "../../../internal/simulation/history.ts"
 import type { Checker, View } from "../../../internal/simulation/setup.ts"
@@ -44,7 +44,7 @@ export const checkpointOf = (view: View, model: StreamModel, stream: string): st
   return id !== undefined && model.isDraft?.(id) === true ? beginning : id
 }
 
-/** The data stream whose checkpoint an operator moves by this command. */
+/** The data stream whose checkpoint an operator moves with this command. */
 export const soughtBy = (model: StreamModel, event: Event): string | undefined =>
   event._tag === "Command" ? model.sought?.(event.command.args, event.command.reply) : undefined
 
@@ -84,7 +84,7 @@ export const fallen = (event: Event): string | undefined =>
 export const touches = (event: Event, key: string): boolean =>
   event._tag === "Command" && event.command.args.includes(key)
 
-/** The data streams of whose keys a command names one, such as their checkpoints. */
+/** The data streams with a key in the command, such as their checkpoint. */
 export const streamsOf = (model: StreamModel, keyOf: (stream: string) => string) => {
   const streams = new Map(model.streams.map((stream) => [keyOf(stream), stream]))
   return (event: Event): ReadonlyArray<string> =>

@@ -66,7 +66,7 @@ export const gapsAreReported = (model: StreamModel): Checker =>
     const deleted = new Map<string, number>()
     const check = (stream: string) => {
       const read = position.of(stream)
-      // A dead letter was read, although it is not processed
+      // A dead message was read, although it was not processed
       for (const [, fields] of letters.get(stream)!().added) {
         const id = model.deadId(fields) ?? ""
         processed.get(stream)!.add(id)
@@ -115,7 +115,7 @@ export const gapsAreReported = (model: StreamModel): Checker =>
         const [missed, all] = [Number(note.fields["missed"]), deleted.get(stream) ?? 0]
         const before = missing.get(stream)!.size
         drop(stream, (message) => compareIds(after, message) < 0 && compareIds(message, until) <= 0)
-        // The others were passed by a former owner, which had no time to report them
+        // A former owner passed the other messages, and had no time to report them
         let others = missed - (before - missing.get(stream)!.size)
         drop(stream, (message) => compareIds(message, after) <= 0 && others-- > 0)
         if (missed > all && view.lossAt() < 0) {

@@ -16,7 +16,7 @@ interface Lease {
   until: number
 }
 
-/** Leases as the server has them. Cheap, because a lease is read again only after a command that names its key. */
+/** The server's leases. Cheap, because a lease is read again only after a command that names its key. */
 const followLeases = (view: View, model: StreamModel) => {
   const known = new Map<string, Lease>()
   /** Whether a fault may have changed leases since they were last read. */
@@ -54,7 +54,7 @@ const followLeases = (view: View, model: StreamModel) => {
 export const noOrphans = (model: StreamModel, bounds: { own: number; go: number }, recovery: number): Checker =>
   checker("orphans are taken", (view) => {
     const joined = new Map<string, { readonly consumer: string; readonly capacity: number; readonly at: number }>()
-    /** Since when each client with free capacity has had it. */
+    /** Since when each client has had free capacity. */
     const able = new Map<string, number>()
     const orphans = new Map<string, { readonly since: number; readonly consumer: string | undefined }>()
     const ownedAt = new Map<string, number>()
@@ -95,7 +95,7 @@ export const noOrphans = (model: StreamModel, bounds: { own: number; go: number 
           (before.consumer === undefined || (consumer !== undefined && model.isGoConsumer(consumer))))
         const since = isMoved ? now : before.since
         orphans.set(entry, { since, consumer })
-        // After a loss of the set of this library's consumers, a dead one counts as a Go consumer
+        // If the server lost the list of this library's consumers, a dead consumer counts as a Go consumer
         const countsAsGo = delivery !== undefined && (model.isGoConsumer(delivery.consumer) ||
           now - (view.serverNow() - delivery.deliveredAt) <= view.lossAt() + recovery)
         const bound = countsAsGo ? bounds.go : bounds.own
@@ -134,7 +134,7 @@ export const noOrphans = (model: StreamModel, bounds: { own: number; go: number 
 /**
  * A data stream may be handed over again for two reasons: at once if a member joined or left, and after `stay` if the
  * shares changed because other data streams were taken or ended. The change may precede the first hand-over by up to
- * `settle`, because its sender may not have known of it.
+ * `settle`, because its sender may not have known of the change.
  */
 export const noPingPong = (model: StreamModel, settle: number, stay: number): Checker =>
   checker("no ping-pong", (view) => {

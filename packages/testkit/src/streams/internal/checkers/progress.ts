@@ -1,4 +1,6 @@
-/** Checks messages and announcements: none is skipped or forgotten, and no checkpoint moves back. */
+/**
+ * Checks messages and announcements: no message is skipped, no announcement forgotten, and no checkpoint moves back.
+ */
 import type { Checker, View } from "../../../internal/simulation/setup.ts"
 import {
   beginning,
@@ -17,7 +19,9 @@ import {
   touches
 } from "./model.ts"
 
-/** If the server lost the end of a data stream, but not its commit, the data stream is read from the beginning. */
+/**
+ * If the server lost the end of a data stream, but not the commit there, the data stream is read from the beginning.
+ */
 const isReread = (view: View, checkpoint: string | undefined) => checkpoint === beginning && view.lossAt() >= 0
 
 export const checkpointsGrow = (model: StreamModel): Checker =>
@@ -137,7 +141,7 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
     const ends = new Map<string, Array<string>>()
     const announced = new Set<string>()
     const finished = new Set<string>()
-    /** Entries that Go consumers have acknowledged. They delete these next, unless they die in between. */
+    /** Entries that Go consumers have acknowledged. The consumers delete them next, unless they die in between. */
     const acknowledged = new Set<string>()
     const highest = new Map<string, string>()
     const begun = new Map<string, number>()

@@ -19,7 +19,7 @@ export const announcing = ({ append, bench, it }: Cases): void => {
       assert.deepStrictEqual(entries.map(({ info, stream }) => ({ stream, info })), announcements)
     }))
 
-  it.effect("a repetition adds nothing while the first is unfinished, and is a new announcement when that is done", () =>
+  it.effect("a repetition adds nothing while the first announcement is unfinished, and is a new one when that is done", () =>
     Effect.gen(function*() {
       const { announce, party, service, stream } = yield* bench("again")
       const one = stream("one")
@@ -54,7 +54,7 @@ export const announcing = ({ append, bench, it }: Cases): void => {
       let entry = yield* announce("one")
       yield* round
       assert.strictEqual(yield* announce("one"), entry)
-      // Nothing was written since: the producer got no reply
+      // No messages since: the producer got no reply, and retries
       assert.strictEqual(yield* announce("one"), entry)
       yield* round
       yield* announce("one")
@@ -69,7 +69,7 @@ export const announcing = ({ append, bench, it }: Cases): void => {
       assert.strictEqual((yield* service.inspect).announced, 0)
     }))
 
-  it.effect("announced twice without new messages in between, it has no further round", () =>
+  it.effect("a data stream that is announced twice without new messages in between has no second round", () =>
     Effect.gen(function*() {
       if (append === undefined) return
       const { announce, party, service, stream } = yield* bench("twice")
@@ -102,7 +102,7 @@ export const announcing = ({ append, bench, it }: Cases): void => {
       assert.strictEqual((yield* service.inspect).announced, 0)
     }))
 
-  it.effect("what is done by hand is done permanently, regardless of unread messages", () =>
+  it.effect("a data stream that is done without an end message stays done, regardless of unread messages", () =>
     Effect.gen(function*() {
       if (append === undefined) return
       const { announce, party, service, stream } = yield* bench("by hand")

@@ -90,7 +90,7 @@ export class Party {
     )
   }
 
-  /** Takes it, or fails the test. */
+  /** Takes a data stream, or fails the test. */
   take(stream: StreamName, entry: EntryId, options: TakeOptions = {}) {
     return Effect.map(
       this.ask(stream, entry, options),
@@ -101,7 +101,7 @@ export class Party {
     )
   }
 
-  /** Fails to take it, and returns why. */
+  /** Expects a refusal, and returns the reason. */
   refused(stream: StreamName, entry: EntryId, options: TakeOptions = {}) {
     return Effect.map(this.ask(stream, entry, options), ({ result }) => {
       assert.notStrictEqual(result._tag, "Taken")
@@ -134,7 +134,7 @@ export interface Bench extends suiteTime.SuiteTime {
   readonly announce: (label: string, info?: Record<string, unknown>) => Effect.Effect<EntryId, unknown>
   readonly renew: (ownership: Ownership, lease?: Duration.Duration) => Effect.Effect<RenewResult, unknown>
   /**
-   * Renews for a moment only, and waits for the end of the lease: the steps before have all the time that they need.
+   * Renews for a moment only, and waits for the end of the lease. So the lease does not expire during earlier steps.
    */
   readonly lapse: (ownership: Ownership) => Effect.Effect<void, unknown>
   readonly pending: (
@@ -150,7 +150,7 @@ export interface Bench extends suiteTime.SuiteTime {
 /** Longer than any test. */
 export const long = Duration.minutes(2)
 
-/** A lease that a test can wait for, and that lasts longer than the steps within it. */
+/** A lease that a test can wait for, and that is longer than the steps within it. */
 export const short = Duration.seconds(2)
 
 let count = 0
@@ -204,7 +204,7 @@ export const makeBench = Effect.fnUntraced(function*(
   return bench
 })
 
-/** The context of the cases: where to register them, and how time passes. */
+/** The context of the test cases: where to register them, and how time passes. */
 export interface Cases {
   readonly it: Vitest.MethodsNonLive<StreamStore>
   readonly bench: (label: string, lease?: Duration.Duration) => ReturnType<typeof makeBench>

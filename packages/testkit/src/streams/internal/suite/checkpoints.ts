@@ -49,7 +49,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       assert.strictEqual(yield* service.commit(ownership, last!.id), "Committed")
     }))
 
-  it.effect("B55: a replaced owner commits nothing, and the next continues where it was", () =>
+  it.effect("B55: a replaced owner commits nothing, and the next owner continues at the checkpoint", () =>
     Effect.gen(function*() {
       const { lapse, party, service } = yield* bench("replaced")
       const [a, b] = [party(), party()]
@@ -82,7 +82,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       yield* service.release(ownership)
       const other = yield* b.take(ownership.stream, ownership.entry)
       assert.strictEqual(yield* service.end(other), "Ended")
-      // Redriven, it continues with its old announcement
+      // A redriven dead letter continues with its old announcement
       yield* service.deadLetter(other, "poison")
       yield* service.redrive(only(yield* service.deadLetters(undefined, 10)).id)
       const redriven = yield* b.take(ownership.stream, only(yield* b.read()).entry)
@@ -182,7 +182,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       }
       assert.deepStrictEqual<ReadonlyArray<string>>(yield* dead, ["4-0", "1-0", "2-0", "5-0"])
       assert.deepStrictEqual(yield* committed(service, ownership.stream), Option.some(id("5-0")))
-      // Redriven, it is not there any more, and may fail once more
+      // A redriven message is no longer a dead letter, and may fail again
       const [first] = yield* service.deadMessages(ownership.stream, undefined, 1)
       assert.isTrue(yield* service.redriveMessage(ownership.stream, first!.id))
       yield* service.deadLetterMessage(ownership, letter(4), "once more")
@@ -225,7 +225,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       assert.deepStrictEqual(messages.map(({ fields }) => fields), [one.fields, two.fields])
     }))
 
-  it.effect("a stream without messages has none", () =>
+  it.effect("a data stream that does not exist has no messages", () =>
     Effect.gen(function*() {
       const { service, stream } = yield* bench("no messages")
       assert.deepStrictEqual(yield* service.messages(stream("one"), id("0-0"), 10), [])

@@ -34,7 +34,7 @@ export type Command = typeof Command.Type
 interface Model {
   entry: EntryId | undefined
   isDelivered: boolean
-  /** Whether it was announced again since. */
+  /** Whether the data stream was announced again since. */
   isRepeated: boolean
   /** The last grant, and its end. */
   owner: { ownership: Ownership; until: number; counts: boolean } | undefined
@@ -92,7 +92,7 @@ export const runHistory = Effect.fnUntraced(function*(
     model.failures = 0
   }
 
-  /** A repetition is a new announcement, unless the checkpoint passed it: there are no messages. */
+  /** A repetition is a new announcement, unless there is a checkpoint: there are no messages. */
   const finish = Effect.fnUntraced(function*(model: Model, stream: StreamName) {
     const isRepeated = model.isRepeated && model.checkpoint === 0
     forget(model)
@@ -151,7 +151,7 @@ export const runHistory = Effect.fnUntraced(function*(
     if (ownership === undefined) return
     switch (command._tag) {
       case "Repeat": {
-        // Only requests that may still be under way are repeated
+        // Only requests that may still be in flight are repeated
         if (!isOwner) return
         const { result } = yield* party.ask(stream, ownership.entry, { lease: period, epoch: ownership.epoch })
         assert.deepStrictEqual(result, { _tag: "Taken", token: ownership.token, failures: model.failures })

@@ -21,7 +21,7 @@ export const lagging = ({ append, bench, it, trim }: Cases): void => {
       assert.deepStrictEqual(yield* lag, [4, true, ids[0]!])
       yield* service.commit(ownership, ids[0]!, false, 1)
       assert.deepStrictEqual(yield* lag, [3, true, ids[1]!])
-      // Without an offset they are counted
+      // Without an offset, the messages are counted
       yield* service.commit(ownership, ids[1]!)
       assert.deepStrictEqual(yield* lag, [2, true, ids[2]!])
       yield* pass(Duration.millis(100))

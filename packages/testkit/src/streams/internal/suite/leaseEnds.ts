@@ -15,7 +15,7 @@ export const ending = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* service.inspect).announced, 0)
     }))
 
-  it.effect("G18: a former owner can neither finish it nor yield it, nor anything else", () =>
+  it.effect("G18: a former owner can neither finish nor yield a data stream, nor do anything else", () =>
     Effect.gen(function*() {
       const { lapse, party, pending, renew, service } = yield* bench("stale")
       const [a, b] = [party(), party()]
@@ -53,7 +53,7 @@ export const ending = ({ bench, it }: Cases): void => {
       assert.strictEqual(yield* service.release(ownership), "Released")
       const { entry, stream } = ownership
       assert.deepStrictEqual(yield* next(hints), { _tag: "Released", stream, entry })
-      // As other consumers find it: by its idle time
+      // Other consumers find it by its idle time
       const minIdle = Duration.seconds(30)
       assert.strictEqual(only(yield* pending({ minIdle })).content.entry, entry)
       const other = yield* b.take(stream, entry, { minIdle })
@@ -72,14 +72,14 @@ export const ending = ({ bench, it }: Cases): void => {
       assert.strictEqual(yield* failed(service, ownership, { attempt: 2 }), 2)
       // Its reply was lost
       assert.strictEqual(yield* failed(service, ownership, { attempt: 2 }), 2)
-      // It was late, and the same request was sent again meanwhile
+      // A late request, which was repeated meanwhile
       assert.strictEqual(yield* failed(service, ownership, { attempt: 1 }), 2)
       assert.strictEqual(yield* service.commit(ownership, last(1)), "Committed")
       assert.strictEqual(yield* failed(service, ownership), 1)
       assert.strictEqual(yield* service.commit(ownership, last(1)), "Behind")
       assert.strictEqual(yield* failed(service, ownership), 2)
       yield* service.release(ownership)
-      // One less than too many
+      // One failure fewer than too many
       const repeated = yield* b.take(ownership.stream, ownership.entry, { maxFailures: 3 })
       assert.strictEqual(repeated.failures, 2)
       yield* service.release(repeated)
@@ -89,7 +89,7 @@ export const ending = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* a.refused(ownership.stream, ownership.entry))._tag, "Gone")
     }))
 
-  it.effect("yields and reads at the start are no failures, expired leases are", () =>
+  it.effect("yielded leases do not count as failures, expired leases do", () =>
     Effect.gen(function*() {
       const { party, pass, service } = yield* bench("counting", short)
       const [a, b] = [party(), party()]
@@ -122,7 +122,7 @@ export const ending = ({ bench, it }: Cases): void => {
       }
     }))
 
-  it.effect("a streak of failures ends with progress, and after a while without one", () =>
+  it.effect("a streak of failures ends with progress, and after a while without a failure", () =>
     Effect.gen(function*() {
       const { lease, party, pass, renew, service } = yield* bench("rows")
       const [a, b] = [party(), party()]
@@ -133,7 +133,7 @@ export const ending = ({ bench, it }: Cases): void => {
       yield* service.renew([{ ...ownership, hasProgressed: true }], lease)
       assert.deepStrictEqual([yield* fail(), yield* fail()], [1, 2])
       yield* service.release(ownership)
-      // Enough of them, and not for long enough
+      // Enough failures, but not over a long enough time
       const repeated = yield* b.take(ownership.stream, ownership.entry, {
         maxFailures: 2,
         deadLetterAfter: Duration.hours(1)

@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import { type Cases, only, short } from "./bench.ts"
 
 export const taking = ({ bench, it }: Cases): void => {
-  it.effect("one takes it, the others learn its owner and the time left", () =>
+  it.effect("one consumer takes a data stream, and the others receive its owner and the time left", () =>
     Effect.gen(function*() {
       const { lease, party } = yield* bench("take")
       const [a, b] = [party(), party()]
@@ -20,7 +20,7 @@ export const taking = ({ bench, it }: Cases): void => {
       assert.isAbove(Duration.toMillis(refused.timeLeft), 0)
     }))
 
-  it.effect("G9: another session of the same name does not get it", () =>
+  it.effect("G9: another session of the same name does not take an owned data stream", () =>
     Effect.gen(function*() {
       const { party, renew } = yield* bench("same name")
       const [first, second] = [party("twin"), party("twin")]
@@ -80,7 +80,7 @@ export const taking = ({ bench, it }: Cases): void => {
       yield* a.take(stream("one"), entry)
     }))
 
-  it.effect("likewise if another owned it and yielded it since", () =>
+  it.effect("a late request is also refused if another consumer has owned and yielded the data stream since", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("late for others")
       const [a, b] = [party(), party()]
@@ -92,7 +92,7 @@ export const taking = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* b.take(ownership.stream, ownership.entry)).failures, 0)
     }))
 
-  it.effect("likewise after a hand-over, and what was handed over can be yielded by its epoch", () =>
+  it.effect("a late request is also refused after a hand-over, and the receiver can yield under its epoch", () =>
     Effect.gen(function*() {
       const { party, pass, service } = yield* bench("late hand-over", short)
       const [a, b] = [party(), party()]
@@ -109,7 +109,7 @@ export const taking = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* a.take(ownership.stream, ownership.entry)).failures, 1)
     }))
 
-  it.effect("what is finished, or never existed, is gone", () =>
+  it.effect("an entry that is finished, or never existed, is gone", () =>
     Effect.gen(function*() {
       const { party, service, stream } = yield* bench("gone")
       const a = party()
@@ -119,7 +119,7 @@ export const taking = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* a.refused(stream("two"), EntryId.make("1-1")))._tag, "Gone")
     }))
 
-  it.effect("when the lease has expired, another takes it, with a larger token and one failure", () =>
+  it.effect("when a lease has expired, another consumer takes the data stream, with a larger token and one failure", () =>
     Effect.gen(function*() {
       const { party, pass } = yield* bench("run out", short)
       const [a, b] = [party(), party()]
@@ -130,7 +130,7 @@ export const taking = ({ bench, it }: Cases): void => {
       assert.strictEqual(next.failures, 1)
     }))
 
-  it.effect("of many concurrent requests one gets it", () =>
+  it.effect("of many concurrent requests for a data stream, one takes it", () =>
     Effect.gen(function*() {
       const { announce, party, stream } = yield* bench("race")
       const entry = yield* announce("one")
@@ -146,7 +146,7 @@ export const taking = ({ bench, it }: Cases): void => {
       ])
     }))
 
-  it.effect("many are taken at once, with results in order", () =>
+  it.effect("many data streams are taken at once, with results in order", () =>
     Effect.gen(function*() {
       const { lease, party, service, stream } = yield* bench("batch")
       const [a, b] = [party(), party()]

@@ -42,7 +42,7 @@ export const messaging = ({ append, bench, it, trim }: Cases): void => {
       }
     }))
 
-  it.effect("read one after another, none is missed and none comes twice", () =>
+  it.effect("successive reads miss no message, and return none twice", () =>
     Effect.gen(function*() {
       const { service, stream } = yield* bench("following")
       const one = stream("one")
@@ -83,7 +83,7 @@ export const messaging = ({ append, bench, it, trim }: Cases): void => {
 
   if (trim === undefined) return
 
-  it.effect("the extent counts added messages, and what is left after trimming", () =>
+  it.effect("the extent counts added messages, and the messages that remain after trimming", () =>
     Effect.gen(function*() {
       const { service, stream } = yield* bench("extent")
       const one = stream("one")
@@ -95,7 +95,7 @@ export const messaging = ({ append, bench, it, trim }: Cases): void => {
       assert.deepInclude(yield* extent, { length: 5, first: ids[0]!, last, added: 5 })
       yield* trim(one, ids[2]!)
       assert.deepInclude(yield* extent, { length: 3, first: ids[2]!, last, added: 5 })
-      // No message is left
+      // No message remains
       yield* trim(one, EntryId.make("9999999999999999-0"))
       assert.deepInclude(yield* extent, { length: 0, first: undefined, last, added: 5 })
       const extents = yield* Effect.forEach(["one", "two"], (label) => service.extent(stream(label)), {
@@ -104,7 +104,7 @@ export const messaging = ({ append, bench, it, trim }: Cases): void => {
       assert.deepStrictEqual(extents.map(Option.isSome), [true, false])
     }))
 
-  it.effect("messages that are left are counted between any two ids, with the extent", () =>
+  it.effect("the remaining messages are counted between any two ids, with the extent", () =>
     Effect.gen(function*() {
       const { service, stream } = yield* bench("count")
       const one = stream("one")

@@ -31,7 +31,7 @@ export const seeking = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* committed(service, ownership.stream), Option.some(EntryId.make("0-0")))
     }))
 
-  it.effect("a late seek of the owner does not move a checkpoint that was committed since", () =>
+  it.effect("a late seek by the owner does not move a checkpoint that was committed since", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("late seek")
       const ownership = yield* party().own("one")
@@ -47,7 +47,7 @@ export const seeking = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* committed(service, stream), Option.some(EntryId.make("3-0")))
     }))
 
-  it.effect("an operator moves it while nobody owns the data stream, and is refused while somebody does", () =>
+  it.effect("an operator moves the checkpoint while nobody owns the data stream, and is refused while somebody does", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("operator")
       const ownership = yield* party().own("one")
@@ -59,7 +59,7 @@ export const seeking = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* committed(service, ownership.stream), Option.some(EntryId.make("1-0")))
     }))
 
-  it.effect("forced, it takes the data stream from its owner, whose requests are refused, and tokens grow", () =>
+  it.effect("a forced seek takes the data stream from its owner, whose requests are refused, and tokens grow", () =>
     Effect.gen(function*() {
       const { lease, party, pass, renew, service } = yield* bench("forced", Duration.seconds(2))
       const ownership = yield* party().own("one")

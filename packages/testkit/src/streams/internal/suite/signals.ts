@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { Bench, Cases } from "./bench.ts"
 
-/** The next expiry of this data stream: those of others arrive too. */
+/** The next expiry of this data stream: other expiries arrive too. */
 const expiryOf = (bench: Bench, expiries: Subscription<Expiry>, stream: StreamName): Effect.Effect<Expiry> =>
   Effect.filterOrElse(
     bench.next(expiries),
@@ -16,7 +16,7 @@ const expiryOf = (bench: Bench, expiries: Subscription<Expiry>, stream: StreamNa
   )
 
 export const listening = ({ bench, it, publishesExpiries }: Cases): void => {
-  it.effect("hints are those of the service", () =>
+  it.effect("a client receives only its own service's hints", () =>
     Effect.gen(function*() {
       const [one, two] = [yield* bench("hints"), yield* bench("hints")]
       const hints = yield* two.service.signals
@@ -43,7 +43,7 @@ export const listening = ({ bench, it, publishesExpiries }: Cases): void => {
         assert.deepStrictEqual(yield* expiryOf(tested, expiries, stream), { _tag: "Expired", stream, entry })
       }))
   } else {
-    it.effect("a backend that publishes no expiries says so", () =>
+    it.effect("a backend that publishes no expiries returns none", () =>
       Effect.gen(function*() {
         const { service } = yield* bench("no expiries")
         assert.isTrue(Option.isNone(yield* service.expiries))
