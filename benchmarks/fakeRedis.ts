@@ -1,6 +1,6 @@
 /**
- * The fake over a socket beside redis-server and ioredis-mock, in one run: commands and scripts per second by one ioredis
- * client, commands per second of pipelines by redis-benchmark, time to start, memory per key.
+ * The fake over a socket beside redis-server and ioredis-mock, in one run: commands and scripts per second by one
+ * ioredis client, commands per second of pipelines by redis-benchmark, time to start, memory per key.
  *
  *     pnpm bench:fake [--quick]
  */

@@ -1,6 +1,7 @@
 /**
- * Deposits of a data stream reach the accounts of a database exactly once: the position is a row that the same transaction
- * writes, and the token of the lease refuses a former owner. In SQLite, or in Postgres where `DATABASE_URL` names one.
+ * Deposits of a data stream reach the accounts of a database exactly once: the position is a row that the same
+ * transaction writes, and the token of the lease refuses a former owner. In SQLite, or in Postgres where `DATABASE_URL`
+ * names one.
  *
  *     node examples/exactly-once.ts
  *     DATABASE_URL=postgres://localhost/shop REDIS_URL=redis://localhost:6379 node examples/exactly-once.ts

@@ -1,6 +1,6 @@
 /**
- * A service in which one process leads: work of the leader, a cron job of the fleet, and a health endpoint that shows who
- * leads. Start it several times on one Redis, and stop the leader.
+ * A service in which one process leads: work of the leader, a cron job of the fleet, and a health endpoint that shows
+ * who leads. Start it several times on one Redis, and stop the leader.
  *
  *     node examples/leader.ts
  *     REDIS_URL=redis://localhost:6379 PORT=3001 node examples/leader.ts
@@ -18,7 +18,9 @@ import { RedisEnv } from "./shared/redisEnv.ts"
 /** The leadership of the fleet, as a service that others build on. */
 class Leader extends Contender.Service<Leader>()("example/Leader") {}
 
-/** Runs on the leading process only. A loss of the leadership interrupts it, and its failure lets another process lead. */
+/**
+ * Runs on the leading process only. A loss of the leadership interrupts it, and its failure lets another process lead.
+ */
 const Cleaner = Effect.log("cleaning").pipe(
   Effect.repeat(Schedule.fixed("1 second")),
   Leadership.whileLeader(Leader),

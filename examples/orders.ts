@@ -5,7 +5,8 @@
  *
  * With Node 24.2 or newer, in a clone of this repository.
  *
- * It announces the named regions, and processes all announced data streams until Ctrl-C or a SIGTERM. Start it several times.
+ * It announces the named regions, and processes all announced data streams until Ctrl-C or a SIGTERM. Start it several
+ * times.
  */
 import { StreamClient, StreamLease, StreamMessages } from "@effect-simba/core/streams"
 import { RedisStreams } from "@effect-simba/redis/streams"

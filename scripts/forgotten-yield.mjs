@@ -21,6 +21,6 @@ writeFileSync(
 )
 const { stdout } = spawnSync("tsc", ["-p", folder], { encoding: "utf8", shell: process.platform === "win32" })
 if (!stdout.includes("floatingEffect")) {
-  console.error(`The compiler did not see a forgotten yield*: is it patched (\`pnpm install\`)?\n${stdout}`)
+  console.error(`The compiler did not report a forgotten yield*: is it patched (\`pnpm install\`)?\n${stdout}`)
   process.exitCode = 1
 }

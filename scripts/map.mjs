@@ -1,5 +1,5 @@
-// Compares the map in CONTRIBUTING.md ("Where things are") with the tree: each name in the map is a folder or a file, and
-// the map has each folder of sources and tests.
+// Compares the map in CONTRIBUTING.md ("Where things are") with the tree: each name in the map is a folder or a file,
+// and the map has each folder of sources and tests.
 //
 //   node scripts/map.mjs
 import { existsSync, readdirSync, readFileSync } from "node:fs"

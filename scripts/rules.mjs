@@ -1,5 +1,5 @@
-// Breaks each rule of the protocol in a copy of the packages, and checks what detects it: the explorer, 300 seeds, or the
-// module's tests.
+// Breaks each rule of the protocol in a copy of the packages, and checks what detects it: the explorer, 300 seeds, or
+// the module's tests.
 //
 //   pnpm rules                        all rules that have no result yet
 //   pnpm rules --rule "margin"        rules whose name contains this text
@@ -73,7 +73,7 @@ const run = (args) =>
 
 /** Replaces `from` by `to`, which must occur in the file once. */
 const replaced = (text, from, to, file) => {
-  if (text.split(from).length !== 2) throw new Error(`"${from}" does not stand in ${file} once`)
+  if (text.split(from).length !== 2) throw new Error(`"${from}" must occur exactly once in ${file}`)
   return text.replace(from, () => to)
 }
 

@@ -1,5 +1,5 @@
-// All checks; `npm test` runs this. The tests on Redis servers mostly wait, so the other steps run beside them. The last
-// line is the count: each test counts as one, and so does each other step.
+// All checks; `npm test` runs this. The tests on Redis servers mostly wait, so the other steps run beside them. The
+// last line is the count: each test counts as one, and so does each other step.
 import { spawn } from "node:child_process"
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs"
 import { constants } from "node:os"
@@ -38,7 +38,9 @@ const run = ([command, ...args]) =>
     })
   })
 
-/** Counts a project's results. An error outside of tests fails the run without failing a test: it counts as one failure. */
+/**
+ * Counts a project's results. An error outside of tests fails the run without failing a test: it counts as one failure.
+ */
 const countsOf = (report, passed) => {
   if (!existsSync(report)) return { passed: 0, failed: 1, skipped: 0 }
   const { numFailedTests, numPassedTests, numPendingTests, numTodoTests, testResults } = JSON.parse(

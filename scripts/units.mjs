@@ -1,5 +1,5 @@
-// Refuses numbers of time whose names do not say their unit: such a name ends in `Millis`, `Micros` or `Seconds`, or the
-// value is a `Duration`.
+// Refuses numbers of time whose names do not say their unit: such a name ends in `Millis`, `Micros` or `Seconds`, or
+// the value is a `Duration`.
 //
 //   node scripts/units.mjs            all problems, and their count
 //   node scripts/units.mjs packages/core

@@ -36,7 +36,9 @@ const phrases = [
   [/\bwhose turn it is no more\b/i, "whose turn is over"]
 ]
 
-/** Retired words of identifiers, split at camel case, and what to write instead. A text of one word counts as a name. */
+/**
+ * Retired words of identifiers, split at camel case, and what to write instead. A text of one word counts as a name.
+ */
 const words = new Map(Object.entries({
   again: "repeat, retry, second",
   anew: "again",

@@ -1,4 +1,7 @@
-/** effect-simba, as an application would use it: `Mutex.acquire` in a scope, `Mutex.withLock`, one Redis layer per process. */
+/**
+ * effect-simba, as an application would use it: `Mutex.acquire` in a scope, `Mutex.withLock`, one Redis layer per
+ * process.
+ */
 import { Mutex } from "@effect-simba/core"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import { Context, Deferred, Effect, Exit, Layer, Metric, Scope, Tracer } from "effect"

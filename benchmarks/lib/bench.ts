@@ -66,7 +66,10 @@ export interface Bench {
   readonly pace: Pace
   readonly server: Server
   readonly admin: Redis
-  /** All entrants in the order of the tables: effect-simba, raw, then the peers, each at its defaults and at its fastest. */
+  /**
+   * All entrants in the order of the tables: effect-simba, raw, then the peers, each at its defaults and at its
+   * fastest.
+   */
   readonly everybody: ReadonlyArray<Entrant>
   /** effect-simba, raw, and the three peers that were fastest in the last full run, each at its better setting. */
   readonly closest: ReadonlyArray<Entrant>

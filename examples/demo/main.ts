@@ -1,6 +1,7 @@
 /**
- * Five workers contend for leadership. They are processes that share the Redis at `REDIS_URL`, a `redis-server` from the
- * PATH, or an in-memory Redis in the parent. With `SIMBA_DEMO=memory` they are fibers that share the in-process store.
+ * Five workers contend for leadership. They are processes that share the Redis at `REDIS_URL`, a `redis-server` from
+ * the PATH, or an in-memory Redis in the parent. With `SIMBA_DEMO=memory` they are fibers that share the in-process
+ * store.
  *
  *     npm run demo
  */

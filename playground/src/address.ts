@@ -1,4 +1,7 @@
-/** The address bar: `#scenario=crash&seed=7&acts=...` plays a scenario, `#plan=mutex&seed=17` opens a seed of the simulator. */
+/**
+ * The address bar: `#scenario=crash&seed=7&acts=...` plays a scenario, `#plan=mutex&seed=17` opens a seed of the
+ * simulator.
+ */
 import { type Act, format, parse } from "./world/acts.ts"
 
 export interface Address {

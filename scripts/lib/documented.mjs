@@ -110,8 +110,8 @@ const membersOf = (lines, index) => {
 }
 
 /**
- * The problems in the documentation of these packages, one line each; the number of names, the number of names that need
- * an example, and the number of members of records.
+ * The problems in the documentation of these packages, one line each; the number of names, the number of names that
+ * need an example, and the number of members of records.
  */
 export const undocumented = (packageFolders, publicModules) => {
   const problems = []

@@ -57,7 +57,7 @@ const checkUse = (tree, { ARGV, KEYS }, problem) => {
       }
     })
     for (const { name } of each) {
-      if (!locals.has(name)) problem(`${table} ${name} comes again, and no local has its name`)
+      if (!locals.has(name)) problem(`${table} ${name} is repeated, but no local has its name`)
     }
     if (others > 0 && each.length + rest.length === 0) problem(`${table} is used without a number`)
     if (others === 0 && each.length + rest.length > 0) {
@@ -114,11 +114,11 @@ const checkFile = (path, problem, isScript) => {
   const text = readFileSync(path, "utf8")
   if (text.split("\n").some((line) => line.length > 120)) problem("a line is longer than 120 characters")
   const { header } = split(text)
-  if (!/^[A-Z].*\.$/.test(header[0] ?? "")) problem("opens with no sentence that says what it does")
+  if (!/^[A-Z].*\.$/.test(header[0] ?? "")) problem("the head must begin with a sentence that says what the file does")
   const tree = parsed(assemble(path), problem)
   if (tree === undefined) return
   lint(tree, problem)
-  for (const name of freeNames(tree)) problem(`${name} comes from nowhere`)
+  for (const name of freeNames(tree)) problem(`${name} is not defined`)
   if (!isScript) return
   const head = headOf(header, problem)
   if (head === undefined) return

@@ -58,7 +58,9 @@ export const outsideBarrels = new Set([
 /** Modules for authors of stores: they may change in any release, and do not count as names that users meet. */
 export const ports = new Set(["JobStore", "MutexConfig", "MutexStore", "RedisTopology", "StreamStore", "Subscriber"])
 
-/** Modules for the other packages of this repository: they re-export internals, and have no documentation of their own. */
+/**
+ * Modules for the other packages of this repository: they re-export internals, and have no documentation of their own.
+ */
 export const unstable = new Set(["Engine", "RedisInternals"])
 
 /** The public modules of a folder: the names of its `*.ts` without the barrel. */

@@ -1,5 +1,5 @@
-// Runs the examples on the packed packages, in an application that has installed what they import. Their own test starts
-// each example with its one command.
+// Runs the examples on the packed packages, in an application that has installed what they import. Their own test
+// starts each example with its one command.
 import { cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { filesFrom, root } from "../lib/workspace.mjs"

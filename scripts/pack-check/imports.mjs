@@ -1,5 +1,5 @@
-// Checks that each module can be imported alone and as a namespace of its package, with the same result, and that nothing
-// internal is exposed.
+// Checks that each module can be imported alone and as a namespace of its package, with the same result, and that
+// nothing internal is exposed.
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join, posix } from "node:path"
 import { filesBelow, outsideBarrels, shown } from "../lib/workspace.mjs"

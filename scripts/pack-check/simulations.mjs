@@ -1,5 +1,5 @@
-// Runs seeds of the simulator's plans on the packed packages. The plans are copied into the consumer's folder, with their
-// paths in the repository, so that they import the `@effect-simba/*` that npm installed.
+// Runs seeds of the simulator's plans on the packed packages. The plans are copied into the consumer's folder, with
+// their paths in the repository, so that they import the `@effect-simba/*` that npm installed.
 import { cpSync } from "node:fs"
 import { availableParallelism } from "node:os"
 import { join } from "node:path"

@@ -1,5 +1,6 @@
-// Checks the sizes of bundles of the packed packages, and what they leave out. The limits are the measured sizes plus one
-// or two percent: lower them when the code shrinks, and raise them only on purpose. `pnpm bench:size` lists the parts.
+// Checks the sizes of bundles of the packed packages, and what they leave out. The limits are the measured sizes plus
+// one or two percent: lower them when the code shrinks, and raise them only on purpose. `pnpm bench:size` lists the
+// parts.
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { brotliCompressSync, constants } from "node:zlib"

@@ -64,7 +64,7 @@ export const inspect = async ({ folder, modules, name, tarball }) => {
   const surplus = files.filter((file) => !allowed.test(file))
   expect(surplus.length === 0, `${name}: must not be packed: ${surplus.join(", ")}`)
   for (const page of ["README.md", "AGENTS.md"]) {
-    expect(files.includes(`package/${page}`), `${name}: ${page} is missing in the package`)
+    expect(files.includes(`package/${page}`), `${name}: ${page} is missing from the package`)
   }
   checkLinks({ folder, name }, files)
   // A package of programs only publishes no sources
@@ -74,7 +74,7 @@ export const inspect = async ({ folder, modules, name, tarball }) => {
     // Internal modules are bundled into files of other names
     const isInternal = /(?:^|\/)internal\//.test(stem)
     for (const file of [`src/${stem}.ts`, `dist/${stem}.d.ts`, ...(isInternal ? [] : [`dist/${stem}.js`])]) {
-      expect(files.includes(`package/${file}`), `${name}: ${file} is missing in the package`)
+      expect(files.includes(`package/${file}`), `${name}: ${file} is missing from the package`)
     }
   }
   const maps = filesBelow(join(folder, "dist"), (file) => file.endsWith(".map"))

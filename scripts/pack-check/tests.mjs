@@ -1,5 +1,5 @@
-// Runs tests on the packed packages with vitest: those in the documentation, and the contracts of both stores on the fake
-// Redis and on a real server.
+// Runs tests on the packed packages with vitest: those in the documentation, and the contracts of both stores on the
+// fake Redis and on a real server.
 import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { docBlocks, isTest } from "../lib/doc-blocks.mjs"

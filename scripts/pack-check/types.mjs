@@ -84,8 +84,8 @@ export const checkTypeCounts = async (folder) => {
 }
 
 /**
- * Checks that a mistake in an operation's options is one error, on the line of the mistake, which names what is wrong in
- * its message or at its position.
+ * Checks that a mistake in an operation's options is one error, on the line of the mistake, which names what is wrong
+ * in its message or at its position.
  */
 export const checkWrongOptions = async (folder) => {
   const file = "wrong-options.ts"

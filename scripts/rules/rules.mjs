@@ -1,6 +1,6 @@
-// The rules of the protocol, and how each is broken: by replacing one text in one file. `plan` is the simulator plan whose
-// seeds run, `scopes` are the explorer's programs that start where the rule acts, and `tests` are the module's tests. A
-// `reason` says why no schedule can show that the rule is broken.
+// The rules of the protocol, and how each is broken: by replacing one text in one file. `plan` is the simulator plan
+// whose seeds run, `scopes` are the explorer's programs that start where the rule acts, and `tests` are the module's
+// tests. A `reason` says why no schedule can show that the rule is broken.
 const core = "packages/core/src/internal"
 const mutexLua = "packages/redis/src/internal/mutex/lua/include"
 const streamLua = "packages/redis/src/streams/internal/lua"

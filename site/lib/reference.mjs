@@ -1,4 +1,5 @@
-// The reference of the public modules: each exported name with its declaration as the source has it, and its doc comment.
+// The reference of the public modules: each exported name with its declaration as the source has it, and its doc
+// comment.
 import { existsSync, readFileSync } from "node:fs"
 import { dirname, join, relative, resolve } from "node:path"
 import ts from "typescript"

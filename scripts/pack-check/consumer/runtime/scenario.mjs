@@ -32,8 +32,8 @@ export const mutexes = (storeOf) =>
   }))
 
 /**
- * All connections break while one process owns the mutex and another waits: the lease outlives its two seconds, so it is
- * renewed, and the release still wakes the waiter.
+ * All connections break while one process owns the mutex and another waits: the lease outlives its two seconds, so it
+ * is renewed, and the release still wakes the waiter.
  */
 export const outage = (storeOf) =>
   Effect.scoped(Effect.gen(function*() {
