@@ -10,7 +10,7 @@ const calls = (name: string) =>
 
 const tagOf = (ownership: { readonly _tag: string }) => ownership._tag
 
-/** Returns what `reply` says at the time, and counts how often it ran. */
+/** A probe that returns the current value of `reply` and counts its calls. */
 const probe = (reply: Effect.Effect<boolean, unknown>) => {
   const asked = { times: 0 }
   const alive = Effect.suspend(() => {
@@ -33,7 +33,7 @@ describe("maxHold", { tags: ["B31"] }, () => {
       assert.strictEqual(tagOf(yield* Mutex.owner("m")), "Free")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("stops renewals when the lease lasts long enough", () =>
+  it.effect("stops renewals once the lease lasts until the end of maxHold", () =>
     Effect.gen(function*() {
       const lease = yield* Mutex.acquire("m", { maxHold: "25 seconds" })
       yield* TestClock.adjust("10 seconds")
@@ -43,7 +43,7 @@ describe("maxHold", { tags: ["B31"] }, () => {
       assert.strictEqual((yield* lease.lost).reason._tag, "Expired")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("may be shorter than ttl, and counts from before the grant was requested", () =>
+  it.effect("may be shorter than ttl, and counts from the sending of the request", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = { late: "300 millis" }
@@ -57,7 +57,7 @@ describe("maxHold", { tags: ["B31"] }, () => {
       assert.strictEqual(yield* calls("guard"), 0)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("does not retry when it is over before the grant is known", () =>
+  it.effect("fails without a retry if it has passed before the grant is known", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = { late: "20 millis" }
@@ -164,7 +164,7 @@ describe("isAlive", { tags: ["B31"] }, () => {
       assert.strictEqual((yield* lease.lost).reason._tag, "Expired")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("an outage under a holder that is alive is BackendGone", () =>
+  it.effect("an outage while the holder is alive ends the lease with BackendGone", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.guard = "fail"
@@ -174,7 +174,7 @@ describe("isAlive", { tags: ["B31"] }, () => {
       assert.isAbove(yield* calls("guard"), 3)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a holder that is not alive after an outage ends its lease itself", () =>
+  it.effect("a holder that is not alive after an outage loses its lease as Expired", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.guard = "fail"
@@ -188,7 +188,7 @@ describe("isAlive", { tags: ["B31"] }, () => {
       assert.strictEqual((yield* lease.lost).reason._tag, "Expired")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a slow probe delays no other lease", () =>
+  it.effect("a slow probe does not delay other leases", () =>
     Effect.gen(function*() {
       yield* Mutex.acquire("stuck", { isAlive: Effect.never })
       const probed = yield* Mutex.acquire("probed", { isAlive: Effect.succeed(true) })

@@ -1,4 +1,4 @@
-/** Every sequence of events of a line, and the picture of its phases in the documentation. */
+/** All short sequences of a line's events, and the diagram of its phases in the documentation. */
 import { assert, describe, it } from "@effect/vitest"
 import * as linePlan from "../../src/internal/mutex/linePlan.ts"
 import { diagramOf } from "../support/diagram.ts"
@@ -101,7 +101,7 @@ const happen = (world: World, event: linePlan.Event): void => {
   }
 }
 
-/** Calls `see` with each sequence of this many events, and the world after its last one. */
+/** Calls `see` with each sequence of up to `length` events, and with the world before and after its last event. */
 const explore = (length: number, see: (events: ReadonlyArray<linePlan.Event>, before: World, after: World) => void) => {
   const go = (world: World, events: ReadonlyArray<linePlan.Event>) => {
     if (events.length === length) return
@@ -125,7 +125,7 @@ describe("the line of the fibers that want one mutex", () => {
       if (!holds(after, events.at(-1)!, before)) assert.fail(events.join(", "))
     })
 
-  it("counts its fibers, and has one place at most, which ends once", () =>
+  it("counts its fibers, and has at most one place, which ends once", () =>
     always(({ asking, isHeld, line, place, problems, waiting }) =>
       problems.length === 0 && line.asking === asking.length && line.waiting === waiting.length &&
       line.place === place &&
@@ -145,7 +145,7 @@ describe("the line of the fibers that want one mutex", () => {
       event !== "Released" || before.waiting.length === 0 || before.place !== "listening" || place === "contending"
     ))
 
-  it("H7: nothing remains in the queue of the fleet when nobody waits", () =>
+  it("H7: nothing remains in the fleet's queue when nobody waits", () =>
     always(({ isHeld, place, waiting }) => waiting.length > 0 || isHeld || place === "none"))
 
   it("is idle when no fiber wants the mutex, and only then", () =>
@@ -176,7 +176,7 @@ describe("the line of the fibers that want one mutex", () => {
     assert.deepStrictEqual([...new Set(wrong)], [])
   })
 
-  it("refuses events without a fiber that they could be about", () => {
+  it("refuses events that no fiber can have", () => {
     const fiber = (phase: linePlan.FiberPhase) => ({ phase })
     const idle = linePlan.make()
     const refused = (line: linePlan.Line, event: linePlan.FiberEvent, phase: linePlan.FiberPhase) =>

@@ -35,7 +35,7 @@ describe("one place in the queue for all waiters of a layer", () => {
       assert.strictEqual(yield* queue, 0)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("after a stall, waiters that find the lease of a sibling over share one place", () =>
+  it.effect("after a stall, waiters that find a sibling's lease expired share one place", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       yield* Effect.gen(function*() {
@@ -43,7 +43,7 @@ describe("one place in the queue for all waiters of a layer", () => {
         yield* Mutex.acquire("m")
         faults.acquire = "hang"
         faults.calls.length = 0
-        // No timer has noticed yet: the first request does
+        // No timer has fired yet, so the first request notices the end
         stall.millis = 20_000
         for (let i = 0; i < 3; i++) yield* start(Mutex.acquire("m", i === 1 ? undefined : { timeout: "1 minute" }))
         yield* settle
@@ -53,7 +53,7 @@ describe("one place in the queue for all waiters of a layer", () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("a mutex that was not free is waited for at once, a free one is tried first", () =>
+  it.effect("an acquire queues at once if the mutex was last busy, and tries first if it was free", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const once = Effect.scoped(Mutex.acquire("m"))
@@ -72,7 +72,7 @@ describe("one place in the queue for all waiters of a layer", () => {
         yield* settle
       }
       yield* requests
-      // It may still be as busy as before, and turns out to be free
+      // The layer expects the mutex to be busy, and finds it free
       yield* once
       assert.deepStrictEqual(yield* requests, ["acquire wait"])
       yield* once
@@ -92,7 +92,7 @@ describe("one place in the queue for all waiters of a layer", () => {
     }).pipe(Effect.provide(TestLive)))
 
   it.effect(
-    "first come, first served within the place; a hand-over is one release, requested before it",
+    "first come, first served within the place; each hand-off is one release",
     () =>
       Effect.gen(function*() {
         const faults = yield* Faults
@@ -115,7 +115,7 @@ describe("one place in the queue for all waiters of a layer", () => {
   )
 
   it.effect(
-    "the first, whose own request was refused, is served before those who came meanwhile",
+    "a fiber whose own request was refused is served before those that came meanwhile",
     () =>
       Effect.gen(function*() {
         const faults = yield* Faults
@@ -137,7 +137,7 @@ describe("one place in the queue for all waiters of a layer", () => {
   )
 
   it.effect(
-    "a place that has had its turn goes behind the others, so two layers with lines alternate",
+    "a place that has had its turn queues behind the others, so that two layers with lines alternate",
     () =>
       Effect.gen(function*() {
         const faults = yield* Faults
@@ -160,7 +160,7 @@ describe("one place in the queue for all waiters of a layer", () => {
     { tags: ["H1"] }
   )
 
-  it.effect("acquireIfAvailable returns without a request while a sibling holds the mutex or waits for it", () =>
+  it.effect("acquireIfAvailable sends no request while a fiber of the same layer holds the mutex or waits for it", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const holder = yield* hold()
@@ -179,7 +179,7 @@ describe("one place in the queue for all waiters of a layer", () => {
       assert.strictEqual(yield* ownerId, undefined)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("a waiter that comes during a sibling's acquireIfAvailable is served after it, or instead", () =>
+  it.effect("a waiter that arrives during a sibling's acquireIfAvailable is served after it, or first if that is interrupted", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       for (const end of ["granted", "interrupted"] as const) {
@@ -248,7 +248,7 @@ describe("what a layer remembers of its mutexes", () => {
       assert.deepStrictEqual(faults.calls, ["acquire try", "release"])
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("nothing, once nobody uses them, however many there were", () =>
+  it.effect("is nothing once nobody uses them, however many there were", () =>
     Effect.gen(function*() {
       const use = Effect.fnUntraced(function*(from: number, count: number) {
         for (let i = from; i < from + count; i++) yield* Mutex.withLock(`m ${i}`)(Effect.void)
@@ -256,7 +256,7 @@ describe("what a layer remembers of its mutexes", () => {
         return process.memoryUsage().heapUsed
       })
       const before = yield* use(0, 500)
-      // A queue has more than a thousand bytes
+      // A queue takes more than a thousand bytes
       assert.isBelow((yield* use(500, 5000)) - before, 5000 * 200)
     }).pipe(Effect.provide(MemoryLive)))
 
@@ -277,7 +277,7 @@ describe("what a layer remembers of its mutexes", () => {
 })
 
 describe("the patience of waiters", () => {
-  it.effect("does not end while the lease that they wait for is renewed, after a request that was granted", () =>
+  it.effect("does not end while the lease that they wait for is renewed", () =>
     Effect.gen(function*() {
       const them = yield* Scope.make()
       yield* Scope.provide(Effect.provide(Mutex.acquire("m"), yield* another("them")), them)
@@ -290,7 +290,7 @@ describe("the patience of waiters", () => {
       assert.isUndefined(behind.pollUnsafe())
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("ends for each by its own lease, wherever it stands in line", () =>
+  it.effect("ends for each after the duration of its own lease, wherever it is in line", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
@@ -298,7 +298,7 @@ describe("the patience of waiters", () => {
         start(Mutex.withLock("m", { ttl: ttl * 1000, transition: "3 seconds" })(Effect.void))
       const [long, short, middle] = [yield* wait(30), yield* wait(3), yield* wait(20)]
       yield* TestClock.adjust("1 second")
-      // They poll when the lease of the holder is over, and get no reply
+      // They poll when the holder's lease should have ended, and get no reply
       faults.acquire = "hang"
       yield* TestClock.adjust(15_001 + 5999)
       assert.deepStrictEqual([long, short, middle].map((fiber) => fiber.pollUnsafe() === undefined), [true, true, true])

@@ -11,7 +11,7 @@ describe("a waiter that leaves", () => {
   const cases = [
     ["behind a holder of this layer", Effect.map(hold(), (holder) => ({ ...holder, them: undefined }))],
     [
-      "behind one of another",
+      "behind a holder of another layer",
       Effect.gen(function*() {
         const them = yield* another("them")
         return { ...(yield* Effect.provide(hold(), them)), them }
@@ -20,7 +20,7 @@ describe("a waiter that leaves", () => {
   ] as const
 
   it.effect.each(cases)(
-    "%s: the others keep their order, for any one that leaves, and the last leaves nothing behind",
+    "%s: the others keep their order, whichever leaves, and the last one leaves nothing behind",
     ([, held]) =>
       Effect.gen(function*() {
         for (const leaving of [["a"], ["b"], ["c"], ["a", "b"], ["b", "c"], ["a", "c"], ["a", "b", "c"]]) {
@@ -72,7 +72,7 @@ describe("a waiter that leaves", () => {
       yield* line.letGo("patient")
     }).pipe(Effect.provide(TestLive)), { tags: ["H7"] })
 
-  it.effect("while the release that queues it is under way", () =>
+  it.effect("while the release that queues its place is in flight", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       for (const rest of [[], ["next"]]) {
@@ -95,7 +95,7 @@ describe("a waiter that leaves", () => {
       }
     }).pipe(Effect.provide(TestLive)), { tags: ["H7"] })
 
-  it.effect("while the reply that grants it is on the way", () =>
+  it.effect("while the reply with its grant is in flight", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       for (const rest of [[], ["next"]]) {
@@ -144,13 +144,13 @@ describe("a waiter that leaves", () => {
 
 describe("waiters of one place when things go wrong", () => {
   const outcomes = [
-    ["is refused for the moment", "fail", "work"],
+    ["fails temporarily", "fail", "work"],
     ["gets no reply", "hang", "work"],
-    ["is done, and the reply is lost", { late: "1 minute" }, "work"]
+    ["is executed, but its reply is late", { late: "1 minute" }, "work"]
   ] as const
 
   it.effect.each(outcomes)(
-    "a release that %s: the next is still served, once",
+    "a release that %s: the next waiter is still served, once",
     ([, mode]) =>
       Effect.gen(function*() {
         const faults = yield* Faults
@@ -163,7 +163,7 @@ describe("waiters of one place when things go wrong", () => {
         const letting = yield* start(holder.letGo)
         yield* settle
         faults.release = "work"
-        // What never reached the backend is not retried for longer than releaseTimeout: then the lease must expire
+        // A release that hangs is not retried for longer than releaseTimeout, so the lease must expire
         yield* TestClock.adjust(mode === "hang" ? "20 seconds" : "5 seconds")
         yield* Fiber.join(letting)
         assert.deepStrictEqual(line.served, ["a"])
@@ -197,7 +197,7 @@ describe("waiters of one place when things go wrong", () => {
       yield* line.letGo("b")
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("an outage: each waiter gives up on its own, after the duration of its lease", () =>
+  it.effect("an outage: each waiter gives up after the duration of its own lease", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const holder = yield* Effect.provide(hold(), yield* another("them"))
@@ -229,7 +229,7 @@ describe("waiters of one place when things go wrong", () => {
       yield* line.letGo("after")
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("an outage: each waiter gives up after its own lease, not after that of the waiter in front", () =>
+  it.effect("an outage: a waiter's patience does not depend on the lease of the waiter in front", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = "fail"
@@ -260,7 +260,7 @@ describe("waiters of one place when things go wrong", () => {
       yield* line.letGo("late")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("an outage: a waiter and those that came with it give up together", () =>
+  it.effect("an outage: waiters that arrived together give up together", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = "fail"

@@ -20,7 +20,7 @@ describe("localTurn", () => {
       for (const name of names) yield* line.wait(name)
       faults.calls.length = 0
       for (const name of names) {
-        // 10 ms by default, from the grant and not from the last hand-off
+        // By default a turn takes 10 ms, counted from the grant and not from the last hand-off
         yield* TestClock.adjust(4)
         yield* line.letGo(name)
       }
@@ -30,7 +30,7 @@ describe("localTurn", () => {
       for (const run of runs) assert.deepStrictEqual(run, [0, 1, 2].map((n) => run[0]! + n))
       assert.strictEqual(new Set(line.ids).size, 4)
       assert.strictEqual(faults.calls.filter((call) => call === "release").length, 4)
-      // Besides, each place listens before it is queued
+      // In addition, each place subscribes before it is queued
       assert.isAtMost(faults.calls.length, 4 + 3)
       assert.strictEqual(yield* ownerId, undefined)
       assert.strictEqual((yield* Metric.value(MutexMetrics.mutex.localHandOffs)).count, 8)
@@ -47,12 +47,12 @@ describe("localTurn", () => {
       for (const name of names) yield* line.letGo(name)
       assert.deepStrictEqual(line.served, names)
       assert.deepStrictEqual(line.tokens.slice(0, 100), Array.from({ length: 100 }, (_, n) => 1_000_100 + n))
-      // In the same millisecond there is no second stride
+      // A second grant in the same millisecond has no stride
       assert.deepStrictEqual(line.tokens.slice(100), Array.from({ length: 50 }, (_, n) => 1_000_201 + n))
       assert.strictEqual(faults.calls.filter((call) => call === "release").length, 51)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("other processes get theirs when the turn is over", () =>
+  it.effect("other processes get their turns when the turn is over", () =>
     Effect.gen(function*() {
       const them = yield* another("them")
       const line = makeLine({ localTurn: 100 })
@@ -93,7 +93,7 @@ describe("localTurn", () => {
       yield* line.letGo("b")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("the layer's own is the default, and an acquire may have another", () =>
+  it.effect("the layer's option is the default, and an acquire may override it", () =>
     Effect.gen(function*() {
       const us = yield* Layer.build(Layer.fresh(Mutex.layer(long)))
       const faults = yield* Faults
@@ -104,7 +104,7 @@ describe("localTurn", () => {
       faults.calls.length = 0
       yield* line.letGo("a")
       assert.notInclude(faults.calls, "release")
-      // Both must allow it
+      // Both the holder and the next waiter must allow the hand-off
       yield* line.letGo("b")
       assert.strictEqual(faults.calls.filter((call) => call === "release").length, 1)
       yield* line.letGo("c")
@@ -113,23 +113,27 @@ describe("localTurn", () => {
       yield* line.letGo("d")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("the next begins after the work before it has ended, including finalizers", () =>
-    Effect.gen(function*() {
-      const log: Array<string> = []
-      const work = (name: string) =>
-        Mutex.withLock("m", long)(
-          Effect.onExit(Effect.sync(() => log.push(`${name} works`)), () =>
-            Effect.andThen(
-              Effect.sleep("1 second"),
-              Effect.sync(() => log.push(`${name} ends`))
-            ))
-        )
-      const fibers = yield* Effect.forEach(["a", "b", "c"], (name) => start(work(name)))
-      yield* TestClock.adjust("2999 millis")
-      assert.deepStrictEqual(log, ["a works", "a ends", "b works", "b ends", "c works"])
-      yield* TestClock.adjust("1 second")
-      yield* Fiber.joinAll(fibers)
-    }).pipe(Effect.provide(TestLive)), { tags: ["L4"] })
+  it.effect(
+    "the next work begins after the previous work has ended, including its finalizers",
+    () =>
+      Effect.gen(function*() {
+        const log: Array<string> = []
+        const work = (name: string) =>
+          Mutex.withLock("m", long)(
+            Effect.onExit(Effect.sync(() => log.push(`${name} works`)), () =>
+              Effect.andThen(
+                Effect.sleep("1 second"),
+                Effect.sync(() => log.push(`${name} ends`))
+              ))
+          )
+        const fibers = yield* Effect.forEach(["a", "b", "c"], (name) => start(work(name)))
+        yield* TestClock.adjust("2999 millis")
+        assert.deepStrictEqual(log, ["a works", "a ends", "b works", "b ends", "c works"])
+        yield* TestClock.adjust("1 second")
+        yield* Fiber.joinAll(fibers)
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["L4"] }
+  )
 
   it.effect("the predecessor's lease is released", () =>
     Effect.gen(function*() {
@@ -144,7 +148,7 @@ describe("localTurn", () => {
       yield* line.letGo("next")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("the lease continues unchanged: it ends no later, and is renewed in time", () =>
+  it.effect("a hand-off does not extend the lease, which is renewed in time", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const holder = yield* hold(long)
@@ -162,7 +166,7 @@ describe("localTurn", () => {
     }).pipe(Effect.provide(TestLive)), { tags: ["L1"] })
 
   it.effect(
-    "what the clocks have taken from the lease stays taken: a wall clock set back, then a suspension",
+    "a hand-off does not undo a shortening of the lease by a suspension or a clock that was set",
     () =>
       Effect.gen(function*() {
         const base = yield* Clock.Clock
@@ -196,12 +200,12 @@ describe("localTurn", () => {
 
   const through = [
     ["that is due for renewal", { guard: "fail" }, {}, "12 seconds"],
-    ["that the next one wants with another ttl", {}, { ttl: "11 seconds" }, 0],
-    ["that the next one wants with another transition", {}, { transition: "7 seconds" }, 0]
+    ["whose next holder has another ttl", {}, { ttl: "11 seconds" }, 0],
+    ["whose next holder has another transition", {}, { transition: "7 seconds" }, 0]
   ] as const
 
   it.effect.each(through)(
-    "a lease %s goes through the backend",
+    "a lease %s is released, not handed on",
     ([, switches, options, after]) =>
       Effect.gen(function*() {
         const faults = yield* Faults
@@ -220,7 +224,7 @@ describe("localTurn", () => {
       }).pipe(Effect.provide(TestLive))
   )
 
-  it.effect("maxHold counts from the hand-over", () =>
+  it.effect("maxHold counts from the hand-off", () =>
     Effect.gen(function*() {
       const options = { ...long, maxHold: "4 seconds" } as const
       const holder = yield* hold(options)
@@ -238,7 +242,7 @@ describe("localTurn", () => {
       assert.strictEqual(yield* ownerId, undefined)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a lease that was taken away is lost for its present holder", () =>
+  it.effect("a forced release is a loss for the current holder", () =>
     Effect.gen(function*() {
       const line = makeLine(long)
       for (const name of ["a", "b", "c"]) yield* line.wait(name)
@@ -257,7 +261,7 @@ describe("localTurn", () => {
       const faults = yield* Faults
       const holder = yield* hold(long)
       const line = makeLine(long)
-      // This many continue in sequence; the next one is granted the mutex, and continues when others have had a turn
+      // This many fibers continue in one slice; the next one continues in a later turn of the event loop
       const atOnce = 32
       for (let i = 0; i < atOnce; i++) yield* start(Mutex.withLock("m", long)(Effect.void))
       const gone = yield* line.wait("gone")

@@ -1,4 +1,4 @@
-/** What the store in memory remembers about a mutex that nobody uses. */
+/** A mutex in the in-memory store: memory, expiry, order and tokens. */
 import { Mutex, MutexName } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -11,7 +11,7 @@ const mutex = MutexName.MutexName.make("m")
 const id = (counter: number) => `${counter}-aaaaaaaaaaaa:us` as MutexName.LeaseId
 const times = { lease: Duration.seconds(16), confirm: Duration.seconds(1) }
 
-it("a mutex that is released in the millisecond of its grant is idle, and another one continues with larger tokens", () => {
+it("a mutex that is released in the millisecond of its grant is idle, and the next mutex has larger tokens", () => {
   let last = { token: 0, ticket: 0 }
   const used = (counter: number) => {
     const one = new MemoryMutex(last)
@@ -31,7 +31,7 @@ const collect = (() => {
   return runInNewContext("gc") as () => void
 })()
 
-it.effect("a mutex that nobody uses takes no memory, however many names there were", () =>
+it.effect("mutexes that nobody uses take no memory, however many there were", () =>
   Effect.gen(function*() {
     const store = yield* MutexStore.MutexStore
     const use = Effect.fnUntraced(function*(from: number, count: number) {
@@ -44,7 +44,7 @@ it.effect("a mutex that nobody uses takes no memory, however many names there we
       return process.memoryUsage().heapUsed
     })
     const before = yield* use(0, 1000)
-    // An entry has about 800 bytes
+    // An entry takes about 800 bytes
     assert.isBelow((yield* use(1000, 20_000)) - before, 20_000 * 100)
   }).pipe(Effect.provide(MutexStore.layerMemory)))
 
@@ -52,7 +52,7 @@ describe("a mutex in memory", () => {
   const confirm = Duration.toMillis(times.confirm)
   const at = (millis: number) => ({ monotonic: millis, wall: 1_000_000 + millis })
 
-  /** One that is held since 1 s, with two that wait, and what they receive. */
+  /** A mutex that was acquired at 1 s, with two waiters and the messages that they receive. */
   const stage = () => {
     const one = new MemoryMutex({ token: 0, ticket: 0 })
     const received: Array<readonly [number, MutexStore.WakeUp]> = []
@@ -65,7 +65,7 @@ describe("a mutex in memory", () => {
     return { one, received }
   }
 
-  it("has the next waiter poll at the end of the lease when the first one leaves", () => {
+  it("makes the next waiter poll at the end of the lease when the first waiter leaves", () => {
     const { one, received } = stage()
     one.advance(at(6000))
     one.release({ mutex, id: id(2), ...times })
@@ -84,7 +84,7 @@ describe("a mutex in memory", () => {
     one.advance(at(6000.25))
     assert.deepStrictEqual(ask(4), ["1006.000250", 2])
     assert.deepStrictEqual(ask(5), ["1006.000251", 3])
-    // One that left comes back under its ticket, and one from the future under the present
+    // A waiter that left keeps its ticket, and a ticket from the future becomes one of the present
     one.release({ mutex, id: id(3), ...times })
     assert.deepStrictEqual(ask(3, "1001.000001" as MutexStore.Ticket), ["1001.000001", 1])
     assert.deepStrictEqual(ask(6, "2000.000000" as MutexStore.Ticket), ["1006.000253", 4])
@@ -102,7 +102,7 @@ describe("a mutex in memory", () => {
     assert.deepStrictEqual(one.ownership(), { _tag: "Free" })
   })
 
-  it("is granted after an expiry to the one with the earliest ticket", () => {
+  it("is granted after an expiry to the waiter with the earliest ticket", () => {
     for (const [ticket, owner] of [["1000.000000", 4], ["1001.000001", 2], [undefined, 2]] as const) {
       const { one } = stage()
       one.advance(at(17_001))
@@ -119,7 +119,7 @@ describe("a mutex in memory", () => {
     assert.deepStrictEqual(received[0], [2, { _tag: "YourTurn" }])
   })
 
-  it("has the first waiter poll at once when one leaves at the end of the lease", () => {
+  it("makes the next waiter poll at once when the first one leaves at the end of the lease", () => {
     const { one, received } = stage()
     one.advance(at(17_000))
     one.release({ mutex, id: id(2), ...times })
@@ -140,7 +140,7 @@ describe("a mutex in memory", () => {
     assert.deepInclude(one.ownership(), { timeLeft: times.lease })
   })
 
-  it("says in the reply to a release where its queued place is", () => {
+  it("returns the position of a queued place in the reply to a release", () => {
     const requeue = { id: id(4), lease: times.lease }
     const { one } = stage()
     one.listen(id(4), () => {})
@@ -171,7 +171,7 @@ describe("a mutex in memory", () => {
     assert.isTrue(first._tag === "Granted" && second._tag === "Granted" && second.token > first.token + 99)
   })
 
-  it("grants a whole lease to a waiter that queued within the confirm period, else that period", () => {
+  it("grants a whole lease to a waiter that queued within the confirm period, otherwise a confirm period", () => {
     for (const [age, period] of [[confirm, 16_000], [confirm + 1, confirm]] as const) {
       const { one } = stage()
       one.advance(at(1000 + age))
@@ -181,7 +181,7 @@ describe("a mutex in memory", () => {
   })
 })
 
-it.effect("an inspection names a hundred waiters, unless it is asked for another number", () =>
+it.effect("an inspection names up to a hundred waiters by default", () =>
   Effect.gen(function*() {
     const store = yield* MutexStore.MutexStore
     for (let counter = 1; counter <= 103; counter++) {

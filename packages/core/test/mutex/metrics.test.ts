@@ -24,7 +24,7 @@ import { Faults } from "../support/faultyStore.ts"
 import { another, start, TestLive } from "../support/setup.ts"
 import { stalling } from "../support/stalling.ts"
 
-/** With a registry of its own. */
+/** Runs the effect with its own metric registry. */
 const isolated = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.suspend(() => Effect.provideService(effect, Metric.MetricRegistry, new Map()))
 
@@ -39,7 +39,7 @@ const noGaugeIsUp = Effect.gen(function*() {
 })
 
 describe("metrics", () => {
-  it.effect("counters of alerts exist before anything happens: growth from nothing would not show", () =>
+  it.effect("counters of alerts exist from the start, because growth from a missing series would not show", () =>
     Effect.gen(function*() {
       const exported = (yield* PrometheusMetrics.format()).split("\n")
       for (const reason of ["Expired", "TakenOver", "Vanished", "BackendGone", "ForcedRelease"]) {
@@ -148,7 +148,7 @@ describe("metrics", () => {
         yield* Fiber.joinAll([timing, expired])
         assert.strictEqual(yield* gauge(MutexMetrics.mutex.held), 1)
         assert.strictEqual(yield* gauge(MutexMetrics.mutex.waiters), 0)
-        // A grant that nobody waits for any more
+        // A grant whose waiter is gone
         faults.acquire = { late: "500 millis" }
         const unwanted = yield* start(Effect.scoped(Mutex.acquire("d")))
         yield* Fiber.interrupt(unwanted)
@@ -170,7 +170,7 @@ describe("metrics", () => {
       yield* noGaugeIsUp
     }).pipe(isolated))
 
-  it.effect("hand-offs are grants by a release, not those that follow a loss", () =>
+  it.effect("hand-offs count grants by a release, not grants after a loss", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* start(Effect.flip(Mutex.withLock("m")(Effect.never)))
@@ -180,14 +180,14 @@ describe("metrics", () => {
       yield* TestClock.adjust("17 seconds")
       assert.strictEqual(yield* count(MutexMetrics.mutex.losses.BackendGone), 1)
       assert.strictEqual(yield* gauge(MutexMetrics.mutex.held), 1)
-      // Nor those of a poll after a lease whose owner is gone
+      // Nor grants to a poll after the owner's lease has expired
       const store = yield* MutexStore.MutexStore
       const gone = { mutex: MutexName.make("n"), id: "1-bbbbbbbbbbbb:them" as LeaseId, mode: "try" } as const
       yield* store.acquire({ ...gone, lease: Duration.seconds(16), confirm: Duration.seconds(1) })
       yield* start(Mutex.withLock("n")(Effect.never))
       yield* TestClock.adjust("17 seconds")
       assert.strictEqual(yield* count(MutexMetrics.mutex.handOffs), 0)
-      // Nor those of a mutex that the backend has lost
+      // Nor grants of a mutex that the backend has lost
       faults.guard = faults.release = "work"
       yield* start(
         Effect.flip(
@@ -275,7 +275,7 @@ describe("spans", () => {
     Effect.gen(function*() {
       const made: Array<string> = []
       const native = Tracer.nativeTracer.span
-      // Restored below: the tracer that Effect falls back to is a constant of its module
+      // Restored below, because Effect's default tracer is a module constant
       Object.assign(Tracer.nativeTracer, {
         span: (options: Parameters<typeof native>[0]) => {
           made.push(options.name)
@@ -408,7 +408,7 @@ describe("logs", () => {
   })
 })
 
-it.effect("tokens, several mutexes at once, an inspection and figures exist", () =>
+it.effect("a group has the tokens of its leases, and each of them counts in the metrics", () =>
   Effect.gen(function*() {
     const { token } = yield* Effect.scoped(Mutex.acquire("a"))
     const group = yield* Mutex.acquireAll(["a", "b"])

@@ -9,7 +9,7 @@ import { randomKey } from "../../src/internal/processIdentity.ts"
 const accepted = (schema: Schema.Codec<unknown, string>, text: string) =>
   Exit.isSuccess(Schema.decodeExit(schema)(text))
 
-/** Names enter through the operations. */
+/** Names are checked by the operations. */
 const owner = (name: string) => Effect.provide(Mutex.owner(name), Mutex.layerMemory())
 
 describe("names", () => {
@@ -75,7 +75,7 @@ describe("names", () => {
       assert.strictEqual(yield* seeded, yield* seeded)
     }))
 
-  it.effect("random parts keep their length when the largest numbers are drawn", () =>
+  it.effect("random parts keep their length for the largest random numbers", () =>
     Effect.gen(function*() {
       assert.strictEqual(yield* randomKey, "zzzzzzzzzzzz")
       assert.strictEqual(yield* MutexName.processNameByUuid, "ffffffff-ffff-4fff-afff-ffffffffffff")
@@ -93,12 +93,16 @@ describe("names", () => {
 })
 
 describe("models", () => {
-  it.effect.prop("an owner event survives its JSON", [OwnerEvent.OwnerEvent], ([event]) =>
-    Effect.gen(function*() {
-      const json = Schema.fromJsonString(OwnerEvent.OwnerEvent)
-      const text = yield* Schema.encodeEffect(json)(event)
-      assert.deepStrictEqual(yield* Schema.decodeEffect(json)(text), event)
-    }))
+  it.effect.prop(
+    "an owner event is unchanged after a round trip through JSON",
+    [OwnerEvent.OwnerEvent],
+    ([event]) =>
+      Effect.gen(function*() {
+        const json = Schema.fromJsonString(OwnerEvent.OwnerEvent)
+        const text = yield* Schema.encodeEffect(json)(event)
+        assert.deepStrictEqual(yield* Schema.decodeEffect(json)(text), event)
+      })
+  )
 
   it.effect("a fencing token is a positive integer that a double can hold", () =>
     Effect.sync(() => {

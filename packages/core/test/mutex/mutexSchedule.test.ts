@@ -63,7 +63,7 @@ describe("a user's guard", { tags: ["L5"] }, () => {
     Mutex.layer({ processName: "us", guard }).pipe(Layer.provideMerge(FaultyStore.layer))
   const renewals = Effect.map(Faults, ({ calls }) => calls.filter((call) => call.startsWith("guard")).length)
 
-  it.effect("receives the time to the first renewal, and to each after it", () =>
+  it.effect("determines the time to the first renewal, and to each later one", () =>
     Effect.gen(function*() {
       yield* Mutex.acquire("m")
       yield* TestClock.adjust("1900 millis")
@@ -74,7 +74,7 @@ describe("a user's guard", { tags: ["L5"] }, () => {
       assert.strictEqual(yield* renewals, 3)
     }).pipe(Effect.scoped, Effect.provide(guarded(Schedule.spaced("2 seconds")))))
 
-  it.effect("receives the time to the next attempt after a failure", () =>
+  it.effect("determines the time to the next attempt after a failure", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* Mutex.acquire("m")
@@ -92,14 +92,14 @@ describe("a user's guard", { tags: ["L5"] }, () => {
         assert.strictEqual(yield* renewals, 6)
       }).pipe(Effect.scoped, Effect.provide(Layer.fresh(guarded(guard))))))
 
-  it.effect("that crashes is reported, and the lease stays", () =>
+  it.effect("that crashes does not end the lease", () =>
     Effect.gen(function*() {
       const lease = yield* Mutex.acquire("m")
       yield* TestClock.adjust("1 minute")
       yield* lease.ensure
     }).pipe(Effect.scoped, Effect.provide(guarded(Schedule.fromStep(Effect.die("boom"))))))
 
-  it.effect("that is no schedule is refused by its name", () =>
+  it.effect("that is not a schedule is refused by name", () =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(MutexConfig.make({ guard: "often" as never }))
       assert.strictEqual(error.option, "guard")
@@ -116,11 +116,11 @@ describe("when a waiter polls", { tags: ["H6"] }, () => {
       ...fields
     }, { confirm, lease, random })
 
-  it("the first polls right after the key has expired, the next seven 30 ms apart", () =>
+  it("the first waiter polls right after the key has expired, the next seven 30 ms apart", () =>
     assert.deepStrictEqual([0, 1, 2, 7].map((position) => delay({ position }, 0.5)), [5001, 5031, 5061, 5211]))
 
   it(
-    "the rest spread over one confirm period",
+    "the other waiters spread over one confirm period",
     { tags: ["S17"] },
     () =>
       assert.deepStrictEqual([0, 0.5, 1].map((random) => delay({ position: 8 }, random)), [
@@ -146,6 +146,6 @@ describe("when a waiter polls", { tags: ["H6"] }, () => {
     ], [1500, 2000, 2000, 201])
   })
 
-  it("a mutex kept free for another is polled after the confirm period", () =>
+  it("a free mutex that is reserved for another contender is polled after the confirm period", () =>
     assert.strictEqual(delay({ ownership: { _tag: "Free" } }), 1500))
 })

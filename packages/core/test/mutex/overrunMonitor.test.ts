@@ -70,7 +70,7 @@ describe("onOverrun", { tags: ["B26"] }, () => {
     }).pipe(Effect.provide(overrunning(overruns)))
   })
 
-  it.effect("does not run for work that ends with a lease that had expired at its start", () => {
+  it.effect("does not run for work that ends at once because its lease expired in its first step", () => {
     const overruns: Array<SimbaError.LeaseLost> = []
     return Effect.gen(function*() {
       const { clock, stall } = yield* stalling
@@ -88,7 +88,7 @@ describe("onOverrun", { tags: ["B26"] }, () => {
     })
   })
 
-  it.effect("leaves work the margin when another owner has the lease", () => {
+  it.effect("runs a margin after a renewal finds the lease gone", () => {
     const overruns: Array<SimbaError.LeaseLost> = []
     return Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore

@@ -101,7 +101,7 @@ describe("Mutex.events", { tags: ["S16"] }, () => {
     { tags: ["B12"] }
   )
 
-  it.effect("end with the error of a backend that refuses, and not of one that is out", () =>
+  it.effect("fail with a refusal of the backend, but not in an outage", () =>
     Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
       const failing = (error: typeof refusal) =>
@@ -115,7 +115,7 @@ describe("Mutex.events", { tags: ["S16"] }, () => {
       assert.isUndefined(out.pollUnsafe())
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("are polled every tenth of a second if asked for, not more often", () =>
+  it.effect("are polled every tenth of a second on request, and not more often", () =>
     Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
       let polls = 0
@@ -167,7 +167,7 @@ describe("what happened between two polls", () => {
       assert.deepStrictEqual(tags(between("m", before, after, now, true)), [...expected])
     }))
 
-  it("a token is named if there is one", () => {
+  it("an event has the token if it is known", () => {
     const event = { _tag: "Acquired", mutex: "m", owner: "a" }
     assert.deepStrictEqual<unknown>(between("m", nobody, held("a", 100), 0, true), [event])
     const token = 7 as never
@@ -178,7 +178,7 @@ describe("what happened between two polls", () => {
     Effect.sync(() => assert.deepStrictEqual(between("m", held("a", 100), held("a", 900), 50, false), [])))
 })
 
-it.effect("a reader that is behind by 127 events gets a gap before the next one", () =>
+it.effect("a reader that falls behind by 128 events gets a gap", () =>
   Effect.gen(function*() {
     const event = (token: number) => ({ _tag: "Acquired", mutex: "m", owner: `${token}` }) as const
     for (const [count, gaps] of [[127, 0], [128, 1], [129, 2]] as const) {
@@ -213,7 +213,7 @@ describe("MutexAdmin", { tags: ["B59"] }, () => {
       assert.isTrue(state.ownership._tag === "Held" && state.ownership.owner === lease.id)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("lists what is owned or waited for", () =>
+  it.effect("lists owned mutexes, but no released ones", () =>
     Effect.gen(function*() {
       yield* Mutex.acquire("a")
       yield* Mutex.acquire("b")
@@ -222,7 +222,7 @@ describe("MutexAdmin", { tags: ["B59"] }, () => {
       assert.deepStrictEqual([...names].sort(), ["a", "b"])
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("forced release hands over, moves the fence on, and notifies the old owner at once", () =>
+  it.effect("a forced release hands over, grants a larger token, and notifies the old owner at once", () =>
     Effect.gen(function*() {
       const old = yield* Mutex.acquire("m")
       const work = yield* start(Effect.flip(old.protect(Effect.never)))
@@ -235,7 +235,7 @@ describe("MutexAdmin", { tags: ["B59"] }, () => {
       assert.isTrue(yield* next.isHeld)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("forced release of a mutex that nobody waits for frees it, under a larger token", () =>
+  it.effect("a forced release of a mutex without waiters frees it, and the next token is larger", () =>
     Effect.gen(function*() {
       const old = yield* Mutex.acquire("m")
       const lost = yield* start(old.lost)

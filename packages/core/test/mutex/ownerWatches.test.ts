@@ -1,4 +1,4 @@
-/** The cost to the backend of following the owners of many mutexes. */
+/** How watches follow the owners of mutexes: their polls, and what each follower receives. */
 import { type FencingToken, Mutex, MutexName } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -66,7 +66,7 @@ const follow = (name: string) =>
   })
 
 describe("followers of owners", () => {
-  it.effect("all followers of one mutex share one watch, and each is notified of what it has not seen", () =>
+  it.effect("all followers of one mutex share one watch, and a new follower receives the current owner", () =>
     Effect.gen(function*() {
       const { asked, us } = yield* counted
       const owner = yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
@@ -86,7 +86,7 @@ describe("followers of owners", () => {
       assert.strictEqual(asked.subscriptions, 1)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("polls of many mutexes that are due within a quarter of a second are sent at one instant", () =>
+  it.effect("polls of many mutexes that are due within a quarter of a second are sent together", () =>
     Effect.gen(function*() {
       const { asked, us } = yield* counted
       for (let i = 0; i < 20; i++) {
@@ -122,7 +122,7 @@ describe("followers of owners", () => {
       assert.strictEqual(asked.subscriptions, 2)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("a leader sends nothing, and sees itself lead until it no longer does", () =>
+  it.effect("a leader sends no polls, and its state shows that it leads until it stops", () =>
     Effect.gen(function*() {
       const { asked, us } = yield* counted
       const jobs = yield* Effect.provide(Mutex.contend("m"), us)
@@ -176,7 +176,7 @@ describe("followers of owners", () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(References.MaxOpsBeforeYield, steps))
   )
 
-  it.effect("a follower that leaves while another is notified is gone, and so is the watch with the last", () =>
+  it.effect("a follower that leaves while another is notified receives nothing more, and the watch ends with the last one", () =>
     Effect.gen(function*() {
       const { context, asked } = yield* watching
       const follow = yield* ownerWatch.make(context, () => undefined)
@@ -201,7 +201,7 @@ describe("followers of owners", () => {
       assert.notInclude(heard, "gone")
       heard.length = 0
       yield* TestClock.adjust("2 seconds")
-      assert.include(heard, "slow", "the watch goes on")
+      assert.include(heard, "slow", "the watch continues")
       yield* Scope.close(slow, Exit.void)
       asked.polls = 0
       yield* TestClock.adjust("10 seconds")
@@ -235,7 +235,7 @@ describe("followers of owners", () => {
 })
 
 describe("a watch", () => {
-  /** A follower that polls only when it must, with the times of its polls, and what it saw. */
+  /** A follower that requests no polls. Records the times of polls, and its events. */
   const idle = Effect.fnUntraced(function*(change: Partial<MutexStore.MutexStore["Service"]> = {}, held?: HeldLease) {
     const { context } = yield* watching
     const clock = yield* Clock.Clock
@@ -272,7 +272,7 @@ describe("a watch", () => {
       yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual([...new Set(polls)], [0, 15_901, 16_001])
       assert.deepStrictEqual(events, ["Acquired", "Expired"])
-      assert.deepStrictEqual([...limits], [0], "it asks for no waiters")
+      assert.deepStrictEqual([...limits], [0], "requests no waiters")
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
   it.effect("reports an owner without end", () =>
@@ -284,7 +284,7 @@ describe("a watch", () => {
       assert.deepStrictEqual([events, new Set(polls)], [["Acquired"], new Set([0])])
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("polls as often as its subscription says, if that cannot detect gaps", () =>
+  it.effect("polls at the interval of its subscription, if that cannot detect gaps", () =>
     Effect.gen(function*() {
       const changes = () => Effect.succeed({ next: Effect.never, bound: Duration.seconds(2) })
       const { polls } = yield* idle({ changes })
@@ -303,7 +303,7 @@ describe("a watch", () => {
       assert.deepStrictEqual([events, new Set(polls)], [["Gap"], new Set([0, 1000])])
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("polls after the message of another owner, not of its own layer", () =>
+  it.effect("polls after a message about another owner, not about its own layer", () =>
     Effect.gen(function*() {
       const published = yield* Queue.unbounded<MutexStore.Change>()
       const changes = () => Effect.succeed({ next: Queue.take(published), bound: undefined })

@@ -1,4 +1,4 @@
-/** Every sequence of events of a place, and the picture of its phases in the documentation. */
+/** All short sequences of a place's events, and the diagram of its phases in the documentation. */
 import type { FencingToken } from "@effect-simba/core/FencingToken"
 import type { Ticket } from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -48,7 +48,7 @@ interface Step {
   readonly to: placePlan.Phase
 }
 
-/** With what an interpreter replies to `sleep` and `judge` at once. */
+/** One event, with the interpreter's immediate replies to `sleep` and `judge`. */
 const step = (place: placePlan.Place, name: Name): Step => {
   const from = place.phase
   const commands = [placePlan.next(place, events[name])]
@@ -57,7 +57,7 @@ const step = (place: placePlan.Place, name: Name): Step => {
   return { from, name, commands, to: place.phase }
 }
 
-/** Calls `see` with each sequence of this many events, and the place before and after its last step. */
+/** Calls `see` with each sequence of up to `length` events, and with the place before and after its last step. */
 const explore = (
   length: number,
   see: (steps: ReadonlyArray<Step>, before: placePlan.Place, after: placePlan.Place) => void
@@ -74,7 +74,7 @@ const explore = (
   go(placePlan.make(), [])
 }
 
-/** A message for each of this many steps would take longer than the steps. */
+/** Builds the message only on failure: building it for every sequence would dominate the run time. */
 const holds = (condition: boolean, steps: ReadonlyArray<Step>) => {
   if (!condition) assert.fail(JSON.stringify(steps))
 }
@@ -86,7 +86,7 @@ const hears = (name: Name) => name === "Turn" || name === "Gap"
 describe("a place in the queue of the fleet", () => {
   const length = 7
 
-  it("has at most one request under way, and ends each by a reply", () =>
+  it("has at most one request in flight, and sends the next one only after a reply", () =>
     explore(length, (steps) => {
       const last = steps.at(-1)!
       const asks = last.commands.some(isRequest)
@@ -98,11 +98,11 @@ describe("a place in the queue of the fleet", () => {
       )
     }))
 
-  it("H4: never sleeps through a message, nor without an end", () =>
+  it("H4: never sleeps through a message, nor without a timer", () =>
     explore(length, (steps, _before, after) => {
       if (after.phase !== "asleep") return
       holds(after.heard === undefined && after.refused !== undefined && Number.isFinite(after.askAt), steps)
-      // The timer stands at the earliest instant of all since it woke
+      // The timer has the earliest time since the last request
       const woke = steps.findLastIndex(({ commands }) => commands.some(isRequest))
       const isEarly = steps.slice(woke + 1).some(({ name }) => name === "AskBy")
       holds(after.askAt === (isEarly ? 1000 : after.askAt) && steps.at(-1)!.commands.at(-1) === "setTimer", steps)
@@ -121,7 +121,7 @@ describe("a place in the queue of the fleet", () => {
       if (!last.commands.includes("judge")) return
       holds(last.name === "Refused" || last.name === "Settled, refused" || before.refused !== undefined, steps)
       const names = steps.map(({ name }) => name)
-      // Messages from before it last woke are done with
+      // Messages from before the last request were handled
       const woke = steps.slice(0, -1).findLastIndex(({ commands }) =>
         commands.includes("askAfterOthers") || commands.includes("judge")
       )
@@ -135,7 +135,7 @@ describe("a place in the queue of the fleet", () => {
       holds(last.commands.includes("win") === (last.name === "Granted" && last.to === "over"), steps)
     }))
 
-  it("a turn ends the pause of a request that is under way, and a gap does not", () =>
+  it("a turn ends the pause before a retry, and a gap does not", () =>
     explore(length, (steps) => {
       const last = steps.at(-1)!
       holds(last.commands.includes("askNow") === (last.name === "Turn" && last.from === "asking"), steps)
@@ -165,7 +165,7 @@ describe("a place in the queue of the fleet", () => {
     }
   })
 
-  it("doubts only a grant that it judges", () => {
+  it("accepts Doubted only while it judges a grant", () => {
     for (const phase of ["prepared", "requeueing", "asleep"] as const) {
       assert.throws(() => placePlan.next({ ...placePlan.make(), phase }, { _tag: "Doubted" }), "cannot have the event")
     }

@@ -11,7 +11,7 @@ const delay = (ownership: Parameters<typeof pollDelay>[0]["ownership"], position
   pollDelay({ foreign, ownership, position }, periods)
 
 describe("a waiter polls", () => {
-  it("just after the lease of the owner, the first eight apart, the others within a confirm period", () => {
+  it("just after the end of the owner's lease: the first eight 30 ms apart, the others within a confirm period", () => {
     assert.deepStrictEqual([0, 1, 7, 8, 100].map((position) => delay(held(5), position, false)), [
       5001,
       5031,
@@ -21,12 +21,12 @@ describe("a waiter polls", () => {
     ])
   })
 
-  it("within the time of the first eight, if the confirm period is shorter", () => {
+  it("right after the first eight, if the confirm period is shorter than their time", () => {
     const short = { ...periods, confirm: Duration.millis(100) }
     assert.strictEqual(pollDelay({ foreign: false, ownership: held(5), position: 8 }, short), 5001 + 240)
   })
 
-  it("after a lease of its layer, if the owner's is longer or has no end", () => {
+  it("after the duration of its own lease, if the owner's is longer or has no end", () => {
     assert.strictEqual(delay(held(60), 0, false), 16_001)
     assert.strictEqual(delay({ _tag: "Held", owner }, 0, false), 16_000)
   })
@@ -35,7 +35,7 @@ describe("a waiter polls", () => {
     assert.strictEqual(delay({ _tag: "Free" }, 1, false), 1530)
   })
 
-  it("beside Simba contenders every confirm period if it is the nearest, otherwise every two seconds", () => {
+  it("beside Simba contenders every confirm period if it is the first, otherwise every two seconds", () => {
     assert.deepStrictEqual([0, 1, 9].map((position) => delay(held(5), position, true)), [1500, 2000, 2000])
     assert.strictEqual(delay(held(1), 0, true), 1001)
   })

@@ -57,7 +57,7 @@ describe("releasing", () => {
       assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("work may close the scope of its own lease as its first act", () =>
+  it.effect("work may close the scope of its own lease in its first step", () =>
     Effect.gen(function*() {
       for (const interruptible of [true, false]) {
         const scope = yield* Scope.make()
@@ -70,7 +70,7 @@ describe("releasing", () => {
       }
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("closing a layer awaits the reply of a release that is sent while another one is tried", () =>
+  it.effect("closing a layer awaits the reply to a release that is sent while it closes", () =>
     Effect.gen(function*() {
       const { close, mutex, sent, state } = yield* sending
       const faults = yield* Faults
@@ -93,7 +93,7 @@ describe("releasing", () => {
       assert.isDefined(closing.pollUnsafe())
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("releases that hang take the release timeout together, not each, to close a scope", () =>
+  it.effect("several releases that hang delay the close of their scope by one release timeout in total", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const scope = yield* Scope.make()
@@ -105,7 +105,7 @@ describe("releasing", () => {
       yield* TestClock.adjust("1 millis")
       assert.isDefined(closing.pollUnsafe())
       assert.strictEqual(faults.calls.filter((call) => call === "release").length, names.length)
-      // Once a reply arrives again, releases are awaited again
+      // Once a release gets a reply, releases are awaited again
       faults.release = "work"
       yield* Effect.scoped(Mutex.acquire("f"))
       faults.release = { late: "300 millis" }
@@ -114,11 +114,11 @@ describe("releasing", () => {
       assert.isUndefined(repeated.pollUnsafe())
       yield* TestClock.adjust("1 millis")
       assert.isDefined(repeated.pollUnsafe())
-      // Closing the layer must not wait for those that hang
+      // Lets the releases that hang time out, so that closing the layer does not wait for them
       yield* TestClock.adjust("10 seconds")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("L4: a release that hangs takes no longer than its lease", () =>
+  it.effect("L4: a release that hangs is awaited no longer than until the deadline", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const scope = yield* Scope.make()
@@ -136,7 +136,7 @@ describe("releasing", () => {
       assert.deepStrictEqual([before, after], [undefined, Exit.void])
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("closing the layer waits for releases that are under way, for at most the release timeout in total", () =>
+  it.effect("closing the layer waits for releases in flight, for at most the release timeout in total", () =>
     Effect.gen(function*() {
       const { close, mutex, sent } = yield* sending
       yield* Effect.scoped(Effect.forEach(names, (name) => mutex.acquire(name)))
@@ -149,7 +149,7 @@ describe("releasing", () => {
       assert.isDefined(closing.pollUnsafe())
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("closing the layer ends as soon as the last has a reply", () =>
+  it.effect("closing the layer ends as soon as the last release gets a reply", () =>
     Effect.gen(function*() {
       const { close, mutex, sent } = yield* sending
       yield* Effect.scoped(mutex.acquire("a"))
@@ -178,7 +178,7 @@ describe("releasing", () => {
       assert.strictEqual(sent.length, 1)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("the caller waits for a release when the store needs it", () =>
+  it.effect("the caller awaits a release if the store is not ready", () =>
     Effect.gen(function*() {
       const { mutex, sent, state } = yield* sending
       const faults = yield* Faults
@@ -193,7 +193,7 @@ describe("releasing", () => {
     }).pipe(Effect.provide(TestLive)))
 
   it.effect(
-    "a release after a known loss is not awaited if work outlived the loss, either",
+    "a release after a known loss is not awaited, even if work outlived the loss",
     () =>
       Effect.gen(function*() {
         const faults = yield* Faults

@@ -45,7 +45,7 @@ describe("a release that fails", () => {
   const pauses = [0, 50, 150, 350, 750, 1550]
 
   for (const isReady of [false, true]) {
-    it.effect(`is repeated after pauses that double, within the time of its caller (ready: ${isReady})`, () =>
+    it.effect(`is retried after pauses that double, within the caller's time limit (ready: ${isReady})`, () =>
       Effect.gen(function*() {
         const { at, lines, sender, state } = yield* sending
         Object.assign(state, { isReady, outcome: Exit.fail(outage) })
@@ -57,7 +57,7 @@ describe("a release that fails", () => {
       }).pipe(Effect.scoped))
   }
 
-  it.effect("is repeated until it succeeds, which leaves no line", () =>
+  it.effect("is retried until it succeeds, which logs nothing", () =>
     Effect.gen(function*() {
       const { at, lines, sender, state } = yield* sending
       state.outcome = Exit.fail(outage)
@@ -68,7 +68,7 @@ describe("a release that fails", () => {
       assert.deepStrictEqual([at, lines], [[0, 50, 150], []])
     }).pipe(Effect.scoped))
 
-  it.effect("is not repeated after its time, or after a refusal", () =>
+  it.effect("is not retried after its time limit, or after a refusal", () =>
     Effect.gen(function*() {
       const { at, lines, sender, state } = yield* sending
       state.outcome = Exit.fail(outage)
@@ -81,7 +81,7 @@ describe("a release that fails", () => {
       assert.lengthOf(lines, 2)
     }).pipe(Effect.scoped))
 
-  it.effect("is an error in the log if it crashed, and a detail if it only undoes an attempt", () =>
+  it.effect("is logged as an error if it crashed, and at Debug if it only undoes an attempt", () =>
     Effect.gen(function*() {
       const { lines, sender, state } = yield* sending
       state.isReady = true
@@ -99,7 +99,7 @@ describe("a release that fails", () => {
       ])
     }).pipe(Effect.scoped))
 
-  it.effect("is sent once more when the layer closes, and given up", () =>
+  it.effect("is retried once when the layer closes, and then given up", () =>
     Effect.gen(function*() {
       const { at, close, lines, sender, state } = yield* sending
       state.outcome = Exit.fail(outage)

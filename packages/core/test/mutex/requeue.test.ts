@@ -1,4 +1,4 @@
-/** A release that queues the next waiter of its own layer: what its reply may say, and from when it counts. */
+/** A release that queues its layer's next waiter: what its reply may contain, and when its grant counts from. */
 import { Mutex } from "@effect-simba/core"
 import type { Ownership } from "@effect-simba/core/MutexState"
 import * as MutexStore from "@effect-simba/core/MutexStore"
@@ -14,7 +14,7 @@ const hold = (millis: number, options?: Mutex.AcquireOptions) =>
   start(Mutex.withLock("m", { ...turns, ...options })(Effect.sleep(millis)))
 
 describe("a grant by the reply of a release", () => {
-  it.effect("counts from before the release was sent, not from its reply", () =>
+  it.effect("counts from the sending of the release, not from its reply", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* hold(100)
@@ -27,7 +27,7 @@ describe("a grant by the reply of a release", () => {
       assert.strictEqual(yield* timeLeft(yield* Fiber.join(waiting)), 16_000 * 0.95 - 1500)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("that is over when the reply comes is requested again", () =>
+  it.effect("that has expired when the reply arrives is requested again", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* hold(100)
@@ -63,7 +63,7 @@ describe("a grant by the reply of a release", () => {
       }
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("belongs to the waiter for whom it was requested: another sends its own request", () =>
+  it.effect("belongs to the waiter for which it was requested: another waiter sends its own request", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* hold(100)
@@ -139,7 +139,7 @@ describe("a release that fails", () => {
 describe("a release that grants the mutex to another layer", () => {
   const own = "1-bbbbbbbbbbbb:them"
 
-  /** A store whose releases reply like this, to a waiter with this ticket. */
+  /** A store that replies to each release with this ownership, and with a fixed ticket. */
   const replying = (
     ownership: Ownership,
     { position, wait = 101 }: { position?: number; wait?: number } = { position: 1 }
@@ -173,11 +173,11 @@ describe("a release that grants the mutex to another layer", () => {
     return { asked: Effect.scoped(Effect.provide(queued, layer)), ticket }
   }
 
-  it.effect("is trusted if the owner is of effect-simba: its waiter sleeps", () =>
+  it.effect("is trusted if the owner runs effect-simba: its waiter sleeps", () =>
     Effect.gen(function*() {
       const { asked } = replying({ _tag: "Held", owner: own, timeLeft: Duration.seconds(16) })
       assert.deepStrictEqual(yield* asked, [])
-      // And not as beside Simba contenders, who wake only one
+      // Nor does it poll as it would beside Simba contenders
       assert.deepStrictEqual(
         yield* replying(
           { _tag: "Held", owner: own, timeLeft: Duration.seconds(16) },
@@ -187,7 +187,7 @@ describe("a release that grants the mutex to another layer", () => {
       )
     }))
 
-  it.effect("is polled if it does not say where the place is", () =>
+  it.effect("is polled if the reply has no position", () =>
     Effect.gen(function*() {
       const owner = { _tag: "Held", owner: own, timeLeft: Duration.seconds(16) } as const
       const { asked, ticket } = replying(owner, {})
@@ -197,7 +197,7 @@ describe("a release that grants the mutex to another layer", () => {
   it.effect.each<readonly [string, Ownership]>([
     ["a Simba owner", { _tag: "Held", owner: "1:1@stock", timeLeft: Duration.millis(1500) }],
     ["no owner", { _tag: "Free" }]
-  ])("is polled, under the ticket of its waiter, if it names %s", ([, ownership]) =>
+  ])("is polled, under its waiter's ticket, if the reply names %s", ([, ownership]) =>
     Effect.gen(function*() {
       const { asked, ticket } = replying(ownership)
       assert.deepStrictEqual(yield* asked, [ticket])
@@ -205,7 +205,7 @@ describe("a release that grants the mutex to another layer", () => {
 })
 
 describe("a reply to a release that cannot be read", () => {
-  /** The replies to releases lack what they say about the place that they queue. */
+  /** The replies to releases lack most fields of the queued place. */
   const broken = Layer.effect(
     MutexStore.MutexStore,
     Effect.map(MutexStore.MutexStore, (store) =>

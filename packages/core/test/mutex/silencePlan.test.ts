@@ -12,7 +12,7 @@ const leaseMillis = 1000
 
 type Event = "asked" | "replied" | "failed" | "joined"
 
-/** What happened, recorded without the plan. Each event comes a millisecond after the one before. */
+/** A record of the events, independent of the plan. Events are a millisecond apart. */
 interface World {
   readonly silence: silencePlan.Silence
   now: number
@@ -90,10 +90,10 @@ describe("the silence of a backend", () => {
   it("is no problem while the last request has a reply", () =>
     always((world) => world.silentSince !== undefined || problemAfter(world, 60_000) === undefined))
 
-  it("is the outage that the last request failed with", () =>
+  it("has the error of the last failed request as its problem", () =>
     always((world) => !world.hasFailed || problemAfter(world, 0) === outage))
 
-  it("is a problem at once where no request ever had a reply, else after a confirm period", () =>
+  it("is a problem at once if no request ever had a reply, otherwise after a confirm period", () =>
     always((world) => {
       if (world.silentSince === undefined || world.hasFailed) return true
       const quick = problemAfter(world, 0)
@@ -101,14 +101,14 @@ describe("the silence of a backend", () => {
       return late?._tag === "BackendError" && (quick === undefined) === world.hasReplied
     }))
 
-  it("ends the patience of a waiter within its lease, and of nobody before", () =>
+  it("ends a waiter's patience after the duration of its lease, and not earlier", () =>
     always(({ silence: { giveUpAt }, silentSince, waiters }) =>
       waiters === 0 || silentSince === undefined
         ? giveUpAt === Infinity
         : giveUpAt >= silentSince + leaseMillis && giveUpAt <= silentSince + leaseMillis + 6
     ))
 
-  it("ends the patience of the waiter with the shortest lease, of those that wait now", () => {
+  it("ends the patience of the current waiter with the shortest lease", () => {
     const giveUpAt = (leases: ReadonlyArray<number>) => {
       const silence = silencePlan.make()
       leases.forEach((lease, index) => silencePlan.joined(silence, 0, lease, index === 0))

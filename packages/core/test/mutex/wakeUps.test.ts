@@ -17,7 +17,7 @@ const hold = (name: string, options?: Mutex.AcquireOptions) =>
     (scope) => Effect.as(Scope.provide(Mutex.acquire(name, options), scope), Scope.close(scope, Exit.void))
   )
 
-/** The clock of the test, which can be ahead of every timer. */
+/** The test's clock, which can be ahead of all timers. */
 const stalling = Effect.map(Clock.Clock, (base) => {
   const state = { millis: 0 }
   const clock: Clock.Clock = {
@@ -30,7 +30,7 @@ const stalling = Effect.map(Clock.Clock, (base) => {
 })
 
 describe("waking waiters", () => {
-  it.effect("an observer that throws when a waiter is served keeps nobody else waiting", () =>
+  it.effect("an observer that throws when a waiter is served does not delay others", () =>
     Effect.gen(function*() {
       const letGo = yield* hold("m", { localTurn: "1 second" })
       const other = yield* Effect.provide(hold("other"), yield* another("them"))
@@ -75,7 +75,7 @@ describe("waking waiters", () => {
       }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("a failing waiter fails after others had their turn", () =>
+  it.effect("a waiter that fails may interrupt the next one, and the one after it is served", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       const letGo = yield* Effect.provide(hold("m"), yield* another("them"))
@@ -118,7 +118,7 @@ describe("waking waiters", () => {
       yield* letGo
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("a release wakes one waiter, and the others sleep on", () =>
+  it.effect("a release wakes one waiter, and the others keep sleeping", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const holder = yield* Scope.make()
@@ -138,13 +138,13 @@ describe("waking waiters", () => {
           ...waiters.slice(1).map(() => false)
         ]
       )
-      // Only the next one polls whether the first has come
+      // Only the next waiter polls, in case the first has not confirmed
       yield* TestClock.adjust("2 seconds")
       assert.deepStrictEqual(faults.calls, ["release", "acquire wait", "acquire wait"])
     }).pipe(Effect.provide(TestLive)), { tags: ["B11"] })
 
   it.effect(
-    "a waiter goes by what the server says about the owner's lease, not by its own periods",
+    "a waiter polls by the owner's lease, not by its own periods",
     () =>
       Effect.gen(function*() {
         const faults = yield* Faults
@@ -168,7 +168,7 @@ describe("waking waiters", () => {
 })
 
 describe("renewing", () => {
-  it.effect("a lease that was taken away while it was being renewed is requested once more, and lost", () =>
+  it.effect("a lease that is released by force during its renewal is lost", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       const lease = yield* Mutex.acquire("m")
@@ -195,7 +195,7 @@ describe("renewing", () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive))
   )
 
-  it.effect("a probe whose report dies is retried", () =>
+  it.effect("a probe whose failure crashes the logger is retried", () =>
     Effect.gen(function*() {
       let asked = 0
       let deaths = 0
@@ -245,7 +245,7 @@ describe("renewing", () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("the next renewal counts from when the last was sent, not from its reply", () =>
+  it.effect("the next renewal counts from the sending of the last one, not from its reply", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       yield* Mutex.acquire("m")

@@ -35,13 +35,13 @@ describe("withLock", () => {
       assert.deepStrictEqual(faults.calls, [])
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("hands its lease to a body that is a function", () =>
+  it.effect("passes its lease to a body that is a function", () =>
     Effect.gen(function*() {
       const token = yield* Mutex.withLock("m")((lease) => Effect.as(lease.ensure, lease.token))
       assert.isAbove(token, 0)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("passes the services of its surroundings to the body", () =>
+  it.effect("provides the caller's services to the body", () =>
     Effect.gen(function*() {
       class Name extends Context.Service<Name, string>()("test/Name") {}
       const body = Effect.map(Name, (name) => `hello ${name}`)
@@ -183,7 +183,7 @@ describe("lease.protect", () => {
       isLost("BackendGone")(yield* Effect.flip(lease.protect(Effect.void)))
     }).pipe(Effect.provide(TestLive)), { tags: ["L3"] })
 
-  it.effect("interrupts several works of one lease", () =>
+  it.effect("interrupts all work under one lease", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.guard = "hang"
@@ -207,7 +207,7 @@ describe("closing the scope of a lease", () => {
       )
       const closing = yield* start(Scope.close(scope, Exit.void))
       yield* TestClock.adjust("1 minute")
-      // While the work continues, so does the lease; but nothing new may start under it
+      // The lease is kept while the work continues, but no new work may start under it
       assert.strictEqual((yield* Mutex.owner("m"))._tag, "Held")
       assert.notInclude(faults.calls, "release")
       isLost("Released")(yield* Effect.flip(lease.ensure))
@@ -217,7 +217,7 @@ describe("closing the scope of a lease", () => {
       assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
     }).pipe(Effect.provide(TestLive)), { tags: ["L4", "B26"] })
 
-  it.effect("awaits work whose first act closes the scope", () =>
+  it.effect("awaits work whose first step closes the scope", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
@@ -240,7 +240,7 @@ describe("closing the scope of a lease", () => {
 })
 
 describe("protected work that closes the scope of its own lease", () => {
-  const moments = [["in its first moment", Effect.void], ["later", Effect.sleep("1 second")]] as const
+  const moments = [["in its first step", Effect.void], ["later", Effect.sleep("1 second")]] as const
 
   it.effect.each(moments)(
     "releases the mutex once other work has ended, and is interrupted then: %s",
@@ -274,7 +274,7 @@ describe("protected work that closes the scope of its own lease", () => {
       }).pipe(Effect.provide(TestLive))
   )
 
-  it.effect("releases the mutex from a child fiber, too, which it waits for", () =>
+  it.effect("releases the mutex even if a child fiber closes the scope", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
@@ -360,7 +360,7 @@ describe("acquireAll", () => {
       assert.strictEqual((yield* Effect.flip(Effect.scoped(Mutex.acquireAll([]))))._tag, "InvalidConfig")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("is lost as soon as one of them is", () =>
+  it.effect("is lost as soon as one of its leases is", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const group = yield* Mutex.acquireAll(["a", "b"])
@@ -373,7 +373,7 @@ describe("acquireAll", () => {
     }).pipe(Effect.provide(TestLive)))
 
   it.effect(
-    "interrupts work at the loss of any, and releases none before it has ended",
+    "interrupts work at the loss of any lease, and releases the others only after it has ended",
     () =>
       Effect.gen(function*() {
         const admin = yield* Mutex.Mutex
@@ -398,7 +398,7 @@ describe("acquireAll", () => {
     { tags: ["L4"] }
   )
 
-  it.effect("protects work by two thousand leases within the stack", () =>
+  it.effect("protects work with two thousand leases without overflowing the stack", () =>
     Effect.gen(function*() {
       const group = yield* Mutex.acquireAll(Array.from({ length: 2000 }, (_, i) => `m${i}`))
       assert.strictEqual(yield* group.protect(Effect.succeed("ok")), "ok")

@@ -1,4 +1,4 @@
-/** Programs as users write them: nothing is annotated, and the compiler infers errors and requirements. */
+/** Programs as users write them, without annotations: the compiler infers errors and requirements. */
 import { Contender, Leadership, type Lease, Mutex, type SimbaError } from "@effect-simba/core"
 import type * as MutexStore from "@effect-simba/core/MutexStore"
 import { StreamClient, type StreamLease, StreamMessages } from "@effect-simba/core/streams"
@@ -162,7 +162,7 @@ describe("withLock infers", () => {
   })
 })
 
-describe("its kin infer", () => {
+describe("related operations infer", () => {
   types("an option where the mutex may be taken", () => {
     const program = Effect.succeed(1).pipe(Mutex.withLockIfAvailable("m"))
     expectTypeOf(program).toEqualTypeOf<Effect.Effect<Option.Option<number>, Tried, Mutex.Mutex>>()

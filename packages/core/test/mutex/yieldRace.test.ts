@@ -67,10 +67,10 @@ it.effect("work that is set aside while its protection begins does not begin aft
     assert.deepStrictEqual(late, [])
   }))
 
-it.effect("work under two leases does not begin where the check of the second ends the first", () =>
+it.effect("work under two leases does not begin if the check of the second ends the first", () =>
   Effect.gen(function*() {
     const [first, second] = [leaseOf("a"), leaseOf("b")]
-    // As a finalizer of overdue work does that closes the scope of another lease
+    // Like a finalizer of overdue work that closes the scope of another lease
     const leases = {
       now: () => ({ monotonic: 1, wall: 1 }),
       check: (lease: HeldLease) => {
@@ -83,10 +83,10 @@ it.effect("work under two leases does not begin where the check of the second en
     assert.isFalse(hasBegun)
   }))
 
-it.effect("a release that work requests as it starts awaits all work that is starting", () =>
+it.effect("a release requested by work that is starting awaits all work that is starting", () =>
   Effect.gen(function*() {
     const lease = leaseOf("m")
-    // One piece of work starts another, which closes the scope of the lease in its synchronous part
+    // One piece of work starts another, which synchronously closes the lease's scope
     lease.work.start()
     lease.work.start()
     const ending = yield* Effect.forkChild(lease.endWork()!, { startImmediately: true })
@@ -100,7 +100,7 @@ it.effect("a release that work requests as it starts awaits all work that is sta
     assert.isDefined(inner.pollUnsafe())
   }))
 
-it.effect("a fiber that is set aside while it gives up leaves behind no lease that it is handed meanwhile", () =>
+it.effect("a fiber that is set aside while it gives up releases a lease that it is handed meanwhile", () =>
   Effect.gen(function*() {
     const left: Array<number> = []
     for (let ops = 3; ops < 40; ops++) {
@@ -148,7 +148,7 @@ it.effect("work that asks for protection while a release begins does not outlast
     assert.deepStrictEqual(unprotected, [])
   }))
 
-it.effect("an observer that is set aside while its stream of states begins misses none", () =>
+it.effect("a reader that is set aside while its stream of changes begins gets the latest state", () =>
   Effect.gen(function*() {
     const missed: Array<number> = []
     for (let ops = 3; ops < 80; ops++) {

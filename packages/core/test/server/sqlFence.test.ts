@@ -33,14 +33,14 @@ const setUp = Effect.gen(function*() {
 const contract = (name: string, Live: Layer.Layer<SqlClient.SqlClient, unknown>) =>
   describe(name, () => {
     it.layer(Live, { excludeTestServices: true })("a fence", (it) => {
-      it.effect("takes a first token without a row, the same again, and larger ones", () =>
+      it.effect("accepts a first token, the same token again, and larger ones", () =>
         Effect.gen(function*() {
           yield* setUp
           for (const n of [1, 1, 2]) yield* SqlFence.withTransaction(by("alice", token(n)))(setBalance(n))
           assert.strictEqual(yield* balance, 2)
         }))
 
-      it.effect("takes a lease as the bearer of its token, for the resource of its name", () =>
+      it.effect("accepts a lease, and uses its token and its mutex's name", () =>
         Effect.gen(function*() {
           yield* setUp
           const first = yield* Mutex.withLock("alice")((lease) => Effect.succeed(lease))
@@ -50,7 +50,7 @@ const contract = (name: string, Live: Layer.Layer<SqlClient.SqlClient, unknown>)
           assert.strictEqual(yield* balance, 1)
         }).pipe(Effect.provide(Mutex.layerMemory())))
 
-      it.effect("refuses a smaller token before the body runs, and names both", () =>
+      it.effect("refuses a smaller token before the body runs, and names both tokens", () =>
         Effect.gen(function*() {
           yield* setUp
           yield* SqlFence.raise(by("alice", token(7)))
@@ -73,7 +73,7 @@ const contract = (name: string, Live: Layer.Layer<SqlClient.SqlClient, unknown>)
           for (const other of ["bob", "Alice", "alice ", "älice"]) yield* SqlFence.raise(by(other, token(1)))
         }))
 
-      it.effect("undoes the body, and the token, if the body fails", () =>
+      it.effect("rolls back the body and the token if the body fails", () =>
         Effect.gen(function*() {
           yield* setUp
           const failing = Effect.andThen(setBalance(0), Effect.fail("no" as const))
@@ -84,7 +84,7 @@ const contract = (name: string, Live: Layer.Layer<SqlClient.SqlClient, unknown>)
           assert.strictEqual(yield* balance, 8)
         }))
 
-      it.effect("lets a transaction with a larger token wait, which then reads what was committed", () =>
+      it.effect("makes a transaction with a larger token wait, and then read the committed data", () =>
         Effect.gen(function*() {
           yield* setUp
           const began = yield* Deferred.make<void>()
@@ -108,7 +108,7 @@ const contract = (name: string, Live: Layer.Layer<SqlClient.SqlClient, unknown>)
             ),
             { startImmediately: true }
           )
-          // The second waits for the row, or for the connection: in neither order may an addition get lost
+          // The second transaction waits for the row or for the connection. No addition may get lost
           yield* Effect.sleep("100 millis")
           assert.isUndefined(second.pollUnsafe())
           yield* Deferred.succeed(goOn, undefined)
@@ -127,7 +127,7 @@ const contract = (name: string, Live: Layer.Layer<SqlClient.SqlClient, unknown>)
           assert.strictEqual(yield* balance, 1)
         }))
 
-      it.effect("may be created by many at the same time", () =>
+      it.effect("its table may be created concurrently", () =>
         Effect.gen(function*() {
           const sql = yield* SqlClient.SqlClient
           yield* sql`DROP TABLE IF EXISTS simba_fences`

@@ -143,7 +143,7 @@ describe("closing a consumer", () => {
     { tags: ["G31"] }
   )
 
-  it.effect("an end whose request is under way when the grace period is over is retried once, and not forever", () =>
+  it.effect("an end whose request is in flight when the grace period is over is retried once, and not forever", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       for (const isRepaired of [true, false]) {
@@ -184,13 +184,13 @@ describe("closing a consumer", () => {
       ["handlers that finish", "done", finishing]
     ] as const
   )(
-    "thousands end one after another, and none waits in vain: %s",
+    "thousands of data streams end one after another, and none waits in vain: %s",
     ([, request, handler]) =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
         const a = yield* open("a", { gracePeriod: 0, capacity: 1500, leaseDuration: "5 seconds" })
         yield* a.serve(1500, handler)
-        // Small steps, so that all handlers start at once
+        // The clock advances in small steps, so that all handlers start at once
         yield* Effect.repeat(TestClock.adjust("1 millis"), { times: 100 })
         assert.lengthOf(yield* owned(a), 1500)
         yield* TestClock.adjust("2900 millis")
@@ -248,7 +248,7 @@ describe("closing a consumer", () => {
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       a.link.mode = "fail"
-      // Outside the scope of the client
+      // Not in the client's scope
       const running = yield* Effect.forkChild(Effect.exit(a.client.run(Effect.never)), { startImmediately: true })
       yield* TestClock.adjust("2 seconds")
       const closing = yield* Effect.forkChild(a.close, { startImmediately: true })

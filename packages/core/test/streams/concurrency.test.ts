@@ -14,7 +14,7 @@ const reads = (lease: ScriptedLease) => lease.calls.filter((call) => call.starts
 
 const errorOf = (exit: Exit.Exit<unknown, unknown>) => Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined
 
-/** Starts to process orders at once, each as long as `work` says, and notes starts and ends. */
+/** Processes orders, each for as long as `work` says, and records starts and ends. */
 const processing = (
   lease: ScriptedLease,
   work: (n: number) => Effect.Effect<void, unknown>,
@@ -306,7 +306,7 @@ describe("batches", () => {
       lease.add(order(6))
       yield* TestClock.adjust(0)
       assert.deepStrictEqual(observed.slice(2), [[6]])
-      // No read is requested in vain
+      // Each read returns messages
       assert.deepStrictEqual(reads(lease).slice(0, 3), ["read 0-0", "read 3-0", "read 5-0"])
       yield* Fiber.interrupt(fiber)
     }))

@@ -1,4 +1,4 @@
-/** Which data streams a member gives away. */
+/** Which data streams a member hands over. */
 import { assert, describe, it } from "@effect/vitest"
 import { choose } from "../../src/streams/internal/handOverChoice.ts"
 

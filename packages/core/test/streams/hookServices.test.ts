@@ -1,4 +1,4 @@
-/** Hooks may need services: those of the program that has the hook. */
+/** Hooks may use the services of the program that has the hook. */
 import { StreamClient, StreamMessages } from "@effect-simba/core/streams"
 import type { StreamLease } from "@effect-simba/core/streams/StreamLease"
 import { assert, describe, expectTypeOf, it } from "@effect/vitest"

@@ -1,4 +1,4 @@
-/** State that changes between its test and its use: a request under way, a handler that lingers, a late reply. */
+/** State that changes between its check and its use: a request in flight, a handler that lingers, a late reply. */
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
@@ -23,7 +23,7 @@ const ownedBy = (table: StreamTable, stream: string, token: number, entry = "1-0
   new OwnedStream(acquisitionAt(table.now(), { stream, token, entry }), table.periods)
 
 describe("claims while their client closes", () => {
-  it.effect("a claim under way fails, and the lease that it was granted is released", () =>
+  it.effect("a claim in flight fails, and the lease that it was granted is released", () =>
     fleet.test(Effect.gen(function*() {
       for (const delay of [100, 450]) {
         const { a, backend, open } = yield* fleet.ofOne
@@ -53,7 +53,7 @@ describe("claims while their client closes", () => {
       assert.notInclude(a.link.calls, "take")
     })))
 
-  it.effect("a claim under way does not delay closing for longer than the release timeout", () =>
+  it.effect("a claim in flight does not delay closing for longer than the release timeout", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", {
@@ -153,7 +153,7 @@ describe("an end that failed", () => {
       assert.deepStrictEqual([yield* count(a), yield* count(b)], [1, 1])
     })))
 
-  it.effect("a release without a reply that was done is no loss when it is retried", () =>
+  it.effect("a release that was executed without a reply is not a loss when it is retried", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend, lines } = yield* fleet.ofOne
       yield* orphan(backend, a)

@@ -77,7 +77,7 @@ it.effect("an end that the backend refuses is a loss, and a lease that is over s
       release: call("release", "NotOwner"),
       done: () =>
         Effect.suspend(() => {
-          // While the request is under way its own reply decides, not that of a renewal
+          // While the request is in flight, its own reply decides, not a renewal's
           assert.isTrue([...table.all()][0]!.isEnding)
           return call("done", "NotOwner")()
         }),
@@ -174,7 +174,7 @@ describe("taking data streams", () => {
       const { mayTake, taker } = yield* setup({})
       taker.skipFor(entryOf(1), Duration.seconds(5))
       taker.skipFor(entryOf(2), Duration.seconds(60))
-      // Entries whose time is over are forgotten now and then
+      // Entries whose time is over are removed occasionally
       yield* TestClock.adjust("30 seconds")
       taker.skipFor(entryOf(3), Duration.seconds(5))
       assert.deepStrictEqual([1, 2, 3].map(mayTake), [true, false, false])
@@ -236,7 +236,7 @@ describe("taking data streams", () => {
       yield* TestClock.adjust("5 seconds")
       assert.isDefined(failing.pollUnsafe())
       assert.strictEqual(table.free(), 63)
-      // Two requests may be under way
+      // Two requests may be in flight
       Object.assign(state, { outages: 0, delay: 300 })
       const first = yield* Effect.forkChild(take(1), { startImmediately: true })
       yield* TestClock.adjust("100 millis")
@@ -248,7 +248,7 @@ describe("taking data streams", () => {
       assert.isDefined(both.pollUnsafe())
     }))
 
-  it.effect("handlers wait for no release of another lease, and releases for no other one", () =>
+  it.effect("handlers and releases do not wait for the release of another lease", () =>
     Effect.gen(function*() {
       const replies = Object.fromEntries([1, 2, 3, 4].map((n) => [entryOf(n), taken(n)]))
       const { delivered, released, state, table, take, taker } = yield* setup(replies)

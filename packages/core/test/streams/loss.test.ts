@@ -286,7 +286,7 @@ describe("an owner that dies", () => {
   )
 
   it.effect(
-    "a lost lease is no failure of a data stream whose handler waited for messages",
+    "a lost lease does not count as a failure if the handler waited for messages",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -768,7 +768,7 @@ describe("a handler that makes no progress", { tags: ["G32"] }, () => {
       assert.deepStrictEqual([...backend.failures.values()], [0])
     })))
 
-  it.effect("commits are progress, and waiting for messages is no lack of it", () =>
+  it.effect("commits count as progress, and waiting for messages does not count as a lack of it", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { progressTimeout: "10 seconds" })

@@ -59,7 +59,7 @@ it.effect("a commit is due commitWithin after the first uncommitted message", ()
     assert.deepStrictEqual(calls, ["progress", "2-0", "3-0"])
   }))
 
-it.effect("the next commit covers the messages of one that failed, unless they were forgotten meanwhile", () =>
+it.effect("the next commit covers the messages of a failed one, unless they were forgotten meanwhile", () =>
   Effect.gen(function*() {
     const { calls, commits, latch } = yield* setup({ commitEvery: 3, commitWithin: "1 second" })
     latch.closeUnsafe()
@@ -85,7 +85,7 @@ it.effect("the next commit covers the messages of one that failed, unless they w
     assert.deepStrictEqual(calls.slice(3), ["3-0"])
   }))
 
-it.effect("settle awaits the commit under way, and forgotten messages are not committed", () =>
+it.effect("settle awaits the commit in flight, and forgotten messages are not committed", () =>
   Effect.gen(function*() {
     const { calls, commits, latch } = yield* setup({ commitEvery: 1 })
     commits.add(processed(1))

@@ -86,7 +86,7 @@ describe("messages of data streams that change hands", () => {
     }))
 
   it.effect(
-    "the next owner of a dead one starts after the last commit, with a larger token",
+    "a dead owner's successor starts after the last commit, with a larger token",
     () =>
       Effect.gen(function*() {
         const { add, backend, join, processed } = yield* stage
@@ -98,7 +98,7 @@ describe("messages of data streams that change hands", () => {
         yield* a.kill
         yield* TestClock.adjust("1 minute")
         assert.deepStrictEqual(backend.done, ["s"])
-        // Three were processed and not committed, the last of them when its connection was cut already
+        // Three messages were processed and not committed, the last one after the connection was cut
         assert.deepStrictEqual(by("a", processed), [1, 2, 3, 4, 5, 6, 7])
         assert.deepStrictEqual(by("b", processed), numbers(20).slice(4))
         const tokens = processed.map(([, , token]) => token)

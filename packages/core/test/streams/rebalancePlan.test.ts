@@ -67,7 +67,7 @@ describe("plans", () => {
     assert.deepStrictEqual(plans([member("a", 4, 9), member("b", 4, 3)]), ["b", undefined])
   })
 
-  it("a plan needs membership and a stream that may be moved", () => {
+  it("a plan requires membership and a stream that may be moved", () => {
     const members = [member("a", 64, 10), member("b", 64, 0)]
     const view = { members, session: "a", owned: 10, leaving: [], movable: 0 }
     assert.isUndefined(sharing.plan(sharing.initial, view, 0, settings))
@@ -136,7 +136,7 @@ describe("pacing", () => {
     assert.strictEqual(sharing.plan(state, view, 1000 + settings.rest, settings)?.to.session, "b")
     assert.strictEqual(sharing.registered(state, 9, 1000 + settings.transit - 1), 10)
     assert.strictEqual(sharing.registered(state, 9, 1000 + settings.transit), 9)
-    // The receiver has not reported yet that it has six: with the one under way nobody is above its share
+    // The receiver has not reported its sixth stream yet: with the one in transit, nobody is above its share
     const known = { members: [a, { ...b, owned: 5 }], session: "a", owned: 7, leaving: [], movable: 7 }
     assert.strictEqual(sharing.plan(sharing.initial, known, 1000 + settings.rest, settings)?.to.session, "b")
     assert.isUndefined(sharing.plan({ ...state, levelSince: -Infinity }, known, 1000 + settings.rest, settings))

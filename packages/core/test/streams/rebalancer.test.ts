@@ -1,4 +1,4 @@
-/** Even shares: hand-overs between members, and what becomes of them if one of the two dies. */
+/** Even shares: hand-overs between members, and what happens if one of the two dies. */
 import { StreamMetrics } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Metric } from "effect"

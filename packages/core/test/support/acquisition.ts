@@ -1,4 +1,4 @@
-/** A data stream as a consumer takes it. */
+/** What a consumer knows of a data stream that it has just taken. */
 import type { FencingToken } from "@effect-simba/core/FencingToken"
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { ConsumerName, Epoch } from "@effect-simba/core/streams/StreamStore"

@@ -23,7 +23,7 @@ export interface Switches {
     claim?: Switches["acquire"] | { readonly reply: (now: number) => ClaimResult }
     end?: Switches["acquire"] | "undone"
   }
-  /** Each with its time in milliseconds. */
+  /** All calls about jobs, with their times in milliseconds. */
   readonly jobCalls: Array<readonly ["read" | "claim" | "end", number]>
   readonly calls: Array<string>
 }

@@ -34,7 +34,7 @@ export class Backend extends Context.Service<Backend, {
     readonly done: (exit: Exit.Exit<AcquireResult, StoreError>) => void
   }>
   readonly releases: Array<ReleaseRequest>
-  /** Of the waiters. */
+  /** The waiters' listeners. */
   readonly listeners: ReadonlySet<(wakeUp: WakeUp) => void>
   readonly notify: (wakeUp: WakeUp) => void
   /** The backend's clock, in microseconds, after this many milliseconds of the test. */
@@ -53,7 +53,7 @@ const store = Layer.effectContext(Effect.gen(function*() {
   const confirmations: Array<Backend["Service"]["confirmations"][number]> = []
   const releases: Array<ReleaseRequest> = []
   const listeners = new Set<(wakeUp: WakeUp) => void>()
-  // Far from the clock of the test: no clock is compared with another
+  // Far from the test's clock, because different clocks must not be compared
   const micros = (millis: number) => 1_700_000_000_000_000 + millis * 1000
   return Context.make(
     MutexStore,

@@ -16,7 +16,7 @@ export const calls = (name: string) =>
 
 /** One waiter's channel, controlled by the test. */
 interface Line {
-  /** Messages that are sent are not received. */
+  /** While set, no message is received. */
   muted: boolean
   readonly forge: (wakeUp: WakeUp) => void
 }

@@ -5,7 +5,7 @@ import * as Clock from "effect/Clock"
 import { TestClock } from "effect/testing"
 import * as Fleet from "./fleet.ts"
 
-/** UTC, on the first day of 1970. */
+/** Noon in UTC on 1 January 1970. */
 export const noon = 12 * 60 * 60 * 1000
 
 export interface Ran {
@@ -32,7 +32,7 @@ export const make = Effect.gen(function*() {
   })
   const seconds = () => (clock.currentTimeMillisUnsafe() - begin) / 1000
 
-  /** A job that notes its runs, and does `work` then. */
+  /** A job that records its runs, and then does `work`. */
   const job = (
     node: string,
     options: Options,

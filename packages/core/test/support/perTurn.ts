@@ -1,4 +1,4 @@
-/** Counts what happens in each turn of the event loop. */
+/** Counts events in each turn of the event loop. */
 import { Effect } from "effect"
 
 /** The maximum number of events in one turn of the event loop, and the total. */

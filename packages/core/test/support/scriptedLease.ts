@@ -21,7 +21,7 @@ export class ScriptedLease {
   readonly calls: Array<string> = []
   readonly dead: Array<readonly [id: string, reason: string]> = []
   checkpoint: EntryId | undefined
-  /** Of the checkpoint. */
+  /** The checkpoint's offset. */
   offset: number | undefined
   end: StreamEnd = "Open"
   /** Messages that were ever added; undefined for a server that does not count them. */

@@ -30,7 +30,7 @@ export const settings = sharing.settingsFor(heartbeat, confirm)
 
 /**
  * - `chance`: numbers from 0 to 1, as many as requested.
- * - `lag`: the longest time that a reply to a heartbeat is under way, in milliseconds.
+ * - `lag`: the longest delay of a reply to a heartbeat, in milliseconds.
  * - `grace`: the longest time that a data stream takes to end after it was revoked, in milliseconds.
  */
 export class Fleet {

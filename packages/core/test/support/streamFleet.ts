@@ -1,4 +1,4 @@
-/** Consumers of one service on one backend in memory. */
+/** Consumers of one service on a shared in-memory backend. */
 import { StreamClient, type StreamLease } from "@effect-simba/core/streams"
 import { Clock, Context, Effect, Exit, Fiber, Layer, Logger, Scope } from "effect"
 import { TestClock } from "effect/testing"
@@ -16,7 +16,7 @@ export const make = Effect.gen(function*() {
     lines.push(`${logLevel}: ${[message].flat().map(String).join(" ")}`)
   })
 
-  /** `open` has its layer in a separate scope: `close` closes it normally, `kill` cuts its connection first. */
+  /** `open` builds the consumer's layer in its own scope: `close` closes that scope, `kill` cuts the connection first. */
   const open = Effect.fnUntraced(function*(
     processName: string,
     options: Omit<StreamClient.Options, "service" | "processName"> = {}
@@ -40,11 +40,11 @@ export const make = Effect.gen(function*() {
       client,
       link,
       start,
-      /** In the scope of the fleet. */
+      /** Claims a data stream in the fleet's scope. */
       acquire: (stream: string) => Scope.provide(client.acquireIfAvailable(stream), scope),
       done: (stream: string) => Effect.flatMap(leaseOf(stream), ({ done }) => done),
       release: (stream: string) => Effect.flatMap(leaseOf(stream), ({ release }) => release),
-      /** Runs a handler, and announces this many data streams. */
+      /** Runs a handler, and announces `count` data streams. */
       serve: <A, E>(count: number, handler: StreamClient.Handler<A, E, StreamLease.StreamLease> = Effect.never) =>
         Effect.tap(start(client.run(handler)), client.announceAll(names(count))),
       close: Scope.close(own, Exit.void),
@@ -57,15 +57,14 @@ export const make = Effect.gen(function*() {
   return { backend, open, lines: lines as ReadonlyArray<string> }
 })
 
-/** A fleet of the consumer `a`. */
+/** A fleet with a single consumer, `a`. */
 export const ofOne = Effect.gen(function*() {
   const fleet = yield* make
   return { ...fleet, a: yield* fleet.open("a") }
 })
 
 /**
- * Everything that is open is closed at the end, however long that takes in virtual time: that it ends is part of the
- * test.
+ * Closes everything at the end, however long that takes in virtual time: the test also checks that closing terminates.
  */
 export const test = <A, E>(body: Effect.Effect<A, E, Scope.Scope>) =>
   Effect.gen(function*() {

@@ -1,4 +1,4 @@
-/** Uncaught errors, from here to the end of the scope. */
+/** Collects uncaught errors until the scope closes. */
 import { Effect } from "effect"
 
 export const uncaught = Effect.gen(function*() {

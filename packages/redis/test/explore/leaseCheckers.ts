@@ -11,7 +11,7 @@ interface Working {
 
 const text = (value: unknown) => String(value ?? "")
 
-/** Follows protected work by its notes, and the pauses of processes. */
+/** Reads protected work from its notes, and the pauses of processes. */
 const following = () => {
   const working = new Map<string, Working>()
   const pausedAt = new Map<string, number>()
@@ -34,7 +34,7 @@ const following = () => {
   }
 }
 
-/** A working process loses no lease by a pause shorter than `least`: it has confirmed its grant before its work. */
+/** A process that works loses no lease by a pause shorter than `least`, because it confirmed its grant before. */
 export const keptThroughPauses = (least: number): Checker.Checker => ({
   name: "short pauses end no lease",
   start: (view) => {

@@ -63,7 +63,7 @@ const replay = async (name: string, schedule: string) => {
   save(name, result)
 }
 
-/** Results of other code are useless. */
+/** Results are valid only for the same code. */
 const version = () => {
   const packages = fileURLToPath(new URL("../../../", import.meta.url))
   const hash = createHash("sha256")

@@ -46,7 +46,7 @@ const anyFrame = (draw: Draw): string => {
   return anyText(draw)
 }
 
-/** How many replies of a connection are good before the first that may be bad. */
+/** How many valid replies a connection sends before the first that may be invalid. */
 const longest = 24
 
 /** A proxy of one case before a good server. Of the replies after the first few, some are replaced. */
@@ -87,7 +87,7 @@ const openProxy = Effect.fnUntraced(function*(draw: Draw, target: number) {
   return { sent, port: typeof address === "object" && address !== null ? address.port : 0 }
 })
 
-/** A case hardly computes, and waits for timeouts of real time: many wait at once. */
+/** A case computes little and waits for timeouts in real time, so many cases run at once. */
 const concurrency = 64
 
 export const fuzzFrames = Effect.fnUntraced(function*(seed: number, cases: number) {

@@ -15,7 +15,7 @@ export const makeDraw = (seed: number): Draw => {
   }
 }
 
-/** Cases are independent: each is drawn by its own number. */
+/** Cases are independent: each is drawn from its own number. */
 export const drawOf = (seed: number, number: number) => makeDraw(seed * 1_000_003 + number)
 
 const characters = [

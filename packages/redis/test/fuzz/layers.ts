@@ -27,7 +27,7 @@ const counting = () => {
   return { layer: Logger.layer([logger]), take: () => [characters, characters = 0][0]! }
 }
 
-/** Runs it on the test's clock, for a minute at most. */
+/** Runs a case on the test's clock, for at most a minute. */
 const within = Effect.fnUntraced(function*<A, E, R>(effect: Effect.Effect<A, E, R>) {
   const fiber = yield* Effect.forkChild(effect, { startImmediately: true })
   for (let i = 0; i < 600 && fiber.pollUnsafe() === undefined; i++) yield* TestClock.adjust("100 millis")
@@ -66,7 +66,7 @@ const operations = [
   () => Mutex.forceRelease("jobs")
 ]
 
-/** Half of the replies are nonsense; then the server is well again, and the layer must recover. */
+/** First half of the replies are nonsense; then the server replies correctly, and the layer must recover. */
 export const fuzzReplies = Effect.fnUntraced(function*(seed: number, cases: number) {
   const findings: Array<Finding> = []
   const draw = makeDraw(seed)
@@ -110,7 +110,7 @@ export const fuzzReplies = Effect.fnUntraced(function*(seed: number, cases: numb
   return findings
 })
 
-/** A holder holds and a waiter waits, for any message on their channels. */
+/** For any message on their channels, the holder keeps its mutex and the waiter keeps waiting. */
 export const fuzzMessages = Effect.fnUntraced(function*(seed: number, cases: number) {
   const findings: Array<Finding> = []
   const draw = makeDraw(seed)
@@ -163,7 +163,7 @@ export const fuzzMessages = Effect.fnUntraced(function*(seed: number, cases: num
   return findings
 })
 
-/** Between unreadable entries, the readable ones are processed. */
+/** Readable entries are processed although unreadable ones are among them. */
 export const fuzzEntries = Effect.fnUntraced(function*(seed: number, cases: number) {
   const findings: Array<Finding> = []
   const draw = makeDraw(seed)

@@ -1,4 +1,4 @@
-/** Input of a program: names, ids, options, addresses, and its environment. */
+/** A program's input: names, ids, options, addresses, and its environment. */
 import { Leadership, Mutex } from "@effect-simba/core"
 import * as MutexConfig from "@effect-simba/core/MutexConfig"
 import { BackendError } from "@effect-simba/core/SimbaError"

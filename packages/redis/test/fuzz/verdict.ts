@@ -13,7 +13,7 @@ const problemOf = (error: unknown): string | undefined => {
   return message.length > bound ? `a message of ${message.length} characters: ${message.slice(0, 100)}` : undefined
 }
 
-/** Nothing, or what is wrong. */
+/** What is wrong, or `undefined`. */
 export const verdict = (exit: Exit.Exit<unknown, unknown>): string | undefined => {
   if (Exit.isSuccess(exit)) return undefined
   for (const reason of exit.cause.reasons) {

@@ -58,7 +58,7 @@ describe("waiting for messages of many data streams", () => {
       assert.deepStrictEqual((yield* Fiber.join(next)).map(({ id }) => id), [EntryId.make("8-0")])
     })))
 
-  it.effect("a message that arrives while nobody waits is there for the next waiter", () =>
+  it.effect("a message that arrives while nobody waits is delivered to the next waiter", () =>
     onFake(Effect.gen(function*() {
       const { fibers, send, service, streams } = yield* waiting
       yield* send("XADD", streams[5]!, "7-0", "n", "1")
@@ -69,7 +69,7 @@ describe("waiting for messages of many data streams", () => {
       assert.deepStrictEqual(found.map(({ id }) => id), [EntryId.make("8-0")])
     })))
 
-  it.effect("a burst reaches all", () =>
+  it.effect("a burst of messages reaches all waiters", () =>
     onFake(Effect.gen(function*() {
       const { fibers, send, streams } = yield* waiting
       yield* Effect.forEach(streams, (stream, i) => send("XADD", stream, "7-0", "n", String(i)))
@@ -80,7 +80,7 @@ describe("waiting for messages of many data streams", () => {
       )
     })))
 
-  it.effect("a key of another type disturbs nobody else", () =>
+  it.effect("a key of another type does not disturb other waiters", () =>
     onFake(Effect.gen(function*() {
       const { fibers, send, streams } = yield* waiting
       yield* send("SET", streams[6]!, "text")
@@ -130,7 +130,7 @@ describe("waiting for messages of many data streams", () => {
     ))
 })
 
-describe("a reader whose server the test plays", () => {
+describe("a reader with a scripted server", () => {
   const [one, other] = [streamOf("one"), streamOf("other")]
 
   /** `xread` replies to each blocking read. */
@@ -159,7 +159,7 @@ describe("a reader whose server the test plays", () => {
       assert.deepStrictEqual(served!.pollUnsafe(), Exit.succeed([message]))
     }).pipe(Effect.scoped))
 
-  it.effect("soon reads no data stream without a waiter any more, even if the wall clock was set back", () =>
+  it.effect("soon stops reading data streams without waiters, even if the wall clock was set back", () =>
     Effect.gen(function*() {
       const base = yield* Clock.Clock
       let behind = 0

@@ -1,11 +1,11 @@
-/** Commands whose connection is lost, over a client that writes nowhere. */
+/** Commands whose connection is lost, with a client whose writes go nowhere. */
 import { assert, it } from "@effect/vitest"
 import { Duration, Effect, Fiber } from "effect"
 import { Redis as Client } from "ioredis"
 import { EventEmitter } from "node:events"
 import * as commandTimeouts from "../../src/internal/client/ioredis/commandTimeouts.ts"
 
-it.live("every command that is under way fails when its connection is lost, and a later one at once", () =>
+it.live("commands in flight fail when the connection is lost, and later ones fail at once", () =>
   Effect.gen(function*() {
     const client = new Client({ lazyConnect: true })
     Object.assign(client, { status: "ready", stream: new EventEmitter(), sendCommand: () => undefined })

@@ -17,7 +17,7 @@ type Service = Redis["Service"]
 const redisOf = (parts: Partial<Service>) => parts as Service
 
 describe("a sink over a provider of Redis", () => {
-  it.effect("is never ready, and passes on why a command failed", () =>
+  it.effect("is never ready, and reports why a command failed", () =>
     Effect.scoped(Effect.gen(function*() {
       const failures = [Effect.fail(redisError("no connection")), Effect.die("a bug")]
       const sink = yield* overRedis(redisOf({ send: () => failures.shift() as never }))
@@ -59,7 +59,7 @@ describe("a loaded script", () => {
     assert.lengthOf(failures, 1)
   })
 
-  it("is not sent again if nobody waits for it any more", () => {
+  it("is not sent again if its caller is gone", () => {
     const { failures, sent } = sending(
       () => ({ cause: new Error("NOSCRIPT x") }),
       (script, isRepeated) => isRepeated ? undefined : [script, "0"]
@@ -79,7 +79,7 @@ describe("a loaded script", () => {
 })
 
 describe("a subscriber over a provider of Redis", () => {
-  it.effect("has its waiters poll every two seconds, and closes the queue of a channel with its scope", () =>
+  it.effect("makes its waiters poll every two seconds, and closes the queue of a channel with its scope", () =>
     Effect.gen(function*() {
       const subscriber = yield* currentSubscriber(redisOf({ subscribe: () => Queue.unbounded() as never }))
       assert.strictEqual(Duration.toMillis(subscriber.bound!), 2000)
@@ -106,7 +106,7 @@ describe("the keys of all servers", () => {
     }))
 })
 
-it("an error of Redis has the message of its cause", () => {
+it("a Redis error has the message of its cause", () => {
   assert.deepStrictEqual([redisError(new Error("x")).message, redisError("y").message], ["x", "y"])
 })
 

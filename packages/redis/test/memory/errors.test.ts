@@ -47,7 +47,7 @@ describe("a failure of Redis", () => {
     assert.strictEqual(keysIn(["a", "b", "c", "d", "e"]), "a key")
   })
 
-  it("of one key, in the reply of a script, is judged by the same codes", () => {
+  it("of one key, in a script's reply, is classified by the same codes", () => {
     const wrongType = errors.fromReply("acquire", "WRONGTYPE x", ["a"])
     assert.deepStrictEqual([wrongType.isRetryable, (wrongType.cause as Error).message.slice(0, 11)], [
       false,
@@ -79,7 +79,7 @@ describe("a failure of Redis", () => {
     assert.isFalse(errors.isReply({ name: "ReplyError" }))
   })
 
-  it("of the connection has no stack trace, because it started outside of this program", () => {
+  it("of the connection has no stack trace, because its cause is outside of this program", () => {
     assert.strictEqual(new DriverError("no reply", true).stack, "DriverError: no reply")
   })
 })

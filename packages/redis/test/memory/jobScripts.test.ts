@@ -1,4 +1,4 @@
-/** The scripts of jobs and the store in memory decide alike, and what the scripts leave on the server expires. */
+/** The job scripts decide like the in-memory store, and everything that they leave on the server expires. */
 import type { FencingToken } from "@effect-simba/core/FencingToken"
 import type { ClaimRequest, JobOrder, JobsRecord, JobStore } from "@effect-simba/core/JobStore"
 import { LeaseId, MutexName } from "@effect-simba/core/MutexName"

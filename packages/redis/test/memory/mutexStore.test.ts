@@ -1,4 +1,4 @@
-/** The production layers and scripts on the testkit's server in memory, under TestClock. */
+/** The production layers and scripts on the testkit's in-memory server, under TestClock. */
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { RedisMutex } from "@effect-simba/redis"
 import { TestRedis } from "@effect-simba/testkit"

@@ -1,4 +1,4 @@
-/** The dashboard, the alert rules and the guide name metrics as they are exported. */
+/** The dashboard, the alert rules and the guide use the names of exported metrics. */
 import { MutexMetrics } from "@effect-simba/core"
 import { StreamMetrics } from "@effect-simba/core/streams"
 import { IoRedis } from "@effect-simba/redis"

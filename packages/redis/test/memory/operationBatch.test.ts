@@ -109,7 +109,7 @@ describe("requests of one turn on a fake server", () => {
       assert.strictEqual((yield* calls).length, 1)
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("acquires of one turn have the lease of each, not that of the first", () =>
+  it.effect("acquires of one turn each have their own lease duration, not the first one's", () =>
     Effect.gen(function*() {
       const { store } = yield* openDirect
       const wanted = [16_000, 30_000, 7000].map((millis) => ({ ...requestOf("terms"), lease: Duration.millis(millis) }))
@@ -122,7 +122,7 @@ describe("requests of one turn on a fake server", () => {
       )
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("releases of one turn have the confirm period of each, not that of the first", () =>
+  it.effect("releases of one turn each have their own confirm period, not the first one's", () =>
     Effect.gen(function*() {
       const { store } = yield* openDirect
       const pairs = [1500, 700, 2500].map((confirm) => [requestOf(`${confirm}`), Duration.millis(confirm)] as const)
@@ -132,7 +132,7 @@ describe("requests of one turn on a fake server", () => {
         yield* wakeUps(store, request.mutex, waiter.id)
         yield* waiter.wait
       }
-      // Nobody is fresh any more
+      // By now no waiter is fresh
       yield* TestClock.adjust("3 seconds")
       yield* Effect.forEach(
         pairs,

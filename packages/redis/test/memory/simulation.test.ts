@@ -161,7 +161,7 @@ describe("The mutex on a simulated Redis", () => {
       })
   )
 
-  it.effect("a store that wakes nobody is found: grants are wasted", () =>
+  it.effect("a store that notifies nobody is found, because grants are wasted", () =>
     Effect.gen(function*() {
       const deaf = mistaken((store) => ({
         inbox: (key, onForced) =>
@@ -245,7 +245,7 @@ describe("The mutex on a simulated Redis", () => {
       assert.deepStrictEqual(mixed, [[], []])
     }))
 
-  it.effect("a store that ignores waiters is found: its own are not served in turn", () =>
+  it.effect("a store that ignores waiters is found, because they are not served in turn", () =>
     Effect.gen(function*() {
       const pushing = mistaken((store) => ({
         // Every request claims the first place

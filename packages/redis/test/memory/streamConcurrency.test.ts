@@ -27,7 +27,7 @@ it.effect("a message that hangs is no progress, although the reader waits for ot
     assert.lengthOf(tokens, 1)
     yield* TestClock.adjust("10 seconds")
     assert.lengthOf(tokens, 2)
-    // Waiting alone is not a lack of progress
+    // Waiting for messages is not a lack of progress
     yield* TestClock.adjust("1 minute")
     assert.lengthOf(tokens, 2)
     assert.strictEqual((yield* StreamClient.owned)[0]!.failures, 1)

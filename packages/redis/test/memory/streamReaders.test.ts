@@ -1,4 +1,4 @@
-/** The blocking reads of one service, command by command: what each names, how many messages it asks for, when it ends. */
+/** The blocking reads of one service, command by command: their data streams, their counts, and when they end. */
 import { BackendError } from "@effect-simba/core/SimbaError"
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import type { RawMessage } from "@effect-simba/core/streams/StreamState"
@@ -88,7 +88,7 @@ const setup = Effect.fnUntraced(function*({ isCluster = false, maxReaders = 4, m
 })
 
 describe("a read", () => {
-  it.effect("asks for as many messages as a waiter wants, a hundred of one and two thousand of all at most", () =>
+  it.effect("requests as many messages as a waiter wants, at most a hundred per data stream and two thousand in total", () =>
     Effect.gen(function*() {
       for (const [counts, expected] of [[[1], 1], [[5, 20, 7], 20], [[100, 500], 100]] as const) {
         const { commands, wait } = yield* setup()
@@ -101,7 +101,7 @@ describe("a read", () => {
       assert.deepStrictEqual(yield* commands(), ["XREAD 17 5000 120 data streams"])
     }))
 
-  it.effect("of one data stream begins at the smallest position of its waiters, and gives each what it asked for", () =>
+  it.effect("of one data stream begins at its waiters' smallest position, and delivers to each what it requested", () =>
     Effect.gen(function*() {
       const { commands, reply, wait } = yield* setup()
       const waiters = [yield* wait("s", 7), yield* wait("s", 3, 2), yield* wait("s", 9)]
@@ -137,7 +137,7 @@ describe("a read", () => {
       assert.deepStrictEqual(yield* commands(), ["XREAD 10 5000 other>0-0"])
     }))
 
-  it.effect("that found what nobody waits for is forgotten: who comes next reads by itself first", () =>
+  it.effect("that found messages without a waiter is dropped: the next waiter first reads on its own", () =>
     Effect.gen(function*() {
       let asked = 0
       const { commands, reply, wait } = yield* setup({
@@ -254,7 +254,7 @@ describe("a read that fails", () => {
       assert.deepStrictEqual(yield* commands(50), ["XREAD 10 5000 other>0-0"])
     }))
 
-  it.effect("permanently reads each data stream by itself: one fails, one has messages, one waits on", () =>
+  it.effect("permanently makes each data stream be read separately: one fails, one has messages, one keeps waiting", () =>
     Effect.gen(function*() {
       const wrongType = new BackendError({ operation: "read", isRetryable: false, cause: new Error("WRONGTYPE") })
       let isBroken = false
@@ -293,7 +293,7 @@ describe("a read that fails", () => {
       assert.deepStrictEqual(idsOf(yield* Fiber.join(two)), [1])
     }))
 
-  it.effect("by a defect fails those who wait, and the next waiter is served", () =>
+  it.effect("with a defect fails its waiters, and the next waiter is served", () =>
     Effect.gen(function*() {
       const lines: Array<string> = []
       const logger = Logger.make<unknown, void>(({ message }) => void lines.push(String([message].flat()[0])))

@@ -48,7 +48,7 @@ const fill = (stream: string, from: number, to: number) =>
   )
 
 describe("counting", () => {
-  it.effect("thousands are counted by pages, between any two", () =>
+  it.effect("thousands of messages are counted page by page, between any two ids", () =>
     onFake(Effect.gen(function*() {
       const { scriptCalls, server, service } = yield* setup()
       const stream = streamOf("many")
@@ -113,7 +113,7 @@ describe("counting", () => {
       assert.deepStrictEqual((yield* counting(uncounted)).counted, [undefined, undefined])
     }))
 
-  it.effect("the lag by the counters is exact beyond a thousand, and counted one by one it is not", () =>
+  it.effect("the lag is exact if the checkpoint has an offset, and otherwise counts up to a thousand", () =>
     onFake(Effect.gen(function*() {
       const { own, service } = yield* setup()
       const ownership = yield* own("many")
@@ -686,7 +686,7 @@ describe("taking", () => {
       assert.deepStrictEqual(second, first)
     })))
 
-  it.effect("what was given to another consumer a moment ago is left alone, however often it failed", () =>
+  it.effect("an entry that another consumer has just received is left alone, however often it failed", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one", b)

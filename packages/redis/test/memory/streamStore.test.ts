@@ -1,4 +1,4 @@
-/** The production layers and scripts on the testkit's server in memory, under TestClock. */
+/** The production layers and scripts on the testkit's in-memory server, under TestClock. */
 import * as RedisStreams from "@effect-simba/redis/streams/RedisStreams"
 import * as StreamStoreSuite from "@effect-simba/testkit/streams/StreamStoreSuite"
 import * as TestRedis from "@effect-simba/testkit/TestRedis"

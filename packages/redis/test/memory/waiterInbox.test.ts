@@ -62,7 +62,7 @@ const channels = () => {
   }
 }
 
-/** All messages that have arrived, once nothing moves any more. */
+/** All messages that have arrived, once all fibers wait. */
 const heard = Effect.fnUntraced(function*({ next }: { readonly next: Effect.Effect<WakeUp> }) {
   const all: Array<WakeUp> = []
   for (;;) {
@@ -162,7 +162,7 @@ describe("messages to the waiters of a layer", () => {
       assert.strictEqual(open.size, 0)
     }))
 
-  it.effect("of many leases that are taken away at once none is forgotten", () =>
+  it.effect("all of many simultaneous forced releases are reported", () =>
     Effect.gen(function*() {
       const { publish, subscriber } = channels()
       const { open } = yield* mailboxes.make(subscriber, () => undefined)

@@ -1,4 +1,4 @@
-/** What went wrong for which client, and when: the checkers excuse its consequences. */
+/** Which client was disturbed, and when: the checkers excuse the consequences. */
 import type { Fault } from "./faults.ts"
 import type { History } from "./judge.ts"
 

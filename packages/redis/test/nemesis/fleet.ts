@@ -14,9 +14,9 @@ export interface Member {
   child: ChildProcess
   /** Whether a fault keeps it away, or stopped. */
   isTouched: boolean
-  /** The end of what it printed. */
+  /** The end of the process's output. */
   output: string
-  /** Bytes that it printed. */
+  /** The length of the process's output, in bytes. */
   printed: number
 }
 

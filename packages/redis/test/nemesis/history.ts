@@ -20,7 +20,7 @@ export const writer = (path: string) => {
 
 const parse = (text: string) => text.split("\n").filter((line) => line !== "").map((line) => JSON.parse(line) as Line)
 
-/** Of a process that still writes. */
+/** The lines of a process that still writes. */
 export const readFinished = (path: string): ReadonlyArray<Line> => {
   const text = readFileSync(path, "utf8")
   return parse(text.slice(0, text.lastIndexOf("\n") + 1))

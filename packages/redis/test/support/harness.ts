@@ -46,7 +46,7 @@ export const until = <E, R>(
 
 let count = 0
 
-/** Names that no other test uses. */
+/** A name that no other test uses. */
 export const freshName = (label: string): MutexName => MutexName.make(`${label} ${++count}`)
 
 const random = Math.random().toString(36).slice(2, 8).padEnd(8, "0")

@@ -5,9 +5,9 @@ import { fileURLToPath } from "node:url"
 
 export interface NodeProcess<Report> {
   readonly child: ChildProcess
-  /** The messages that it has sent so far. */
+  /** The messages that the process has sent so far. */
   readonly reports: ReadonlyArray<Report>
-  /** The end of what it printed. */
+  /** The end of the process's output. */
   readonly output: () => string
 }
 

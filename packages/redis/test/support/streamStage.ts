@@ -5,7 +5,7 @@ import { RedisStreams } from "@effect-simba/redis/streams"
 import { Context, Effect, Exit, Layer, Scope } from "effect"
 import type { Stage } from "./streamScenarios.ts"
 
-/** `connection` leads to the server; the rest says how the test itself does. */
+/** `connection` connects the consumers to the server. The other options are for the test's own connection. */
 export const stageOver = (
   connection: ReturnType<typeof IoRedis.layer>,
   server: Omit<Stage, "open">

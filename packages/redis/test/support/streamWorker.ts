@@ -85,6 +85,6 @@ if (process.env["SIMBA_TEST_STREAM_WORKER"] !== undefined) {
     )
   )
   process.on("SIGTERM", () => void Effect.runPromise(Fiber.interrupt(fiber)).then(() => process.disconnect?.()))
-  // Nobody is left who would end it
+  // The parent process is gone, so nothing else would end this one
   process.on("disconnect", () => process.exit())
 }

@@ -1,4 +1,4 @@
-/** What the tests of stream ownership share: producers. */
+/** Producers for the tests of stream ownership. */
 import { EntryId, type StreamName } from "@effect-simba/core/streams/StreamName"
 import type { RawMessage } from "@effect-simba/core/streams/StreamState"
 import type { Service } from "@effect-simba/core/streams/StreamStore"

@@ -138,7 +138,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
       assert.deepStrictEqual<unknown>(replies, ["one", 1, 2, 3, "two", ["5", "true"], "three"])
     }).pipe(Effect.scoped))
 
-  it.effect("an error of the server comes as the client's own error", () =>
+  it.effect("an error reply of the server arrives as the client's own error", () =>
     Effect.gen(function*() {
       const { redis } = yield* open(yield* RedisServer)
       const error = yield* Effect.flip(redis.send("GET"))
@@ -296,7 +296,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
       assert.notInclude(channels, "left")
     }).pipe(Effect.scoped))
 
-  it.effect("a slow reader loses the oldest notices, and is notified by a gap", () =>
+  it.effect("a slow reader loses the oldest notices, and receives a gap", () =>
     Effect.gen(function*() {
       const { redis, subscriber } = yield* open(yield* RedisServer)
       const queue = yield* subscriber.subscribe("flood")
@@ -309,7 +309,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
       assert.strictEqual(last._tag === "Message" ? last.text : undefined, "999")
     }))
 
-  it.effect("a killed command connection fails what was under way, and is restored", () =>
+  it.effect("a killed command connection fails the commands in flight, and is restored", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const store = yield* openStore(server, { client: { connectionName: "killed" } })
@@ -345,7 +345,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
       }).pipe(Effect.provide(limiter))
     }))
 
-  it.effect("closing the layer closes its connections, with a blocking command under way too", () =>
+  it.effect("closing the layer closes its connections, even with a blocking command in flight", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const name = "closing"

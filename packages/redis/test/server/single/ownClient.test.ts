@@ -1,4 +1,4 @@
-/** The layer on an ioredis client of the application. */
+/** The layer on the application's own ioredis client. */
 import { Mutex } from "@effect-simba/core"
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
@@ -40,7 +40,7 @@ const open = (client: Client | Cluster, options?: Parameters<typeof IoRedis.laye
 
 describe("IoRedis.layerClient", () => {
   it.live(
-    "shares the connection of the application, which stays open when the layer closes",
+    "shares the application's connection, which stays open when the layer closes",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer.start()

@@ -10,7 +10,7 @@ import { capturingLogs, connections, killConnections, RedisServer, until } from 
 import { relayTo } from "../../support/relay.ts"
 
 it.effect(
-  "a clock that is moved fails no command under way, and a frozen one reconnects",
+  "a clock that is moved fails no command in flight, and a frozen clock does not prevent reconnecting",
   () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()

@@ -37,20 +37,24 @@ const many = RedisFence.script((...keys: ReadonlyArray<string>) => [...keys, "x"
 })
 
 layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
-  it.effect("a smaller token than the largest seen is refused, and nothing is written", () =>
-    Effect.gen(function*() {
-      const server = yield* RedisServer
-      const key = freshName("set")
-      yield* RedisFence.set(by(key, token(5)), key, "first")
-      yield* RedisFence.set(by(key, token(5)), key, "again")
-      yield* RedisFence.set(by(key, token(7)), key, "second")
-      const error = yield* stale(RedisFence.set(by(key, token(6)), key, "late"))
-      assert.deepInclude(error, { _tag: "StaleToken", resource: key, token: token(6), largest: token(7) })
-      assert.include(error.message, "acquire the mutex again")
-      assert.strictEqual(yield* server.send("GET", key), "second")
-      yield* RedisFence.set(by(key, token(8)), key, "third")
-      assert.strictEqual(yield* server.send("GET", key), "third")
-    }), { tags: ["B32"] })
+  it.effect(
+    "a token smaller than the largest known one is refused, and nothing is written",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        const key = freshName("set")
+        yield* RedisFence.set(by(key, token(5)), key, "first")
+        yield* RedisFence.set(by(key, token(5)), key, "again")
+        yield* RedisFence.set(by(key, token(7)), key, "second")
+        const error = yield* stale(RedisFence.set(by(key, token(6)), key, "late"))
+        assert.deepInclude(error, { _tag: "StaleToken", resource: key, token: token(6), largest: token(7) })
+        assert.include(error.message, "acquire the mutex again")
+        assert.strictEqual(yield* server.send("GET", key), "second")
+        yield* RedisFence.set(by(key, token(8)), key, "third")
+        assert.strictEqual(yield* server.send("GET", key), "third")
+      }),
+    { tags: ["B32"] }
+  )
 
   it.effect("tokens are compared as numbers, all 16 digits of them", () =>
     Effect.gen(function*() {
@@ -70,7 +74,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       assert.strictEqual(yield* server.send("GET", key), "9007199254740991")
     }))
 
-  it.effect("ttl is the value's; the token is remembered for days", () =>
+  it.effect("ttl applies to the value; the token is remembered for days", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const key = freshName("ttl")
@@ -86,7 +90,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       }
     }))
 
-  it.effect("raise shuts former holders out before the first write", () =>
+  it.effect("raise refuses former holders before the first write", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const key = freshName("guard")

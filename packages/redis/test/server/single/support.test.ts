@@ -11,7 +11,7 @@ const isAlive = (pid: number) => {
 }
 
 layer(RedisServer.layer, { excludeTestServices: true })("a server for a test file", (it) => {
-  it.effect("answers", () =>
+  it.effect("replies", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       assert.strictEqual(yield* server.send("PING"), "PONG")
