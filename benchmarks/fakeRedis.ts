@@ -193,6 +193,6 @@ console.log(aligned([
     "-"
   ],
   ["start of the process, ms", number(real.millis), number(fake.millis), "-"],
-  ["listen in a process that runs, ms", "-", `${first}, then ${second}`, "-"],
+  ["listen in a running process, ms", "-", `${first}, then ${second}`, "-"],
   ["bytes of memory per key", number(real.bytes), number(fake.bytes), "-"]
 ]))
