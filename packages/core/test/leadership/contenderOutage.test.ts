@@ -48,6 +48,24 @@ describe("a contender", () => {
       assert.strictEqual(yield* waiting, 1)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
+  it.effect("contends soon after a failure that follows a leadership, however many failures came before it", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const contention = yield* Mutex.contend("m")
+      for (const end of [Mutex.forceRelease("m"), contention.stepDown]) {
+        yield* contention.stop
+        faults.refusals = 12
+        yield* contention.start
+        yield* TestClock.adjust("5 minutes")
+        assert.strictEqual(faults.refusals, 0)
+        const { token } = yield* Effect.flatMap(contention.lease, Effect.fromOption)
+        faults.refusals = 1
+        yield* end
+        yield* TestClock.adjust("3 seconds")
+        assert.isAbove((yield* Effect.flatMap(contention.lease, Effect.fromOption)).token, token)
+      }
+    }).pipe(Effect.provide(TestLive)))
+
   it.effect("the state shows the end of the leadership before its work has stopped", () =>
     Effect.gen(function*() {
       const faults = yield* Faults

@@ -124,12 +124,15 @@ export const make = Effect.fnUntraced(function*(options: {
       : options.acquire
   )
 
+  const pauses = retryPauses()
+
   const lead = Effect.scoped(Effect.gen(function*() {
     const lease = marked(yield* acquire)
     // Registered after the lease, so undone before its release
     const leadership = yield* Effect.acquireRelease(
       Effect.sync((): Leadership => {
         happens({ _tag: "Gained" })
+        pauses.succeeded()
         recorder.update(MutexMetrics.leadership.gained, 1, mutex)
         return present = {
           lease,
@@ -168,17 +171,14 @@ export const make = Effect.fnUntraced(function*(options: {
   let isOut = false
   const reached = Effect.suspend(() => isOut ? Effect.map(store.owner(mutex), () => void (isOut = false)) : Effect.void)
 
-  const pauseAfter = retryPauses()
-
   // An interruption of the loop itself does not reach this handler
   const attempt = Effect.suspend(() => {
     const began = instant(clock).monotonic
     return Effect.catchCause(
       Effect.andThen(reached, Effect.ensuring(lead, Effect.sync(() => pollNow()))),
       (cause) => {
-        const error = Cause.findErrorOption(cause)
-        isOut = Option.isSome(error) && isTransient(error.value)
-        const pause = Effect.flatMap(pauseAfter(instant(clock).monotonic - began), Effect.sleep)
+        isOut = Option.exists(Cause.findErrorOption(cause), isTransient)
+        const pause = pauses.failed(instant(clock).monotonic - began)
         return Effect.andThen(log.warning("Cannot contend at present; retrying", cause), pause)
       }
     )

@@ -49,17 +49,28 @@ export const outagePause = backoff(50, 1000)
 /** For loops that never give up. */
 export const endlessRetry = retrySchedule("100 millis", "10 seconds")
 
+interface RetryPauses {
+  readonly succeeded: () => void
+  /** Pauses after an attempt that failed after so long. */
+  readonly failed: (lastedMillis: number) => Effect.Effect<void>
+}
+
 /**
- * The same pauses, in milliseconds, for attempts that may last long. One that fails after more than the longest pause is
- * the first failure of another outage.
+ * Pauses like those of `endlessRetry`, between attempts that may last long. A success ends an outage, and an attempt
+ * that fails after more than the longest pause is the first failure of another one.
  */
-export const retryPauses = (): (lastedMillis: number) => Effect.Effect<number> => {
+export const retryPauses = (): RetryPauses => {
   const longest = 10_000
   const pauseAfter = backoff(100, longest)
   let failures = 0
-  return (lastedMillis) => {
-    if (lastedMillis > longest) failures = 0
-    return pauseAfter(failures++)
+  return {
+    succeeded: () => {
+      failures = 0
+    },
+    failed: (lastedMillis) => {
+      if (lastedMillis > longest) failures = 0
+      return Effect.flatMap(pauseAfter(failures++), Effect.sleep)
+    }
   }
 }
 
