@@ -8,6 +8,7 @@
 //   pnpm rules --minutes 4            starts nothing new after this time
 //   pnpm rules --only explorer        one of tests, explorer and seeds
 //   pnpm rules --repeat               also rules that have a result
+//   pnpm rules --check                only whether each rule stands in the code; pnpm lint runs it
 //   pnpm rules --write                writes the table into docs/how-it-is-tested.md
 import { spawn } from "node:child_process"
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
@@ -26,6 +27,7 @@ const { values } = parseArgs({
     seeds: { type: "string", default: "300" },
     minutes: { type: "string", default: "600" },
     write: { type: "boolean", default: false },
+    check: { type: "boolean", default: false },
     repeat: { type: "boolean", default: false },
     only: { type: "string", default: "tests,explorer,seeds" },
     out: { type: "string", default: join(root, "node_modules/.cache/rules") }
@@ -163,6 +165,10 @@ const ask = async (rule, by) => {
   console.log(`${rule.rule}: ${by}: ${result.found ? result.by : result.found ?? result.by}`)
 }
 
+if (values.check) {
+  rules.forEach(broken)
+  process.exit()
+}
 mkdirSync(values.out, { recursive: true })
 let isCopied = false
 for (const rule of rules) {

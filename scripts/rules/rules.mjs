@@ -123,7 +123,7 @@ export const rules = [
   mutex(
     "L2: a failed renewal is tried again",
     `${core}/lease/leaseRenewer.ts`,
-    "if (lease.isOpen()) retryAfter(lease, now, delays[i]!)",
+    "if (lease.isOpen()) retryAfter(lease, now, delay)",
     "",
     [...unit("lease", "leaseRenewer"), ...unit("mutex", "heldLease", "withLock")],
     ["renewed"]
