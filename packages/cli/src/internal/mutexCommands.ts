@@ -181,7 +181,17 @@ const release = Command.make(
           "The owner loses the lease and may continue to work for a moment."
       )
     }
-    if (!yes && !(yield* confirmed(name, state))) return yield* stop("negative", "Nothing was changed.")
+    if (!yes) {
+      if (!(yield* confirmed(name, state))) return yield* stop("negative", "Nothing was changed.")
+      // The confirmation is for the owner that the question named, which may have released the mutex meanwhile
+      const current = ownerOf(yield* read("release", name))
+      if (current !== ownerOf(state)) {
+        return yield* stop(
+          "negative",
+          `Nothing was changed: ${current === "-" ? "nobody" : printable(current)} owns "${printable(name)}" now.`
+        )
+      }
+    }
     const before = yield* Mutex.forceRelease(name)
     const owner = before._tag === "Held" ? before.owner : null
     yield* print({ name, takenFrom: owner }, (paint) => [

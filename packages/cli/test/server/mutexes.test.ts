@@ -1,7 +1,7 @@
 /** The commands of `effect-simba` that inspect and release mutexes, with pipes and in a pseudo-terminal. */
 import type { RedisDoctor } from "@effect-simba/redis"
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Exit, Scope } from "effect"
 import { freshName, openMutex, RedisServer, until } from "../../../redis/test/support/harness.ts"
 import * as commandLine from "../support/commandLine.ts"
 
@@ -103,6 +103,23 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       const { output } = yield* commandLine.run(["inspect", name], { ...server, terminal: true })
       assert.include(output, "wiped")
       assert.notInclude(output, `${escape}2J`)
+    }))
+
+  it.effect("release takes nothing from another owner than the one that it asked about", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const holder = yield* openMutex(server)
+      const name = freshName("passed on")
+      const first = yield* Scope.make()
+      yield* Effect.provideService(holder.acquire(name), Scope.Scope, first)
+      const asked = yield* commandLine.start(["release", name, "--force"], { ...server, terminal: true })
+      yield* until("it asks", Effect.sync(() => asked.output().includes("(y/N)")))
+      yield* Scope.close(first, Exit.void)
+      const lease = yield* holder.acquire(name)
+      asked.write("y")
+      assert.strictEqual(yield* asked.ended, 1)
+      assert.include(asked.output(), `Nothing was changed: ${lease.id} owns`)
+      yield* lease.ensure
     }))
 
   it.effect("release asks for confirmation on a terminal, and changes nothing after a no", () =>
