@@ -307,16 +307,22 @@ it.live(
       const { nodes } = yield* RedisServer.cluster()
       for (const node of nodes) yield* node.send("ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all")
       const layer = IoRedis.layerCluster({ nodes: [`redis://app:secret@127.0.0.1:${nodes[0]!.port}`] })
+      const ofUser = IoRedis.layerCluster({
+        nodes: [`app@127.0.0.1:${nodes[0]!.port}`],
+        client: { password: "secret", connectionName: "of-user" }
+      })
       const named = IoRedis.layerCluster({ nodes: nodes.map(at), client: { connectionName: "named" } })
       const subscriber = Context.get(yield* Layer.build(Layer.fresh(layer)), Subscriber)
       yield* subscriber.subscribe("plain")
       yield* Context.get(yield* Layer.build(Layer.fresh(named)), Subscriber).subscribe("plain")
+      yield* Context.get(yield* Layer.build(Layer.fresh(ofUser)), Subscriber).subscribe("plain")
       for (const node of nodes) {
         const lines = String(yield* node.send("CLIENT", "LIST")).split("\n")
         assert.isTrue(lines.some((line) => line.includes("name=named ") && !line.includes(" sub=0 ")))
         const own = lines.filter((line) => line.includes("name=simba:subscriber"))
         assert.lengthOf(own, 1)
         assert.include(own[0], " user=app ")
+        for (const line of lines.filter((line) => line.includes("name=of-user"))) assert.include(line, " user=app ")
       }
     }).pipe(Effect.scoped),
   60_000

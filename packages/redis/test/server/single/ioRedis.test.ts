@@ -506,7 +506,21 @@ describe("building the layer", () => {
       assert.notInclude(inspect(error, { depth: 10 }), "secret")
     }))
 
-  it.live.each(["", "http://secret@localhost", "localhost:port", "redis://:100%secret@localhost"])(
+  it.live("the TLS of one node of a Cluster and the password of another one count for all nodes", () =>
+    Effect.gen(function*() {
+      const port = yield* closedPort
+      const cluster = IoRedis.layerCluster({ nodes: [`app:secret@127.0.0.1:${port}`, `rediss://127.0.0.1:${port}`] })
+      const error = yield* Effect.flip(Effect.scoped(Layer.build(cluster)))
+      assert.include(error.message, "it does not use TLS")
+    }))
+
+  it.live.each([
+    "",
+    "http://secret@localhost",
+    "localhost:port",
+    "redis://:100%secret@localhost",
+    "redis://:secret@localhost/3"
+  ])(
     "the node %j of a Cluster is refused as a mistake",
     (node) =>
       Effect.gen(function*() {

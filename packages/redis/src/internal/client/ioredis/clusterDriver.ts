@@ -57,12 +57,18 @@ const partsOfNode = (node: ClusterNode): Effect.Effect<url.Parts, InvalidConfig>
   const trimmed = String(node).trim()
   if (trimmed === "") return Effect.fail(new InvalidConfig({ option: "nodes", problem: "a node is blank" }))
   const text = /^\d+$/.test(trimmed) ? `localhost:${trimmed}` : trimmed
-  return url.read(text.includes("://") ? text : `redis://${text}`, "nodes")
+  return Effect.filterOrFail(
+    url.read(text.includes("://") ? text : `redis://${text}`, "nodes"),
+    ({ db = 0 }) => db === 0,
+    () =>
+      new InvalidConfig({ option: "nodes", problem: "a Cluster has only database 0: remove the number after the port" })
+  )
 }
 
 const credentialsOf = (nodes: ReadonlyArray<url.Parts>) => {
-  const node = nodes.find(({ password, tls }) => password !== undefined || tls !== undefined)
-  return defined({ username: node?.username, password: node?.password, tls: node?.tls })
+  const login = nodes.find(({ password, username }) => (password ?? username) !== undefined)
+  const tls = nodes.find(({ tls }) => tls !== undefined)?.tls
+  return defined({ username: login?.username, password: login?.password, tls })
 }
 
 export const cluster = Effect.fnUntraced(function*(
