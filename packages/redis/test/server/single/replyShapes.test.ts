@@ -78,6 +78,8 @@ const refused = [
   "WAITAOF 1 0 1",
   "XREAD BLOCK 10 STREAMS x 0",
   "XREADGROUP GROUP g c COUNT 1 block 10 STREAMS x >",
+  "XREADGROUP GROUP streams streams BLOCK 10 STREAMS x >",
+  "XREADGROUP BLOCK 10 GROUP g c STREAMS x >",
   "CLIENT reply OFF",
   "CLIENT TRACKING ON"
 ]
@@ -115,7 +117,15 @@ layer(RedisServer.layer, { excludeTestServices: true })("replies of the fake", (
       for (const [line, message] of real) assert.include(message, "Redis.send refuses", line)
       assert.deepStrictEqual(yield* Effect.provide(refusals, TestRedis.layer()), real)
       const read = Redis.use(({ send }) => send("XREAD", "COUNT", "1", "STREAMS", "block", "0"))
-      assert.isNull(yield* Effect.provide(read, IoRedis.layer({ url })))
-      assert.isNull(yield* Effect.provide(read, TestRedis.layer()))
+      const readOfGroup = Redis.use(({ send }) =>
+        Effect.andThen(
+          send("XGROUP", "CREATE", "block", "block", "$", "MKSTREAM"),
+          send("XREADGROUP", "GROUP", "block", "block", "COUNT", "1", "STREAMS", "block", ">")
+        )
+      )
+      for (const allowed of [read, readOfGroup]) {
+        assert.isNull(yield* Effect.provide(allowed, IoRedis.layer({ url })))
+        assert.isNull(yield* Effect.provide(allowed, TestRedis.layer()))
+      }
     }))
 })

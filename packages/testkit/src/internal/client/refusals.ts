@@ -14,7 +14,7 @@ const refusals: ReadonlyArray<readonly [commands: RegExp, problem: string]> = [
     "other callers' commands would come in between: use Redis.reserve, or a script"
   ],
   [
-    /^(BLPOP|BRPOP|BLMOVE|BLMPOP|BRPOPLPUSH|BZPOPMIN|BZPOPMAX|BZMPOP|WAIT|WAITAOF|XREAD(GROUP)?((?! STREAMS ).)* BLOCK)( |$)/s,
+    /^(BLPOP|BRPOP|BLMOVE|BLMPOP|BRPOPLPUSH|BZPOPMIN|BZPOPMAX|BZMPOP|WAIT|WAITAOF|XREAD(GROUP)?( NOACK| COUNT \S*| GROUP \S* \S*)* BLOCK)( |$)/,
     "it would hold up all other callers: use Redis.reserve"
   ],
   [/^CLIENT (REPLY|TRACKING|CACHING)( |$)/, "all callers share the connection: use Redis.reserve"]
@@ -24,7 +24,7 @@ type Send = Redis.Redis["Service"]["send"]
 
 export const refusing =
   (send: Send): Send => <A>(command: string, ...args: ReadonlyArray<string>): Effect.Effect<A, Redis.RedisError> => {
-    const line = [command, ...args].join(" ").toUpperCase()
+    const line = [command, ...args.map((arg) => String(arg).replace(/\s/g, "_"))].join(" ").toUpperCase()
     const problem = refusals.find(([commands]) => commands.test(line))?.[1]
     return problem === undefined ? send<A>(command, ...args) : Effect.fail(
       new Redis.RedisError({ cause: new Error(`Redis.send refuses ${command.toUpperCase()}: ${problem}`) })

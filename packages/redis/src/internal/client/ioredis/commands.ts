@@ -52,10 +52,15 @@ const blocking = new Set([
   "WAITAOF"
 ])
 
-/** Only the arguments before STREAMS are options: a stream may be named "block". */
+/** Whether BLOCK is among the options of a read. Groups, consumers and streams may be named like options. */
 const blocksRead = (args: ReadonlyArray<string>): boolean => {
-  const options = args.map((arg) => String(arg).toUpperCase())
-  return options.slice(0, options.indexOf("STREAMS")).includes("BLOCK")
+  for (let at = 0; at < args.length; at++) {
+    const option = String(args[at]).toUpperCase()
+    if (option === "BLOCK") return true
+    if (option === "STREAMS") return false
+    if (option === "GROUP") at += 2
+  }
+  return false
 }
 
 /** Why a command would break the connection that all callers share; undefined if it would not. */
