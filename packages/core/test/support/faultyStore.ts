@@ -6,8 +6,8 @@ import { Clock, Context, type Duration, Effect, Layer } from "effect"
 
 export interface Switches {
   /**
-   * `fail`: the command never reaches the store. `hang`: likewise, without a reply. `late`: done at once, with a reply
-   * after the delay. `lost`: done, but failed. `undone`: a reply, but a failover lost what was done.
+   * `fail`: the command never reaches the store. `hang`: likewise, without a reply. `late`: executed at once, with a
+   * late reply. `lost`: executed, but fails. `undone`: succeeds, but a failover loses the effect.
    */
   acquire: "work" | "fail" | "hang" | "lost" | { readonly late: Duration.Input }
   guard: "work" | "fail" | "hang" | { readonly late: Duration.Input }

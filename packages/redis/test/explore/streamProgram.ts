@@ -82,7 +82,7 @@ export const until = (stream: string, id: string) =>
     })
   )
 
-/** A data stream that is processed before the exploration, so that all scripts that it needs are loaded. */
+/** A data stream that is processed before the exploration, so that all needed scripts are loaded. */
 const warmUp = (client: Client) =>
   client.generation > 1
     ? Effect.void
@@ -138,7 +138,7 @@ export const writeOne = (client: Client, stream: string, field = "n") =>
     return insist(Effect.ignore(send("XADD", stream, "1-0", field, "1")))
   })
 
-/** Processes it, unless an earlier handler has. */
+/** Processes the message, unless an earlier handler has. */
 export const processOne = (lease: StreamLease.StreamLease, client: Client, isLast: boolean) =>
   Effect.flatMap(lease.checkpoint, ({ _tag }) => {
     if (_tag === "Some") return Effect.void
@@ -185,7 +185,7 @@ interface Part {
   readonly settings?: Partial<Settings>
   /** What the producer does before the exploration, after the warm-up. */
   readonly before: Work
-  /** What it does then. */
+  /** What the producer does during the exploration. */
   readonly produce: Work
   /** When the second consumer arrives, and how long it stays in the exploration. Milliseconds. */
   readonly second: readonly [comes: number, stays: number]

@@ -28,7 +28,7 @@ process.on("unhandledRejection", (error) => {
   unhandled.push({ area: "process", name: "a rejection", number: 0, input: "", problem: String(error) })
 })
 
-/** The parser of ioredis throws for some frames where nobody can catch it. Such an exception would end a process. */
+/** For some frames, the parser of ioredis throws where no caller can catch it. That would end the process. */
 let ofDriver = 0
 process.on("uncaughtException", (error) => {
   if (error.stack?.includes("DataHandler.js")) ofDriver++

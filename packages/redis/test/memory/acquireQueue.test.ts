@@ -105,7 +105,7 @@ describe("a place in the queue", () => {
       const order: Array<string> = []
       const waiting = yield* start(hasty.withLock("m")(Effect.sync(() => order.push("patient"))))
       yield* Effect.repeat(TestClock.adjust(0), { times: 4 })
-      // Cut off before they end, so that they release nothing
+      // Their connections are cut before they end, so that they release nothing
       yield* server.dropConnections("dead")
       yield* (yield* FakeNetwork.link("dead")).partition()
       yield* start(Scope.close(crash, Exit.void))
@@ -138,7 +138,7 @@ describe("a place in the queue", () => {
         yield* TestClock.adjust("2 seconds")
         assert.isTrue(yield* server.evict("simba:{m}:contender"))
         const later = yield* start(second.withLock("m")(Effect.sync(() => order.push("second"))))
-        // At the latest when the known lease would have ended
+        // It polls at the latest when the known lease should have ended
         yield* TestClock.adjust("17 seconds")
         yield* Scope.close(scope, Exit.void)
         yield* Fiber.joinAll([waiting, later])

@@ -6,7 +6,7 @@ import { EventEmitter } from "node:events"
 import { afterEach, beforeEach, vi } from "vitest"
 import * as clusterSubscriptions from "../../src/internal/client/ioredis/clusterSubscriptions.ts"
 
-/** A connection that subscribes at once. */
+/** A connection whose subscriptions succeed at once. */
 class Hand extends EventEmitter {
   status = "ready"
 
@@ -81,11 +81,11 @@ describe("subscriptions at the primaries of a Cluster", () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }))
   afterEach(() => void vi.useRealTimers())
 
-  it.live("copies of a message from before a gap hide no message after it", () =>
+  it.live("copies of a message from before a gap do not hide a message after it", () =>
     Effect.gen(function*() {
       const { a, b, heard } = yield* clusterOfTwo
       a.hear("channel", "look")
-      // Its copy of the message is lost
+      // This node's copy of the message is lost
       b.opened[0]!.break()
       yield* pass(100)
       assert.deepStrictEqual([heard, b.opened.length], [["look", undefined], 2])

@@ -35,7 +35,7 @@ it.effect.prop(
   { arbitrary: { runs: 50 } }
 )
 
-/** Forgets whose mutex it releases: a waiter that leaves or times out lets the next one in. */
+/** A store that releases the mutex for any caller: a waiter that leaves or times out lets the next one in. */
 const Broken = Layer.effect(
   MutexStore.MutexStore,
   Effect.gen(function*() {
@@ -64,7 +64,7 @@ it.effect(
       const result = yield* Arbitrary.checkEffect(ContentionScript.arbitrary(), neverTwo, { seed: "broken" })
       assert.strictEqual(result._tag, "Falsified")
       if (result._tag !== "Falsified") return
-      // While the first holds, another gives up; the third is let in
+      // While the first worker holds the mutex, the second gives up, which lets the third in
       assert.deepStrictEqual(result.shrunkInput, [
         { at: 0, worker: "worker-1", mutex: "mutex-1", hold: 1000, kind: "acquire" },
         { at: 1, worker: "worker-2", mutex: "mutex-1", hold: 1, kind: "timeout", patience: 1 },

@@ -1,4 +1,4 @@
-/** Which copies of a message, from several nodes of a Cluster, count as one. */
+/** Which copies of a message from several nodes of a Cluster count as one message. */
 import { assert, it } from "@effect/vitest"
 import { Copies } from "../../src/internal/client/ioredis/duplicateMessages.ts"
 
@@ -13,7 +13,7 @@ it("a text that is published twice is delivered twice, even if one node sends bo
   for (const order of ["abcabc", "aabbcc", "aabcbc"]) assert.strictEqual(heard(new Copies(), order).length, 2, order)
 })
 
-it("a copy that a node did not send before a gap hides nothing after it", () => {
+it("a copy that a node did not send before a gap does not hide a message after it", () => {
   const copies = new Copies()
   assert.strictEqual(heard(copies, "aabb").length, 2)
   copies.clear()

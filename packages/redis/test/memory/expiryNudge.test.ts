@@ -27,14 +27,14 @@ describe("the expiry of yielded leases", () => {
     Effect.gen(function*() {
       const { nudge, touched } = yield* setup(10)
       nudge("a")
-      // The key still has its last millisecond
+      // The key is in its last millisecond
       yield* TestClock.adjust("2 millis")
       assert.deepStrictEqual(touched, [])
       yield* TestClock.adjust("3 millis")
       nudge("a")
       yield* TestClock.adjust("1 second")
       assert.deepStrictEqual(touched, [["a"], ["a"]])
-      // Nothing is due any more
+      // No key is due now
       yield* TestClock.adjust("1 minute")
       assert.lengthOf(touched, 2)
     }))

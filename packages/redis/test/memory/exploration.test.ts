@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { scopes } from "../explore/scopes.ts"
 import { streamScopes } from "../explore/streamScopes.ts"
 
-// Errors are values here, made by the thousand
+// Thousands of errors are created as values, so their stacks would be expensive
 const { stackTraceLimit } = Error
 Error.stackTraceLimit = 0
 afterAll(() => void (Error.stackTraceLimit = stackTraceLimit))

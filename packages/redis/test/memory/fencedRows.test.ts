@@ -42,7 +42,7 @@ const fenced: Recipe = {
   write: (token, value) => Effect.as(SqlFence.withTransaction({ resource: "counter", token })(set(value)), true)
 }
 
-/** The column of the row, but raised before the read. */
+/** The token is in a column of the row, and is raised before the read. */
 const raisedBeforeTheRead: Recipe = {
   read: (token) =>
     Effect.gen(function*() {
@@ -73,7 +73,7 @@ const runs = Effect.fnUntraced(function*(recipe: Recipe) {
 
   const increment = (client: Simulation.Client, token: FencingToken) =>
     Effect.gen(function*() {
-      // A request may be under way for longer than a lease lasts
+      // A request may be in flight for longer than a lease lasts
       const delay = () => (client.random() < 0.2 ? 6000 : 50) * client.random()
       const read = yield* client.outside(delay(), () => request(recipe.read(token)))
       if (read === undefined) return

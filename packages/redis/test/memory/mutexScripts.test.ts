@@ -28,7 +28,7 @@ const operateWith = (skipDead: string, code: string, ...operands: ReadonlyArray<
 
 const operate = (code: string, ...operands: ReadonlyArray<string>) => operateWith("1", code, ...operands)
 
-/** From that owner, or from nobody. */
+/** A forced release from that owner, or from nobody. */
 const force = (by: string) => send("EVAL", scripts.forceRelease.text.lua, "4", ...keys, "1500", "1", by)
 
 const tryIt = (by: string) => Effect.map(operate("t", by), String)
@@ -54,7 +54,7 @@ describe("A waiter", () => {
       assert.strictEqual(yield* send("PTTL", queue), 7000 + 7501 + 2 * 1500)
     }).pipe(Effect.provide(server)))
 
-  it.effect("comes behind all others, even those with a ticket ahead of the clock", () =>
+  it.effect("queues behind all others, even those with a ticket ahead of the clock", () =>
     Effect.gen(function*() {
       yield* tryIt(id(1))
       yield* send("ZADD", queue, "1750000100.500001", id(2))
@@ -165,7 +165,7 @@ describe("An inspection", () => {
 })
 
 describe("Renewals", () => {
-  it.effect("name a key of another type, and renew the others", () =>
+  it.effect("report a key of another type, and renew the others", () =>
     Effect.gen(function*() {
       yield* send("RPUSH", "k1", "x")
       yield* send("SET", "k2", id(2), "PX", "100")
@@ -325,7 +325,7 @@ describe("A fresh waiter", () => {
       ])
     }))
 
-  it.effect("has the confirm period after a forced release: no layer releases", () =>
+  it.effect("gets the confirm period after a forced release, because no layer releases", () =>
     Effect.scoped(Effect.gen(function*() {
       yield* (yield* Subscriber).subscribe("simba:inbox:bbbbbbbbbbbb")
       yield* tryIt(id(1))
@@ -334,7 +334,7 @@ describe("A fresh waiter", () => {
       assert.deepStrictEqual([yield* send("GET", owner), yield* send("PTTL", owner)], [waiter, 1500])
     })).pipe(Effect.provide(server)))
 
-  it.effect("that is of Simba has the reservation of a confirm period, however fresh", () =>
+  it.effect("that is a Simba waiter gets a reservation for a confirm period, however fresh it is", () =>
     Effect.scoped(Effect.gen(function*() {
       yield* (yield* Subscriber).subscribe(`${owner}:${simba}`)
       yield* tryIt(id(1))

@@ -1,4 +1,4 @@
-/** How clients handle errors from a server in trouble, and what a failover loses. */
+/** How clients handle error replies of a server, and what a failover loses. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { MutexStore } from "@effect-simba/core/MutexStore"
 import { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"

@@ -67,7 +67,7 @@ describe("RedisSimulation", () => {
       assert.include(found, Checker.rules.workNeverOverlaps.name)
     }))
 
-  it.effect("is needed: the checkers misjudge the mutex by its keys alone", () =>
+  it.effect("is needed, because checkers that only know the keys misjudge the mutex", () =>
     Effect.gen(function*() {
       const made = yield* RedisSimulation.make(optionsOf(1))
       const { ownerKey, resources, tokenKey } = made.lock

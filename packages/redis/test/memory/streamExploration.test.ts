@@ -3,7 +3,7 @@ import { afterAll, assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { streamScopes } from "../explore/streamScopes.ts"
 
-// Errors are values here, made by the thousand
+// Thousands of errors are created as values, so their stacks would be expensive
 const { stackTraceLimit } = Error
 Error.stackTraceLimit = 0
 afterAll(() => void (Error.stackTraceLimit = stackTraceLimit))

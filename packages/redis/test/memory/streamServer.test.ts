@@ -82,7 +82,7 @@ describe("events", () => {
       Effect.gen(function*() {
         const { open } = yield* StreamStore
         const service = yield* open(name, { enableEvents: true })
-        // It is unknown whether there will be events: received if there are
+        // The service does not know whether events are published, so it subscribes anyway
         assert.isTrue(Option.isSome(yield* service.expiries))
       }).pipe(
         Effect.provide(RedisStreams.layerStore.pipe(
@@ -287,7 +287,7 @@ describe("waiting for messages", () => {
       assert.strictEqual((yield* Fiber.join(fibers[7]!)).length, 1)
     })))
 
-  it.effect("of several who wait for one data stream each gets what follows its own position", () =>
+  it.effect("several waiters for one data stream each get the messages after their own positions", () =>
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       const wait = (after: string) =>
@@ -322,7 +322,7 @@ describe("waiting for messages", () => {
       assert.deepStrictEqual((yield* Fiber.join(near)).map(({ id }) => String(id)), ["3-0", "7-0"])
     })))
 
-  it.effect("it continues for as long as it takes, and through an outage", () =>
+  it.effect("it continues without a limit, and through an outage", () =>
     onFake(Effect.gen(function*() {
       const { send, server, service } = yield* setup()
       const one = yield* Effect.forkChild(service.awaitMessages(streamOf("one"), first, 1), { startImmediately: true })
@@ -359,7 +359,7 @@ describe("waiting for messages", () => {
       assert.strictEqual((yield* Fiber.join(good)).length, 1)
     })))
 
-  it.effect("nobody waits: no request", () =>
+  it.effect("no request is sent while nobody waits", () =>
     onFake(Effect.gen(function*() {
       const { send, server, service } = yield* setup()
       const one = yield* Effect.forkChild(service.awaitMessages(streamOf("one"), first, 1), { startImmediately: true })

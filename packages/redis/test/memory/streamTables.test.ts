@@ -148,7 +148,7 @@ describe("the table of hand-overs", () => {
       assert.strictEqual(yield* handOver("three", "20 seconds"), 20)
     })))
 
-  it.effect("forgets one whose time is over, and none sooner", () =>
+  it.effect("forgets a hand-over when its time is over, and not sooner", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const count = send<number>("ZCARD", StreamKeys.handOvers(name))
@@ -180,7 +180,7 @@ describe("the table of members", () => {
       assert.strictEqual(yield* left, 20)
     })))
 
-  it.effect("forgets a silent one at its expiry", () =>
+  it.effect("forgets a silent member at its expiry", () =>
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       const known = Effect.map(

@@ -32,7 +32,7 @@ it.effect("one client: announcements and messages are processed, and FakeRedis s
     assert.include((yield* server.keys).map(({ key }) => key), "orders:eu")
   }).pipe(Effect.provide(TestStreams.layerFakeRedis(RedisStreams.layerStore, { service: "orders" }))))
 
-it.effect("a message that a handler gave up is redriven after the others", () =>
+it.effect("a message that became a dead letter is redriven after the others", () =>
   Effect.gen(function*() {
     const observed: Array<number> = []
     let isMended = false
@@ -57,7 +57,7 @@ it.effect("a message that a handler gave up is redriven after the others", () =>
     assert.strictEqual((yield* Effect.flip(StreamClient.redriveMessage("orders:eu", "x")))._tag, "InvalidName")
   }).pipe(Effect.provide(TestStreams.layerFakeRedis(RedisStreams.layerStore, { service: "orders" }))))
 
-it.effect("several: another continues after the last commit of one that was cut off", () =>
+it.effect("several clients: another one continues after the last commit of one that was cut off", () =>
   Effect.gen(function*() {
     const processOf = (name: string) =>
       Layer.build(TestStreams.layerClient(RedisStreams.layerStore, { service: "orders", name }))

@@ -1,4 +1,4 @@
-/** Whom the scripts wake: who is notified to poll, and who holds back for a Simba contender. */
+/** Which waiters the scripts notify to poll, and which hold back for a Simba contender. */
 import { MutexStore, release as releaseIn, type WakeUp, wakeUps } from "@effect-simba/core/MutexStore"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { RedisMutex } from "@effect-simba/redis"
@@ -61,7 +61,7 @@ describe("a waiter that leaves the head of the queue", () => {
       return heard
     }).pipe(Effect.scoped, Effect.provide(FakeLive))
 
-  it.effect("notifies the next one to poll, and nobody else", () =>
+  it.effect("notifies only the next waiter to poll", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* polling(true), [[1, "PollAfter"]])
     }))

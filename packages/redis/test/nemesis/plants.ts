@@ -1,4 +1,4 @@
-/** Programs with a mistake, which the checkers must find. */
+/** Programs with a planted mistake, which the checkers must find. */
 import { Mutex } from "@effect-simba/core"
 import type { Body, Lease } from "@effect-simba/core/Lease"
 import type { Simulation } from "@effect-simba/testkit"

@@ -6,7 +6,7 @@ export interface Proxy {
   readonly port: number
   /** Whether new connections are refused. */
   refuses: boolean
-  /** How much later data is passed on. Milliseconds. */
+  /** The delay of all data, in milliseconds. */
   delay: number
   /** Which direction is blocked: nothing passes, and nobody is notified. */
   held: "none" | "requests" | "replies" | "both"

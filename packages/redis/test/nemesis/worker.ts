@@ -188,7 +188,7 @@ const main = (config: WorkerConfig) => {
       process.exitCode = 1
     } else note("closed")
     process.disconnect?.()
-    // What keeps a finished process alive
+    // Reports what keeps a finished process alive
     setTimeout(() => console.error(`left: ${process.getActiveResourcesInfo().join(", ")}`), 3000).unref()
   })
   process.on("disconnect", () => fiber.interruptUnsafe())

@@ -46,7 +46,7 @@ const save = (result: Simulation.Result) => {
   return path
 }
 
-/** Opens the history of a result on the page that `npm run playground` serves. */
+/** A link that opens the history of a result on the page that `npm run playground` serves. */
 const linkOf = ({ clients, duration, enabled, seed }: Simulation.Result) => {
   const query = new URLSearchParams({
     plan: values.plan,

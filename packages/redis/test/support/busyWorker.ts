@@ -202,7 +202,7 @@ const shared = ({ count }: BusyConfig) =>
   })
 
 const rest = Effect.gen(function*() {
-  // In this second losses are logged and leases released
+  // During this second, losses are logged and leases released
   yield* Effect.sleep("1 second")
   const before = process.cpuUsage()
   yield* Effect.sleep("1 second")

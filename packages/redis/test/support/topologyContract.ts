@@ -1,4 +1,4 @@
-/** What users of a mutex rely on, wherever their Redis runs. */
+/** What users of a mutex rely on, in every topology of Redis. */
 import { Mutex } from "@effect-simba/core"
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import { RedisFence, RedisMutex } from "@effect-simba/redis"

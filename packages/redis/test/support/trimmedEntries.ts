@@ -1,4 +1,4 @@
-/** What happens to announcements that somebody deletes while they are pending. */
+/** What happens to announcements that are deleted while they are pending. */
 import { type EntryId } from "@effect-simba/core/streams/StreamName"
 import { ConsumerName, Epoch, ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import { assert } from "@effect/vitest"

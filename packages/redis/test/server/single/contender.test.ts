@@ -1,4 +1,4 @@
-/** What the end of a contender leaves on a real server. */
+/** What a contender that has ended leaves on a real server. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import { assert, layer } from "@effect/vitest"

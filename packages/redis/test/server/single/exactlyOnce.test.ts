@@ -32,7 +32,7 @@ layer(Layer.merge(RedisServer.layer, Postgres.layer), { excludeTestServices: tru
       yield* Effect.forEach([1, 2, 4], deposit)
       yield* StreamClient.announce("deposits:eu").pipe(Effect.provideContext(a))
 
-      // The first owner hangs before its transaction for the second deposit, where nothing can interrupt it
+      // The first owner hangs, uninterruptibly, before its transaction for the second deposit
       const [began, goOn, failed] = [
         Deferred.makeUnsafe<void>(),
         Deferred.makeUnsafe<void>(),

@@ -119,7 +119,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       assert.strictEqual(yield* infoField(server, "memory", "number_of_cached_scripts"), before)
     }), { tags: ["B38"] })
 
-  it.effect("the server may forget the scripts at any time", () =>
+  it.effect("the server may lose the scripts at any time", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const store = yield* openStore(server)
@@ -230,12 +230,12 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
         yield* reset
         yield* failsWithWrongType(Effect.scoped(mutex.acquire(m)))
         yield* Effect.sleep("300 millis")
-        // The attempt, and its undo
+        // The attempt and its undo
         assert.isAtMost((yield* calls).get("evalsha") ?? 0, 2, part)
       }
     }), { tags: ["S21"] })
 
-  it.effect("a key without expiry is held without end", () =>
+  it.effect("a mutex whose key has no expiry is held forever", () =>
     Effect.gen(function*() {
       const { m, server, store } = yield* freshMutex("endless")
       yield* server.send("SET", keysOf(m).owner, "operator")
@@ -380,7 +380,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
   )
 
   it.effect(
-    "if subscribers cannot be counted nobody is taken for dead, and a silent waiter costs the confirm period",
+    "if subscribers cannot be counted, no waiter is considered dead, and a silent one costs the confirm period",
     () =>
       Effect.gen(function*() {
         const { calls, reset } = yield* serverStats

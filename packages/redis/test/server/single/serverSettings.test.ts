@@ -44,7 +44,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("settings of the server"
       assert.deepStrictEqual([...calls.keys()].filter((command) => command.startsWith("config")), ["config|resetstat"])
     }).pipe(Effect.provide(quiet)), { tags: ["B47"] })
 
-  it.effect("an expiry is found by the clock, without keyspace events", () =>
+  it.effect("an expiry is detected by the clock, without keyspace events", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const stats = commandStats(server)

@@ -24,7 +24,7 @@ import {
 } from "../../support/harness.ts"
 import type { Server } from "../../support/redisServer.ts"
 
-/** Passes everything on, until its connections are set to drop everything and stay open. */
+/** A proxy whose connections can be made to drop all data while they stay open. */
 const proxyTo = (server: Server) =>
   Effect.acquireRelease(
     Effect.callback<{ readonly url: string; readonly deafen: () => void; readonly close: () => void }>((resume) => {
@@ -186,7 +186,7 @@ it.live("a listener that leaves during the first connect does not make others fa
     assert.deepStrictEqual(heard, ["second hello", "third hello"])
   }))
 
-it.live("a layer that closes during the first connect makes those fail who wait for it", () =>
+it.live("listeners that wait for the first connection fail when the layer closes", () =>
   Effect.gen(function*() {
     const server = yield* RedisServer.start()
     const scope = yield* Scope.make()
