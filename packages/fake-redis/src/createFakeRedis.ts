@@ -1,5 +1,5 @@
 /**
- * A Redis 7.0 in memory, on a socket, for any client.
+ * An in-memory Redis 7.0 on a socket, for any client.
  *
  * @since 0.1.0
  */
@@ -24,7 +24,7 @@ export interface Options {
   readonly host?: string | undefined
   /** The path of a Unix socket, instead of a port. */
   readonly path?: string | undefined
-  /** The seed of every random choice, such as that of `RANDOMKEY`. Default: `fake-redis`. */
+  /** The seed of every random choice, such as `RANDOMKEY`'s. Default: `fake-redis`. */
   readonly seed?: string | undefined
   /**
    * How late the server removes an expired key that nobody accesses, in milliseconds: a random delay between the two,
@@ -38,7 +38,7 @@ export interface Options {
 /**
  * A running server.
  *
- * **Example** (Failures of production)
+ * **Example** (Production failures)
  *
  * ```ts
  * import { createFakeRedis } from "@effect-simba/fake-redis"
@@ -86,7 +86,7 @@ const listen = (
   where: { readonly path: string } | { readonly port: number; readonly host: string }
 ): Promise<ReturnType<typeof createServer>> =>
   new Promise((resolve, reject) => {
-    // A client that ends its half of the connection still gets its replies
+    // A client that closes its half of the connection still gets its replies
     const server = createServer({ allowHalfOpen: true, noDelay: true }, accept)
     server.once("error", reject)
     server.listen({ ...where, backlog: 4096 }, () => {
@@ -106,7 +106,7 @@ const addressOf = (address: AddressInfo | string): Pick<FakeRedis, "host" | "pat
  *
  * **Details**
  *
- * Time is that of the process: fake timers of a test runner move it, and so does `advance`.
+ * The server uses the process's time: a test runner's fake timers move it, and so does `advance`.
  *
  * **Example** (A session that expires)
  *

@@ -1,5 +1,5 @@
 /**
- * A Redis 7.0 in memory, on a socket, for any client.
+ * An in-memory Redis 7.0 on a socket, for any client.
  *
  * @since 0.1.0
  */

@@ -22,14 +22,14 @@ export const exitCodes = {
 
 export class Stop extends Data.TaggedError("Stop")<{ readonly code: number; readonly message: string }> {}
 
-/** A command failed after it printed what is done, so its error is not a second value on standard output. */
+/** A command failed after it printed its results so far, so its error is not a second value on standard output. */
 export class Partly extends Data.TaggedError("Partly")<{ readonly cause: unknown }> {}
 
-/** Ends the program with a code, and with a message unless everything is printed already. */
+/** Ends the program with a code, and with a message unless everything is already printed. */
 export const stop = (code: keyof typeof exitCodes, message = ""): Effect.Effect<never, Stop> =>
   Effect.fail(new Stop({ code: exitCodes[code], message }))
 
-/** By the tags of errors. All other errors are bugs of this program. */
+/** Exit codes by error tag. All other errors are bugs in this program. */
 const codes: Readonly<Record<string, number>> = {
   InvalidConfig: exitCodes.usage,
   InvalidName: exitCodes.usage,
@@ -54,7 +54,7 @@ export const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number =>
     ? exitCodes.interrupted
     : codeOf(Cause.squash(exit.cause))
 
-/** Errors and findings advise programs. A command has flags and variables instead of these options. */
+/** Errors and findings advise programs. The command line has flags and variables instead of these options. */
 const advice: ReadonlyArray<readonly [ofProgram: string, ofCommand: string]> = [
   ["use IoRedis.layerCluster", "use --cluster"],
   ["use IoRedis.layer", "remove --cluster"],
@@ -73,7 +73,7 @@ export const advised = (message: string): string =>
 
 export const errorJson = (tag: unknown, message: string): string => JSON.stringify({ error: { tag, message } })
 
-/** The line of an error. The presenter prints those of wrong arguments. */
+/** The line of an error. `presenter` prints errors about arguments. */
 export const messageOf = (error: unknown, isJson: boolean): string | undefined => {
   if (error instanceof Partly) return messageOf(error.cause, isJson)
   if (CliError.isCliError(error)) return undefined

@@ -104,7 +104,7 @@ const resume = Command.make(
   { name: nameArgument, job: anyJob },
   Effect.fnUntraced(function*({ job, name }) {
     if (!(yield* Jobs.resume(name, Option.getOrUndefined(job)))) return yield* unknown(name, job)
-    // A pause of all jobs and a pause of one end separately
+    // A pause of all jobs and a pause of one job end separately
     const { isPaused, jobs } = yield* Jobs.list(name)
     const left = isPaused ? [] : jobs.flatMap(({ isPaused, name }) => isPaused ? [name] : [])
     yield* print({ name, job: Option.getOrNull(job), isPaused, pausedJobs: left }, (paint) => [

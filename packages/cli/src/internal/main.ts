@@ -71,7 +71,7 @@ export const main = Effect.fnUntraced(function*(packageFile: URL) {
     }),
     Effect.provideService(CliOutput.Presenter, presenter(isJson)),
     Effect.provideService(References.MinimumLogLevel, "Error"),
-    // Standard output is only for results. Below `Error` the log would repeat a loss that the command reports
+    // Standard output is only for results. Below `Error`, the log would repeat a loss that the command reports
     Effect.provideService(Logger.LogToStderr, true)
   )
 })

@@ -55,7 +55,7 @@ export const namesWith = (prefix: string) =>
 export const toJson = (name: string, { ownership, token, waiters, waiting }: MutexState) => ({
   name,
   owner: ownership._tag === "Held" ? ownership.owner : null,
-  // A key that another program made may not expire
+  // A key that another program created may lack an expiry
   timeLeft: ownership._tag === "Held" && ownership.timeLeft !== undefined
     ? Duration.toMillis(ownership.timeLeft)
     : null,
@@ -118,8 +118,7 @@ const isForeign = ({ _tag, message }: StoreError | InvalidName) =>
   _tag === "ProtocolError" || (_tag === "BackendError" && message.includes(wrongType))
 
 /**
- * The key with a value of another type, or else the key of the owner: deleting that one by mistake would free the
- * mutex.
+ * The key with a value of another type. The owner key comes last, because deleting it by mistake would free the mutex.
  */
 const foreignKey = Effect.fnUntraced(function*(mutex: MutexName) {
   const { send } = yield* Redis

@@ -22,7 +22,7 @@ export const print = Effect.fnUntraced(function*(value: unknown, lines: (paint: 
   for (const line of lines(yield* paint)) yield* Console.log(line)
 })
 
-/** Runs the steps of a command in turn. If one fails, or at a signal, `show` first prints what is done. */
+/** Runs the steps of a command in turn. If a step fails, or at a signal, `show` first prints the results so far. */
 export const inTurn = <A, B, E, R, R2>(
   steps: Iterable<A>,
   run: (each: A) => Effect.Effect<B, E, R>,
@@ -39,7 +39,7 @@ export const inTurn = <A, B, E, R, R2>(
   })
 
 /**
- * Names and ids come from other programs: a control character in one could rewrite the screen. Lines become one line.
+ * Names and ids come from other programs: a control character could rewrite the screen. Several lines become one.
  */
 export const printable = (text: string): string =>
   // oxlint-disable-next-line no-control-regex -- control characters are what it removes

@@ -34,7 +34,7 @@ const execute = Effect.fnUntraced(function*(
   [command, ...args]: ReadonlyArray<string>,
   grace: Duration.Duration
 ) {
-  // A process group of its own, so that children of the command end with it
+  // Its own process group, so that the command's children end with it
   const child = yield* ChildProcess.make(command!, args, {
     stdin: "inherit",
     stdout: "inherit",
@@ -42,7 +42,7 @@ const execute = Effect.fnUntraced(function*(
     env: { SIMBA_MUTEX: lease.mutex, SIMBA_OWNER: lease.id, SIMBA_TOKEN: String(lease.token) },
     extendEnv: true
   }).pipe(Effect.mapError(startFailure(command!)))
-  // Once the lease is lost another process may own the mutex: there is no time for a graceful end
+  // Once the lease is lost, another process may own the mutex: there is no time for a graceful end
   const end = Effect.raceFirst(
     Effect.ignore(child.kill({ killSignal: "SIGTERM", forceKillAfter: grace })),
     Effect.andThen(lease.lost, Effect.ignore(child.kill({ killSignal: "SIGKILL" })))

@@ -1,4 +1,4 @@
-/** The names of a server that complete a command line: `effect-simba --names WORD...`, which completion scripts call. */
+/** Completes a command line with names from the server: completion scripts call `effect-simba --names WORD...`. */
 import * as Jobs from "@effect-simba/core/Jobs"
 import { ServiceName } from "@effect-simba/core/streams/StreamStore"
 import * as Argument from "effect/cli/Argument"
@@ -74,7 +74,7 @@ export const printNames = (words: ReadonlyArray<string>) =>
     Effect.ignoreCause
   )
 
-/** What the script of a shell lacks: names from the server, where it knows no word. */
+/** Extends a shell's completion script with names from the server, where it knows no word. */
 export const completionsOf: Readonly<Record<string, string>> = {
   bash: `
 # Names on the server, where the script above knows no word

@@ -229,12 +229,12 @@ const redrive = Command.make(
   Effect.fnUntraced(function*({ all, ids, service: name, stream }) {
     if (all === ids.length > 0) return yield* stop("usage", "Give ids, or --all.")
     const dead = deadOf((yield* known(name)).service, stream)
-    // Listed before the first is redriven: one that fails again returns with a new id
+    // Listed before the first is redriven: a dead letter that fails again returns with a new id
     const wanted = all ? (yield* Stream.runCollect(dead.all)).map(({ id }) => id) : ids
     const show = (results: ReadonlyArray<{ readonly id: EntryId; readonly redriven: boolean }>) =>
       Effect.gen(function*() {
         const isMissing = results.some(({ redriven }) => !redriven)
-        // Only for an advice, so a failure does not hide the results
+        // Only for advice, so a failure does not hide the results
         const left = isMissing ? yield* Effect.orElseSucceed(Stream.runCollect(dead.all), () => []) : []
         const problem = (id: EntryId) => {
           const current = left.find((each) => id === ("message" in each ? each.message : each.entry))?.id

@@ -1,4 +1,6 @@
-/** `streams seek`, `rewind` and `trim`: where the reading of a data stream continues, and what is removed behind it. */
+/**
+ * `streams seek`, `rewind` and `trim`: move the position at which a data stream is read, and remove processed messages.
+ */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import type { ServiceName } from "@effect-simba/core/streams/StreamStore"
@@ -32,7 +34,7 @@ const flags = {
   announce: switchFlag("announce", "Announce the data stream afterwards, if it is finished")
 }
 
-/** The place in words. A time beyond the last message is clamped to that message. */
+/** Describes the position. A time beyond the last message is clamped to that message. */
 const placeOf = (to: Position, after: EntryId): string =>
   DateTime.isDateTime(to) && after.startsWith(`${DateTime.toEpochMillis(to) - 1}-`)
     ? `with the first message since ${DateTime.formatIso(to)}`

@@ -1,4 +1,4 @@
-/** Reads for the `streams` commands: the services of a server, and the data streams of one. */
+/** Reads for the `streams` commands: a server's services, and a service's data streams. */
 import type { StoreError } from "@effect-simba/core/SimbaError"
 import { type EntryId, type StreamName } from "@effect-simba/core/streams/StreamName"
 import type { DeadLetter, DeadMessage, ServiceState } from "@effect-simba/core/streams/StreamState"
@@ -46,7 +46,9 @@ const isServiceName = Schema.is(ServiceName)
 const suffix = keys.input("" as ServiceName)
 const ofDeadLetters = keys.deadLetters("" as ServiceName).slice(0, -suffix.length)
 
-/** Whether the first entry is an announcement: producers may come before the first consumer, which makes the group. */
+/**
+ * Whether the first entry is an announcement: producers may come before the first consumer, which creates the group.
+ */
 const isAnnouncedTo = ({ send }: Redis["Service"], name: ServiceName) =>
   Effect.map(
     send<ReadonlyArray<readonly [id: string, fields: ReadonlyArray<string>]>>(
@@ -116,7 +118,7 @@ const pendingOf = (service: Service) => pages((after) => service.pending({ minId
 
 type Entries = ReadonlyArray<readonly [id: EntryId, fields: ReadonlyArray<string>]>
 
-/** The first announcements that no consumer has: those after the last one that the group has delivered. */
+/** The first undelivered announcements: after the last one that the group has delivered. */
 const undeliveredOf = Effect.fnUntraced(function*(name: ServiceName, count: number) {
   const { send } = yield* Redis
   const input = keys.input(name)
@@ -142,7 +144,7 @@ export const announcementsOf = Effect.fnUntraced(function*(
   { name, service, state }: { readonly name: ServiceName; readonly service: Service; readonly state: ServiceState },
   limit: number
 ) {
-  // Before the delivered ones, so that an announcement that is delivered in between is not missed
+  // Read before the delivered ones, so that an announcement that is delivered in between is not missed
   const undelivered = state.announced === 0 ? [] : yield* undeliveredOf(name, limit)
   // Listing pending announcements would create a missing group
   const delivered = state.pending === 0
@@ -169,7 +171,7 @@ export const deadOf = (service: Service, stream: StreamName | undefined) => {
   }
 }
 
-/** Whether the server refuses the data stream: an announcement that no consumer has was not checked by one. */
+/** Whether the server refuses the data stream: no consumer has checked an undelivered announcement. */
 const isRefused = ({ delivery }: Announced) => (error: StoreError): boolean =>
   delivery === undefined && error._tag === "BackendError" && !error.isRetryable
 

@@ -67,7 +67,7 @@ const changesOfAll = Effect.fnUntraced(function*(every: Duration.Duration) {
   return yield* Effect.forever(Effect.andThen(Effect.catchIf(poll, isOutage, lost), Effect.sleep(every)))
 })
 
-/** The alternate screen of the terminal, without a cursor; at the end the first one is restored. */
+/** Switches to the terminal's alternate screen, without a cursor. At the end, the main screen is restored. */
 const onOtherScreen = Effect.fnUntraced(function*(terminal: Terminal.Terminal) {
   const show = (text: string) => Effect.ignore(terminal.display(text))
   yield* Effect.acquireRelease(show("\u001B[?1049h\u001B[?25l"), () => show("\u001B[?25h\u001B[?1049l"))

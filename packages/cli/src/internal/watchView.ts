@@ -8,7 +8,7 @@ export interface Poll {
   readonly state: MutexState
 }
 
-/** One mutex over time: a letter for each poll, which stands for the owner at that instant. */
+/** One mutex over time: one letter per poll stands for the owner at that instant. */
 interface Track {
   readonly letters: Map<string, string>
   marks: string

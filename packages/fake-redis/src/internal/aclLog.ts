@@ -1,5 +1,5 @@
 /**
- * Refusals of users, as ACL LOG lists them, and their error messages.
+ * Denied commands and logins, as ACL LOG lists them, and their error messages.
  */
 import type { Client } from "./client.ts"
 import { describeClient } from "./clientInfo.ts"
@@ -21,7 +21,7 @@ export interface AclLogEntry extends Failure {
   client: string
 }
 
-/** Within this time a failure like an earlier one is counted with it. */
+/** Within this time, an equal failure increments the count of the earlier entry. */
 const groupingMillis = 60_000
 
 export class AclLog {

@@ -1,5 +1,6 @@
 /**
- * Whether a command may run: it exists, has its arguments, its user may run it, and the state of the server admits it.
+ * Decides whether a command may run: it exists, its number of arguments is right, its user may run it, and the server's
+ * state admits it.
  */
 import { denialText } from "./aclLog.ts"
 import { refusedWhileBusy } from "./busyScript.ts"

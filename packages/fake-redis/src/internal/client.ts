@@ -56,7 +56,7 @@ export interface Client {
   touched: boolean
   watched: Array<Watched>
   blocked: Blocked | undefined
-  /** Where messages to it go while it runs a transaction: between the replies. */
+  /** Receives the client's messages while it runs a transaction: they go between the replies. */
   interleaved: Array<BinaryPush> | undefined
   /** What arrived while the client was blocked. */
   readonly waiting: Array<Request>

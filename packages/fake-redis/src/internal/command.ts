@@ -36,7 +36,7 @@ export const runCommand = (command: Command, context: Context, args: ReadonlyArr
   }
 }
 
-/** The subcommands, without the help texts of Redis. */
+/** The subcommands, without Redis's help texts. */
 const help = ({ name, subcommands }: CommandSpec): Value => [
   new Status(`${name.toUpperCase()} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:`),
   ...Array.from(subcommands.keys(), (subcommand) => new Status(subcommand.toUpperCase()))

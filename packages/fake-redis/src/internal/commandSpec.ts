@@ -26,7 +26,7 @@ export interface KeySpec {
 export interface CommandSpec {
   /** The name of a subcommand has both parts: `client|kill`. */
   readonly name: string
-  /** Exact if positive, a minimum if negative; the name counts, and so does that of a subcommand. */
+  /** Exact if positive, a minimum if negative. The command's name counts, and so does a subcommand's. */
   readonly arity: number
   readonly flags: ReadonlySet<string>
   /** First key, last key and step. */
@@ -61,7 +61,7 @@ const keySpec = (text: string): KeySpec => {
   return { flags: flags.split(","), begin: beginOf(begin), find: findOf(find) }
 }
 
-/** It came with Redis 7.2, and clients send it to every server. */
+/** CLIENT SETINFO came with Redis 7.2, but clients send it to every server. */
 const later = "client setinfo|4|noscript loading stale|0,0,0|@slow @connection|||connection|7.2.0"
 
 const read = (): ReadonlyMap<string, CommandSpec> => {

@@ -56,7 +56,7 @@ export class Engine {
     this.server = new Server(options, commands)
   }
 
-  /** A session in text. */
+  /** A session whose strings are decoded from UTF-8, for clients in this process. */
   connect(push: (push: Push) => void, options: ConnectOptions = {}): Session {
     const send = (binary: BinaryPush) => {
       const text = toPush(binary)
@@ -118,7 +118,7 @@ export class Engine {
     }
   }
 
-  /** Removes what active expiry would have removed by now, and ends the waits whose timeouts are over. */
+  /** Removes what active expiry would have removed by now, and ends the waits that have timed out. */
   tick(): void {
     const { server } = this
     server.readTime()
@@ -167,7 +167,7 @@ export class Engine {
     return next === Infinity ? undefined : next
   }
 
-  /** How many deadlines it stores, including those of keys that are gone. */
+  /** How many deadlines it stores, including those of deleted keys. */
   get scheduled(): number {
     return this.server.dbs.reduce((sum, db) => sum + db.scheduled, 0)
   }
@@ -194,7 +194,9 @@ export class Engine {
     return found
   }
 
-  /** When a key expires, in milliseconds of the server: Infinity for a key that stays, undefined for an absent one. */
+  /**
+   * When a key expires, in milliseconds of server time: Infinity for a key without expiry, undefined for an absent one.
+   */
   expiresAt(db: number, key: string): number | undefined {
     return this.server.dbs[db]?.entries.get(toBytes(key))?.expiresAt
   }

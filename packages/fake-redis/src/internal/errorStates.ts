@@ -24,7 +24,7 @@ const serves: Readonly<Record<Exclude<ErrorState, "READONLY">, string>> = {
   TRYAGAIN: "loading"
 }
 
-/** There are no replicas here. */
+/** This server has no replicas. */
 const NO_REPLICAS = "NOREPLICAS Not enough good replicas to write."
 
 /** Why a command is refused, if it is: READONLY and NOREPLICAS concern only writes; each state serves some commands. */

@@ -1,6 +1,6 @@
 /**
- * How late the server removes an expired key that nobody touches, as the active expiry of Redis does. `server` draws a
- * delay for each key when its expiry is set, and `keyspace` removes the key once that delay has passed.
+ * How late the server removes an expired key that nobody accesses, like Redis's active expiry. `server` draws a delay
+ * for each key when its expiry is set, and `keyspace` removes the key once that delay has passed.
  */
 
 /** In milliseconds. */

@@ -1,5 +1,5 @@
 /**
- * Glob patterns as `stringmatchlen` of Redis reads them: `*`, `?`, `[a-z]`, `[^a]` and backslash escapes. The time is
+ * Glob patterns, as Redis's `stringmatchlen` reads them: `*`, `?`, `[a-z]`, `[^a]` and backslash escapes. The time is
  * at most the product of both lengths: where the text after a star does not match, only the last star takes one more
  * character, because a longer match of an earlier star leaves less text for the rest of the pattern.
  */
@@ -62,5 +62,5 @@ const matchClass = (pattern: string, start: number, character: string): number =
   return found === not ? -1 : at + 1
 }
 
-/** Redis compares bytes as signed ones if its compiler does: on x86. */
+/** Redis compares bytes as signed if its compiler does, as on x86. */
 const signed = (character: string): number => (character.charCodeAt(0) << 24) >> 24

@@ -29,7 +29,7 @@ const beginning = ({ begin }: KeySpec, args: Args): number | undefined => {
   }
 }
 
-/** The positions of a spec's keys; `undefined` if an argument announces more keys than there are, or none. */
+/** The positions of a spec's keys; `undefined` if an argument claims more keys than there are, or none. */
 const positions = (spec: KeySpec, args: Args): ReadonlyArray<number> | undefined => {
   const begin = beginning(spec, args)
   if (begin === undefined) return []

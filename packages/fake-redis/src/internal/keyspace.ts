@@ -129,7 +129,7 @@ export class Keyspace {
       return
     }
     entry.activeAt = this.host.drawActive(expiresAt)
-    // Renewals only postpone, so an earlier node stays and is reinserted when it is due.
+    // A renewal only postpones the deadline, so the earlier node stays and is reinserted when it is due.
     if (entry.activeAt < entry.heapAt) this.schedule(key, entry)
   }
 
@@ -139,13 +139,13 @@ export class Keyspace {
     if (this.heap.length > 1000 && this.heap.length > 2 * this.entries.size) this.compact()
   }
 
-  /** Leaves out the nodes of keys that are gone. */
+  /** Removes the nodes of deleted keys. */
   private compact(): void {
     this.heap = []
     for (const [key, { heapAt }] of this.entries) if (heapAt !== Infinity) push(this.heap, { at: heapAt, key })
   }
 
-  /** The number of nodes in the heap, including stale ones, such as those of keys that are gone. */
+  /** The number of nodes in the heap, including stale ones, such as those of deleted keys. */
   get scheduled(): number {
     return this.heap.length
   }
@@ -167,7 +167,7 @@ export class Keyspace {
 
   /**
    * Removes the node that `nextActive` found, and returns its key. The caller sets `heapAt` of the entry to Infinity,
-   * because it has no node any more.
+   * because the entry no longer has a node.
    */
   takeActive(): string {
     return pop(this.heap)!.key

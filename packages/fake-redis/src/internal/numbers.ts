@@ -54,7 +54,7 @@ const DECIMAL = /^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$/
 const HEX = /^([+-]?)0[xX]([0-9a-fA-F]+)\.?([0-9a-fA-F]*)(?:[pP]([+-]?[0-9]+))?$/
 
 /**
- * Parses a whole text like strtod of C: leading space is skipped, a byte 0 ends the text, and an empty text is zero.
+ * Parses a whole text like C's strtod: leading space is skipped, a zero byte ends the text, and an empty text is zero.
  */
 export const strtod = (text: string): number | undefined => {
   const [visible = ""] = text.split("\0", 1)

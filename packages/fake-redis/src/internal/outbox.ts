@@ -1,4 +1,7 @@
-/** What leaves the server once its state is consistent, in order. Consequences follow it. */
+/**
+ * Holds replies and pushes until the server's state is consistent, then sends them in order. What they cause is sent
+ * after them.
+ */
 export class Outbox {
   private readonly actions: Array<() => void> = []
 

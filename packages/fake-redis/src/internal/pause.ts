@@ -6,7 +6,7 @@ interface Call {
   readonly args: ReadonlyArray<string>
 }
 
-/** A client, as far as a pause concerns it. */
+/** The parts of a client that a pause needs. */
 interface Pausable {
   readonly queue: ReadonlyArray<Call> | undefined
 }

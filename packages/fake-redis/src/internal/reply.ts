@@ -1,6 +1,6 @@
 /**
- * Values inside the engine. Strings are binary: one character is one byte, so lengths, ranges and order are those of
- * Redis. Text sessions convert them from and to UTF-8. A failure is a plain object: it needs no stack.
+ * Values inside the engine. Strings are binary: one character is one byte, so lengths, ranges and order are the same as
+ * in Redis. In-process sessions convert them from and to UTF-8. A failure is a plain object: it needs no stack.
  */
 import type { BinaryPush, Push, Reply } from "./session.ts"
 import { ReplyError } from "./session.ts"
@@ -27,7 +27,7 @@ export class Double {
   }
 }
 
-/** Keys and values in turn. */
+/** Alternating keys and values. */
 export class Dictionary {
   readonly items: ReadonlyArray<Value>
   constructor(items: ReadonlyArray<Value>) {
@@ -59,7 +59,7 @@ export class BigNumber {
   }
 }
 
-/** Nil where RESP2 has a list. */
+/** The nil that RESP2 writes as a nil list. */
 export class NullList {}
 
 /** The replies to one SUBSCRIBE or UNSUBSCRIBE: a message for each channel. */
@@ -70,7 +70,7 @@ export class Confirmations {
   }
 }
 
-/** A reply within that of EXEC, after messages that were sent to its client meanwhile. */
+/** A reply within EXEC's reply, after messages that were sent to the client meanwhile. */
 export class Interleaved {
   readonly pushes: ReadonlyArray<BinaryPush>
   readonly value: Value
@@ -179,7 +179,7 @@ export const toReply = (value: Value): Reply => {
   return value instanceof NullList ? null : value.items.map(toReply)
 }
 
-/** A push as a text session receives it: messages only. */
+/** A push for an in-process session, which receives only messages. */
 export const toPush = (push: BinaryPush): Push | undefined => {
   if (!("channel" in push)) return undefined
   const text = { channel: fromBytes(push.channel), message: fromBytes(push.message) }

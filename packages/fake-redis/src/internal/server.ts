@@ -138,7 +138,7 @@ export class Server implements KeyspaceHost {
     this.outbox.flush()
   }
 
-  /** Entry of a session's command. */
+  /** Receives a command from a session. */
   submit(client: Client, args: ReadonlyArray<string>, reply: (reply: Value) => void): void {
     if (client.closed || args.length === 0) return
     const micros = this.options.nowMicros()
@@ -147,7 +147,7 @@ export class Server implements KeyspaceHost {
       reply: (value) => {
         if (value instanceof Fail) this.statistics.failed(value)
         const shaped = client.wire ? shape(client.protocol, args, value) : value
-        // Confirmations of subscriptions are sent in any case
+        // Confirmations of subscriptions are always sent
         const isHeard = client.replies === "on" || !client.wire || value instanceof Confirmations
         this.outbox.push(() => {
           if (client.closed) return
@@ -184,7 +184,7 @@ export class Server implements KeyspaceHost {
     this.running = client
     const value = this.dispatch(client, request)
     this.running = undefined
-    // It has not started
+    // The pause holds the command: it has not started
     if (this.pause.holds(client)) return this.undo.commit()
     if (value !== BLOCKED) request.reply(value)
     for (const leaving of this.leaving.splice(0)) this.outbox.push(() => this.drop(leaving))
@@ -278,7 +278,7 @@ export class Server implements KeyspaceHost {
     return this.call(new Context(this, client, false, false), command, spec, args)
   }
 
-  /** The receiver of the reply of a command that blocks. */
+  /** The receiver of a blocking command's reply. */
   blockedReply: (value: Value) => void = () => {}
 
   call(

@@ -25,7 +25,7 @@ export interface SlowEntry {
   readonly name: string
 }
 
-/** Arguments and bytes of an argument that the slow log keeps. */
+/** Maximum arguments, and maximum bytes of each, that the slow log keeps. */
 const mostArguments = 32
 const longestArgument = 128
 

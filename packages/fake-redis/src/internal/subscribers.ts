@@ -39,7 +39,7 @@ export class Subscribers {
     }
   }
 
-  /** Sends a message to those who listen to the channel or to a matching pattern; returns how many times. */
+  /** Sends a message to the subscribers of the channel and of matching patterns; returns how many times it was sent. */
   publish(channel: string, message: string): number {
     let count = this.send({ _tag: "message", channel, message }, this.channels.get(channel))
     for (const [pattern, clients] of this.patterns) {

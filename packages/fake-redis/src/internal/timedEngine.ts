@@ -13,7 +13,7 @@ export interface TimedEngineOptions {
   readonly undoDepth: number
 }
 
-// The steps of a long script are not moved by a test runner: these are never the fake ones
+// Taken before a test runner replaces them: its fake timers must not hold up the steps of a long script
 const { clearImmediate, setImmediate } = globalThis
 const elapsedMillis = performance.now.bind(performance)
 
@@ -25,7 +25,7 @@ export class TimedEngine {
   private advanced = 0
   private last = 0
   private disarm = () => {}
-  /** A test runner that replaces this function forgets its timers. */
+  /** The function that set the timer: if a test runner has replaced it, the timer is lost. */
   private armedBy: typeof setTimeout | undefined
   private wakeAt = Infinity
   private step: ReturnType<typeof setImmediate> | undefined
@@ -40,7 +40,7 @@ export class TimedEngine {
     })
   }
 
-  /** The wall clock of the server, in microseconds since the epoch. No two commands share an instant. */
+  /** The server's wall clock, in microseconds since the epoch. No two commands share an instant. */
   micros(): number {
     return Math.floor((Date.now() + this.advanced) * 1000)
   }

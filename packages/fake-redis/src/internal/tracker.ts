@@ -12,13 +12,13 @@ export interface Tracking {
   readonly prefixes: ReadonlyArray<string> | undefined
   readonly mode: "all" | "optin" | "optout"
   readonly noLoop: boolean
-  /** The client to redirect to is gone. */
+  /** The client to redirect to has disconnected. */
   isBroken: boolean
-  /** CLIENT CACHING: concerns the next command. */
+  /** Set by CLIENT CACHING for the next command. */
   caching: boolean | undefined
 }
 
-/** A script reads nothing by itself. */
+/** A script itself reads nothing: its commands do. */
 export const isReader = ({ flags }: CommandSpec): boolean => flags.has("readonly") && !flags.has("skip_monitor")
 
 type Send = (client: Client, push: BinaryPush) => void
@@ -63,7 +63,7 @@ export class Tracker {
 
   changed(key: string, writer: Client | undefined): void {
     const readers = this.readers.get(key)
-    // Also for clients that track nothing now, and may do so again
+    // Forget the keys even for clients that track nothing now, because they may resume
     if (readers !== undefined) this.readers.delete(key)
     if (this.tracking.size === 0) return
     this.changes.set(key, writer)

@@ -194,7 +194,7 @@ export class Users {
     return user?.accepts(password) === true ? user : undefined
   }
 
-  /** The user, created if necessary, after these rules, all or none of which are applied. Throws `BadRule`. */
+  /** Applies all of these rules or none to the user, which is created if necessary. Throws `BadRule`. */
   set(name: string, words: ReadonlyArray<string>): User {
     const rules = joined(words)
     const changed = this.all.get(name)?.clone() ?? new User(name)

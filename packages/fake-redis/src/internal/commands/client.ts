@@ -74,10 +74,8 @@ const client: Handler = (context, args) => {
       return kill(context, args)
     case "unblock":
       return unblock(context, args)
-    case "no-evict":
+    default: // NO-EVICT: HELP and unknown subcommands do not get here
       return /^(?:on|off)$/i.test(args[2]!) ? OK : syntaxError()
-    default:
-      return OK
   }
 }
 

@@ -113,7 +113,7 @@ const command: Handler = ({ server }, args) => {
   switch (args[1]?.toLowerCase()) {
     case "count":
       return server.commands.size
-    // Without the texts of Redis
+    // Without Redis's texts
     case "docs":
       return new Dictionary(
         (args.length === 2 ? all() : args.slice(2).flatMap((name) => find(server, name) ?? []))

@@ -8,7 +8,7 @@ import { parseFlags, printFlags } from "../notifications.ts"
 import { fail, OK, syntaxError } from "../reply.ts"
 import type { Server } from "../server.ts"
 
-/** The server keeps its value as flags. */
+/** The setting whose value the server stores as flags. */
 const EVENTS = "notify-keyspace-events"
 
 const config: Handler = ({ server }, args) => {

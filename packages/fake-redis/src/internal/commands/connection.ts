@@ -59,7 +59,7 @@ const hello: Handler = (context, args) => {
   const { client } = context
   const version = args[1] === undefined ? client.protocol : parseInteger(args[1])
   if (version === undefined) return fail("ERR Protocol version is not an integer or out of range")
-  // A text session has the shapes of RESP2
+  // A decoded in-process session has RESP2 shapes
   if (version !== 2 && (version !== 3 || !client.wire)) return fail("NOPROTO unsupported protocol version")
   let name = client.name
   for (let i = 2; i < args.length; i++) {

@@ -1,5 +1,6 @@
 /**
- * MEMORY, LATENCY, SLOWLOG and MONITOR. Sizes are estimates, because the data is in the memory of another process.
+ * MEMORY, LATENCY, SLOWLOG and MONITOR. Sizes are estimates: the data is on the JavaScript heap, so the sizes of
+ * Redis's allocator do not apply.
  */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
@@ -8,7 +9,7 @@ import type { Stream } from "../data/stream.ts"
 import type { Entry } from "../data/values.ts"
 import { integer, parseInteger } from "../numbers.ts"
 import type { Value } from "../reply.ts"
-import { Dictionary, fail, OK, Status, syntaxError } from "../reply.ts"
+import { Dictionary, fail, OK, syntaxError } from "../reply.ts"
 
 /** The estimated overhead of an element and of a key, in bytes. */
 const PER_ELEMENT = 16
@@ -78,14 +79,12 @@ const slowlog: Handler = ({ server }, args) => {
     case "reset":
       statistics.slow = []
       return OK
-    case "get": {
+    default: { // GET: HELP and unknown subcommands do not get here
       const count = args[2] === undefined ? 10 : parseInteger(args[2])
       if (count === undefined || count < -1) return fail("ERR count should be greater than or equal to -1")
       const entries = count === -1 ? statistics.slow : statistics.slow.slice(0, count)
       return entries.map(({ address, args, at, id, name }): Value => [id, at, 0, args, address, name])
     }
-    default:
-      return [new Status("SLOWLOG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")]
   }
 }
 

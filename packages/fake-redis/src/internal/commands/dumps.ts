@@ -1,6 +1,6 @@
 /**
- * DUMP and RESTORE. The payload has a format of its own: a real server refuses it, and this one refuses that of a real
- * one.
+ * DUMP and RESTORE. The payload has its own format: a real server refuses it, and this server refuses a real server's
+ * payload.
  */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
@@ -17,7 +17,7 @@ import { sha1 } from "../sha1.ts"
 const MARK = "fake-redis-1:"
 const SUM = 40
 
-/** Values that JSON cannot represent, by the name of the class. */
+/** Values that JSON cannot represent, by class name. */
 const replacer = (_key: string, value: unknown): unknown => {
   if (value instanceof SortedSet) return { $: "zset", items: value.order.map((item) => [item.member, item.score]) }
   if (value instanceof Map) return { $: "map", items: Array.from(value) }

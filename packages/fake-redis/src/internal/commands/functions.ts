@@ -12,7 +12,7 @@ import { Dictionary, fail, Members, OK, Status } from "../reply.ts"
 import type { Server } from "../server.ts"
 import { runScript } from "./scriptCalls.ts"
 
-/** A payload of FUNCTION DUMP begins with this; it differs from that of Redis. */
+/** A FUNCTION DUMP payload begins with this mark. The format differs from Redis's. */
 const MARK = "fake-redis-functions-1:"
 
 const nameIn = (code: string): string => {
@@ -40,7 +40,7 @@ const load = (server: Server, code: string, replace: boolean): string => {
   if (!replace && server.libraries.has(name)) return fail(`ERR Library '${name}' already exists`)
   const { lua } = server.options
   if (lua === undefined) return fail("ERR this server was made without a Lua VM")
-  // The first line stays as an empty one, so that errors name the right line
+  // Keep the first line, but empty, so that errors have the right line number
   const functions = lua.load(code.slice(code.indexOf("\n")))
   if (typeof functions === "string") return fail(`ERR ${functions}`)
   for (const other of server.libraries.values()) {
@@ -145,10 +145,8 @@ const functionCommand: Handler = ({ server }, args) => {
       const engine = new Dictionary(["libraries_count", libraries.size, "functions_count", functions])
       return new Dictionary(["running_script", running(server), "engines", new Dictionary(["LUA", engine])])
     }
-    case "kill":
+    default: // KILL: HELP and unknown subcommands do not get here
       return killBusy(server.busy, "function")
-    default:
-      return [new Status("FUNCTION <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")]
   }
 }
 

@@ -127,7 +127,7 @@ const noOptions = (): Options => ({
   storesDistances: false
 })
 
-/** Parses an option that all searches have; returns its number of arguments, 0 if it is another option. */
+/** Parses an option that all searches have; returns its number of arguments, or 0 for any other option. */
 const takeOption = (options: Options, args: ReadonlyArray<string>, at: number): number => {
   switch (args[at]!.toLowerCase()) {
     case "withdist":
@@ -227,7 +227,7 @@ const check = (options: Options, name: string): void => {
   if (isAny && count === 0) return fail("ERR the ANY argument requires COUNT argument")
 }
 
-/** `from` is where the options begin; those that store are refused unless `mayStore`. */
+/** `from` is where the options begin; options that store are refused unless `mayStore`. */
 const radiusOptions = (args: ReadonlyArray<string>, from: number, mayStore: boolean): Options => {
   const options = noOptions()
   for (let at = from; at < args.length;) {

@@ -29,7 +29,7 @@ const del = (context: Context, args: ReadonlyArray<string>): Value => {
 const count = (find: (context: Context, key: string) => unknown): Handler => (context, args) =>
   args.slice(1).filter((key) => find(context, key) !== undefined).length
 
-/** The deadline, in ms, that the argument of an expiry command means; a relative one counts from now. */
+/** The deadline, in ms, of an expiry command's argument. A relative argument counts from now. */
 export const deadline = (context: Context, name: string, text: string, unit: "s" | "ms", absolute: boolean): number => {
   const invalid = () => fail(`ERR invalid expire time in '${name}' command`)
   let value = bigInteger(text)

@@ -33,7 +33,7 @@ export const runScript = (context: Context, { args, kind, name, readOnly, run }:
   const { client, server } = context
   const { db } = client
   let hasWritten = false
-  // SELECT inside a script ends with it
+  // SELECT inside a script lasts only until the script ends
   const end = () => {
     client.db = db
   }

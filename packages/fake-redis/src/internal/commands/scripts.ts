@@ -35,7 +35,7 @@ const header = (source: string): Header => {
       }
     }
   }
-  // The first line stays as an empty one, so that errors name the right line.
+  // Keep the first line, but empty, so that errors have the right line number.
   return { body: source.slice(end), readOnly }
 }
 

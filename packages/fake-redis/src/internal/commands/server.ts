@@ -21,7 +21,7 @@ const swapdb: Handler = ({ server }, args) => {
   if (a < 0 || b < 0 || a >= DATABASES || b >= DATABASES) return fail("ERR DB index is out of range")
   if (a === b) return OK
   const [first, second] = [server.dbs[a]!, server.dbs[b]!]
-  // A key in either database changes for clients that watch it in the other. Clients that track it are not notified
+  // For WATCH, every key of both databases has changed. Tracking clients are not notified
   for (const key of [...first.entries.keys(), ...second.entries.keys()]) {
     touchWatchers(server, a, key, false)
     touchWatchers(server, b, key, false)

@@ -1,5 +1,5 @@
 /**
- * Sorted set commands that remove members from an end, at once or when there are some.
+ * Sorted set commands that remove members from an end, at once or as soon as there are any.
  */
 import { blockUntil } from "../blockedClients.ts"
 import type { BLOCKED, Command, Handler } from "../command.ts"

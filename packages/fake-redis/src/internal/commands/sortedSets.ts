@@ -18,7 +18,7 @@ import { scanPage } from "./scan.ts"
 export const readSorted = (context: Context, key: string): SortedSet | undefined =>
   context.db.readAs(key, "zset")?.value
 
-/** Members, each followed by its score if scores are wanted. */
+/** Members, each followed by its score if scores are requested. */
 export const itemsReply = (items: ReadonlyArray<Scored>, withScores: boolean): Array<string> =>
   withScores ? items.flatMap((item) => [item.member, formatDouble(item.score)]) : items.map((item) => item.member)
 

@@ -52,7 +52,7 @@ export const readArguments = (context: Context, args: ReadonlyArray<string>) => 
   return { block, count, noAck, group, keys: args.slice(at, at + rest / 2), ids: args.slice(at + rest / 2) }
 }
 
-/** Waits for one of the streams for `block` milliseconds, zero without an end. Undefined: it does not block. */
+/** Waits for one of the streams: `block` milliseconds, forever if it is 0, not at all if it is undefined. */
 export const blockOnStreams = (
   context: Context,
   keys: ReadonlyArray<string>,

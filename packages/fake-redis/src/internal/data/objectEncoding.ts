@@ -8,7 +8,7 @@ import type { SortedSet } from "./sortedSet.ts"
 import { isTable, toTable } from "./tables.ts"
 import type { TypeName, ValueTypes } from "./values.ts"
 
-/** After fields and values were set. */
+/** Call it after fields and values were set. */
 export const growHash = (hash: Map<string, string>, config: Config, texts: ReadonlyArray<string>): void => {
   if (isTable(hash)) return
   const longest = config.number("hash-max-listpack-value")
@@ -17,14 +17,14 @@ export const growHash = (hash: Map<string, string>, config: Config, texts: Reado
   }
 }
 
-/** After members were added. */
+/** Call it after members were added. */
 export const growSet = (set: Set<string>, config: Config, added: Iterable<string>): void => {
   if (isTable(set)) return
   if (set.size > config.number("set-max-intset-entries")) return toTable(set)
   for (const member of added) if (!isInt64(member)) return toTable(set)
 }
 
-/** Before members are added, since only a table has a negative zero. */
+/** Call it before members are added, because only a table has a negative zero. */
 export const growSortedSet = (zset: SortedSet, config: Config, added: ReadonlyArray<string>): void => {
   if (isTable(zset)) return
   const longest = config.number("zset-max-listpack-value")

@@ -41,7 +41,7 @@ export interface Group {
 
 export interface Stream {
   readonly entries: Array<StreamEntry>
-  /** They hold the entries in their order. */
+  /** The nodes that hold the entries, in order. */
   readonly nodes: Array<StreamNode>
   lastId: StreamId
   maxDeletedId: StreamId

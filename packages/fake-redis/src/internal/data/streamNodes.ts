@@ -1,6 +1,6 @@
 /**
  * The nodes in which Redis keeps the entries of a stream: `~` trims whole nodes only, and a node takes entries until it
- * has `stream-node-max-entries` of them or `stream-node-max-bytes`, as long as the listpack of Redis would be.
+ * has `stream-node-max-entries` of them or `stream-node-max-bytes`, measured as in Redis's listpack.
  */
 import type { Config } from "../config.ts"
 import { MAX_INT64, MIN_INT64, parseBigInt } from "../numbers.ts"
@@ -17,7 +17,7 @@ export interface StreamNode {
   readonly fields: ReadonlyArray<string>
 }
 
-/** A listpack has a header of six bytes and an end of one. */
+/** A listpack has a six-byte header and a one-byte end. */
 const EMPTY = 7
 const LARGEST_NODE = 2 ** 30
 
@@ -77,7 +77,7 @@ export const appendToNodes = (
   node.live++
 }
 
-/** An entry is removed from the middle: `at` counts the entries of all nodes. */
+/** Records that an entry was removed from the middle. `at` counts the entries of all nodes. */
 export const deleteFromNodes = (nodes: Array<StreamNode>, at: number): void => {
   let i = 0
   for (; at >= nodes[i]!.live; i++) at -= nodes[i]!.live
@@ -87,7 +87,7 @@ export const deleteFromNodes = (nodes: Array<StreamNode>, at: number): void => {
   if (node.live === 0) nodes.splice(i, 1)
 }
 
-/** The first `count` entries are removed. */
+/** Records that the first `count` entries were removed. */
 export const trimNodes = (nodes: Array<StreamNode>, count: number): void => {
   while (count > 0) {
     const node = nodes[0]!

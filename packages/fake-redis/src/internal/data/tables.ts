@@ -1,4 +1,4 @@
-/** Hashes, sets and sorted sets that are tables, which is what Redis calls an encoding that is not compact. */
+/** Hashes, sets and sorted sets that are tables: they have outgrown their compact encoding. */
 const tables = new WeakSet<object>()
 
 export const isTable = (collection: object): boolean => tables.has(collection)

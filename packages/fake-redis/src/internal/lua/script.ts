@@ -1,5 +1,5 @@
 /**
- * Scripts and functions from the side of the server, and the state of one run.
+ * Scripts and functions from the server's side, and the state of one run.
  */
 import type { Value } from "../reply.ts"
 import { jsonSettings } from "./jsonSettings.ts"
@@ -17,7 +17,7 @@ export interface ScriptHost {
 /** A script that waits to continue. */
 export class Paused {
   readonly resume: () => Value | Paused
-  /** It fails when it continues. */
+  /** Makes the script fail when it continues. */
   readonly kill: () => void
   constructor(resume: () => Value | Paused, kill: () => void) {
     this.resume = resume
@@ -33,7 +33,7 @@ export class Run {
   /** The protocol that `redis.setresp` has chosen. */
   resp: 2 | 3 = 2
   hooks = 0
-  /** Calls of `pcall` that have not returned: a script cannot pause within. */
+  /** Calls of `pcall` that have not returned: within them, a script cannot pause. */
   protections = 0
   /** The coroutine of a script that can pause. */
   thread = 0

@@ -1,6 +1,7 @@
 /**
- * The Lua VM that runs the scripts: PUC Lua 5.1 in wasm, through its C API. Strings cross as bytes. An error inside the
- * host becomes a Lua error by `lua_error`, which unwinds as Lua itself does; no JavaScript exception crosses the VM.
+ * The Lua VM that runs the scripts: PUC Lua 5.1 in wasm, through its C API. Strings cross as bytes. An error in the
+ * host becomes a Lua error through `lua_error`, which unwinds as Lua itself does; no exception of the host crosses the
+ * VM.
  */
 import { formatDouble } from "../numbers.ts"
 import type { Value } from "../reply.ts"
@@ -40,7 +41,7 @@ const outside = new Fail("ERR attempt to yield from outside a coroutine")
 
 const idleHost: ScriptHost = { call: () => null, random: () => 0, mayRun: () => undefined }
 
-/** A Lua thread, and what keeps it from being collected. */
+/** A Lua thread, and the reference that keeps it from being collected. */
 interface Thread {
   readonly thread: number
   readonly ref: number

@@ -1,4 +1,4 @@
-/** Serves one connection of Node: reads until the client has to wait, and writes as fast as the client reads. */
+/** Serves one Node connection: reads until the client has to wait, and writes as fast as the client reads. */
 import type { Socket } from "node:net"
 import type { TimedEngine } from "../timedEngine.ts"
 import { writePush, writeReply } from "./replyWriter.ts"
@@ -28,7 +28,7 @@ export const serve = (timed: TimedEngine, socket: Socket): void => {
     if (session.isOver) socket.end()
     else if (session.hasRoom) socket.resume()
   }
-  // What the commands of one turn write leaves together
+  // The output of one turn's commands is sent together
   const schedule = () => {
     if (isScheduled || isFull || !socket.writable || !session.hasWork) return
     isScheduled = true
@@ -56,6 +56,6 @@ export const serve = (timed: TimedEngine, socket: Socket): void => {
     socket.end()
   })
   socket.on("close", () => session.close())
-  // A connection that breaks is not an error of the server
+  // A broken connection is not a server error
   socket.on("error", () => socket.destroy())
 }

@@ -8,12 +8,12 @@ import { ProtocolError, RequestParser } from "./requestParser.ts"
 /** The number of bytes of output, and of requests without a reply, at which a client must wait. */
 const fullOutput = 1024 * 1024
 const manyRequests = 1024
-/** As in Redis: with more input than this from a client that must wait, the connection ends. */
+/** As in Redis, a client that must wait is disconnected if it sends more input than this. */
 const longestInput = 1024 * 1024 * 1024
 /** What a browser sends first: Redis ends such a connection without a reply. */
 const foreign: ReadonlySet<string> = new Set(["post", "host:"])
 
-/** The way to the server, in binary strings. */
+/** How the session reaches the server, in binary strings. */
 export interface Wire {
   readonly send: (args: ReadonlyArray<string>, reply: (bytes: string) => void) => void
   readonly close: () => void

@@ -29,7 +29,7 @@ export const forcing = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* owner, { _tag: "Free" })
     }))
 
-  it.effect("B59, B32: a forced release hands the mutex to the first waiter, for the confirm period, with a larger token", () =>
+  it.effect("B59, B32: a forced release grants the first waiter the confirm period, with a larger token", () =>
     Effect.gen(function*() {
       const { confirm, mutex, owner, parties, store } = yield* bench("force to the next")
       const [a, b, c] = parties(3) as [Party, Party, Party]

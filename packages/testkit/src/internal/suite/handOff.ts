@@ -126,7 +126,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       else assert.strictEqual(yield* d.expectPoll, Duration.toMillis(confirm))
     }))
 
-  it.effect("H3: when the first waiter leaves, the new first is notified when to poll; when another leaves, nobody is", () =>
+  it.effect("H3: if the first waiter leaves, the next is notified when to poll; if another leaves, nobody is", () =>
     Effect.gen(function*() {
       const { lease, parties } = yield* bench("look after leaving")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]

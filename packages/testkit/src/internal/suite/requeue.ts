@@ -136,7 +136,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* c.release), d.id)
     }))
 
-  it.effect("a release that is repeated after a lost reply keeps the next attempt's place, and its grant with the same token", () =>
+  it.effect("a release repeated after a lost reply keeps the next attempt's place, or its grant and token", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("requeue repeated")
       const [a, b, c] = parties(3) as [Party, Party, Party]

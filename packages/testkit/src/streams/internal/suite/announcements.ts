@@ -19,7 +19,7 @@ export const announcing = ({ append, bench, it }: Cases): void => {
       assert.deepStrictEqual(entries.map(({ info, stream }) => ({ stream, info })), announcements)
     }))
 
-  it.effect("a repetition adds nothing while the first announcement is unfinished, and is a new one when that is done", () =>
+  it.effect("a repetition adds nothing to an unfinished announcement, and announces again after a finished one", () =>
     Effect.gen(function*() {
       const { announce, party, service, stream } = yield* bench("again")
       const one = stream("one")

@@ -119,7 +119,7 @@ export const taking = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* a.refused(stream("two"), EntryId.make("1-1")))._tag, "Gone")
     }))
 
-  it.effect("when a lease has expired, another consumer takes the data stream, with a larger token and one failure", () =>
+  it.effect("an expired lease is taken by another consumer, with a larger token and one failure", () =>
     Effect.gen(function*() {
       const { party, pass } = yield* bench("run out", short)
       const [a, b] = [party(), party()]

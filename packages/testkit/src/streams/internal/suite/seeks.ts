@@ -47,7 +47,7 @@ export const seeking = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* committed(service, stream), Option.some(EntryId.make("3-0")))
     }))
 
-  it.effect("an operator moves the checkpoint while nobody owns the data stream, and is refused while somebody does", () =>
+  it.effect("an operator moves the checkpoint of a data stream without an owner, and is refused if it has one", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("operator")
       const ownership = yield* party().own("one")
