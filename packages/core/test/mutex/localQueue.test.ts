@@ -260,6 +260,20 @@ describe("what a layer remembers of its mutexes", () => {
       assert.isBelow((yield* use(500, 5000)) - before, 5000 * 200)
     }).pipe(Effect.provide(MemoryLive)))
 
+  it.effect("is nothing once nobody uses them, also if fibers waited for each other a moment ago", () =>
+    Effect.gen(function*() {
+      const use = Effect.fnUntraced(function*(from: number, count: number) {
+        for (let i = from; i < from + count; i++) {
+          const lock = Mutex.withLock(`m ${i}`)(Effect.yieldNow)
+          yield* Effect.all([lock, lock], { concurrency: 2 })
+        }
+        collect()
+        return process.memoryUsage().heapUsed
+      })
+      const before = yield* use(0, 500)
+      assert.isBelow((yield* use(500, 5000)) - before, 5000 * 200)
+    }).pipe(Effect.provide(MemoryLive)))
+
   it.effect("a fiber whose request is refused after its layer has closed fails, and does not wait", () =>
     Effect.gen(function*() {
       const faults = yield* Faults

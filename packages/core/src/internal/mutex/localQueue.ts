@@ -299,6 +299,7 @@ export class LocalQueue implements QueueContext {
     if (phase === "awaited") (this.selfDeadlock ??= new SelfDeadlockWarning(this, selfDeadlocks)).watch()
     else if (phase === "idle" && queues.get(this.mutex) === this) {
       queues.delete(this.mutex)
+      this.selfDeadlock?.stop()
     }
   }
 

@@ -39,6 +39,7 @@ export class SelfDeadlockWarning {
   private readonly queue: WaitedFor
   private readonly reports: LatestNames
   private isWatching = false
+  private unset: (() => void) | undefined
 
   constructor(queue: WaitedFor, reports: LatestNames) {
     this.queue = queue
@@ -51,7 +52,7 @@ export class SelfDeadlockWarning {
     if (this.isWatching || reports.has(queue.mutex)) return
     const { held, context: { fork, now, timers } } = queue
     this.isWatching = true
-    timers.at(now().monotonic + patienceMillis, () => {
+    this.unset = timers.at(now().monotonic + patienceMillis, () => {
       this.isWatching = false
       const lease = queue.held
       if (timers.isClosed() || lease === undefined || queue.first() === undefined) return
@@ -59,5 +60,11 @@ export class SelfDeadlockWarning {
       reports.add(queue.mutex)
       fork(report(lease, now().monotonic))
     })
+  }
+
+  /** For a queue that nobody uses any more: its timer would keep it for seconds. */
+  stop(): void {
+    this.unset?.()
+    this.isWatching = false
   }
 }
