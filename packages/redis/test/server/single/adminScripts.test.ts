@@ -120,6 +120,21 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         yield* b.confirm
       }))
 
+    it.effect.each(["my app:1 'x' \"y\"\n@", "größe-🎉", "byte-\\255\\192"])(
+      "a forced release frees the mutex of an owner of another program, whose id is %j",
+      (id) =>
+        Effect.gen(function*() {
+          const { m, server, store } = yield* freshMutex("forced, odd id")
+          const lua = `return redis.call('SET', KEYS[1], ${
+            JSON.stringify(id).replaceAll("\\\\", "\\")
+          } .. 'x', 'PX', 60000)`
+          yield* server.send("EVAL", lua, "1", keysOf(m).owner)
+          const before = yield* store.forceRelease(m, confirm)
+          assert.strictEqual(before._tag, "Held")
+          assert.deepStrictEqual(yield* store.owner(m), { _tag: "Free" })
+        })
+    )
+
     it.effect("a forced release to a Simba waiter reserves the mutex for it, as a release does", () =>
       Effect.gen(function*() {
         const { a, b, m, server, store } = yield* freshMutex("forced to stock")

@@ -20,9 +20,14 @@ local confirm, skipDead, id = ARGV[1], ARGV[2], ARGV[3]
 --- @include include/handOver.lua
 --- @include include/ownership.lua
 
+-- Another program's id may have bytes that the caller cannot read as text, so only ASCII characters are compared
+local function ascii(text)
+  return (string.gsub(text, '[\128-\255]+', '?'))
+end
+
 local current = redis.call('GET', owner)
 local before = ownershipOf(owner, current)
-if (current or '') ~= id then
+if ascii(current or '') ~= ascii(id) then
   return before
 end
 -- First: if the queue or the fence has the wrong type, the call fails before the owner loses the mutex
