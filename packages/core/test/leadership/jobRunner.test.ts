@@ -253,6 +253,26 @@ it.effect("the end of a run is recorded again after pauses that double, until th
     assert.deepStrictEqual(calls("end"), [60_000, 60_000, 60_100, 60_300, 60_700, 61_500, 120_000])
   }))
 
+it.effect("the end of a long run is recorded again with its outcome, however many runs of other jobs began meanwhile", () =>
+  Effect.gen(function*() {
+    yield* TestClock.setTime(noon)
+    const { fleet, job, node } = yield* JobFleet.make
+    yield* node("a", (name) => [
+      job(name, { name: "long", schedule: Leadership.every("1 hour") }, () => Effect.sleep("998500 millis")),
+      job(name, { name: "short", schedule: Leadership.every("1 second") })
+    ])
+    yield* TestClock.adjust("998400 millis")
+    fleet.faults.jobOperations.end = "fail"
+    yield* TestClock.adjust("500 millis")
+    fleet.faults.jobOperations.end = "work"
+    // The leader remembers a thousand outcomes, and this run is now the oldest one
+    yield* TestClock.adjust("1 second")
+    const store = Context.get(fleet.store, MutexStore.MutexStore)
+    const { jobs } = yield* store.jobs.read({ mutex: MutexName.make("jobs"), jobs: [] })
+    assert.strictEqual(jobs.get("long")!.run!.outcome, "success")
+    assert.strictEqual(jobs.get("short")!.run!.scheduledAt, noon + 999_000)
+  }))
+
 describe("a leader whose clock is off", { tags: ["B33"] }, () => {
   it.effect("by more than ten seconds and half a period leaves the run to another node from the start", () =>
     Effect.gen(function*() {

@@ -121,6 +121,8 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
          */
         const over = new Map<string, RunOutcome>()
         const setOver = (claim: string, outcome: RunOutcome) => {
+          // As the latest of all: the outcome of a long run is needed until it is recorded
+          over.delete(claim)
           over.set(claim, outcome)
           if (over.size > mostRemembered) over.delete(over.keys().next().value!)
         }
