@@ -18,7 +18,7 @@ const sha = {
   several: shaOf(scripts.several)
 }
 
-/** Sends all requests of one tick in one script call. */
+/** Batches the requests of one tick into script calls of up to 64. */
 const coalescing = (client: Redis) => {
   let asked: Array<{ readonly key: string; readonly args: ReadonlyArray<string>; readonly done: () => void }> = []
   const flush = () => {

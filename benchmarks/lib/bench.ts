@@ -15,11 +15,11 @@ export interface Entrant {
   /** The contestant whose process runs it. */
   readonly contestant: string
   readonly setting: Connect["setting"]
-  /** A variant of the usual way. */
+  /** How it acquires and releases: `usual`, or an alternative such as `withLock`. */
   readonly variant: string
   readonly localTurn?: number | undefined
   readonly protocol: Connect["protocol"]
-  /** The repository of another commit, if that is measured. */
+  /** The worktree of another commit, if one is measured. */
   readonly root?: string
 }
 
@@ -50,8 +50,8 @@ export interface Pace {
 }
 
 /**
- * For work with hundreds of samples within a moment: many short turns, so that other load on the machine affects all
- * equally.
+ * For workloads that yield hundreds of samples in a fraction of a second: many short turns, so that other load on the
+ * machine affects all contestants equally.
  */
 export const brief = ({ repetitions }: Pace) => ({ millis: 200, repetitions: 4 * repetitions, repetitionsOfPeers: 6 })
 
@@ -125,7 +125,7 @@ const takingTurns = (drop: (entrant: Entrant) => Effect.Effect<void>): Bench["ro
           Effect.scoped,
           Effect.timeoutOrElse({
             duration: "2 minutes",
-            orElse: () => Effect.die(new Error("not within two minutes"))
+            orElse: () => Effect.die(new Error("did not finish within two minutes"))
           }),
           Effect.exit
         )

@@ -1,4 +1,4 @@
-/** The bounds of the mutex compared with raw, and the results of a run. */
+/** The limits on the mutex's figures relative to raw, and whether a run meets them. */
 import type { Profile } from "../work/profile.ts"
 import type { Results } from "./results.ts"
 import type { Row } from "./row.ts"
@@ -18,7 +18,7 @@ const columnOf = (row: Row, title: string, name: string) =>
 
 const cpuRatio = (row: Row) => columnOf(row, "node CPU, us each", "ours") / columnOf(row, "node CPU, us each", "raw")
 
-/** Of the best peer. */
+/** The ratio to the best peer. */
 const toPeers = (row: Row) => {
   const values = row.others.flatMap(({ role, value }) => role === "peer" && value !== undefined ? [value] : [])
   return values.length === 0 ? Number.NaN : row.ours / Math.max(...values)
@@ -77,7 +77,7 @@ const rowBounds: Readonly<Record<string, Read>> = {
   "renewal-10000-cpu-ms": (row) => [{ title: `${row.title}: beside raw`, unit: "times", value: row.ratio, most: 1.5 }]
 }
 
-/** How much more of Redis's own time than raw's, by the id of a profile. */
+/** The largest allowed ratio of Redis's own time to raw's, by the id of a profile. */
 const profileBounds: Readonly<Record<string, number>> = { "uncontended-1": 1.6, "handoff-10": 2.5 }
 
 export const rowIds = Object.keys(rowBounds)

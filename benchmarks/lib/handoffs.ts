@@ -8,7 +8,7 @@ export interface HandOffs {
   readonly kept: number
   /** How often a contender had the mutex before the previous owner released it. */
   readonly overlaps: number
-  /** How many contenders have had and released the mutex. */
+  /** How many times the mutex was held and released. */
   readonly held: number
   readonly failures: number
 }

@@ -90,8 +90,8 @@ const contend = (locks: Locks, request: ContendRequest, onGrant: () => void) => 
       failures = 0
       return taken
     }),
-    // Contenders that still wait would take the others' turn in the next round; peers that cannot be stopped wait in
-    // vain
+    // Contenders that still wait would take the others' turn in the next round; peers that cannot be stopped
+    // are abandoned after 10 seconds
     stop: Effect.promise(() => {
       isOver = true
       turns.granted()

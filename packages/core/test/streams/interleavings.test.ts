@@ -10,7 +10,7 @@ import { stalling } from "../support/stalling.ts"
 import * as fleet from "../support/streamFleet.ts"
 import { newTable } from "../support/streamTable.ts"
 
-/** Announced, delivered to `a`, and not leased. */
+/** Announces a data stream whose entry is pending for a consumer that is gone, without a lease. */
 const orphan = Effect.fnUntraced(function*(backend: fleet.Fleet["backend"], a: fleet.Consumer) {
   yield* a.client.announceAll(fleet.names(1))
   backend.rows[0]!.owner = "redis-consumer-gone"
@@ -71,7 +71,7 @@ describe("claims while their client closes", () => {
     })))
 })
 
-describe("a lease of a data stream that is in use here", () => {
+describe("a new lease of a data stream that this client still uses", () => {
   it.effect("the former lease is lost, and the later one is refused while a handler of the former runs", () =>
     Effect.gen(function*() {
       const { table } = yield* newTable()
@@ -90,7 +90,7 @@ describe("a lease of a data stream that is in use here", () => {
       assert.deepStrictEqual(table.owned(), [third])
     }))
 
-  it.effect("a former lease whose end is under way keeps its own reply", () =>
+  it.effect("a lease that is already ending keeps its own outcome when a later lease arrives", () =>
     Effect.gen(function*() {
       const { table } = yield* newTable()
       const [first, second] = [ownedBy(table, "s1", 1), ownedBy(table, "s1", 2)]
@@ -102,7 +102,7 @@ describe("a lease of a data stream that is in use here", () => {
       assert.strictEqual(first.outcome, "released")
     }))
 
-  it.effect("a hand-over to a consumer whose former handler still runs is released: never two at one data stream", () =>
+  it.effect("a lease handed to a consumer whose former handler still runs is released, so two never run at once", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       let running = 0
@@ -137,7 +137,7 @@ describe("a lease of a data stream that is in use here", () => {
 })
 
 describe("an end that failed", () => {
-  it.effect("a data stream whose end failed and that was renewed since moves like any other", () =>
+  it.effect("a data stream whose `done` failed is rebalanced like any other once it has been renewed", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true })
@@ -153,7 +153,7 @@ describe("an end that failed", () => {
       assert.deepStrictEqual([yield* count(a), yield* count(b)], [1, 1])
     })))
 
-  it.effect("a release that was executed without a reply is not a loss when it is retried", () =>
+  it.effect("retrying a release whose reply was lost does not report a lost lease", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend, lines } = yield* fleet.ofOne
       yield* orphan(backend, a)
@@ -169,7 +169,7 @@ describe("an end that failed", () => {
 })
 
 describe("the owned data streams of a client", () => {
-  it.effect("owned data streams end together when one of them is used, before a timer fires", () =>
+  it.effect("using one data stream ends all expired leases at once, before any timer fires", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       const { table } = yield* Effect.provideService(newTable(), Clock.Clock, clock)
@@ -192,7 +192,7 @@ describe("the owned data streams of a client", () => {
       assert.isFalse(isSecondOpen)
     }))
 
-  it.effect("a data stream is owned until its deadline, even in a process that is too busy for its timers", () =>
+  it.effect("a data stream is no longer owned after its deadline, even if the process is too busy for its timers", () =>
     fleet.test(Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       const { open } = yield* fleet.make

@@ -75,7 +75,7 @@ const mutexCheckers = Effect.map(
 )
 
 /** Rules that need only what MONITOR shows of the server. */
-const streamChecks = ["checkpoints grow over what was processed", "messages come in order"]
+const streamChecks = ["checkpoints advance only past processed messages", "messages come in order"]
 
 const streamCheckers = (settings: ReturnType<typeof load.streamSettings>) => [
   Checker.rules.oneOwner,

@@ -73,7 +73,7 @@ const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUn
  *
  * **Details**
  *
- * - `checkpoints grow over what was processed`: the checkpoint of a data stream, or the `kept` message in its place,
+ * - `checkpoints advance only past processed messages`: the checkpoint of a data stream, or the `kept` message in its place,
  *   never moves back, and skips no message that is neither processed nor a dead letter, unless the server lost data.
  * - `messages come in order`: a handler receives the messages of its data stream one by one, starting after the
  *   checkpoint.

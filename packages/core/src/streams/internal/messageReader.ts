@@ -43,7 +43,10 @@ const checkAfterMillis = 1000
 
 const monotonic = Clock.clockWith((clock) => Effect.succeed(instant(clock).monotonic))
 
-/** How often the extent is read while no message arrives: only this shows that the data stream was written again. */
+/**
+ * How often the extent is read while no message arrives. An idle reader cannot notice in another way that the data
+ * stream was deleted and recreated.
+ */
 const idleCheck = Duration.seconds(30)
 
 const textOf = ({ missed, reason }: Gap): string => {
@@ -95,7 +98,7 @@ export class MessageReader<A, R> {
   private index = 0
   /** Monotonic milliseconds: a wall clock that is set back must not delay the next check. */
   private checkedAt = -Infinity
-  /** Messages arrived since the last check. */
+  /** Whether messages have arrived since the last check. */
   private isUnchecked = true
   private isOver = false
   /** The data stream ended and was announced again: it is over if it is deleted before a message arrives. */
@@ -104,7 +107,7 @@ export class MessageReader<A, R> {
   private messageSize: number | undefined
   /**
    * Succeeds when no more commits of delivered messages can follow. `concurrentLoop` sets it, because its handlers may
-   * run during a read. Other loops run no handler then.
+   * run during a read. Other loops never run a handler during a read.
    */
   settled: Effect.Effect<void> = Effect.void
 
@@ -120,7 +123,7 @@ export class MessageReader<A, R> {
 
   /**
    * The next message; undefined after the last one. Checks the lease each time: the handler of the previous message may
-   * have blocked the process until it expired. `meanwhile` runs during the wait, and ends it.
+   * have blocked the process until the lease expired. `meanwhile` runs during the wait, and ends it.
    */
   next(meanwhile: Effect.Effect<void, LeaseError> = Effect.never): Effect.Effect<
     Delivery<A> | undefined,
@@ -168,7 +171,7 @@ export class MessageReader<A, R> {
     })
   }
 
-  /** Reads more messages. Returns `Waited`, or a rewind. */
+  /** Reads more messages. Returns `Waited`, `Rewritten` or `LostEnd`; otherwise undefined. */
   private refill(
     meanwhile: Effect.Effect<void, LeaseError>
   ): Effect.Effect<Delivery<never> | undefined, LeaseError | StreamYielded, R> {
@@ -206,7 +209,7 @@ export class MessageReader<A, R> {
     })
   }
 
-  /** Whether no message was read ahead. */
+  /** Whether every message that was read ahead has been delivered. */
   get isEmpty(): boolean {
     return this.index === this.ahead.length
   }
@@ -294,8 +297,9 @@ export class MessageReader<A, R> {
   }
 
   /**
-   * Reads the extent during a wait. If there are messages after the position, they may be in transit, so it decides
-   * nothing. Ends the wait if no message can arrive at this position.
+   * Reads the extent during a wait. If there are messages after the position, they may still be in transit, so no
+   * conclusion is drawn. Ends the wait if the data stream now ends before the position, or if everything after it was
+   * deleted.
    */
   private get watch(): Effect.Effect<ReadonlyArray<RawMessage>, LeaseError, R> {
     return Effect.gen({ self: this }, function*() {
@@ -316,7 +320,7 @@ export class MessageReader<A, R> {
     })
   }
 
-  /** Checks before the last message is delivered, because no later read does. Its commit then has the right offset. */
+  /** No read follows the last message, so gaps are checked before it is delivered. Its commit then has the right offset. */
   private get checkLast() {
     return Effect.gen({ self: this }, function*() {
       const { after } = this.position!
@@ -336,7 +340,7 @@ export class MessageReader<A, R> {
     })
   }
 
-  /** Only the first check counts messages if the offset stays unknown. */
+  /** Derives the start's offset from the checkpoint's. If it cannot, the first check counts the remaining messages. */
   private positionAt(start: Checkpoint, checkpoint: Checkpoint | undefined) {
     if (start.offset !== undefined || checkpoint?.offset === undefined) return Effect.succeed(readPosition.at(start))
     const [after, last] = compareEntryIds(checkpoint.id, start.id) < 0

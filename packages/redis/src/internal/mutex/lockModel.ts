@@ -12,7 +12,7 @@ import * as Effect from "effect/Effect"
 import * as RedisKeys from "./keys.ts"
 import { type Call, callsOf } from "./scriptCalls.ts"
 
-/** The place in a reply: of a refused acquire, or of an attempt that a release queued. */
+/** The queue place in the reply to a refused acquire, or to a release that queued an attempt. */
 const placeOf = ({ kind, reply }: Call): number | undefined => {
   if (!Array.isArray(reply) || reply[0] === "error") return undefined
   // A release that granted the mutex to the queued attempt returns three parts
@@ -20,7 +20,10 @@ const placeOf = ({ kind, reply }: Call): number | undefined => {
   return ticket === 0 || (kind === "release" && reply.length === 3) ? undefined : Number(ticket)
 }
 
-/** The waiters of one process form one line. `keep` is true for mutex keys that expire, which may remain. */
+/**
+ * The waiters of one `Mutex` layer form one line. `keep` accepts keys that a run may leave behind: keys of the mutexes
+ * that have an expiry.
+ */
 export const make = (resources: ReadonlyArray<string>) => {
   const name = (resource: string) => resource as MutexName
   const ownerKeys = new Map(resources.map((resource) => [RedisKeys.owner(name(resource)), resource]))
@@ -78,8 +81,9 @@ export const make = (resources: ReadonlyArray<string>) => {
 }
 
 /**
- * The options of `Checker.all`. A waiter polls within two confirm periods plus the time of a repeated command. If the
- * server lost its owner or its clock was stepped, a waiter may rely on the last lease for as long as that lasts.
+ * The options of `Checker.all`. A waiter polls within two confirm periods plus the time to retry a command. If the
+ * server lost the mutex's owner, or its clock was stepped, a waiter may sleep until the lease that it last saw would
+ * have expired.
  */
 export const bounds = (options?: Mutex.Options): Effect.Effect<
   {

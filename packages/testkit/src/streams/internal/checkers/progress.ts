@@ -25,12 +25,12 @@ import {
 const isReread = (view: View, checkpoint: string | undefined) => checkpoint === beginning && view.lossAt() >= 0
 
 export const checkpointsGrow = (model: StreamModel): Checker =>
-  checker("checkpoints grow over what was processed", (view) => {
+  checker("checkpoints advance only past processed messages", (view) => {
     const last = new Map<string, { readonly id: string; readonly at: number }>()
     const highest = new Map<string, string>()
     const processed = new Map<string, Set<string>>()
     const committed = streamsOf(model, model.checkpoint)
-    /** An external system may be ahead of the checkpoint. */
+    /** `kept` is a position that an external system stores, which may be ahead of the checkpoint. */
     const check = (stream: string, at: number, kept?: string) => {
       const id = kept ?? checkpointOf(view, model, stream)
       const place = kept === undefined ? stream : `${stream} outside`
@@ -137,7 +137,7 @@ export const messagesInOrder = (model: StreamModel): Checker =>
 export const nothingIsForgotten = (model: StreamModel): Checker =>
   checker("nothing is forgotten", (view) => {
     const known = new Map<string, { readonly stream: string | undefined; readonly at: number }>()
-    /** The last messages of each data stream, in order: it may end and be announced again. */
+    /** The final message of each data stream, in order, for every time that it ended. */
     const ends = new Map<string, Array<string>>()
     const announced = new Set<string>()
     const finished = new Set<string>()
@@ -155,7 +155,7 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
       return end !== undefined && compareIds(checkpoint ?? beginning, end) >= 0
     }
     const isAtItsEnd = (stream: string) => reaches(stream, position.of(stream))
-    /** A data stream that is written again after its end may be deleted before it is read, with a new checkpoint. */
+    /** A data stream that is reopened after its end may be deleted before anybody reads it. Its checkpoint is new then. */
     const wasDeletedAfterItsEnd = (stream: string) =>
       view.stream(stream) === undefined && reaches(stream, highest.get(stream))
     const isAtAnEnd = (stream: string) => ends.get(stream)?.includes(position.of(stream) ?? "") === true

@@ -16,7 +16,7 @@ export const renewing = ({ bench, it }: Cases): void => {
       }
     }))
 
-  it.effect("G3: a renewed entry is never old, so no recovery takes it", () =>
+  it.effect("G3: a renewed entry is never idle long enough to be reclaimed", () =>
     Effect.gen(function*() {
       const { party, pass, pending, renew } = yield* bench("idle", short)
       const a = party()
@@ -40,7 +40,7 @@ export const renewing = ({ bench, it }: Cases): void => {
       yield* b.take(ownership.stream, ownership.entry)
     }))
 
-  it.effect("a lease that belongs to another owner is lost, and the other keeps it", () =>
+  it.effect("renewing a lease that was taken over reports the loss, and the new owner keeps it", () =>
     Effect.gen(function*() {
       const { lapse, party, renew } = yield* bench("taken over")
       const [a, b] = [party(), party()]
@@ -64,7 +64,7 @@ export const renewing = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* renew(released), { _tag: "Lost", reason: "Vanished" })
     }))
 
-  it.effect("a lost lease does not affect the others of its call", () =>
+  it.effect("a lost lease does not affect the others in the same call", () =>
     Effect.gen(function*() {
       const { lease, party, service } = yield* bench("neighbours")
       const a = party()
