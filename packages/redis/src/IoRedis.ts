@@ -1,9 +1,9 @@
 /**
  * Effect's `Redis` service, and `Subscriber`, on ioredis.
  *
- * It opens one connection for commands, and with the first subscription another one for all subscriptions. Each
- * `Redis.reserve` has its own connection. Each Sentinel also has one, to detect failovers. Effect's own users of
- * `Redis`, such as `RateLimiter` and `PersistedQueue`, run on it, too.
+ * It opens one connection for commands and, on the first subscription, a second one shared by all subscriptions. Each
+ * `Redis.reserve` has its own connection. It also keeps one to each Sentinel, to detect failovers. Effect's own modules
+ * that use `Redis`, such as `RateLimiter` and `PersistedQueue`, work with it, too.
  *
  * @since 0.1.0
  */

@@ -7,7 +7,7 @@
  * smaller ones accepts no write of a former owner after the first write of its successor.
  *
  * The token is remembered in a key beside the resource, in the same slot of a Cluster, for seven days after its last
- * use. Fence all data that belongs together by one resource and one mutex: tokens of different mutexes cannot be
+ * use. Fence data that belongs together with one resource and one mutex: tokens of different mutexes cannot be
  * compared.
  *
  * **Example** (A write that a stale holder cannot do)

@@ -3,9 +3,9 @@
 /**
  * Effect's `Redis` service, and `Subscriber`, on ioredis.
  *
- * It opens one connection for commands, and with the first subscription another one for all subscriptions. Each
- * `Redis.reserve` has its own connection. Each Sentinel also has one, to detect failovers. Effect's own users of
- * `Redis`, such as `RateLimiter` and `PersistedQueue`, run on it, too.
+ * It opens one connection for commands and, on the first subscription, a second one shared by all subscriptions. Each
+ * `Redis.reserve` has its own connection. It also keeps one to each Sentinel, to detect failovers. Effect's own modules
+ * that use `Redis`, such as `RateLimiter` and `PersistedQueue`, work with it, too.
  *
  * @since 0.1.0
  */
@@ -27,7 +27,7 @@ export * as RedisDoctor from "./RedisDoctor.ts"
  * smaller ones accepts no write of a former owner after the first write of its successor.
  *
  * The token is remembered in a key beside the resource, in the same slot of a Cluster, for seven days after its last
- * use. Fence all data that belongs together by one resource and one mutex: tokens of different mutexes cannot be
+ * use. Fence data that belongs together with one resource and one mutex: tokens of different mutexes cannot be
  * compared.
  *
  * **Example** (A write that a stale holder cannot do)

@@ -314,10 +314,15 @@ const failovers: ReadonlyArray<FaultKind> = [
     "failover",
     (stage, node) =>
       Effect.gen(function*() {
-        yield* until(
-          "sentinels agree",
-          Effect.isSuccess(stage.topology.sentinels[0]!.send("SENTINEL", "FAILOVER", "mymaster"))
-        )
+        const { primaryOf, sentinels } = stage.topology
+        const isDone = Effect.map(primaryOf(""), (primary) => primary !== node)
+        // A Sentinel gives up if a node does not reply for the failover timeout, and does not try again by itself
+        const request = Effect.gen(function*() {
+          if (yield* isDone) return true
+          yield* sentinels[0]!.send("SENTINEL", "FAILOVER", "mymaster")
+          return yield* Effect.repeat(Effect.delay(isDone, "50 millis"), { until: (done) => done, times: 100 })
+        })
+        yield* until("a failover", request)
         yield* failedOver(stage, node)
       }),
     true,
