@@ -294,7 +294,7 @@ const pauses = (redis: Redis.Redis["Service"], topology: RedisTopology) =>
         }))
     ),
     Effect.match({
-      onFailure: () => finding("pauses", "info", "cannot read what is paused"),
+      onFailure: () => finding("pauses", "info", "cannot read the pauses"),
       onSuccess: (paused) =>
         paused.length === 0
           ? finding("pauses", "ok", "no service is paused")

@@ -64,7 +64,7 @@ const advice: ReadonlyArray<readonly [ofProgram: string, ofCommand: string]> = [
   ["correct client.name", "correct --master"],
   ["use its URL, or the address of a Sentinel", "use it with --url, or the address of a Sentinel"],
   ["set client.sentinelPassword", "set REDIS_SENTINEL_PASSWORD"],
-  ["set client.tls.ca to that of its authority", "set NODE_EXTRA_CA_CERTS to the file of its authority"],
+  ["set client.tls.ca to the certificate of its CA", "set NODE_EXTRA_CA_CERTS to the file with its CA's certificate"],
   ["use its name, or set client.tls.servername", "use its name"]
 ]
 

@@ -18,7 +18,7 @@ it.live("a certificate that is not trusted: the error names the variable for it"
     )
     const { port } = server.address() as AddressInfo
     const { code, errors } = yield* commandLine.run(["list"], { url: `rediss://app:secret@127.0.0.1:${port}` })
-    assert.include(errors, "set NODE_EXTRA_CA_CERTS to the file of its authority")
+    assert.include(errors, "set NODE_EXTRA_CA_CERTS to the file with its CA's certificate")
     assert.notInclude(errors, "secret")
     assert.strictEqual(code, 69)
   }).pipe(Effect.scoped))

@@ -768,7 +768,7 @@ export const trim = (
  * The pause is kept in the backend and does not expire, so it survives restarts. Consumers notice it at their next
  * heartbeat. Handlers are revoked as when a client closes: they have the grace period to commit and yield. Nothing
  * counts as a failure. Announcements wait, and are taken within a heartbeat and a sweep after `resume`. `inspect` lists
- * what is paused.
+ * the pauses.
  *
  * **Gotchas**
  *

@@ -320,7 +320,7 @@ export interface Service {
    * Pauses or resumes a data stream, or the service. Returns whether that changed anything. A pause does not expire.
    */
   readonly setPaused: (stream: StreamName | undefined, isPaused: boolean) => Effect.Effect<boolean, StoreError>
-  /** Reads what is paused. Consumers call it at each heartbeat. */
+  /** Reads the pauses. Consumers call it at each heartbeat. */
   readonly paused: Effect.Effect<ServiceState["paused"], StoreError>
   readonly inspect: Effect.Effect<ServiceState, StoreError>
   readonly deadLetters: (

@@ -6,7 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Exit, Fiber, Layer, Logger, References, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { jobHost } from "../../src/internal/leadership/jobHost.ts"
-import { outage, refusal } from "../support/faultyStore.ts"
+import { outage, refusal, silentStore } from "../support/faultyStore.ts"
 import * as Fleet from "../support/fleet.ts"
 import { start, TestLive } from "../support/setup.ts"
 import { stalling } from "../support/stalling.ts"
@@ -79,16 +79,8 @@ describe("a contender in an outage", () => {
     }).pipe(Effect.provide(live))
   })
 
-  it.effect("publishes at once that it stops, and ends its streams of changes with its scope", () => {
-    const deaf = Layer.effect(
-      MutexStore.MutexStore,
-      Effect.map(MutexStore.MutexStore, (store) => ({
-        ...store,
-        changes: () => Effect.succeed({ next: Effect.never, bound: undefined }),
-        inspect: () => Effect.never
-      }))
-    ).pipe(Layer.provide(MutexStore.layerMemory))
-    return Effect.gen(function*() {
+  it.effect("publishes at once that it stops, and ends its streams of changes with its scope", () =>
+    Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       yield* Effect.gen(function*() {
         const store = yield* MutexStore.MutexStore
@@ -118,11 +110,10 @@ describe("a contender in an outage", () => {
         yield* settle
         assert.isDefined(reader.pollUnsafe())
       }).pipe(
-        Effect.provide(Mutex.layer().pipe(Layer.provideMerge(deaf), Layer.provideMerge(Logger.layer([])))),
+        Effect.provide(Mutex.layer().pipe(Layer.provideMerge(silentStore), Layer.provideMerge(Logger.layer([])))),
         Effect.provideService(Clock.Clock, clock)
       )
-    })
-  })
+    }))
 })
 
 describe("a leadership", () => {

@@ -120,3 +120,13 @@ export const layer: Layer.Layer<MutexStore.MutexStore | Faults> = Layer.effectCo
   })
   return Context.make(MutexStore.MutexStore, faulty).pipe(Context.add(Faults, faults))
 })).pipe(Layer.provide(MutexStore.layerMemory))
+
+/** The in-process store, which never reports who owns a mutex: neither by message nor when asked. */
+export const silentStore: Layer.Layer<MutexStore.MutexStore> = Layer.effect(
+  MutexStore.MutexStore,
+  Effect.map(MutexStore.MutexStore, (store) => ({
+    ...store,
+    changes: () => Effect.succeed({ next: Effect.never, bound: undefined }),
+    inspect: () => Effect.never
+  }))
+).pipe(Layer.provide(MutexStore.layerMemory))

@@ -1,7 +1,7 @@
 /**
  * SHA-1 of a binary string, in hex: the name of a script, and `redis.sha1hex`.
  */
-import { paddedWords } from "./shaPadding.ts"
+import { paddedWords } from "./shaBlocks.ts"
 
 const rotate = (value: number, bits: number): number => (value << bits) | (value >>> (32 - bits))
 

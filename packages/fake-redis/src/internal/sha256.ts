@@ -1,7 +1,7 @@
 /**
  * SHA-256 of a binary string, in hex: the stored form of passwords.
  */
-import { paddedWords } from "./shaPadding.ts"
+import { paddedWords } from "./shaBlocks.ts"
 
 const fraction = (value: number): number => Math.floor((value - Math.floor(value)) * 2 ** 32) | 0
 

@@ -19,7 +19,7 @@ import type { HeldLeases } from "./heldLeases.ts"
 import type { LatestNames } from "./latestNames.ts"
 import * as linePlan from "./linePlan.ts"
 import { type LocalWaiter, LocalWaiterList } from "./localWaiter.ts"
-import { SelfDeadlockWarning } from "./selfDeadlockWarning.ts"
+import { SelfDeadlockWarning } from "./selfDeadlock.ts"
 import * as silencePlan from "./silencePlan.ts"
 
 /** What all queues of a layer share. */
@@ -164,7 +164,9 @@ export class LocalQueue implements QueueContext {
     this.held = undefined
     const command = linePlan.ended(this.line, "Released")
     this.carryOut(command)
-    return command === "requeue" ? this.ownPlace().requeue(waiter!, now) : {}
+    if (command !== "requeue") return {}
+    if (waiter === undefined) throw new Error("a release queued the place of nobody")
+    return this.ownPlace().requeue(waiter, now)
   }
 
   /** Passes the lease on to the next in line without a request, if possible. The work of the last holder has ended. */

@@ -10,10 +10,10 @@ import type { ClientContext } from "./context.ts"
 import type { OwnedStream } from "./ownedStream.ts"
 import * as revocation from "./revocation.ts"
 
-/** Reads what is paused. In an outage the last known state remains in force. */
+/** Reads the pauses. In an outage the last known state remains in force. */
 const read = ({ pauses, store }: ClientContext) =>
   Effect.matchEffect(store.paused, {
-    onFailure: (error) => log.debug(`Cannot read what is paused: ${error.message}`),
+    onFailure: (error) => log.debug(`Cannot read the pauses: ${error.message}`),
     onSuccess: (paused) =>
       pauses.set(paused)
         ? log.info(
@@ -26,7 +26,7 @@ const read = ({ pauses, store }: ClientContext) =>
         : Effect.void
   })
 
-/** Reads what is paused, and succeeds with the loop that follows it. A data stream that was acquired by name stays. */
+/** Reads the pauses, and succeeds with the loop that follows it. A data stream that was acquired by name stays. */
 export const follow = (client: ClientContext): Effect.Effect<Effect.Effect<never>, never, Scope.Scope> =>
   FiberSet.makeRuntime<never, void>().pipe(
     Effect.tap(() => read(client)),

@@ -30,7 +30,7 @@ export const make = (store: Service, config: StreamConfig): Service => {
   return {
     ...store,
     prepare: within("prepare", store.prepare),
-    paused: within("read what is paused", store.paused),
+    paused: within("read the pauses", store.paused),
     read: (options) =>
       within("read", store.read(options), Duration.sum(options.block, Duration.times(config.commandTimeout, 2))),
     pending: (options) => within("pending", store.pending(options)),

@@ -4,7 +4,7 @@
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"
-import { growHash } from "../data/objectEncoding.ts"
+import { growHash } from "../data/encodings.ts"
 import { isTable } from "../data/tables.ts"
 import { addFloats, bigInteger, double, drawCount, MAX_INT64, MIN_INT64, parseBigInt } from "../numbers.ts"
 import type { Value } from "../reply.ts"

@@ -4,7 +4,7 @@
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"
-import { encodingOf } from "../data/objectEncoding.ts"
+import { encodingOf } from "../data/encodings.ts"
 import { cloneValue } from "../data/values.ts"
 import { globMatch } from "../glob.ts"
 import { DATABASES } from "../keyspace.ts"

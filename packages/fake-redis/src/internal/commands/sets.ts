@@ -4,7 +4,7 @@
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"
-import { growSet } from "../data/objectEncoding.ts"
+import { growSet } from "../data/encodings.ts"
 import { isTable } from "../data/tables.ts"
 import type { Entry } from "../data/values.ts"
 import { drawCount, integer } from "../numbers.ts"

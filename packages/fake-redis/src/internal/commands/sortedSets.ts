@@ -4,7 +4,7 @@
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"
-import { growSortedSet } from "../data/objectEncoding.ts"
+import { growSortedSet } from "../data/encodings.ts"
 import type { Scored } from "../data/sortedSet.ts"
 import { SortedSet } from "../data/sortedSet.ts"
 import { isTable, toTable } from "../data/tables.ts"

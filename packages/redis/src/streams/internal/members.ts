@@ -15,7 +15,7 @@ const pageSize = 500
 
 const readInteger = reader("a count", Schema.Int)
 
-const readPaused = reader("what is paused", Schema.Array(Schema.Union([Schema.Literal(""), StreamName])))
+const readPaused = reader("pauses", Schema.Array(Schema.Union([Schema.Literal(""), StreamName])))
 
 type Part = Pick<Service, "heartbeat" | "inspect" | "leave" | "paused" | "reap" | "removeConsumer" | "setPaused">
 
@@ -31,7 +31,7 @@ export const make = (context: ServiceContext): Part => {
   const remove = context.run("leave", scripts.removeConsumer)
 
   const paused = Effect.map(
-    context.send("read what is paused", readPaused, "HKEYS", keys.paused(service)),
+    context.send("read the pauses", readPaused, "HKEYS", keys.paused(service)),
     (names): ServiceState["paused"] => ({
       service: names.includes(""),
       streams: names.filter((name): name is StreamName => name !== "")

@@ -58,7 +58,9 @@ export const ofConnecting = (cause: unknown, target: Target): DriverError => {
     return mistake(`the certificate of ${address} is for another host: use its name, or set client.tls.servername`)
   }
   if (code.includes("CERT") || code.startsWith("UNABLE_TO_")) {
-    return mistake(`the certificate of ${address} is not trusted (${code}): set client.tls.ca to that of its authority`)
+    return mistake(
+      `the certificate of ${address} is not trusted (${code}): set client.tls.ca to the certificate of its CA`
+    )
   }
   if (code.startsWith("ERR_SSL_")) return mistake(`${address} does not use TLS (${code}): use redis://, not rediss://`)
   if (/Unknown RESP type|Protocol error/.test(text)) {
