@@ -1,7 +1,7 @@
 /**
- * Deposits of a data stream reach the accounts of a database exactly once: the position is a row that the same
- * transaction writes, and the token of the lease refuses a former owner. In SQLite, or in Postgres where `DATABASE_URL`
- * names one.
+ * Books the deposits of a data stream into a database exactly once. The transaction that books a deposit also stores
+ * the position in the stream, and the lease's token fences out a former owner. Uses SQLite, or Postgres if
+ * `DATABASE_URL` is set.
  *
  *     node examples/exactly-once.ts
  *     DATABASE_URL=postgres://localhost/shop REDIS_URL=redis://localhost:6379 node examples/exactly-once.ts
@@ -38,12 +38,12 @@ const book = (stream: string, { id, value }: StreamMessages.Message<typeof Depos
       ON CONFLICT (stream) DO UPDATE SET message = excluded.message`
   })
 
-/** `before` stands for anything that takes time between a message and its transaction. */
+/** `before` stands for work that takes time before the transaction begins. */
 export const handler = (before: (amount: number) => Effect.Effect<void> = () => Effect.void) =>
   Effect.gen(function*() {
     const lease = yield* StreamLease.StreamLease
     const sql = yield* SqlClient.SqlClient
-    // From here on no former owner can move the position that is read next
+    // After this, no former owner can move the position that the next statement reads
     yield* SqlFence.raise(lease)
     const [row] = yield* sql<{ message: string }>`SELECT message FROM positions WHERE stream = ${lease.stream}`
     yield* StreamMessages.process(
@@ -73,7 +73,7 @@ const program = Effect.gen(function*() {
     yield* Effect.raceFirst(consumer, Deferred.await(done))
   })
   yield* consume
-  // All messages once more: only the position in the database counts
+  // Replay all messages: the position in the database makes the handler skip them
   yield* StreamClient.seek(stream, "beginning", { force: true })
   yield* StreamClient.announce(stream)
   yield* consume

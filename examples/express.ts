@@ -1,6 +1,6 @@
 /**
- * Express without Effect: a 409 response while another request, in any process, makes the same report; work that one
- * process does every second; and a health endpoint.
+ * Express without Effect. A request gets 409 while another one, in any process, makes the same report. One process of
+ * the fleet cleans up every second. A health endpoint shows whether this process leads.
  *
  *     node examples/express.ts
  *     REDIS_URL=redis://localhost:6379 PORT=3001 node examples/express.ts
@@ -38,5 +38,5 @@ const server = app.listen(Number(process.env["PORT"] ?? 3000), "127.0.0.1", () =
   console.log(`Listening on http://127.0.0.1:${typeof address === "object" ? address?.port : address}`)
 })
 
-// Requests end first, then the locks are released, so that others get them at once
+// Let requests finish first, then release the locks, so that other processes get them immediately
 process.once("SIGTERM", () => server.close(() => void simba.close().then(() => process.exit())))

@@ -1,5 +1,5 @@
 /**
- * A web service as a resource that refuses a former owner. Each request has the token of its lease in a header. A
+ * A web service that refuses requests from a former owner. Each request carries its lease's token in a header. A
  * request whose token is smaller than the largest so far gets 412, like an `If-Match` that no longer matches.
  *
  *     node examples/fenced-http.ts
@@ -20,7 +20,7 @@ const Headers = Schema.Struct({
   "fencing-token": Schema.FiniteFromString.pipe(Schema.decodeTo(FencingToken.FencingToken))
 })
 
-/** Runs the work on a report in a transaction, unless a newer lease has already been used. */
+/** Runs the work on a report in a transaction, unless the report has already seen a larger token. */
 const fenced = <R>(
   work: (
     month: string
@@ -37,7 +37,7 @@ const fenced = <R>(
     })
   )
 
-// Reads need the token too, so that no former owner writes between this read and the write that follows from it
+// Reads carry the token too: otherwise a former owner could write between this owner's read and its write
 const get = HttpRouter.add(
   "GET",
   "/reports/:month",

@@ -26,7 +26,7 @@ const Reports = HttpRouter.add(
       onSome: (report) => HttpServerResponse.jsonUnsafe(report)
     })
   }).pipe(
-    // Redis does not reply, or the lease was lost: the client may retry
+    // Redis does not reply, or the lease was lost: the client can retry
     Effect.catchTag(
       ["BackendError", "LeaseLost", "ProtocolError"],
       (error) =>

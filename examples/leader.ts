@@ -1,6 +1,6 @@
 /**
- * A service in which one process leads: work of the leader, a cron job of the fleet, and a health endpoint that shows
- * who leads. Start it several times on one Redis, and stop the leader.
+ * A service in which one process leads: it has work for the leader, a cron job that runs once in the fleet, and a
+ * health endpoint that shows who leads. Start it several times on one Redis, then stop the leader.
  *
  *     node examples/leader.ts
  *     REDIS_URL=redis://localhost:6379 PORT=3001 node examples/leader.ts
@@ -15,12 +15,10 @@ import { HttpRouter, HttpServerResponse } from "effect/http"
 import { HttpServerLive } from "./shared/httpServer.ts"
 import { RedisEnv } from "./shared/redisEnv.ts"
 
-/** The leadership of the fleet, as a service that others build on. */
+/** The fleet's leadership, as a service that other layers use. */
 class Leader extends Contender.Service<Leader>()("example/Leader") {}
 
-/**
- * Runs on the leading process only. A loss of the leadership interrupts it, and its failure lets another process lead.
- */
+/** Runs only in the leader. Losing the leadership interrupts it. If it fails, another process leads. */
 const Cleaner = Effect.log("cleaning").pipe(
   Effect.repeat(Schedule.fixed("1 second")),
   Leadership.whileLeader(Leader),
@@ -28,12 +26,12 @@ const Cleaner = Effect.log("cleaning").pipe(
   Layer.effectDiscard
 )
 
-/** Once each night in the whole fleet, by the clock of Redis, even if the leader changes meanwhile. */
+/** Runs once each night in the whole fleet, by the clock of Redis, even if the leader changes in the meantime. */
 const Nightly = Leadership.layerJobs("nightly", [
   { name: "report", schedule: Leadership.cron("0 3 * * *"), catchUp: "1 hour", run: Effect.log("reporting") }
 ])
 
-/** Each process is healthy, whether it leads or not: 200 in both roles. */
+/** Returns 200 in both roles: a standby is as healthy as the leader. */
 const Health = HttpRouter.add(
   "GET",
   "/health",
@@ -45,8 +43,8 @@ const Health = HttpRouter.add(
 )
 
 /**
- * For a rolling update: this process moves behind all others in the queue, so that the leadership moves only once, to a
- * new process.
+ * For rolling updates: moves this process to the end of the queue, so that the leadership moves only once, to a new
+ * process.
  */
 const Leave = HttpRouter.add("POST", "/leave", Effect.as(Leader.use(({ leave }) => leave), HttpServerResponse.empty()))
 
@@ -56,5 +54,5 @@ const Live = Layer.mergeAll(Cleaner, Nightly, HttpRouter.serve(Layer.merge(Healt
   Layer.provide([HttpServerLive, RedisEnv])
 )
 
-// At a SIGTERM the work ends first, then the leadership passes to another process
+// On SIGTERM, the work ends first; then the leadership passes to another process
 NodeRuntime.runMain(Layer.launch(Live))

@@ -1,6 +1,6 @@
 /**
- * Metrics for Prometheus at `/metrics`, and for OTLP if `OTEL_EXPORTER_OTLP_ENDPOINT` names a collector. The board in
- * `docs/grafana/effect-simba.json` shows them.
+ * Exposes metrics to Prometheus at `/metrics`, and sends them over OTLP if `OTEL_EXPORTER_OTLP_ENDPOINT` names a
+ * collector. `docs/grafana/effect-simba.json` is a dashboard for them.
  *
  *     node examples/metrics.ts
  *     OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318 node examples/metrics.ts

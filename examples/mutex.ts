@@ -1,20 +1,20 @@
 /**
- * Holds a mutex while a scope is open, and gives up after a timeout.
+ * Holds a mutex while a scope is open, and limits the wait for another one with a timeout.
  *
  *     node examples/mutex.ts
  *
- * With Node 24.2 or newer, in a clone of this repository.
+ * Needs Node 24.2 or newer and a clone of this repository.
  */
 import { Mutex } from "@effect-simba/core"
 import { NodeRuntime } from "@effect/platform-node"
 import { Effect } from "effect"
 
-/** The mutex is held until the end of `Effect.scoped`. */
+/** Holds the mutex until `Effect.scoped` ends. */
 export const closeTheBooks = Effect.gen(function*() {
   const lease = yield* Mutex.acquire("books")
   yield* Effect.log(`closing the books with token ${lease.token}`)
   yield* Effect.sleep("3 seconds")
-  // A lost lease interrupts nothing: check it before a step that needs the mutex
+  // Losing the lease interrupts nothing here, so check it before each step that needs the mutex
   yield* lease.ensure
   yield* Effect.log("closed")
 }).pipe(Effect.scoped)
@@ -35,7 +35,7 @@ export const program = Effect.gen(function*() {
   return [first, second] as const
 })
 
-/** For one process. For several, see `service.ts`. */
+/** Mutexes within one process. For several processes, see `service.ts`. */
 const MutexLive = Mutex.layerMemory()
 
 if (import.meta.main) NodeRuntime.runMain(Effect.provide(program, MutexLive))

@@ -1,12 +1,12 @@
 /**
- * Nest without Effect: a 409 response while another request, in any process, makes the same report; work that one
- * process does every second; and a health endpoint.
+ * Nest without Effect. A request gets 409 while another one, in any process, makes the same report. One process of the
+ * fleet cleans up every second. A health endpoint shows whether this process leads.
  *
  *     node examples/nest.ts
  *     REDIS_URL=redis://localhost:6379 PORT=3001 node examples/nest.ts
  *     curl -i -X POST http://localhost:3000/reports/2026-11
  *
- * Node strips types and does not support decorators, so they are called as functions here. In a compiled application,
+ * Node strips types but does not support decorators, so they are called as functions here. In a compiled application,
  * write `@Controller()`, `@Post(":month")` and so on.
  */
 import "reflect-metadata"
@@ -43,7 +43,7 @@ class Reports implements OnApplicationBootstrap, OnApplicationShutdown {
     })
   }
 
-  /** Runs after the last request, so that others get the locks at once. */
+  /** Runs after the last request, and releases the locks, so that other processes get them immediately. */
   onApplicationShutdown() {
     return this.simba.close()
   }

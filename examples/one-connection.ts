@@ -1,5 +1,5 @@
 /**
- * Mutexes and data streams on one connection, with options from `Config` under names of the application.
+ * Mutexes and data streams on one connection, with options from `Config` under the application's own names.
  *
  *     node examples/one-connection.ts
  *     REDIS_URL=redis://localhost:6379 LEDGER_TTL='5 seconds' ORDERS_CAPACITY=100 node examples/one-connection.ts
@@ -28,7 +28,7 @@ const Live = Layer.merge(MutexLive, StreamsLive).pipe(
 
 const Ledger = Mutex.named("ledger")
 
-/** Data streams are booked into one ledger, one at a time. */
+/** Books one data stream at a time into the ledger. */
 const book = Effect.gen(function*() {
   const { stream } = yield* StreamLease.StreamLease
   yield* Ledger.withLock(Effect.log(`booking ${stream}`))

@@ -1,5 +1,5 @@
 /**
- * Mutexes on the application's own ioredis client, sharing one connection. The application still owns the client.
+ * Mutexes on the application's own ioredis client and its connection. The application still owns the client.
  *
  *     node examples/own-client.ts
  *     REDIS_URL=redis://localhost:6379 node examples/own-client.ts
@@ -13,7 +13,7 @@ import { redisUrl } from "./shared/redisUrl.ts"
 
 const program = Effect.gen(function*() {
   const url = yield* redisUrl
-  // The client that the application already has
+  // Stands for the client that the application already has
   const client = yield* Effect.acquireRelease(
     Effect.sync(() => new Redis(url)),
     (client) => Effect.promise(() => client.quit())

@@ -1,17 +1,17 @@
 /**
- * Background jobs of a service that runs in several processes. Each job runs in one of them at a time.
+ * Background jobs of a service that runs in several processes. Each job runs in one process at a time.
  *
  *     node examples/scheduled-jobs.ts
  *     LOCKS=redis REDIS_URL=redis://localhost:6379 node examples/scheduled-jobs.ts
  *
- * With Node 24.2 or newer, in a clone of this repository.
+ * Needs Node 24.2 or newer and a clone of this repository.
  */
 import { Contender, Leadership } from "@effect-simba/core"
 import { NodeRuntime } from "@effect/platform-node"
 import { Context, DateTime, Effect, Layer, Ref, Schedule } from "effect"
 import { MutexLive } from "./service.ts"
 
-/** Stands for the data of the jobs. */
+/** Stands for the database that the jobs work on. */
 export class Shop extends Context.Service<Shop, {
   readonly did: (what: string) => Effect.Effect<void>
   readonly done: Effect.Effect<ReadonlyArray<string>>
@@ -26,13 +26,13 @@ export class Shop extends Context.Service<Shop, {
 }
 
 export const Jobs = Leadership.layerJobs("shop-jobs", [
-  // Once every half minute in the whole fleet, by the clock of Redis, even if the leader changes
+  // Runs every 30 seconds, once in the whole fleet, by the clock of Redis, even if the leader changes
   {
     name: "import prices",
     schedule: Leadership.every("30 seconds"),
     run: ({ lease }) => Shop.use((shop) => shop.did(`imported prices with token ${lease.token}`))
   },
-  // At each full minute, and up to 45 seconds late if the leader was lost then. Another node retries a failed run
+  // Runs every full minute, up to 45 seconds late if the leader was lost. Another node retries a failed run.
   {
     name: "report",
     schedule: Leadership.cron("* * * * *", { timeZone: "Europe/Berlin" }),
@@ -46,7 +46,7 @@ export const Jobs = Leadership.layerJobs("shop-jobs", [
 
 class Cleaning extends Contender.Service<Cleaning>()("example/Cleaning") {}
 
-// With any Schedule of Effect, while a node leads: ten seconds after the end of the last run
+// Runs on the leader, with any Schedule of Effect; here ten seconds after the end of the previous run
 export const Cleaner = Shop.use((shop) => shop.did("expired carts")).pipe(
   Effect.repeat(Schedule.spaced("10 seconds")),
   Leadership.whileLeader(Cleaning),

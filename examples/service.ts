@@ -1,17 +1,17 @@
 /**
- * A service that needs mutexes, on Redis or in one process by configuration.
+ * A service that needs mutexes. Configuration chooses Redis or a single process.
  *
  *     node examples/service.ts
  *     LOCKS=redis REDIS_URL=redis://localhost:6379 node examples/service.ts
  *
- * With Node 24.2 or newer, in a clone of this repository.
+ * Needs Node 24.2 or newer and a clone of this repository.
  */
 import { Mutex, type SimbaError } from "@effect-simba/core"
 import { RedisMutex } from "@effect-simba/redis"
 import { NodeRuntime } from "@effect/platform-node"
 import { Config, Context, Effect, Layer, Option, Ref } from "effect"
 
-/** Makes each report once, even if many processes ask for it. */
+/** Makes each report in one process at a time. */
 export class Reports extends Context.Service<Reports, {
   /** `None` if another process is making it. */
   readonly make: (
@@ -39,7 +39,7 @@ export class Reports extends Context.Service<Reports, {
   )
 }
 
-/** Redis for several processes, or memory for this process alone. */
+/** On Redis for several processes, or in memory for this process alone. */
 export const MutexLive = Layer.unwrap(Effect.map(
   Config.Literals(["redis", "memory"], "LOCKS").pipe(Config.withDefault("memory")),
   (locks) => locks === "redis" ? RedisMutex.layerFromEnv() : Mutex.layerMemory()

@@ -1,6 +1,6 @@
 /**
- * Three consumers share the data streams of four regions, and add up the orders. One shuts down in the middle, and the
- * others take over its regions. Here they share a process; in production each consumer has its own, as in `orders.ts`.
+ * Three consumers share the data streams of four regions and add up the orders. One shuts down halfway, and the others
+ * take over its regions. Here they share a process; in production each consumer has its own, as in `orders.ts`.
  *
  *     node examples/stream-fleet.ts
  *     REDIS_URL=redis://localhost:6379 node examples/stream-fleet.ts
@@ -18,7 +18,7 @@ const regions = ["eu", "us", "asia", "africa"]
 const service = `fleet-${process.pid}`
 const streamOf = (region: string) => `${service}:${region}`
 
-/** A client for each name, all on one connection. */
+/** Creates a client under this name. All clients share one connection. */
 const clientOf = (processName: string) => RedisStreams.layerRedis({ service, enableEvents: true, processName })
 
 const consumer = (name: string) => Effect.provide(StreamClient.run(handler), clientOf(name))
@@ -34,7 +34,7 @@ const program = Effect.gen(function*() {
   for (const amount of [40, 1, 1]) {
     yield* Effect.forEach(regions, (region) => order(region, amount))
     yield* Effect.sleep("500 millis")
-    // Yields its data streams after its current message
+    // The consumer finishes its current messages, then yields its data streams
     if (amount === 40) yield* Fiber.interrupt(fleet[0]!)
   }
   yield* Effect.forEach(regions, (region) => order(region, 0, "last", "yes"))

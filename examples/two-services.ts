@@ -1,5 +1,5 @@
 /**
- * Consumers of two services of data streams in one process, on one connection.
+ * One process consumes the data streams of two services, over one connection.
  *
  *     node examples/two-services.ts
  *     REDIS_URL=redis://localhost:6379 node examples/two-services.ts

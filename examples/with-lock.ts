@@ -1,9 +1,9 @@
 /**
- * Work that is interrupted when its lease is lost, and a table that refuses old fencing tokens.
+ * Interrupts work when its lease is lost, and protects a table with fencing tokens.
  *
  *     node examples/with-lock.ts
  *
- * With Node 24.2 or newer, in a clone of this repository.
+ * Needs Node 24.2 or newer and a clone of this repository.
  */
 import { Mutex } from "@effect-simba/core"
 import { NodeRuntime } from "@effect/platform-node"
@@ -30,12 +30,15 @@ export class Balances extends Context.Service<Balances, {
   })
 }
 
-/** One process at a time. If the lease is lost, the work is interrupted and fails with `LeaseLost`. */
+/**
+ * Settles an account in one process at a time. If the lease is lost, the work is interrupted and fails with
+ * `LeaseLost`.
+ */
 export const settle = Mutex.withLock("settlement", { timeout: "10 seconds" })((lease) =>
   Effect.gen(function*() {
     const balances = yield* Balances
     yield* Effect.sleep("2 seconds")
-    // Holds even after a pause of minutes: the table has the token of the next owner
+    // The table refuses this write even after a pause of minutes, once the next owner has written its own token
     yield* balances.set("alice", 80, lease.token)
     return lease.token
   })

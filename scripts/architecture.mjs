@@ -7,7 +7,7 @@ import { readFileSync, statSync, writeFileSync } from "node:fs"
 import { basename, dirname, join, relative, resolve, sep } from "node:path"
 import { filesBelow, packageFolders, root, shown } from "./lib/workspace.mjs"
 
-/** Columns of boxes, from left to right; a folder that is missing here fails the check. */
+/** The columns of boxes, from left to right. Each folder must be listed here, or the script fails. */
 const columns = [
   ["cli/bin", "cli/internal"],
   ["redis", "redis/internal/mutex", "redis/internal/client", "redis/internal/client/ioredis"],
@@ -51,7 +51,10 @@ const margin = 30
 const lineHeight = 14
 const characters = 34
 
-/** Modules that may import each other's types: a service and the module that makes it. No other cycle is allowed. */
+/**
+ * Modules that may import each other's types, such as a service and the module that makes it. No other cycle is
+ * allowed.
+ */
 const allowedCycles = [
   ["core/MutexStore", "core/internal/mutex/memoryStore"],
   [
@@ -154,7 +157,7 @@ const found = [...modules].flatMap(([name, imports]) =>
   })
 )
 if (found.length > 0) {
-  console.error("modules import each other:", found.reduce((a, b) => b.length < a.length ? b : a))
+  console.error("import cycle:", found.reduce((a, b) => b.length < a.length ? b : a))
   process.exit(1)
 }
 
@@ -174,7 +177,7 @@ const wrap = (words) => {
 
 const missing = [...folders.keys()].filter((folder) => !columns.flat().includes(folder))
 if (missing.length > 0) {
-  console.error(`scripts/architecture.mjs has no place for ${missing.join(", ")}`)
+  console.error(`scripts/architecture.mjs: add these folders to \`columns\`: ${missing.join(", ")}`)
   process.exit(1)
 }
 
@@ -190,7 +193,9 @@ columns.forEach((column, index) => {
 })
 const bottom = Math.max(...[...boxes.values()].map(({ height, y }) => y + height))
 
-/** An arrow starts at the side that faces the other box; boxes of one column are joined along their left side. */
+/**
+ * The path of an arrow. It starts at the side that faces the other box; within a column, it runs along the left side.
+ */
 const curve = (a, b) => {
   const [ay, by] = [a.y + a.height / 2, b.y + b.height / 2]
   if (a.column === b.column) {
@@ -211,13 +216,16 @@ const edgesOf = (name) => {
 const arrow = (name, path, strokeWidth) =>
   `<path d="${path}" stroke="${colors[name]}" stroke-width="${strokeWidth}" marker-end="url(#${name})"/>`
 
-/** One arrow for each package that uses another package. */
+/** Pairs of packages that use each other, one arrow for each pair. */
 const betweenPackages = new Set(
   [...uses.values()].map(({ from, to }) => `${packageOf(from)} ${packageOf(to)}`).filter((pair) =>
     !/^(\w+) \1$/.test(pair)
   )
 )
-/** Private folders use the models of their package's public modules: the caption says so instead of arrows. */
+/**
+ * Private folders use the models of their package's public modules. The caption says so; arrows would clutter the
+ * picture.
+ */
 const isShown = ({ from, to }) => packageOf(from) === packageOf(to) && (isPublic(from) || !isPublic(to))
 const arrows = [
   ...[...uses.values()].filter(isShown).map(({ from, to }) =>

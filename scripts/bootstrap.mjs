@@ -1,4 +1,4 @@
-// Runs the root's npm scripts, and the check of the packed packages, on a machine with only Node (20 or newer) and npm.
+// Lets the root's npm scripts run on a machine that has only Node (20 or newer) and npm.
 //
 // Installs the pinned pnpm into .bootstrap/, then all dependencies (including the Node that the tools run on), then
 // runs the requested task. Finished steps are skipped, so a second run starts at once.
@@ -63,7 +63,7 @@ const ensurePnpm = () => {
   )
 }
 
-/** A fingerprint that changes whenever an install may be needed. */
+/** A hash that changes whenever an install may be needed. */
 const manifests = () => {
   const hash = createHash("sha256").update(`${process.platform} ${process.arch}`)
   const folders = [
@@ -89,7 +89,7 @@ const ensureDependencies = () => {
   must(
     "pnpm",
     ["install", "--frozen-lockfile", "--loglevel=error"],
-    "The dependencies could not be installed; see above. It needs access to a package registry."
+    "The dependencies could not be installed; see above. The installation needs access to a package registry."
   )
   writeFileSync(stamp, wanted)
 }
@@ -102,7 +102,7 @@ const serverAdvice = `The tests start servers of their own: Redis, with \`redis-
   Alpine            apk add redis postgresql
   macOS             brew install redis postgresql`
 
-/** The servers that are missing, by the names of Debian's packages. */
+/** The Debian packages of the servers that are not installed. */
 const missingServers = () =>
   [["redis-server", "redis-server"], ["postgresql", postgresProgram("postgres")]]
     .filter(([, program]) => output(program, ["--version"]) === undefined)
@@ -128,14 +128,14 @@ const ensureServers = () => {
   }
 }
 
-/** Without a browser, the check of the site does not open it, and says so. */
+/** A browser is optional: without one, `site:check` reports that it did not open the site. */
 const ensureBrowser = () => {
   if (output("chromium", ["--version"]) !== undefined || !canInstall()) return
   say("installing Debian's chromium: a test opens the site in it")
   installed("chromium")
 }
 
-/** Debian starts a service when its package is installed, unless this hook (Debian's own) says that it may not. */
+/** Installing a server on Debian starts it as a service, unless Debian's policy-rc.d hook forbids that. */
 const withoutStartingServices = (install) => {
   const policy = "/usr/sbin/policy-rc.d"
   if (existsSync(policy)) return install()
@@ -149,7 +149,7 @@ const withoutStartingServices = (install) => {
 
 let child
 const forward = (signal) => {
-  // Ctrl-C in a terminal reaches the whole group; the child would take a second signal as "stop at once".
+  // In a terminal, Ctrl-C already reaches the whole process group. A second signal would make the child abort at once.
   if (signal !== "SIGINT" || !process.stdin.isTTY) child?.kill(signal)
 }
 
@@ -166,7 +166,7 @@ if (!Object.hasOwn(tasks, task ?? "")) {
   stop(`usage: node scripts/bootstrap.mjs ${Object.keys(tasks).join("|")} [arguments]`)
 }
 checkNode()
-// From the start, so that a signal during an installation does not end it half-way.
+// Installed early, so that a signal does not abort an installation halfway.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, forward)
 ensurePnpm()
 ensureDependencies()

@@ -3,8 +3,8 @@
 //   node scripts/bundle.mjs            # into packages
 //   node scripts/bundle.mjs folder     # into folder/core/dist and so on
 //
-// Most of the cost of an import is resolving and reading files. So modules are bundled; each public module keeps a file
-// of its name, and shared code is in a few files of dist/internal.
+// Resolving and reading files dominates the cost of an import, so modules are bundled. Each public module keeps a file
+// of its own name, and shared code goes into a few files in dist/internal.
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { basename, join, relative, resolve } from "node:path"
 import { rolldown } from "rolldown"
@@ -12,8 +12,8 @@ import { annotatePure } from "./lib/annotate-pure.mjs"
 import { barrelFolders, filesBelow, packageFolders, publicModules, root } from "./lib/workspace.mjs"
 
 /**
- * Each package's files in dist/internal: the modules that match, with everything they import. A module goes into the
- * first file that matches it; other modules are placed by their importers.
+ * The files in dist/internal, by package. A file gets the modules that match its pattern, with everything they import.
+ * A module that matches several patterns goes into the first file; one that matches none goes where its importers are.
  */
 const files = {
   core: { mutex: /src[\\/]Mutex\.ts$/, streams: /streams[\\/]StreamClient\.ts$/ },
@@ -23,7 +23,7 @@ const files = {
     mutex: /internal[\\/]mutex[\\/]store\.ts$/,
     streams: /streams[\\/]internal[\\/]store\.ts$/,
     options: /ioredis[\\/](?:options|wallClock|connectionsDown)\.ts$/,
-    // Not in the file of a driver: everything that it exports stays in a bundle
+    // Separate from the drivers: a bundler keeps all exports of a driver's file, because it is loaded dynamically
     connections: /ioredis[\\/](?:commands|commandTimeouts|connection|failover|outageLog|subscriptions)\.ts$/
   },
   "fake-redis": {},
@@ -31,7 +31,7 @@ const files = {
   cli: {}
 }
 
-/** A barrel exports the files of the public modules, and is not itself bundled with them. */
+/** Keeps barrels as lists of re-exports, instead of bundling the public modules into them. */
 const barrels = {
   name: "barrels",
   resolveId: (source, importer) =>
@@ -43,7 +43,7 @@ const barrels = {
 /** Packages that every program needs. */
 const everywhere = new Set(["effect", "@effect-simba/core"])
 
-/** Modules imported by their own path that are of no use without an optional peer. */
+/** Modules that are imported by their own path and need an optional peer. */
 const namedPeers = { RedisSimulation: ["@effect-simba/testkit"] }
 
 const indexes = (folder) =>
@@ -59,13 +59,13 @@ const reached = (start, importsOf, known = new Set()) => {
   return known
 }
 
-/** Packages that read files beside their own. */
+/** Packages that cannot be bundled, because they read files from their own folder. */
 const unbundled = /^wasmoon-lua5\.1$/
 
-/** The folder of the package that a module belongs to, unless it is this one. */
+/** The folder of the third-party package that a module belongs to; undefined for this repository's modules. */
 const foreignFolder = (id) => /^.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/.exec(id)?.[0]
 
-/** The entry point in package.json's `bin`: it lets Node cache the compiled program for the next start. */
+/** The script behind package.json's `bin`. It makes Node cache the compiled program for the next start. */
 const launcher = (name) =>
   `#!/usr/bin/env node\nimport module from "node:module"\nmodule.enableCompileCache?.()\nawait import("./${name}.main.js")\n`
 
@@ -124,7 +124,7 @@ const bundle = async (folder, dist) => {
   const { output } = await build.write({
     dir: dist,
     sourcemap: true,
-    // The sources are published, too
+    // The sources are published as files
     sourcemapExcludeSources: true,
     minify: false,
     minifyInternalExports: false,
@@ -146,7 +146,7 @@ const bundle = async (folder, dist) => {
     const importsOf = (file) => chunks.get(file) ?? []
     const needed = packagesBelow(source(module), (id) => imported.get(id) ?? []).union(everywhere)
     for (const name of packagesBelow(`${module}.js`, importsOf)) {
-      // Layers load an optional peer when they are built
+      // An optional peer must be imported dynamically, by a layer that needs it
       if (optional.includes(name) && !namedPeers[module]?.includes(name)) {
         throw new Error(`dist/${module}.js would import ${name}, an optional peer`)
       }

@@ -1,5 +1,5 @@
-// Tries the packed packages with the newest `effect` on npm, even if their peer range excludes it: types, tests and
-// contracts, programs, and simulator seeds. Needs a finished `pnpm build` and a redis-server on the PATH.
+// Runs type checks, tests, contracts, programs and simulator seeds of the packed packages with the newest `effect` on
+// npm, even if their peer range excludes it. Needs a finished `pnpm build` and a redis-server on the PATH.
 //
 //   node scripts/canary.mjs            the newest release
 //   node scripts/canary.mjs 4.2.0      another version, or a tag such as `next`
@@ -15,7 +15,7 @@ import { runTests, writeTests } from "./pack-check/tests.mjs"
 import { checkTypes } from "./pack-check/types.mjs"
 
 const version = process.argv[2] ?? "latest"
-// The peer range may exclude this version: the point is whether it could include it
+// Override the peer range: the point is to find out whether it could include this version
 const { consumer, packed } = await packedConsumer(temporaryFolder(), { effect: version }, { effect: "$effect" })
 
 const tryAll = async (redisUrl) => {

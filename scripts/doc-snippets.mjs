@@ -15,7 +15,7 @@ import { undocumented } from "./lib/documented.mjs"
 import { unknownNames } from "./lib/prose-names.mjs"
 import { outsideBarrels, packageFolders, ports, publicModules, root, shown, unstable } from "./lib/workspace.mjs"
 
-// In a folder that resolves packages as an application that uses effect-simba does
+// From here, packages resolve as they do in an application that uses effect-simba
 const folder = join(root, "examples/node_modules/.cache/doc-snippets")
 
 rmSync(folder, { recursive: true, force: true })
@@ -38,7 +38,7 @@ writeFileSync(
       composite: false,
       incremental: false,
       declarationMap: false,
-      // Examples declare names for the reader, without using them
+      // Examples may declare a name just to show it
       noUnusedLocals: false,
       types: ["node"],
       typeRoots: [join(root, "node_modules/@types")]
@@ -71,14 +71,14 @@ console.log(
 
 const documentedModules = (folder) => publicModules(folder).filter((module) => !unstable.has(module))
 const { called, names, problems } = undocumented(packageFolders, documentedModules)
-/** The packages that an import makes visible. */
+/** The documented modules that the package's index exports. */
 const onIndex = (folder) => documentedModules(folder).filter((module) => !outsideBarrels.has(basename(module)))
 const indexed = undocumented(
   packageFolders.filter((folder) => /^(?:core|redis|testkit)$/.test(basename(folder))),
   onIndex
 )
 problems.push(...unknownNames(pages))
-// A page with an install line must say that the packages are not on npm yet, until they are
+// Until the packages are on npm, a page with an install line must say that they are not
 const isUnpublished = /^## Not on npm yet$/m.test(readFileSync(join(root, "docs/requirements.md"), "utf8"))
 for (const path of pages) {
   const text = readFileSync(path, "utf8")
@@ -104,7 +104,7 @@ for (const folder of packageFolders) {
   }
 }
 
-/** Each name is one more to learn: a new one replaces an old one, or raises this number on purpose. */
+/** Each name is one more to learn, so a new one should replace an old one. Raise this number only on purpose. */
 const mostNames = 220
 const { members, names: stable } = undocumented(
   packageFolders,

@@ -1,4 +1,5 @@
-// Copies the guides and examples for users to packages/core/docs. They are published with core, which every user has.
+// Copies the users' guides and the examples to packages/core/docs. They are published with core, because every user
+// installs it.
 //
 //   node scripts/guides.mjs
 import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
@@ -38,12 +39,12 @@ const tests = ["explore-your-code", "simulate-your-code", "test-your-code", "tes
   `test/${name}.test.ts`
 )
 
-/** The programs and tests, with all files that they import. */
+/** The published examples, with all files that they import. */
 const examples = new Set([...programs, ...tests].flatMap((name) => [...filesFrom(`examples/${name}`)]))
 
 const grafana = ["alerts.yml", "effect-simba.json"]
 
-/** The target of each link to a published file. */
+/** Where a published file is in packages/core/docs. */
 const published = new Map([
   ["../README.md", "../README.md"],
   ...guides.map((name) => [`${name}.md`, `${name}.md`]),
@@ -51,7 +52,7 @@ const published = new Map([
   ...[...examples].map((file) => [`../${file}`, file])
 ])
 
-/** Replaces each link to an unpublished file with its text. */
+/** Turns links to unpublished files into plain text. */
 const withPublishedLinks = (text) =>
   text.replace(
     /\[([^\]]+)\]\(([^)#:]+)(#[^)]*)?\)/g,

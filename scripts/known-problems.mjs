@@ -1,6 +1,6 @@
-// Compares docs/known-problems.md with the tests. Each problem has one row, whose files have a test with its number: as
-// a tag, or, in the suites of testkit, at the beginning of a title. Each property (H, L) has a test and a row in
-// docs/protocol.md.
+// Compares docs/known-problems.md with the tests. Each problem has one row, and each file that the row links to has a
+// test with the problem's number, as a tag or, in testkit's suites, in its title. Each property (H, L) has a test and a
+// row in docs/protocol.md.
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import config from "../vitest.config.ts"

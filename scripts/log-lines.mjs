@@ -1,4 +1,4 @@
-// Checks that docs/monitoring.md describes each log line and metric of core and redis, and no others.
+// Checks that docs/monitoring.md lists every log line and metric of core and redis, and none that do not exist.
 //
 //   node scripts/log-lines.mjs
 import { readFileSync } from "node:fs"
@@ -11,7 +11,7 @@ const sources = ["core", "redis"].flatMap((name) =>
   filesBelow(join(root, "packages", name, "src"), (file) => file.endsWith(".ts"))
 )
 
-/** The constant parts of a template that are long enough to be found. It ends here where another template begins. */
+/** The constant parts of a template that are long enough to search for. Cuts the template off at a nested template. */
 const partsOf = (template) =>
   template.split(/\$\{(?:[^{}]|\{[^}]*\})*\}/).map((part) => part.replace(/\$\{[\s\S]*$/, "").trim())
     .filter((part) => part.length >= 8)

@@ -1,4 +1,4 @@
-// Checks the Lua files, and writes their scripts as TypeScript: scripts.generated.ts beside their folder.
+// Checks the Lua files, and generates scripts.generated.ts beside each `lua` folder.
 //
 //   node scripts/lua.mjs            write
 //   node scripts/lua.mjs --check    fail if a generated file is out of date

@@ -1,5 +1,5 @@
-// Compares the map in CONTRIBUTING.md ("Where things are") with the tree: each name in the map is a folder or a file,
-// and the map has each folder of sources and tests.
+// Compares the map in CONTRIBUTING.md ("Where things are") with the tree. Each name in the map must exist, and the map
+// must name each folder of sources and tests.
 //
 //   node scripts/map.mjs
 import { existsSync, readdirSync, readFileSync } from "node:fs"
@@ -9,7 +9,7 @@ import { filesBelow, packageFolders, root, shown } from "./lib/workspace.mjs"
 const lines = readFileSync(join(root, "CONTRIBUTING.md"), "utf8").split("\n")
 const problems = []
 
-/** The numbered lines from a heading to the next heading of the same or a higher level. */
+/** The lines of a section with their numbers, up to the next heading of the same or a higher level. */
 const section = (title) => {
   const start = lines.findIndex((line) => line.replace(/^#+ /, "") === title || line.startsWith(`### ${title}:`))
   if (start === -1) throw new Error(`CONTRIBUTING.md has no section ${title}`)
@@ -21,7 +21,7 @@ const section = (title) => {
   }))
 }
 
-/** The words in backticks, without commands and program text. */
+/** The names in backticks, without commands and code. */
 const namesIn = ({ number, text }) =>
   [...text.matchAll(/`([^`]+)`/g)].map(([, name]) => ({ name, number })).filter(({ name }) =>
     /^(?:@[\w-]+\/)?[\w./-]+$/.test(name)
@@ -32,7 +32,7 @@ const foldersBelow = (folder) =>
     entry.isDirectory() && entry.name !== "node_modules" && !entry.name.startsWith(".")
   ).flatMap(({ name }) => [name, ...foldersBelow(join(folder, name)).map((below) => `${name}/${below}`)])
 
-/** What a name of a section can stand for, below its folder: a file with or without its extension, or a folder. */
+/** The names that exist below a folder: folders, and files with or without their extensions. */
 const known = (folder) =>
   new Set([
     ...foldersBelow(folder).flatMap((name) => [name, basename(name)]),
@@ -43,7 +43,7 @@ const sources = packageFolders.flatMap((folder) =>
   filesBelow(join(folder, "src"), (name) => /\.(?:ts|lua)$/.test(name))
 )
 const programText = sources.map((path) => readFileSync(path, "utf8")).join("\n")
-/** Whether a name is one in the code: a module of another package, a function, a field. */
+/** Whether a name occurs in the code, such as a function or a field. */
 const isWord = (name) => new RegExp(`(?<![\\w$])${name.replaceAll(".", "\\.")}(?![\\w$])`).test(programText)
 const everywhere = new Set(sources.map((path) => basename(path)))
 
@@ -66,7 +66,7 @@ for (const folder of packageFolders) {
   }
 }
 
-// Tests and other folders are named by paths from the root
+// The sections "Tests" and "Other folders" use paths from the root
 const paths = [...section("Tests"), ...section("Other folders")].flatMap(namesIn).filter(({ name }) =>
   /^[\w.-]+\//.test(name) || readdirSync(root).includes(name)
 )
@@ -82,7 +82,7 @@ const top = readdirSync(root, { withFileTypes: true }).filter((entry) =>
 for (const { name } of top) {
   if (name !== "packages" && !named.has(name)) problems.push(`CONTRIBUTING.md: the map lacks the folder ${name}`)
 }
-// A package whose tests mirror its sources is named as a whole
+// The map may name the test folder of a package as a whole
 for (const folder of packageFolders) {
   const test = shown(join(folder, "test"))
   if (named.has(test)) continue
@@ -93,7 +93,7 @@ for (const folder of packageFolders) {
   }
 }
 
-// Each quoted sentence is the title of a test
+// Each quoted sentence must be the title of a test
 const titles = filesBelow(join(root, "packages"), (name) => name.endsWith(".ts")).filter((path) =>
   /\/(?:test|suite)\//.test(path)
 )
@@ -107,5 +107,5 @@ for (const { number, text } of section("Pieces that look superfluous")) {
 }
 
 for (const problem of problems) console.error(problem)
-console.log(`the map in CONTRIBUTING.md: ${problems.length} problem(s)`)
+console.log(`map in CONTRIBUTING.md: ${problems.length} problem(s)`)
 process.exitCode = problems.length > 0 ? 1 : 0

@@ -1,17 +1,17 @@
-// Changes the deciding code in one place at a time, and checks whether a test notices:
+// Mutation testing: changes the code that decides in one place at a time, and checks whether a test notices.
 //
-//   pnpm mutants                              in all areas, what changed since the last run
+//   pnpm mutants                              all mutants whose files changed since the last run
 //   pnpm mutants --area lua-mutex --file handOver.lua
-//   pnpm mutants --sample 50 --seed 7         a sample of 50 mutants per area
+//   pnpm mutants --sample 50 --seed 7         a random sample of 50 mutants per area
 //   pnpm mutants --tests batchScript          runs only the tests of these files
-//   pnpm mutants --longest 5000               also runs tests that compute for longer than a second
-//   pnpm mutants --budget 60000               limits the tests of a mutant to this many milliseconds of computing
+//   pnpm mutants --longest 5000               also runs tests that need more than one second of CPU time
+//   pnpm mutants --budget 60000               limits the tests of one mutant to this much CPU time, in milliseconds
 //   pnpm mutants --minutes 4                  stops after this time; the next run continues
 //   pnpm mutants --fresh                      forgets what earlier runs found
 //   pnpm mutants --write                      writes the scores into docs/how-it-is-tested.md
 //
-// Each worker loads all tests once. Then it runs each of its mutants in the tests that reach the mutated place, until a
-// test fails.
+// Each worker loads all tests once. For each of its mutants, it then runs the tests that reach the mutated place, until
+// one fails.
 import { spawn } from "node:child_process"
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -54,7 +54,7 @@ const toLines = (all) => all.map((line) => `${JSON.stringify(line)}\n`).join("")
 
 const keyOf = ({ file, hash, what }) => `${file} ${what} ${hash}`
 
-/** A random sample of `count` mutants, which the seed determines. */
+/** A random sample of the mutants if `--sample` is set. The seed determines it. */
 const sampled = (mutants) =>
   values.sample === undefined
     ? mutants
@@ -64,7 +64,7 @@ const fileOf = (test) => test.slice(0, test.indexOf(": "))
 
 const rank = ({ file, what }) => hash(`${values.seed} ${file} ${what}`)
 
-/** Runs a worker until it is done, a mutant hangs, or the time is up. */
+/** Runs a worker process until it is done, a mutant hangs, or the time is up. */
 const run = (folder, worker, workers) =>
   new Promise((resolve) => {
     const vitest = join(root, "node_modules/vitest/vitest.mjs")
@@ -120,14 +120,14 @@ const investigate = async (area) => {
       versionOf(test) === version && (millis < 60_000 || Number(values.longest) < 60_000)
     )
     : []
-  /** The files whose tests are known, with their versions. */
+  /** The test files whose coverage is known, each with the version that was measured. */
   const loaded = saved.sources === sources ? { ...saved.loaded } : {}
   const useful = new Set(
     covered.flatMap(({ millis, places, test }) =>
       places.length > 0 && millis <= Number(values.longest) ? [fileOf(test)] : []
     )
   )
-  /** Skips files whose tests are known to reach no mutated place. */
+  /** Skips test files that are known to reach no mutated place. */
   const idle = (path) => !useful.has(path) && loaded[path] === versions[path]
   const tests = allTests.filter((path) =>
     (values.tests === undefined || values.tests.split(",").some((name) => path.includes(`/${name}.`))) && !idle(path)
@@ -177,7 +177,7 @@ const investigate = async (area) => {
     save()
   }
   const watch = setInterval(collect, 2000)
-  /** If a worker ended before its current mutant did, the mutant ended the worker, and counts as killed. */
+  /** A mutant that took its worker down with it counts as killed. */
   const conclude = (worker) => {
     const lines = readLines(found)
     const last = new Map()
@@ -203,7 +203,7 @@ const investigate = async (area) => {
       if (readLines(found).some((line) => line.how === "finished" && line.worker === worker)) return
       if (Date.now() > endsAt) return
       idle = readLines(found).length === before ? idle + 1 : 0
-      if (idle === 3) throw new Error(`the tests do not begin: ${output}`)
+      if (idle === 3) throw new Error(`the tests did not start: ${output}`)
     }
   }))
   clearInterval(watch)

@@ -2,7 +2,7 @@
 // outside of the repository. Needs a finished `pnpm build` and a redis-server on the PATH.
 //
 //   node scripts/pack-check.mjs                   what `npm test` runs
-//   node scripts/pack-check.mjs --long            more seeds and compilers, all runtimes, and what the pages say
+//   node scripts/pack-check.mjs --long            more seeds and compilers, all runtimes, and the install lines of the pages
 //   node scripts/pack-check.mjs --long --write    also writes the table of runtimes into the documentation
 import { join } from "node:path"
 import { runCommandLines } from "./pack-check/commandLine.mjs"
@@ -62,7 +62,7 @@ const usePackages = () =>
           "runtime/plain.mjs",
           "runtime/ioredis.mjs"
         ]
-        // On a separate server: they break all connections
+        // On their own server, because they break all connections
         await withRedis((redisUrl) => mustHold(systemNode, consumer, programs, redisUrl))
         await withRedis((redisUrl) => mustHold(systemNode, consumer, ["runtime/commandLine.mjs"], redisUrl))
       })

@@ -1,14 +1,14 @@
-// Breaks each rule of the protocol in a copy of the packages, and checks what detects it: the explorer, 300 seeds, or
-// the module's tests.
+// Breaks each rule of the protocol in a copy of the packages, and records which layers of tests detect it: the
+// explorer, 300 simulator seeds, and the module's tests.
 //
 //   pnpm rules                        all rules that have no result yet
 //   pnpm rules --rule "margin"        rules whose name contains this text
-//   pnpm rules --deviations 1         the explorer with fewer deviations (default: 2)
+//   pnpm rules --deviations 1         fewer deviations in the explorer (default: 2)
 //   pnpm rules --seeds 100            fewer seeds (default: 300)
-//   pnpm rules --minutes 4            starts nothing new after this time
+//   pnpm rules --minutes 4            starts no further run after this time
 //   pnpm rules --only explorer        one of tests, explorer and seeds
 //   pnpm rules --repeat               also rules that have a result
-//   pnpm rules --check                only whether each rule stands in the code; pnpm lint runs it
+//   pnpm rules --check                only checks that each rule's text is in the code; part of pnpm lint
 //   pnpm rules --write                writes the table into docs/how-it-is-tested.md
 import { spawn } from "node:child_process"
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
@@ -35,7 +35,7 @@ const { values } = parseArgs({
 })
 
 const endsAt = Date.now() + Number(values.minutes) * 60_000
-// Not below node_modules, where Node strips no types
+// Outside of node_modules: Node does not strip types below it
 const copy = join(tmpdir(), `effect-simba-rules-${process.pid}`)
 const resultsPath = join(values.out, "results.json")
 
@@ -44,12 +44,12 @@ const copyPackages = () => {
   mkdirSync(copy, { recursive: true })
   const filter = (path) => !/\/(dist|coverage)(\/|$)/.test(path.slice(root.length)) || path.includes("node_modules")
   cpSync(join(root, "packages"), join(copy, "packages"), { recursive: true, verbatimSymlinks: true, filter })
-  // Tests compare diagrams in the documentation with the code
+  // The docs are needed by tests that compare their diagrams with the code
   for (const name of ["scripts", "docs"]) cpSync(join(root, name), join(copy, name), { recursive: true })
   for (const name of ["package.json", "vitest.config.ts", "tsconfig.base.json"]) {
     cpSync(join(root, name), join(copy, name))
   }
-  // The repository's file refers to folders that are not copied
+  // The repository's tsconfig.json refers to folders that are not copied
   writeFileSync(join(copy, "tsconfig.json"), JSON.stringify({ extends: "./tsconfig.base.json" }))
   symlinkSync(join(root, "node_modules"), join(copy, "node_modules"))
 }
@@ -73,7 +73,7 @@ const run = (args) =>
     })
   })
 
-/** Replaces `from` by `to`, which must occur in the file once. */
+/** Replaces `from` with `to`. `from` must occur exactly once in the file. */
 const replaced = (text, from, to, file) => {
   if (text.split(from).length !== 2) throw new Error(`"${from}" must occur exactly once in ${file}`)
   return text.replace(from, () => to)
@@ -92,14 +92,14 @@ const broken = ({ file, from, to }) => {
 
 const passing = new Map()
 
-/** Whether the tests pass in the copy while no rule is broken: otherwise their failure proves nothing. */
+/** Whether the tests pass in the copy while no rule is broken. If not, their failure proves nothing. */
 const passes = async (rule) => {
   const key = rule.tests.join()
   if (!passing.has(key)) passing.set(key, !(await layers.tests(rule)).found)
   return passing.get(key)
 }
 
-/** The line of JSON that a program of this folder prints about the copy. */
+/** Runs one of the programs in scripts/rules on the copy, and parses its last line as JSON. */
 const reportOf = async (program, ...args) => {
   const { code, isOver, output } = await run([join(root, "scripts/rules", program), copy, ...args])
   if (isOver) return { found: undefined, by: "ended after ten minutes" }
@@ -141,7 +141,7 @@ const layers = {
   }
 }
 
-/** Reads the file again first, because other runs may have added results meanwhile. */
+/** The saved results. Read from the file each time, because concurrent runs may have added some. */
 const saved = () => existsSync(resultsPath) ? JSON.parse(readFileSync(resultsPath, "utf8")) : {}
 
 const save = (key, by, result) => {
@@ -150,7 +150,9 @@ const save = (key, by, result) => {
   writeFileSync(resultsPath, JSON.stringify(all, null, 1))
 }
 
-/** A result stays valid until the rule is broken in a different way; `--repeat` measures again after other changes. */
+/**
+ * A result is reused until the rule is broken in a different way. After other changes, measure again with `--repeat`.
+ */
 const keyOf = ({ file, from, rule, to }) => hash(JSON.stringify([rule, file, from, to]))
 
 const missingOf = (rule) => {

@@ -1,5 +1,5 @@
-// All checks; `npm test` runs this. The tests on Redis servers mostly wait, so the other steps run beside them. The
-// last line is the count: each test counts as one, and so does each other step.
+// Runs all checks, for `npm test`. The tests on Redis servers mostly wait, so the other steps run concurrently. The
+// last line is the total; each test and each other step counts as one.
 import { spawn } from "node:child_process"
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs"
 import { constants } from "node:os"
@@ -19,7 +19,8 @@ let interruptedBy
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
   process.on(signal, () => {
     interruptedBy ??= signal
-    // Ctrl-C in a terminal reaches the whole group; the children would take a second signal as "stop at once".
+    // In a terminal, Ctrl-C already reaches the whole process group. A second signal would make the children abort at
+    // once.
     if (signal !== "SIGINT" || !process.stdin.isTTY) { for (const child of children) child.kill(signal) }
   })
 }
@@ -39,7 +40,8 @@ const run = ([command, ...args]) =>
   })
 
 /**
- * Counts a project's results. An error outside of tests fails the run without failing a test: it counts as one failure.
+ * Counts the results of a vitest project. An error outside of tests fails the run but no test, so it counts as one
+ * failure.
  */
 const countsOf = (report, passed) => {
   if (!existsSync(report)) return { passed: 0, failed: 1, skipped: 0 }
@@ -55,7 +57,7 @@ const countsOf = (report, passed) => {
   }
 }
 
-/** Runs a command, and shows its output if it failed. */
+/** Runs a command, and prints its output if it fails. */
 const step = async (title, command, report) => {
   const start = performance.now()
   const { output, passed } = await run(command)

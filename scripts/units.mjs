@@ -1,14 +1,14 @@
-// Refuses numbers of time whose names do not say their unit: such a name ends in `Millis`, `Micros` or `Seconds`, or
-// the value is a `Duration`.
+// Refuses numbers that are times but whose names lack the unit. Such a name must end in `Millis`, `Micros`, `Seconds`
+// or the like; the alternative is a `Duration`.
 //
 //   node scripts/units.mjs            all problems, and their count
 //   node scripts/units.mjs packages/core
 //
 // It checks:
 //
-// - constants that are numbers, if their name or comment mentions time, or if they are computed from such constants;
-// - private declarations whose comment says that they are in milliseconds. An instant on a clock that its comment names
-//   needs no unit in its name: all instants are in milliseconds. The simulator uses only milliseconds.
+// - numeric constants whose name or comment mentions time, or which are computed from such constants;
+// - internal declarations whose comment says that they are in milliseconds. Exempt are instants on a clock, because all
+//   instants are in milliseconds, and the testkit, whose simulator uses only milliseconds.
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { filesBelow, root, shown } from "./lib/workspace.mjs"
@@ -26,12 +26,12 @@ const instantComment =
 
 const number = String.raw`-?[\d_.]+(?:e\d+)?(?:\s*[*+/-]\s*[\d_.]+|\s*\*\*\s*\d+)*`
 const constant = new RegExp(String.raw`^\s*(?:export )?const (\w+)(?:: number)? = (${number})(?:,|;)?$`)
-/** Computed from such numbers alone. */
+/** A constant computed only from numbers and constants with a unit. */
 const derived = /^(?:export )?const (\w+) = (?:[\d_.*+\s-]*\b\w+(?:Millis|Micros|Seconds)\b)+[\d_.*+\s-]*$/
 const declared =
   /^\s*(?:(?:export|private|protected|readonly|static|const|let) )*(\w+)\??(?:: number(?: \| undefined)?(?: = .*)?| = [^(]*)$/
 
-/** The comment that ends on the line before. */
+/** The comment that ends on the line above. */
 const commentAbove = (lines, at) => {
   let first = at - 1
   if (!/^\s*(?:\/\/|\/\*\*|\*)/.test(lines[first] ?? "")) return ""
@@ -56,19 +56,19 @@ for (const path of files) {
     const comment = commentAbove(lines, at)
     const [, bare] = constant.exec(line) ?? []
     if (bare !== undefined && !unit.test(bare) && (timeName.test(bare) || timeComment.test(comment))) {
-      problems.push(`${name}:${at + 1}: ${bare} is a number of time without its unit`)
+      problems.push(`${name}:${at + 1}: ${bare} is a time, but its name lacks the unit`)
       return
     }
     const [, product] = derived.exec(line) ?? []
     if (product !== undefined && !unit.test(product)) {
       problems.push(
-        `${name}:${at + 1}: ${product} is computed from numbers of time, and its name does not say its unit`
+        `${name}:${at + 1}: ${product} is computed from times, but its name lacks the unit`
       )
     }
     const [, field] = declared.exec(line) ?? []
     if (field === undefined || unit.test(field) || !/^packages\/(?!testkit)[^/]+\/src\/.*internal\//.test(name)) return
     if (timeComment.test(comment) && !instantComment.test(comment)) {
-      problems.push(`${name}:${at + 1}: ${field} is in milliseconds, which its name does not say`)
+      problems.push(`${name}:${at + 1}: ${field} is in milliseconds, but its name lacks the unit`)
     }
   })
 }

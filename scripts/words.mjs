@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { filesBelow, root, shown } from "./lib/workspace.mjs"
 
-/** In comments and pages, outside of code: what is refused, and what a native maintainer would write. */
+/** Phrases that are refused in comments and pages, outside of code, and what to write instead. */
 const phrases = [
   [/\bagain and again\b|\bover and over\b/i, "repeatedly"],
   [/\ball the same\b/i, "anyway, still"],
@@ -37,7 +37,8 @@ const phrases = [
 ]
 
 /**
- * Retired words of identifiers, split at camel case, and what to write instead. A text of one word counts as a name.
+ * Words that are refused in identifiers, and what to write instead. Identifiers are split at camel case. A string of
+ * one word counts as an identifier.
  */
 const words = new Map(Object.entries({
   again: "repeat, retry, second",
@@ -72,17 +73,17 @@ const words = new Map(Object.entries({
   whom: "target, owner"
 }))
 
-/** Names of one word that were written as two. */
+/** Identifiers that split a single word in two. */
 const compounds = [[/failOver|FailOver/, "failover"]]
 
-/** Names that say nothing by themselves, such as `by`, `part` and `row`; refused in the packages' sources. */
+/** Names that say too little on their own, refused in the packages' sources. */
 const bare = new Map(Object.entries({
   by: "increment, writer, party, or what it is by",
   part: "release, or what it is a part of",
   row: "streak, entry, or what stands in it"
 }))
 
-/** Where a retired word is a term of the field. */
+/** Files in which a retired word is a term of the field. */
 const allowed = [
   // `seen-time` of XINFO CONSUMERS
   { files: /^packages\/fake-redis\/src\//, names: ["seenAt"] },
@@ -92,7 +93,7 @@ const allowed = [
       /^packages\/fake-redis\/src\/internal\/(?:commands\/sort|commands\/sortedSetRanges|data\/sortedSetBounds)\.ts$/,
     names: ["by"]
   },
-  // By how much a clock steps or a message is late, and by how much `streams rewind --by` goes back
+  // How far a clock steps, how late a message is, and how far `streams rewind --by` goes back
   {
     files: /^packages\/(?:testkit\/src\/(?:Simulation|internal\/)|cli\/src\/internal\/streamPositions)/,
     names: ["by"]
@@ -101,7 +102,7 @@ const allowed = [
   { files: /\/(?:SqlFence|output|timeline)\.ts$/, names: ["row"] },
   // Terms of leaders, as in Raft
   { files: /^examples\//, names: ["terms", "termsOf"] },
-  // Fields of the results that are kept
+  // Fields of stored benchmark results
   { files: /^benchmarks\//, names: ["ours", "unread"] }
 ]
 
@@ -109,7 +110,7 @@ const prose = /\.(?:md|ts|tsx|mjs|lua|yml)$/
 const isGenerated = (path) =>
   /\.generated\.ts$|\/(?:node_modules|dist|\.build|\.cache|\.vitepress\/cache)\/|^packages\/core\/docs\//.test(path)
 
-/** Replaces a text by blanks, and keeps its line breaks. */
+/** Replaces a text with blanks but keeps its line breaks. */
 const blank = (text) => text.replace(/[^\n]/g, " ")
 
 const comment = { ts: /\/\*[^]*?\*\/|(?<![:"'`\w])\/\/[^\n]*/g, lua: /--[^\n]*/g, yml: /#[^\n]*/g }
@@ -118,7 +119,7 @@ const quoted = /"(?:[^"\n\\]|\\.)*"|'(?:[^'\n\\]|\\.)*'/g
 const token =
   /"(?:[^"\n\\]|\\.)*"|'(?:[^'\n\\]|\\.)*'|(?<=[(,=:?]\s*)\/(?![*/])(?:[^/\\\n[]|\\.|\[[^\]\n]*\])+\/|[`{}]/g
 
-/** TypeScript code without strings, templates and regular expressions. */
+/** Blanks strings, templates and regular expressions in TypeScript code. */
 const codeOf = (text) => {
   const braces = []
   let code = ""
@@ -141,7 +142,7 @@ const codeOf = (text) => {
   }
 }
 
-/** The code without comments and strings, and the comments without code in backticks. */
+/** Splits a text into code, without comments and strings, and prose, without code in backticks. */
 const divide = (path, text) => {
   const withoutCode = (prose) =>
     prose.replace(/```[^]*?```/g, blank).replace(/`[^`\n]*`/g, blank).replace(/"[^"\n]*"/g, blank)
@@ -159,7 +160,10 @@ const divide = (path, text) => {
   }
 }
 
-/** Strings of several words, such as test titles, log lines and messages; and strings of one word, such as tags. */
+/**
+ * Strings of several words are prose, such as test titles, log lines and messages. Strings of one word are names, such
+ * as tags.
+ */
 const sentence = /"[^"\n]*[a-z] [a-z][^"\n]*"|`[^`\n]*[a-z] [a-z][^`\n]*`/g
 const tag = /"([A-Z][A-Za-z]+)"/g
 
@@ -187,7 +191,7 @@ for (const path of files) {
     }
   }
   prose.split("\n").forEach(checkProse)
-  // The messages of Redis are its own
+  // Messages of the fake Redis repeat those of Redis
   if (!name.startsWith("packages/fake-redis/") && !name.endsWith(".lua")) {
     texts.split("\n").forEach((line, at) => (line.match(sentence) ?? []).forEach((text) => checkProse(text, at)))
   }

@@ -1,4 +1,4 @@
-/** Runs the demo: follows the events, kills one worker, and interrupts another, as the plan says. */
+/** Directs the demo: follows the workers' events, and kills one worker and interrupts another according to the plan. */
 import { Duration, Effect, Queue, Schema } from "effect"
 import { now } from "../shared/clock.ts"
 import { type Event, isEnding } from "./events.ts"
@@ -13,15 +13,15 @@ export class Stuck extends Schema.TaggedError<Stuck>()("Stuck", { workers: Schem
 }
 
 /**
- * Called when a term starts. The worker to interrupt must still be waiting when the signal arrives, so another worker
- * must be ahead of it in the queue.
+ * Checked at the start of each term. The worker to interrupt must still be waiting when the signal arrives, so another
+ * worker must be ahead of it in the queue.
  */
 const canInterrupt = (history: ReadonlyArray<Event>) => {
   const { state, term } = stateOf(history, plan.interruption.worker)
   return state === "waiting" && term! >= plan.interruption.term && waiting(history)[0] !== plan.interruption.worker
 }
 
-/** Succeeds with the whole history once every worker has ended. */
+/** Succeeds with the complete history once every worker has exited. */
 export const direct = Effect.fnUntraced(function*(
   fleet: Fleet,
   onEvent: (event: Event, history: ReadonlyArray<Event>) => Effect.Effect<void>
@@ -32,7 +32,8 @@ export const direct = Effect.fnUntraced(function*(
   let isInterrupted = false
 
   const crash = Effect.fnUntraced(function*(worker: string, token: number) {
-    // Taken before the kill: on a busy machine the director notices the end late, when the next worker already leads
+    // Read the clock before the kill: on a busy machine, the next worker may already lead when the director notices the
+    // exit
     const at = yield* now
     yield* fleet.crash(worker)
     const asked = yield* now
@@ -52,8 +53,8 @@ export const direct = Effect.fnUntraced(function*(
       history.push(event)
       if (isEnding(event)) active.delete(event.worker)
       yield* onEvent(event, history)
-      // A worker that started late could find that all others have finished, and nobody would be left to take over from
-      // it
+      // Begin only once every worker has started. A late worker could otherwise find that all others have finished,
+      // with nobody left to take over from it.
       if (event._tag !== "Note" && starting.delete(event.worker) && starting.size === 0) {
         yield* Effect.forkScoped(fleet.begin)
       }

@@ -1,8 +1,8 @@
-/** The events that the workers report. */
+/** The events of the demo: most come from the workers, `Crashed` comes from the director. */
 import { Schema } from "effect"
 
 const worker = Schema.String
-/** The instant at which it happened, by `now` of the process in which it happened. */
+/** When the event happened, by the clock (`now`) of the process that reports it. */
 const at = Schema.Finite
 const token = Schema.Int
 const term = Schema.Int
@@ -10,12 +10,12 @@ const term = Schema.Int
 export const Event = Schema.TaggedUnion({
   Waiting: { worker, at, term },
   Leading: { worker, at, term, token },
-  /** Reported before the release: when the work of the leader ended. */
+  /** The leader's work has ended; the mutex is not released yet. */
   Leaving: { worker, at, term },
   Lost: { worker, at, reason: Schema.String },
   Finished: { worker, at },
   Interrupted: { worker, at },
-  /** Killed. The lease ended at `leaseEnds` or later, according to the store. */
+  /** The director killed the worker. According to the store, its lease ended at `leaseEnds` or later. */
   Crashed: { worker, at, leaseEnds: Schema.optionalKey(Schema.Finite) },
   Failed: { worker, at, problem: Schema.String },
   /** A worker logged something. */
@@ -26,5 +26,5 @@ export type Event = typeof Event.Type
 
 const endings: ReadonlyArray<Event["_tag"]> = ["Finished", "Interrupted", "Crashed", "Failed"]
 
-/** Whether it is the last event of its worker. */
+/** Whether a worker reports nothing after this event. */
 export const isEnding = (event: Event): boolean => endings.includes(event._tag)

@@ -8,9 +8,9 @@ export interface Fleet {
   readonly events: Queue.Queue<Event>
   /** Lets the workers lead. Until then they wait. */
   readonly begin: Effect.Effect<void>
-  /** Kills a worker, which releases nothing and reports nothing more. Awaits its death. */
+  /** Kills a worker and waits for its death. The worker releases nothing and reports nothing more. */
   readonly crash: (worker: string) => Effect.Effect<void>
-  /** Interrupts a worker, which shuts down cleanly. */
+  /** Interrupts a worker, so that it shuts down cleanly. */
   readonly interrupt: (worker: string) => Effect.Effect<void>
   /** The state of the mutex, according to the store. */
   readonly inspect: Effect.Effect<MutexState.MutexState>

@@ -8,7 +8,7 @@ export interface Span {
   readonly worker: string
   readonly state: State
   readonly from: number
-  /** Absent while the span lasts. */
+  /** Undefined until the span ends. */
   readonly to?: number
   readonly term?: number
   readonly token?: number
@@ -52,7 +52,7 @@ export const startOf = (history: ReadonlyArray<Event>): number => Math.min(...hi
 export const leader = (history: ReadonlyArray<Event>): string | undefined =>
   plan.workers.find((worker) => stateOf(history, worker).state === "leading")
 
-/** The waiting workers, the longest wait first. */
+/** The waiting workers, longest wait first. */
 export const waiting = (history: ReadonlyArray<Event>): ReadonlyArray<string> =>
   plan.workers
     .map((worker) => stateOf(history, worker))

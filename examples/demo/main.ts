@@ -9,5 +9,5 @@ import * as plan from "./plan.ts"
 
 console.log(`\nFive workers want to lead "${plan.mutex}", ${plan.terms} times each. Starting ...`)
 
-// Imported only now: loading the libraries takes seconds on a busy machine
+// Print first, import second: loading the libraries takes seconds on a busy machine
 await import("./show.ts")

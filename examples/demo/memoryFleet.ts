@@ -1,4 +1,4 @@
-/** Workers as fibers of one process, on the in-process store. */
+/** Runs the workers as fibers of one process, on the in-process store. */
 import { Mutex } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { Context, Effect, Fiber, Layer, Queue, type Scope } from "effect"
@@ -11,7 +11,7 @@ type Store = MutexStore.MutexStore["Service"]
 
 type Command = (...args: ReadonlyArray<unknown>) => Effect.Effect<unknown>
 
-/** The store of one worker. Once the worker is dead, no command gets through, and none gets a reply. */
+/** The store as one worker sees it. Once the worker is dead, no command reaches the store or gets a reply. */
 export const mortal = (store: Store, isDead: () => boolean): Store => {
   const whileAlive = (command: Command): Command => (...args) =>
     Effect.suspend(() => isDead() ? Effect.never : command(...args))

@@ -5,19 +5,22 @@ export const mutex = "demo-leader"
 
 export const workers: ReadonlyArray<string> = ["ada", "ben", "cleo", "dan", "eve"]
 
-/** How often each worker wants to lead. */
+/** How many terms each worker leads. */
 export const terms = 5
 
-/** Killed while it leads, in this term. */
+/** The worker that is killed while it leads this term. */
 export const crash = { worker: "cleo", term: 3, after: "250 millis" } as const
 
-/** Interrupted while it waits, for this term or a later one. */
+/** The worker that is interrupted while it waits for this term or a later one. */
 export const interruption = { worker: "dan", term: 3 } as const
 
-/** Leads once for longer than `ttl`, so that its lease is renewed. */
+/** The worker that leads this term for longer than `ttl`, so that its lease must be renewed. */
 const long = { worker: "eve", term: 2, millis: 1400 }
 
-/** Shorter than the defaults, so that a crash costs little. A process that stalls for a second keeps its lease. */
+/**
+ * Shorter than the defaults, so that the fleet recovers quickly from the crash. A process that stalls for a second
+ * still keeps its lease.
+ */
 export const options = { ttl: "1 second", transition: "2 seconds" } satisfies Parameters<typeof Mutex.layer>[0]
 
 /** How long a worker leads, in milliseconds. */
@@ -30,5 +33,5 @@ export const termMillis = (worker: string, term: number): number => {
 /** How long a worker rests before it wants to lead again. */
 export const rest = "200 millis"
 
-/** The demo fails if the workers have not finished by then. */
+/** The demo fails if the workers take longer than this. */
 export const limit = "2 minutes"

@@ -1,4 +1,4 @@
-/** Workers as separate processes, on a real Redis. */
+/** Runs the workers as separate processes that share a Redis server. */
 import { Mutex } from "@effect-simba/core"
 import { RedisMutex } from "@effect-simba/redis"
 import { Context, Effect, Layer, Queue } from "effect"
@@ -8,7 +8,7 @@ import { Event } from "./events.ts"
 import { type Fleet, holdBack } from "./fleet.ts"
 import * as plan from "./plan.ts"
 
-/** The mutexes of one contender, by default on the Redis at `REDIS_URL`. */
+/** The mutex layer of one contender, by default on the Redis at `REDIS_URL`. */
 export const mutexes = (processName: string, url?: string) =>
   RedisMutex.layerFromEnv({ ...plan.options, processName, redis: { url } })
 

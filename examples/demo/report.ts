@@ -1,9 +1,9 @@
-/** What the history shows: the hand-offs, and whether every claim holds. */
+/** Evaluates the history: how long hand-offs took, and whether every claim of the demo holds. */
 import type { Event } from "./events.ts"
 import { type Span, spansOf } from "./history.ts"
 import * as plan from "./plan.ts"
 
-/** Every term of every worker, in the order in which they began. */
+/** The terms of all workers, ordered by when they began. */
 export const termsOf = (history: ReadonlyArray<Event>): ReadonlyArray<Span> =>
   plan.workers
     .flatMap((worker) => spansOf(history, worker).filter((span) => span.state === "leading"))
@@ -15,8 +15,8 @@ const ending = <Tag extends "Crashed" | "Interrupted">(history: ReadonlyArray<Ev
 export const crashOf = (history: ReadonlyArray<Event>) => ending(history, "Crashed")
 
 /**
- * Milliseconds from the end of a term to the start of the next, for hand-offs during which somebody was waiting all the
- * time.
+ * Milliseconds from the end of one term to the start of the next. Counts only hand-offs to a worker that was already
+ * waiting.
  */
 export const handOffs = (history: ReadonlyArray<Event>): ReadonlyArray<number> => {
   const terms = termsOf(history)
@@ -30,7 +30,7 @@ export const handOffs = (history: ReadonlyArray<Event>): ReadonlyArray<number> =
 
 const millis = (value: number) => value < 10 ? `${value.toFixed(1)} ms` : `${value.toFixed(0)} ms`
 
-/** The lease ends at the instant in the history, or slightly later. */
+/** The history has a lower bound for the end of the lease, so the difference is a bound too. */
 const relative = (value: number) => value < 0 ? `at least ${millis(-value)} before` : `at most ${millis(value)} after`
 
 export const summary = (history: ReadonlyArray<Event>): ReadonlyArray<string> => {
@@ -58,7 +58,7 @@ export const summary = (history: ReadonlyArray<Event>): ReadonlyArray<string> =>
   return lines
 }
 
-/** What the demo claims; its exit code is 0 only if all of it holds. */
+/** The claims of the demo. Its exit code is 0 only if all of them hold. */
 export const checks = (history: ReadonlyArray<Event>): ReadonlyArray<readonly [claim: string, holds: boolean]> => {
   const terms = termsOf(history)
   const pairs = terms.slice(1).map((next, index) => [terms[index]!, next] as const)

@@ -1,6 +1,6 @@
-/** The demo from its start to its exit code, which is 0 only if every claim holds. */
+/** Runs the demo, prints its report, and sets the exit code: 0 only if every claim holds. */
 import { Config, Effect, Option, Schema } from "effect"
-// Loading all of @effect/platform-node would double the start-up time
+// Deep imports: loading all of @effect/platform-node would double the start-up time
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as redisServer from "../shared/redisServer.ts"
@@ -56,5 +56,5 @@ const show = Effect.gen(function*() {
   )
 )
 
-// The errors are printed above, so only the exit code is left
+// The errors are already printed, so this sets only the exit code
 NodeRuntime.runMain(Effect.provide(show, NodeServices.layer), { disableErrorReporting: true })

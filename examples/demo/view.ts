@@ -1,4 +1,4 @@
-/** Who leads and who waits, as it happens: redrawn in a terminal, printed line by line elsewhere. */
+/** A live view of who leads and who waits. It is redrawn in place in a terminal, and printed line by line elsewhere. */
 import { Effect, Schedule, Stdio } from "effect"
 import { now } from "../shared/clock.ts"
 import { print, write } from "../shared/terminal.ts"
@@ -92,7 +92,7 @@ const plain = (event: Event, history: ReadonlyArray<Event>) => {
   return print([`  ${seconds(event.at - startOf(history)).padStart(6)}  ${event.worker.padEnd(5)} ${what}${who}`])
 }
 
-/** How to handle each event. */
+/** The handler for each event. */
 export const make = Effect.gen(function*() {
   const stdio = yield* Stdio.Stdio
   const onEvent = (yield* stdio.stdoutIsTerminal) ? yield* live : plain

@@ -1,4 +1,4 @@
-/** The work of one worker: it waits, leads for a while, rests, and starts over. */
+/** One worker: it waits, leads for a while, rests, and starts over. */
 import { Mutex } from "@effect-simba/core"
 import { Cause, Clock, Effect, Exit, type Layer, Logger } from "effect"
 import { now } from "../shared/clock.ts"
@@ -25,7 +25,7 @@ const terms = Effect.fnUntraced(function*(worker: string, report: Report) {
   }
 })
 
-/** Log lines become events, because the live view has no room for lines in between. */
+/** Turns log lines into events, because lines printed between frames would corrupt the live view. */
 const loggingTo = (worker: string, report: Report) =>
   Logger.layer([
     Logger.make(({ fiber, message }) => {
@@ -40,7 +40,7 @@ const ending = <E>(worker: string, at: number, exit: Exit.Exit<void, E>): Event 
   return { _tag: "Failed", worker, at, problem: Cause.pretty(exit.cause) }
 }
 
-/** One worker from start to end, with its own mutexes. It also reports its end. */
+/** Runs one worker to its end, with its own mutex layer, and reports how it ended. */
 export const run = <E>(
   worker: string,
   mutexes: Layer.Layer<Mutex.Mutex, E>,
@@ -49,7 +49,7 @@ export const run = <E>(
   terms(worker, report).pipe(
     Effect.provide(mutexes),
     Effect.onExit((exit) => Effect.map(now, (at) => report(ending(worker, at, exit)))),
-    // Already reported
+    // The failure is already reported
     Effect.ignoreCause,
     Effect.provide(loggingTo(worker, report))
   )

@@ -1,6 +1,7 @@
-// Runs the TypeScript of the documentation. Each block is loaded. A block that names its effect `program` runs on the
-// in-memory Redis in virtual time, and a block that runs itself gets its own process. The results in its comments, `//
-// => result`, are compared with its log lines and its output. Blocks that are tests run in the pack check.
+// Runs the TypeScript blocks of the documentation, and compares their log lines and output with the results in their
+// comments (`// => result`). Every block is at least imported. If it names an effect `program`, that runs on the
+// in-memory Redis in virtual time. If it starts a program itself, it runs in its own process. Blocks that are tests run
+// in the pack check instead.
 //
 //   node examples/documentation/main.mjs            all
 //   node examples/documentation/main.mjs Mutex.ts   the blocks of files whose path contains this text
@@ -14,12 +15,12 @@ import { root } from "../../scripts/lib/workspace.mjs"
 import { isStarter, runAlone } from "./processes.mjs"
 import { runProgram } from "./programs.mjs"
 
-// In a folder that resolves packages as an application that uses effect-simba does
+// From here, packages resolve as they do in an application that uses effect-simba
 const folder = join(root, "examples/node_modules/.cache/doc-programs")
 rmSync(folder, { recursive: true, force: true })
 mkdirSync(folder, { recursive: true })
 
-/** Blocks that need something that is not available here. */
+/** Blocks that need a server or a file that does not exist here. */
 const unrunnable = ({ code }) =>
   /\bexample\.com\b|report\.js/.test(code) || (/^const program\b/m.test(code) && code.includes("SqlFence"))
 
@@ -27,10 +28,10 @@ const counts = { loaded: 0, "ran as programs": 0, "ran as processes": 0, "need a
 const problems = []
 const report = ({ line, path }, problem) => problems.push(`${path}:${line}: ${problem}`)
 
-/** Lines that programs print in addition to their results. */
+/** Log lines of the library, which are not results. */
 const ofLibrary = /^Leadership (?:begins|ends)$|^Redis(?: at .*)?: /
 
-/** The results that a block promises, in order. */
+/** The results that a block shows, in order. */
 const shownIn = (code) => [...code.matchAll(/\/\/ => (.*)$/gm)].map(([, text]) => text)
 
 const compare = (block, output) => {
@@ -40,7 +41,7 @@ const compare = (block, output) => {
   report(block, `it shows ${JSON.stringify(shown)}, and its output is ${JSON.stringify(output)}`)
 }
 
-/** What a module must export so that it can be run: its program, and the contender that it declares. */
+/** Exports to append to a block, so that its program and its service can be used from outside. */
 const exportsOf = (code) => {
   const service = /^class (\w+) extends (Contender|StreamClient)\.Service</m.exec(code)
   const program = /^const program\b/m.test(code) ? "export { program as __program }" : ""
@@ -53,13 +54,13 @@ const url = "redis://localhost:6379"
 const write = (block, suffix = "") => {
   const path = join(folder, `${block.name}.mjs`)
   const code = block.code.replaceAll(url, server.url).replace(/port: \d+/g, "port: 0")
-    // The value of an expression is a result too
+    // A result can also follow an expression: print its value
     .replace(/^(?!console\.|const |return )(\w.*\)) \/\/ => /gm, "console.log($1) // => ")
   writeFileSync(path, `${stripTypeScriptTypes(code, { mode: "strip" })}${suffix}`)
   return path
 }
 
-/** A program that provides its own connection runs in real time. */
+/** A program that provides its own connection cannot use virtual time, so it runs as a process. */
 const asStarter = (block) =>
   !isStarter(block) && block.code.includes(url) &&
     /^const program = .*\n?.*Effect\.provide|^const program = Effect\.provide/m.test(block.code)

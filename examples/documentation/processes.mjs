@@ -1,17 +1,17 @@
-// Runs the blocks that run themselves (servers, leaders, consumers, scripts), each in its own process.
+// Runs the blocks that start a program themselves (servers, leaders, consumers, scripts), each in its own process.
 import { spawn } from "node:child_process"
 import { setTimeout } from "node:timers/promises"
 
-/** Programs that run until a signal. */
+/** Whether the program runs until it gets a signal. */
 const isEndless = ({ code }) => /\brunMain\(|\brunFork\(|\bcreateSimba\(/.test(code)
 
-/** Milliseconds until the first output of a program that does not end, and until the end of one that does. */
+/** Timeouts in milliseconds: for the first output of an endless program, and for the exit of any other. */
 const patience = { output: 8000, end: 60_000 }
 
 export const isStarter = ({ code }) =>
   /\brunMain\(|\bEffect\.run(?:Promise|Fork|Sync)\(|\bcreateSimba\(|^const \w+ = await createFakeRedis\(/m.test(code)
 
-/** Runs until it ends, or sends SIGTERM once it has logged something. */
+/** Runs one program until it exits. An endless one gets SIGTERM after its first output. */
 const runOne = async (path, env, endless) => {
   const child = spawn(process.execPath, ["--no-warnings", path], { env, stdio: ["ignore", "pipe", "pipe"] })
   let output = ""
@@ -26,20 +26,23 @@ const runOne = async (path, env, endless) => {
   child.kill("SIGTERM")
   const last = await Promise.race([ended, setTimeout(20_000)])
   if (last === undefined) child.kill("SIGKILL")
-  return { ...last ?? { code: "none: SIGTERM does not end it" }, output }
+  return { ...last ?? { code: "none (still running after SIGTERM)" }, output }
 }
 
 const isFine = ({ code, output, signal }) =>
   (code === 0 || code === 130 || code === 143 || signal === "SIGTERM") &&
   !/\b(?:ERROR|FATAL)\b|^\w*Error: /m.test(output)
 
-/** `write` writes a block to a file, `compare` compares its output with the results that the block promises. */
+/**
+ * Runs the blocks, two at a time. `write` writes a block to a file, and `compare` compares its output with the results
+ * that it shows.
+ */
 export const runAlone = async (blocks, env, write, compare, report) => {
   const waiting = [...blocks]
   const worker = async () => {
     for (let block = waiting.shift(); block !== undefined; block = waiting.shift()) {
       const result = await runOne(write(block), env, isEndless(block))
-      if (!isFine(result)) report(block, `as a process it ends with ${result.code ?? result.signal}:\n${result.output}`)
+      if (!isFine(result)) report(block, `the process exited with ${result.code ?? result.signal}:\n${result.output}`)
       compare(block, result.output.split("\n").filter((line) => line !== ""))
     }
   }

@@ -1,4 +1,4 @@
-// Runs an effect of the documentation on the production scripts, in virtual time.
+// Runs an effect from the documentation on the in-memory Redis, in virtual time.
 import { RedisMutex } from "@effect-simba/redis"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { FakeRedis, TestMutex } from "@effect-simba/testkit"
@@ -19,10 +19,7 @@ const worldOf = (module) => {
 const step = "5 seconds"
 const steps = 400
 
-/**
- * A program that waits forever is interrupted after half an hour of virtual time. If a block shows a failure, that is
- * its result.
- */
+/** Runs a program to its end. One that waits forever is interrupted after half an hour of virtual time. */
 export const runProgram = (program, module, onLine) => {
   const logger = Logger.make(({ message }) => onLine([message].flat().map(String).join(" ")))
   const played = Effect.gen(function*() {

@@ -1,5 +1,5 @@
-/** The clock of the events. */
+/** The clock behind the timestamps of demo events. */
 import { Clock, Effect } from "effect"
 
-/** Monotonic milliseconds. All processes of a machine share this clock. */
+/** Monotonic time in milliseconds. All processes on a machine share this clock. */
 export const now: Effect.Effect<number> = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)

@@ -1,4 +1,6 @@
-/** A real Postgres for tests: on loopback, in a temporary folder that is removed with the scope. */
+/**
+ * A real Postgres server for tests. It listens on loopback, and its temporary folder is removed when the scope closes.
+ */
 import { PgClient } from "@effect/sql-pg"
 import { Effect, Layer, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -16,7 +18,7 @@ const user = () => {
   return { uid: id("-u"), gid: id("-g") }
 }
 
-const missing = "the programs of Postgres were not found; the tests start a server of their own. "
+const missing = "no Postgres server found on this machine; the tests start their own. "
   + "Debian, Ubuntu: apt-get install postgresql. Fedora: dnf install postgresql-server. macOS: brew install postgresql."
 
 const freePort = Effect.callback<number>((resume) => {
@@ -27,7 +29,7 @@ const freePort = Effect.callback<number>((resume) => {
   })
 })
 
-/** A test process that ends in the middle of a test stops its servers. */
+/** Running servers, killed even if the process exits in the middle of a test. */
 const children = new Set<ChildProcess>()
 process.on("exit", () => children.forEach((child) => child.kill("SIGKILL")))
 
@@ -35,7 +37,7 @@ process.on("exit", () => children.forEach((child) => child.kill("SIGKILL")))
 export const client = (url: string, startupParameters: Readonly<Record<string, string>> = {}) =>
   PgClient.layer({ url: Redacted.make(url), startupParameters })
 
-/** Starts a server; returns its URL. */
+/** Starts a server and returns its URL. */
 export const start = Effect.gen(function*() {
   const owner = user()
   const folder = yield* Effect.acquireRelease(
@@ -65,12 +67,12 @@ export const start = Effect.gen(function*() {
           children.delete(child)
           resume(Effect.void)
         })
-        // At once, without waiting for clients
+        // Immediate shutdown: do not wait for clients
         child.kill("SIGQUIT")
       })
   )
   const url = `postgres://simba@127.0.0.1:${port}/postgres`
-  // A pool connects at the first query
+  // Retry until the server accepts connections; the pool connects on the first query
   yield* SqlClient.SqlClient.use((sql) => sql`SELECT 1`).pipe(
     Effect.provide(client(url)),
     Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 400 })

@@ -1,16 +1,18 @@
-/** A member of a fleet as a process. It reports events on its standard output, one line of JSON each. */
+/**
+ * Spawns the members of a fleet as processes. A member reports events on its standard output, one line of JSON each.
+ */
 import { Effect, Fiber, Option, Schema, Stream } from "effect"
 import { ChildProcess } from "effect/process"
 import { fileURLToPath } from "node:url"
 
 export interface Process {
-  /** Awaits the end of the process and its last event. */
+  /** Waits until the process has exited and its last event has been handled. */
   readonly ended: Effect.Effect<void>
   /** Sends the signal, then awaits `ended`. */
   readonly end: (signal: "SIGKILL" | "SIGTERM") => Effect.Effect<void>
 }
 
-/** Starts a module as a process, which ends with the scope at the latest. */
+/** Runs a module in a new process. Closing the scope ends the process. */
 export const spawn = Effect.fnUntraced(function*<E, I, R = never>(options: {
   /** The URL of the module. */
   readonly module: string
@@ -18,9 +20,9 @@ export const spawn = Effect.fnUntraced(function*<E, I, R = never>(options: {
   readonly redis: string
   readonly event: Schema.Codec<E, I>
   readonly onEvent: (event: E) => Effect.Effect<void, never, R>
-  /** Gets each line that is not an event. */
+  /** Called with each line that is not an event. */
   readonly onText: (line: string) => Effect.Effect<void, never, R>
-  /** Runs if the process fails, unless `end` was called. */
+  /** Called if the process fails, unless `end` was called before. */
   readonly onFailure: (problem: string) => Effect.Effect<void, never, R>
 }) {
   const child = yield* ChildProcess.make(process.execPath, [fileURLToPath(options.module), ...options.args], {
@@ -40,7 +42,7 @@ export const spawn = Effect.fnUntraced(function*<E, I, R = never>(options: {
       )
     )
     const code = yield* child.exitCode
-    return code === 0 ? undefined : `its exit code is ${code}`
+    return code === 0 ? undefined : `exited with code ${code}`
   }).pipe(
     // There is no exit code if a signal ended the process
     Effect.catch((error) => Effect.succeed(error.message)),
@@ -53,16 +55,17 @@ export const spawn = Effect.fnUntraced(function*<E, I, R = never>(options: {
     end: (killSignal) =>
       Effect.suspend(() => {
         isAskedToEnd = true
-        // A process that has ended already cannot be signalled
+        // Signalling a process that has already exited fails
         return Effect.andThen(Effect.ignore(child.kill({ killSignal })), ended)
       })
   } satisfies Process as Process
 })
 
-/** Writes events for the process that spawned this one. */
+/** Reports events to the parent process. */
 export const reporter = <E, I>(event: Schema.Codec<E, I>): (event: E) => void => {
   const encode = Schema.encodeSync(Schema.fromJsonString(event))
-  // Nobody reads the events after the parent's death, but this process must still release what it holds
+  // Ignore write errors: when the parent is dead nobody reads the events, but this process must still release what it
+  // holds
   process.stdout.on("error", () => undefined)
   return (event) => void process.stdout.write(`${encode(event)}\n`)
 }

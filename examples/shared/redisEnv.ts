@@ -1,4 +1,4 @@
-/** `REDIS_URL`, set even if the environment has none: then it names a Redis in the memory of this process. */
+/** Provides `REDIS_URL` even if the environment does not: it then names an in-memory Redis inside this process. */
 import { Config, ConfigProvider, Effect, Option } from "effect"
 import { embedded } from "./redisUrl.ts"
 

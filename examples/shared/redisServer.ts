@@ -1,4 +1,4 @@
-/** The Redis of the demos: the server at `REDIS_URL`, or a server that ends with the scope. */
+/** Finds a Redis for the demos: the server at `REDIS_URL`, or a new one that stops when the scope closes. */
 import { Config, Deferred, Effect, FileSystem, Option, Schema, Stream } from "effect"
 import { ChildProcess } from "effect/process"
 import { createServer } from "node:net"
@@ -29,16 +29,16 @@ const freePort = Effect.callback<number, ServerDidNotStart>((resume) => {
   })
 })
 
-/** Returns the port once this server, and no other one, accepts connections. */
+/** Starts a server, and returns its port once the server reports that it accepts connections. */
 const start = Effect.gen(function*() {
   const port = yield* freePort
   const directory = yield* Effect.flatMap(FileSystem.FileSystem, (files) => files.makeTempDirectoryScoped())
   const args = ["--port", String(port), "--bind", "127.0.0.1", "--dir", directory]
-  // The commands that leases and data streams need
+  // The configuration that leases and data streams need
   args.push("--save", "", "--appendonly", "yes", "--notify-keyspace-events", "Ex")
   const server = yield* ChildProcess.make("redis-server", args, { stdin: "ignore", forceKillAfter: "3 seconds" })
   const ready = yield* Deferred.make<number, ServerDidNotStart>()
-  let last = "it said nothing"
+  let last = "it printed nothing"
   yield* server.all.pipe(
     Stream.decodeText,
     Stream.splitLines,
@@ -53,7 +53,7 @@ const start = Effect.gen(function*() {
   return yield* Deferred.await(ready)
 })
 
-/** The server at `REDIS_URL`, or a `redis-server` from the PATH, or one in memory. */
+/** Uses the server at `REDIS_URL`, else a `redis-server` from the PATH, else an in-memory server. */
 export const find = Effect.gen(function*() {
   const url = yield* Config.option(Config.String("REDIS_URL"))
   if (Option.isSome(url)) return { url: url.value, name: "the Redis of REDIS_URL" }
@@ -62,7 +62,7 @@ export const find = Effect.gen(function*() {
     const url = yield* embedded
     return { url, name: `an in-memory Redis inside this process, at ${url}` }
   }
-  // Another process may take the port before the server does
+  // Retry: another process may take the port before the server does
   const port = yield* Effect.retry(start, { times: 3 })
   return {
     url: `redis://127.0.0.1:${port}`,

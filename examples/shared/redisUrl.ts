@@ -1,7 +1,7 @@
-/** The Redis of the small examples: the server at `REDIS_URL`, or one in the memory of this process. */
+/** The Redis of the small examples: the server at `REDIS_URL`, or an in-memory one inside this process. */
 import { Config, Context, Effect, Layer, Option, Scope } from "effect"
 
-/** A Redis in the memory of this process, which clients reach over a socket. Ends with the scope. */
+/** Starts an in-memory Redis inside this process, which clients reach over a socket. It stops when the scope closes. */
 export const embedded = Effect.gen(function*() {
   const [FakeRedis, FakeRedisServer] = yield* Effect.promise(() =>
     Promise.all([import("@effect-simba/testkit/FakeRedis"), import("@effect-simba/testkit/FakeRedisServer")])
@@ -16,6 +16,6 @@ export const redisUrl = Effect.gen(function*() {
   return Option.isSome(url) ? url.value : yield* embedded
 })
 
-/** For examples without Effect: the Redis in memory lives as long as the process. */
+/** The same for examples without Effect. The in-memory Redis stops with the process. */
 export const redisUrlPromise = (): Promise<string> =>
   Effect.runPromise(Effect.provideService(redisUrl, Scope.Scope, Scope.makeUnsafe()))

@@ -1,10 +1,10 @@
-/** Effect's `SqlClient` on the SQLite of Node. Effect's own driver for it has no release for this version of Effect. */
+/** Effect's `SqlClient` on Node's built-in SQLite. Effect's own driver has no release for this version of Effect. */
 import { Effect, Layer, Semaphore, Stream } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient, type SqlConnection, SqlError, Statement } from "effect/sql"
 import { DatabaseSync, type SQLInputValue } from "node:sqlite"
 
-/** One connection to a file, or to a database in memory if `file` is `:memory:`. */
+/** Opens one connection to a file, or to an in-memory database if `file` is `:memory:`. */
 export const layer = (file: string): Layer.Layer<SqlClient.SqlClient, SqlError.SqlError> =>
   Layer.effect(
     SqlClient.SqlClient,

@@ -20,19 +20,19 @@ const text = (event: Event): string | undefined => {
     case "Done":
       return `has finished ${event.stream}`
     case "Yielded":
-      return `gives ${event.stream} back`
+      return `yields ${event.stream}`
     case "Stopped":
       return `stops working on ${event.stream}`
     case "Killed":
       return "is killed"
     case "AskedToEnd":
-      return "is asked to end"
+      return "is asked to shut down"
     case "Failed":
       return `failed: ${event.problem}`
   }
 }
 
-/** Whether the consumer to kill is in the middle of a stream. */
+/** Whether the consumer to kill is now in the middle of a stream. */
 const canKill = (history: History): boolean =>
   tenures(history).some(({ isOver, messages, who }) => {
     const last = messages.at(-1) ?? 0
@@ -71,7 +71,7 @@ export const direct = Effect.fnUntraced(function*(redis: string) {
   const show = Effect.gen(function*() {
     yield* start("consumer", plan.consumers)
     yield* until((history) => all(history, "Joins").length === plan.consumers.length)
-    // The consumers discover each other first, so that each gets its share from the start
+    // Wait until the consumers know each other, so that each gets its share from the start
     yield* Effect.sleep("1 second")
     yield* start("producer", plan.producers)
     yield* until((history) => all(history, "Taken").length > 0)
@@ -87,7 +87,7 @@ export const direct = Effect.fnUntraced(function*(redis: string) {
   })
   const failure = until((history) => all(history, "Failed").length > 0)
   yield* Effect.timeoutOption(Effect.raceFirst(show, failure), plan.limit)
-  // Once all processes have ended, all events have been read
+  // Wait for all processes to exit: then all events have been read
   yield* Effect.forEach(members.values(), ({ end }) => end("SIGTERM"), { concurrency: "unbounded", discard: true })
   return yield* SubscriptionRef.get(history)
 }, Effect.scoped)

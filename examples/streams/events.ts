@@ -1,8 +1,8 @@
-/** The events that the processes report, and the director. */
+/** The events that the processes and the director report. */
 import { Schema } from "effect"
 
 const who = Schema.String
-/** The instant at which it happened, by `now` of the process in which it happened. */
+/** When the event happened, by the clock (`now`) of the process that reports it. */
 const at = Schema.Finite
 const stream = Schema.String
 const token = Schema.Int
@@ -11,18 +11,18 @@ export const Event = Schema.TaggedUnion({
   /** A consumer is about to join. */
   Joins: { who, at },
   Announced: { who, at, stream },
-  /** A handler starts: its consumer owns the stream. */
+  /** A handler started: its consumer owns the stream. */
   Taken: { who, at, stream, token },
   Processed: { who, at, stream, token, n: Schema.Int },
   /** The handler ended after the last message. */
   Done: { who, at, stream, token },
   /** The handler ended between two messages because its stream was revoked. */
   Yielded: { who, at, stream, token },
-  /** The handler was interrupted, or failed. */
+  /** The handler was interrupted or failed. */
   Stopped: { who, at, stream, token },
-  /** From the director, just before SIGKILL. */
+  /** The director is about to send SIGKILL. */
   Killed: { who, at },
-  /** From the director, just before SIGTERM. */
+  /** The director is about to send SIGTERM. */
   AskedToEnd: { who, at },
   /** A process failed. */
   Failed: { who, at, problem: Schema.String }

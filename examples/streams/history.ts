@@ -6,7 +6,7 @@ export type History = ReadonlyArray<Event>
 
 type Of<Tag extends Event["_tag"]> = Extract<Event, { readonly _tag: Tag }>
 
-/** All events of a kind. */
+/** All events with this tag. */
 export const all = <Tag extends Event["_tag"]>(history: History, tag: Tag): ReadonlyArray<Of<Tag>> =>
   history.filter((event): event is Of<Tag> => event._tag === tag)
 
@@ -18,9 +18,9 @@ export interface Tenure {
   readonly stream: string
   readonly token: number
   readonly from: number
-  /** The numbers of the messages it processed. */
+  /** The numbers of the messages that the consumer processed. */
   readonly messages: ReadonlyArray<number>
-  /** Whether the consumer itself ended it. */
+  /** Whether the consumer reported the end of the tenure. A killed consumer reports none. */
   readonly isOver: boolean
 }
 
@@ -40,15 +40,15 @@ export const tenures = (history: History): ReadonlyArray<Tenure> => {
   return [...found.values()]
 }
 
-/** Whether every stream that the producers announce has been finished. */
+/** Whether every stream of every producer is done. */
 export const isDone = (history: History): boolean =>
   new Set(all(history, "Done").map(({ stream }) => stream)).size === plan.producers.length * plan.streams
 
-/** The tenures of a stream, ordered by their tokens. */
+/** The tenures of a stream, ordered by token. */
 export const ownersOf = (history: History, stream: string): ReadonlyArray<Tenure> =>
   tenures(history).filter((tenure) => tenure.stream === stream).sort((a, b) => a.token - b.token)
 
-/** The streams that the killed consumer owned until its death, and the next tenure of each. */
+/** The streams that the killed consumer still owned when it died, with the next tenure of each. */
 export const takeovers = (history: History) =>
   tenures(history)
     .filter(({ isOver, who }) => who === plan.killed && !isOver)

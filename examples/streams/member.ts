@@ -1,6 +1,7 @@
 /**
- * The process of one producer or consumer: `node member.ts producer|consumer <who> <service>`, with the Redis at
- * `REDIS_URL`. A producer announces data streams and writes them. A consumer runs a handler for each stream it owns.
+ * The process of one producer or consumer, `node member.ts producer|consumer <who> <service>`. It uses the Redis at
+ * `REDIS_URL`. A producer announces data streams and writes their messages. A consumer runs a handler for each stream
+ * that it owns.
  */
 import { StreamClient, StreamLease, StreamMessages } from "@effect-simba/core/streams"
 import { IoRedis } from "@effect-simba/redis"
@@ -16,7 +17,7 @@ import * as plan from "./plan.ts"
 
 const report = reporter(Event)
 
-/** A message has a number. The last message of a stream is marked. */
+/** A message: its number, and a mark on the last message of a stream. */
 const Step = Schema.Struct({ n: Schema.FiniteFromString, last: Schema.optionalKey(Schema.Literal("yes")) })
 
 const write = Effect.fnUntraced(function*(stream: string) {
@@ -44,7 +45,7 @@ const ending = (exit: Exit.Exit<void, StreamMessages.MessagesError>) => {
 const handler = (who: string) =>
   Effect.gen(function*() {
     const { ensure, stream, token } = yield* StreamLease.StreamLease
-    // Fails if this process stalled until its lease had expired, so that another consumer may own the stream
+    // Fails if the lease expired while this process stalled, because another consumer may then own the stream
     const nowAsOwner = Effect.tap(now, () => ensure)
     report({ _tag: "Taken", who, at: yield* nowAsOwner, stream, token })
     const processStep = Effect.fnUntraced(function*(n: number) {

@@ -3,25 +3,28 @@
 export const producers = ["pia", "quinn"]
 export const consumers = ["ada", "ben", "cleo"]
 
-/** How many data streams each producer announces, and how many messages each stream gets. */
+/** Data streams per producer, and messages per stream. */
 export const streams = 4
 export const messages = 60
 
-/** The time between two messages of a stream, and the time that a consumer takes for one. */
+/** The interval between two messages of a stream, and how long a consumer works on one. */
 export const pace = "80 millis"
 export const work = "100 millis"
 
-/** Started once a stream has an owner. */
+/** The consumer that starts once a stream has an owner. */
 export const joins = "dan"
 
-/** Killed in the middle of a stream: this many of its messages are processed by then, and at least as many are left. */
+/**
+ * The consumer that is killed in the middle of a stream: after `middle` of its messages, and with at least as many
+ * left.
+ */
 export const killed = "cleo"
 export const middle = 20
 
-/** Asked to end once the streams of the killed consumer have new owners. */
+/** The consumer that is shut down once the killed consumer's streams have new owners. */
 export const leaves = "ben"
 
-/** Room for all streams on three consumers, plus one stream. */
+/** Three consumers have room for nine streams: all eight, and one to spare. */
 export const options = {
   capacity: 3,
   leaseDuration: "2 seconds",
@@ -33,5 +36,5 @@ export const options = {
 /** Longer than the default, because a busy machine replies late. */
 export const commandTimeout = "5 seconds"
 
-/** The demo fails if it has not finished by then. It takes a fraction of that. */
+/** The demo fails if it takes longer than this. It normally takes a fraction of it. */
 export const limit = "2 minutes"

@@ -1,4 +1,4 @@
-/** What the history shows: the owners of each stream, and whether every claim holds. */
+/** Evaluates the history: the owners of each stream, and whether every claim of the demo holds. */
 import { all, type History, isDone, ownersOf, startOf, takeovers } from "./history.ts"
 import * as plan from "./plan.ts"
 
@@ -41,7 +41,9 @@ const isComplete = (inOrder: History, stream: string): boolean => {
   return last === plan.messages
 }
 
-/** Nobody acquires or processes a stream after an owner with a larger token, and no two owners share a token. */
+/**
+ * Whether nobody acquires or processes a stream after an owner with a larger token, and no two owners share a token.
+ */
 const tokensGrow = (inOrder: History, stream: string): boolean => {
   const uses = inOrder
     .filter((event) => event._tag === "Taken" || event._tag === "Processed")
@@ -52,10 +54,10 @@ const tokensGrow = (inOrder: History, stream: string): boolean => {
   })
 }
 
-/** What the demo claims; its exit code is 0 only if all of it holds. */
+/** The claims of the demo. Its exit code is 0 only if all of them hold. */
 export const checks = (history: History): ReadonlyArray<readonly [claim: string, holds: boolean]> => {
   const streams = streamsOf(history)
-  // The director reads many pipes, so events arrive in any order
+  // Events arrive in any order, because the director reads one pipe per process
   const inOrder = [...history].sort((a, b) => a.at - b.at)
   const left = takeovers(history)
   const ofEach = (holds: (inOrder: History, stream: string) => boolean) =>

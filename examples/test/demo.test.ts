@@ -30,7 +30,7 @@ const failing = (history: ReadonlyArray<Event>) =>
   report.checks(history).filter(([, holds]) => !holds).map(([claim]) => claim)
 
 describe("the demo", () => {
-  it.effect("every claim holds, in one process", () =>
+  it.effect("every claim holds when the workers share one process", () =>
     Effect.gen(function*() {
       const history = yield* rehearsal()
       assert.deepStrictEqual(failing(history), [])
@@ -61,7 +61,7 @@ describe("the demo", () => {
       assert.isAtLeast(report.termsOf(history)[0]!.from - startOf(history), 20_000)
     }))
 
-  it.effect("a crash has the time just before the kill, and not the time at which it was noticed", () =>
+  it.effect("a crash is recorded with the time just before the kill, not the time at which it was noticed", () =>
     Effect.gen(function*() {
       const history = yield* rehearsal((fleet) =>
         Effect.succeed({
@@ -70,11 +70,11 @@ describe("the demo", () => {
         })
       )
       assert.deepStrictEqual(failing(history), [])
-      // By then the store has the lease of the next leader
+      // By now the store has the next leader's lease, so the summary cannot say when the old one ended
       assert.match(report.summary(history)[1]!, /^Crash: \w+ took over \d+ ms later$/)
     }))
 
-  it.effect("the end of work whose lease was lost is reported", () =>
+  it.effect("a worker reports the end of work whose lease was lost", () =>
     Effect.gen(function*() {
       const store = Context.get(yield* Layer.build(MutexStore.layerMemory), MutexStore.MutexStore)
       const history: Array<Event> = []
@@ -82,7 +82,7 @@ describe("the demo", () => {
         history.find((event): event is Extract<Event, { readonly _tag: Tag }> =>
           event._tag === tag && event.term === plan.crash.term
         )
-      // From the term that lasts longer than a lease on, the store does not reply until the lease is lost
+      // The store stops replying in the term that outlasts a lease, and replies again once the lease is lost
       const lost = () => history.find(({ _tag }) => _tag === "Lost")
       const silent = memoryFleet.mortal(store, () => inTerm("Leading") !== undefined && lost() === undefined)
       const mutexes = Mutex.layer(plan.options).pipe(Layer.provide(Layer.succeed(MutexStore.MutexStore, silent)))

@@ -18,7 +18,7 @@ const inNoTime = <A, E, R>(example: Effect.Effect<A, E, R>) =>
   })
 
 describe("mutex.ts", () => {
-  it.effect("puts an entry off while the books are being closed, and adds it afterwards", () =>
+  it.effect("postpones an entry while the books are being closed, and adds it afterwards", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* inNoTime(mutexExample.program), ["put off", "added"])
     }).pipe(Effect.provide(Mutexes)))
@@ -27,7 +27,7 @@ describe("mutex.ts", () => {
 describe("with-lock.ts", () => {
   const { Balances } = withLockExample
 
-  it.effect("hands its token to the table, and a larger one each time", () =>
+  it.effect("passes its token to the table, a larger one each time", () =>
     Effect.gen(function*() {
       const first = yield* inNoTime(withLockExample.settle)
       const second = yield* inNoTime(withLockExample.settle)

@@ -1,6 +1,7 @@
 /**
- * How to show that your own code has no bug that needs at most two faults: every schedule of a small program is run,
- * with lost requests and replies, killed processes, and processes paused for longer than their lease.
+ * How to show that no combination of two faults breaks your own code. The explorer runs every schedule of a small
+ * program with up to two faults: lost requests and replies, killed processes, and processes paused for longer than
+ * their lease.
  */
 import { Mutex } from "@effect-simba/core"
 import * as RedisSimulation from "@effect-simba/redis/RedisSimulation"
@@ -16,7 +17,7 @@ interface Account {
 
 const accountOf = (state: Map<string, unknown>) => (state.get("alice") ?? { balance: 0, token: 0 }) as Account
 
-/** One transaction checks the token, reads and writes, or refuses all of it. */
+/** Correct: one transaction checks the token, reads and writes. */
 const fenced = (client: Simulation.Client) =>
   Mutex.withLock("account:alice")(({ token }) =>
     client.outside(1, ({ note, state }) => {
@@ -28,7 +29,7 @@ const fenced = (client: Simulation.Client) =>
     })
   )
 
-/** The bug: it checks its lease, and then waits for the balance. */
+/** Buggy: checks its lease, then waits for the balance before it writes. */
 const checked = (client: Simulation.Client) =>
   Effect.gen(function*() {
     const { ensure, token } = yield* Mutex.acquire("account:alice")
@@ -41,7 +42,7 @@ const checked = (client: Simulation.Client) =>
     })
   })
 
-/** The balance of the account is the sum of the deposits. */
+/** Requires that the balance of the account is the sum of the deposits. */
 const nothingIsLost: Checker.Checker = {
   name: "no deposit is lost",
   start: (view) => {
@@ -85,7 +86,7 @@ it.effect("a fenced table loses no deposit in any schedule with two faults", () 
     assert.isAbove(schedules, 500)
   }))
 
-it.effect("a check before a wait is found with one fault", () =>
+it.effect("one fault reveals a lease check that is followed by a wait", () =>
   Effect.gen(function*() {
     const { first } = yield* explore(checked)
     // The report names the schedule, who held which lease, and what arrived when

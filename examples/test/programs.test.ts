@@ -1,4 +1,4 @@
-/** Each example as a separate process, on the Redis in its memory and on a real one. */
+/** Runs each example as a separate process, on an in-memory Redis and on a real server. */
 import { NodeServices } from "@effect/platform-node"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
@@ -14,7 +14,7 @@ type Environment = Readonly<Record<string, string>>
 const running = new Set<ChildProcess>()
 process.on("exit", () => running.forEach((child) => child.kill("SIGKILL")))
 
-/** Starts an example; `text` is what it has printed. */
+/** Starts an example. `text` returns what it has printed so far. */
 const start = (file: string, environment: Environment) => {
   const { DATABASE_URL: _database, OTEL_EXPORTER_OTLP_ENDPOINT: _otlp, REDIS_URL: _redis, ...env } = process.env
   const child = spawn(process.execPath, [fileURLToPath(new URL(`../${file}`, import.meta.url))], {
@@ -39,13 +39,15 @@ const runs = async (file: string, environment: Environment, expected: ReadonlyAr
   assert.notMatch(program.text(), /WARN|ERROR|Warning: (?!SQLite)/)
 }
 
-/** Sends requests until the response is as expected. */
+/** Repeats a request until the response is as expected. */
 const until = async <A>(ask: () => Promise<A>, holds: (reply: A) => boolean, why: () => string): Promise<A> => {
   const end = performance.now() + 30_000
   for (;;) {
     const reply = await ask().catch(() => undefined)
     if (reply !== undefined && holds(reply)) return reply
-    if (performance.now() > end) return assert.fail(`not within 30 seconds: ${JSON.stringify(reply)}\n${why()}`)
+    if (performance.now() > end) {
+      return assert.fail(`not as expected after 30 seconds: ${JSON.stringify(reply)}\n${why()}`)
+    }
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
 }
@@ -58,7 +60,7 @@ const consumes = async (file: string, environment: Environment, expected: Readon
   await program.ended
 }
 
-/** Starts a web server; `stop` stops it as an orchestrator does. */
+/** Starts a web server. `stop` sends SIGTERM, as an orchestrator does. */
 const serves = async (file: string, environment: Environment) => {
   const program = start(file, environment)
   const port = await until(
@@ -94,11 +96,11 @@ beforeAll(async () => {
 afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
 
 const onBoth = (title: string, test: (redis: Environment) => Promise<void>) => {
-  it(`${title}, on the Redis in memory`, () => test({}))
+  it(`${title}, on an in-memory Redis`, () => test({}))
   it(`${title}, on a real Redis`, () => test(real))
 }
 
-describe("programs that end", () => {
+describe("programs that run to completion", () => {
   onBoth(
     "one-connection.ts",
     (redis) => consumes("one-connection.ts", redis, [/booking orders:eu/, /booking orders:us/])
@@ -169,7 +171,7 @@ describe("web servers", () => {
     })
   }
 
-  it("leader.ts leads alone on the Redis in memory", async () => {
+  it("leader.ts leads on its own on an in-memory Redis", async () => {
     await using server = await serves("leader.ts", {})
     await until(server.health, ({ role }) => role === "leader", server.text)
   })
@@ -196,7 +198,7 @@ it("fenced-http.ts refuses the reads and writes of a former owner with 412", asy
 })
 
 describe("metrics.ts", () => {
-  onBoth("shows the metrics of Prometheus, and sends them to a collector", async (redis) => {
+  onBoth("exposes metrics to Prometheus and sends them to a collector", async (redis) => {
     let sent = ""
     const collector = createServer((request, response) => {
       request.setEncoding("utf8").on("data", (chunk) => sent += chunk).on("end", () => response.end("{}"))

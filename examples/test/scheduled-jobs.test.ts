@@ -18,8 +18,8 @@ it.effect("scheduled-jobs.ts runs its jobs on one node, each as often as it shou
     const done = yield* shop.done
     const count = (what: string) =>
       done.filter((line) => line.startsWith(what)).length
-    // The pause of the other node starts over; a job that runs once per period does not repeat
-    // A new cron job catches up with nothing, so its one report is that of the first full minute
+    // The new leader starts the cleaner's pause from zero, and does not repeat the import within its period. A new cron
+    // job has nothing to catch up on, so its only report is the one of the first full minute.
     assert.deepStrictEqual([count("expired"), count("imported"), count("reported")], [10, 3, 1])
     yield* Effect.forEach(nodes, Fiber.interrupt)
     assert.strictEqual((yield* Mutex.owner("shop-jobs"))._tag, "Free")

@@ -8,7 +8,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Reports } from "../service.ts"
 
-/** The work of one process, forever. A report takes five seconds, longer than its lease. */
+/** One process makes reports forever. A report takes five seconds, longer than its lease. */
 const asking = Effect.gen(function*() {
   const reports = yield* Reports
   return yield* Effect.forever(Effect.delay(Effect.ignore(reports.make("sales")), "300 millis"))
@@ -25,7 +25,7 @@ it.effect("a report is made by one process at a time, under any fault", () =>
         config: { ttl: "2 seconds", transition: "3 seconds" },
         faults: Simulation.allFaults
       })
-      // The report names the seed, the faults, and who held which lease
+      // The failure report names the seed, the faults, and who held which lease
       assert.deepStrictEqual(result.violations, [], Simulation.report(result))
       const made = result.events.filter((event) => event._tag === "Note" && event.kind === "begin")
       assert.isAbove(made.length, 0)

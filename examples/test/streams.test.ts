@@ -6,10 +6,14 @@ import { checks, summary } from "../streams/report.ts"
 
 type Ending = "Done" | "Yielded"
 
-/** One consumer's time with a stream: from this second on it processes the messages from the first to the last one. */
+/**
+ * One consumer's tenure of a stream: the second in which it begins, and the first and last message that it processes.
+ */
 type Part = readonly [who: string, from: number, first: number, last: number, ending?: Ending]
 
-/** A run on a busy machine. `cleo` is killed after it yielded `quinn-3`, while it owns `quinn-1` and `quinn-2`. */
+/**
+ * A recorded run on a busy machine: `cleo` is killed after it yielded `quinn-3`, while it owns `quinn-1` and `quinn-2`.
+ */
 const recorded: Readonly<Record<string, ReadonlyArray<Part>>> = {
   "pia-1": [["ada", 11.9, 1, 60, "Done"]],
   "pia-2": [["ada", 11.9, 1, 60, "Done"]],
@@ -35,7 +39,7 @@ const eventsOf = (stream: string, [who, from, first, last, ending]: Part, token:
   ]
 }
 
-/** The events of a run, in their order. */
+/** The events of a run, ordered by time. */
 const historyOf = (run: typeof recorded): History =>
   [
     ...Object.entries(run).flatMap(([stream, parts]): ReadonlyArray<Event> => [
@@ -64,13 +68,13 @@ describe("the demo of data streams", () => {
     assert.strictEqual(summary(history).at(-1), "Crash: others took over 2 streams of cleo, 4.3 s to 4.5 s later")
   })
 
-  it("requires no new owner for a stream that was finished between the record of the kill and the kill", () => {
+  it("requires no new owner for a stream that was finished after the kill was recorded and before it happened", () => {
     const history = historyOf({ ...recorded, "quinn-1": [["cleo", 7.1, 1, 60, "Done"]] })
     assert.isAbove(history.find(({ _tag, who }) => _tag === "Done" && who === "cleo")!.at, killedAt)
     assert.deepStrictEqual(failing(history), [])
   })
 
-  it("judges by the instants of the events, and not by the order in which they were read", () => {
+  it("orders events by their timestamps, not by when they were read", () => {
     for (const late of [...plan.consumers, ...plan.producers]) {
       const history = historyOf(recorded)
       const read = [...history.filter(({ who }) => who !== late), ...history.filter(({ who }) => who === late)]
@@ -87,7 +91,7 @@ describe("the demo of data streams", () => {
     ])
   })
 
-  it("notices a kill that left no stream behind", () => {
+  it("notices that the killed consumer owned no stream", () => {
     const history = historyOf({
       ...recorded,
       "quinn-1": [["ben", 10.8, 1, 60, "Done"]],
@@ -96,14 +100,14 @@ describe("the demo of data streams", () => {
     assert.deepStrictEqual(failing(history), [claims.takenOver(0)])
   })
 
-  it("notices a skipped message, and a message that came too early", () => {
+  it("notices a skipped message, and a message that was processed too early", () => {
     const history = historyOf({ ...recorded, "quinn-3": [["cleo", 10.8, 1, 10], ["ada", 12.1, 12, 60, "Done"]] })
     assert.deepStrictEqual(failing(history), [claims.messages])
     const early = historyOf({ ...recorded, "pia-3": [["ada", 12.0, 1, 4, "Yielded"], ["ben", 12.1, 5, 60, "Done"]] })
     assert.deepStrictEqual(failing(early), [claims.messages, claims.tokens])
   })
 
-  it("notices an owner that continues beside the next one", () => {
+  it("notices an owner that continues after the next one has started", () => {
     const history = historyOf({ ...recorded, "pia-3": [["ada", 12.0, 1, 9], ["ben", 12.6, 5, 60, "Done"]] })
     assert.deepStrictEqual(failing(history), [claims.tokens])
   })
@@ -118,13 +122,13 @@ describe("the demo of data streams", () => {
     assert.deepStrictEqual(failing(history), [claims.done])
   })
 
-  it("claims nothing of streams that nobody announced", () => {
-    const failed: Event = { _tag: "Failed", who: "pia", at: 0, problem: "its exit code is 1" }
+  it("fails every claim if no stream was announced", () => {
+    const failed: Event = { _tag: "Failed", who: "pia", at: 0, problem: "exited with code 1" }
     assert.deepStrictEqual(failing([failed]), Object.values({ ...claims, takenOver: claims.takenOver(0) }))
   })
 
   it("notices a process that failed", () => {
-    const failed: Event = { _tag: "Failed", who: "ada", at: 15_000, problem: "its exit code is 1" }
+    const failed: Event = { _tag: "Failed", who: "ada", at: 15_000, problem: "exited with code 1" }
     assert.deepStrictEqual(failing([...historyOf(recorded), failed]), [claims.failed])
   })
 })

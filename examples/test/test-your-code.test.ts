@@ -54,7 +54,7 @@ describe("Reports", () => {
 })
 
 describe("Reports, in several processes on one Redis", () => {
-  /** The service as the process with that name has it. */
+  /** The service inside the process with this name. */
   const reportsOf = (name: string) =>
     Reports.layer.pipe(
       Layer.provide(TestMutex.layerClient(RedisMutex.layerStore, { name })),
@@ -62,7 +62,7 @@ describe("Reports, in several processes on one Redis", () => {
       Effect.map(Context.get(Reports))
     )
 
-  it.effect("waits for no longer than a lease for a process that was cut off", () =>
+  it.effect("waits at most one lease for a process that was cut off", () =>
     Effect.gen(function*() {
       const [a, b] = yield* Effect.all([reportsOf("a"), reportsOf("b")])
       yield* Effect.forkChild(a.make("sales"))

@@ -78,7 +78,7 @@ describe("the handler of orders, in several processes on one Redis", () => {
 
       assert.deepStrictEqual(yield* a.sums, { "orders:eu": 40 })
       assert.deepStrictEqual(yield* b.sums, { "orders:eu": 2 })
-      // So that it can leave: at the end of the test nobody advances the clock
+      // Let process a leave: nobody advances the clock once the test has ended
       yield* link.heal()
     }).pipe(Effect.provide(FakeRedis.layer())))
 

@@ -1,9 +1,9 @@
-// Annotates calls that only make the value of a constant, or the parent of a class, as pure, so that bundlers can drop
-// them if unused. With several modules in a file, the package's `sideEffects` no longer suffices.
+// A Rolldown plugin that annotates calls as pure if they only compute a constant or the parent of a class, so that
+// bundlers can drop them if unused. The package's `sideEffects` does not suffice once a file contains several modules.
 
 const mark = "/* @__PURE__ */ "
 
-/** The positions of calls that run when the module is loaded, outside of functions. */
+/** The positions of calls that run when the module is loaded. */
 const callsIn = (node, found) => {
   if (Array.isArray(node)) { for (const item of node) callsIn(item, found) }
   else if (typeof node?.type === "string") {
@@ -13,7 +13,6 @@ const callsIn = (node, found) => {
   }
 }
 
-/** A plugin for Rolldown. */
 export const annotatePure = {
   name: "annotate-pure",
   renderChunk(code, _chunk, _options, { magicString }) {

@@ -1,23 +1,23 @@
-// The TypeScript in the documentation: each ```ts block of the pages and of the sources' comments.
+// Extracts the TypeScript of the documentation: each ```ts block in the pages and in the doc comments of the sources.
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { filesBelow, packageFolders, root, shown } from "./workspace.mjs"
 
-/** The pages of the documentation. */
+/** The paths of the documentation's pages. */
 export const pages = [
   join(root, "README.md"),
   ...filesBelow(join(root, "docs"), (name) => name.endsWith(".md")),
   ...packageFolders.flatMap((folder) => ["README.md", "AGENTS.md"].map((name) => join(folder, name)))
 ]
 
-// Barrels repeat the comments of their modules
+// Skip barrels: they repeat the comments of their modules
 const modules = packageFolders.flatMap((path) =>
   filesBelow(join(path, "src"), (name) => name.endsWith(".ts") && name !== "index.ts")
 )
 
 /**
- * The fenced blocks of a text, each with its language and the line (from 1) of its first line. `prefix` matches the
- * beginning of a line of a comment.
+ * The fenced blocks of a text, each with its language and the number of its first line, counted from 1. `prefix`
+ * matches the start of each line in a comment.
  */
 export const fencedBlocks = (text, prefix = /^/) => {
   const blocks = []
@@ -49,12 +49,14 @@ const blocksOf = (path, prefix) =>
       code: `${code}\nexport {}\n`
     }))
 
-/** All TypeScript blocks: the position of each, a file name for it, and its text as a module. */
+/** All TypeScript blocks, each with its position, a file name, and its text as a module. */
 export const docBlocks = () => [
   ...pages.flatMap((path) => blocksOf(path)),
   ...modules.flatMap((path) => blocksOf(path, /^\s*\* ?/))
 ]
 
-/** Whether a block is a test, or runs a store's contract suite. The pack check runs these on the packed packages. */
+/**
+ * Whether a block is a test or runs a store's contract suite. The pack check runs these blocks on the packed packages.
+ */
 export const isTest = ({ code }) =>
   /^import \{.*\b(?:it|layer|test)\b.*\} from "(?:@effect\/)?vitest"$/m.test(code) || /^\w+Suite\.suite\(/m.test(code)

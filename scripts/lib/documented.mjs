@@ -1,10 +1,11 @@
-// What a public module exports, and whether each name is documented:
+// Checks that each name that a public module exports has:
 //
-// - a sentence in its doc comment, `@since`, and a `@category` of Effect's;
-// - an example if programs call or read it, which is everything but models, options and metrics. The example is in the
-//   name's comment or in the module's header.
+// - a sentence in its doc comment, `@since`, and one of Effect's values of `@category`;
+// - an example, unless it is a model, options or a metric. The example is in the name's comment or in the module's
+//   header.
 //
-// A module declares what it exports, and begins with a sentence and `@since`. An example uses what it imports.
+// Also checks that a module declares what it exports and begins with a sentence and `@since`, and that examples use
+// what they import.
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { fencedBlocks } from "./doc-blocks.mjs"
@@ -37,7 +38,7 @@ const categories = new Set([
 
 const withoutExample = new Set(["metrics", "models", "options"])
 
-/** The text of the doc comment that ends right above a line, or that begins the file. */
+/** The text of the doc comment directly above a line, or at the start of the file. */
 const commentAbove = (lines, index) => {
   if (!/\*\/\s*$/.test(lines[index - 1] ?? "")) return ""
   let first = index - 1
@@ -76,7 +77,7 @@ const check = (path, report) => {
     }
   }
   checkComment(header, 1)
-  // A type and a value of one name share an example
+  // A type and a value with the same name share an example
   const own = new Set(
     lines.flatMap((line, index) => {
       const name = /^export\b/.test(line) ? declaration.exec(line)?.[1] : undefined
@@ -102,7 +103,7 @@ const check = (path, report) => {
   return { names: names.size, called, members }
 }
 
-/** The number of members of a constant that is a record, such as a group of metrics. */
+/** Counts the members of a constant that is a record, such as a group of metrics. */
 const membersOf = (lines, index) => {
   if (!/^export const \w+(?:: \{| = \{)$/.test(lines[index])) return 0
   const end = lines.findIndex((line, at) => at > index && line.startsWith("}"))
@@ -110,8 +111,8 @@ const membersOf = (lines, index) => {
 }
 
 /**
- * The problems in the documentation of these packages, one line each; the number of names, the number of names that
- * need an example, and the number of members of records.
+ * Checks these packages. Returns the problems, one line each, and counts: names, names that need an example, and
+ * members of records.
  */
 export const undocumented = (packageFolders, publicModules) => {
   const problems = []

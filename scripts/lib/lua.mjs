@@ -1,8 +1,9 @@
-// Lua scripts: each is a file in a folder `lua`, with parts from `lua/include`.
+// Reads and assembles the Lua scripts. Each script is a file in a `lua` folder and may include files from
+// `lua/include`.
 //
-// A file starts with its header, lines of `---`. A line `--- @include path` stands for the body of that file, unless it
-// was included before. An include within a block is local to the block, so that a function is defined only
-// where a call needs it.
+// A file starts with a header, whose lines begin with `---`. A line `--- @include path` is replaced with the body of
+// that file, unless the file was already included. An include within a block is local to the block, so that functions
+// are only defined when the block runs.
 import { parse } from "luaparse"
 import { readFileSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
@@ -13,7 +14,7 @@ export const nameOf = (path) => basename(path, ".lua")
 const includeLine = /^( *)--- @include (\S+)$/
 const isHeader = (line) => line.startsWith("---") && !includeLine.test(line)
 
-/** The folders that have a folder `lua`. */
+/** The folders that contain a `lua` folder. */
 export const folders = () => [
   ...new Set(
     packageFolders
@@ -28,7 +29,7 @@ export const includesOf = (folder) => luaBelow(join(folder, "lua/include"))
 
 export const scriptsOf = (folder) => luaBelow(join(folder, "lua")).filter((path) => basename(dirname(path)) === "lua")
 
-/** The header of a file without its dashes, and the rest. */
+/** Splits a file into its header, without the dashes, and its body. */
 export const split = (text) => {
   const lines = text.split("\n")
   const end = lines.findIndex((line) => !line.startsWith("---"))
@@ -38,7 +39,7 @@ export const split = (text) => {
   }
 }
 
-/** The text of a script with everything that it includes; `bodies` overrides the bodies of files by name. */
+/** The text of a script with its includes expanded. `bodies` overrides the bodies of files by name. */
 export const assemble = (path, bodies = {}) => {
   const expand = (path, known) => {
     if (known.has(path)) return ""
@@ -56,14 +57,14 @@ export const assemble = (path, bodies = {}) => {
   return expand(path, new Set())
 }
 
-/** The text without comments and indentation: the server does not need them. */
+/** Strips comments and indentation, which the server does not need. */
 export const strip = (text) => {
   const { comments } = parse(text, { luaVersion: "5.1", ranges: true })
   const code = comments.reduceRight((code, { range: [from, to] }) => code.slice(0, from) + code.slice(to), text)
   return `\n${code.split("\n").map((line) => line.trim()).filter((line) => line !== "").join("\n")}\n`
 }
 
-/** The texts that a file contributes to stripped scripts: it is cut where it includes others. */
+/** The pieces of a file as they occur in stripped scripts. The file is cut at its includes. */
 export const partsOf = (path) => {
   const cut = "local cutHere"
   const { body } = split(readFileSync(path, "utf8"))

@@ -1,9 +1,9 @@
 // Checks a Lua file:
 //
-// - It parses, and uses only its own names, those of its includes and those of Redis. Functions take parameters.
-// - Its head says what it does, and lists its KEYS, its ARGV and its reply (`luaHead.mjs`).
-// - Each numbered key or argument is read once, into a local of that name. A repeated one has a local of that name
-//   somewhere. `forEach` is called with the numbers and the names of the head.
+// - It parses, and uses only names from itself, its includes and Redis. Functions take what they need as parameters.
+// - Its head says what it does and describes its KEYS, ARGV and reply (`luaHead.mjs`).
+// - Each numbered key or argument is read once, into a local with its name. For each repeated one, some local has its
+//   name. The arguments of `forEach` agree with the head.
 import { parse } from "luaparse"
 import { readFileSync } from "node:fs"
 import { assemble, split } from "./lua.mjs"
@@ -23,7 +23,7 @@ const visit = (node, see, parents = []) => {
 
 const isTable = (node, table) => node?.type === "Identifier" && node.name === table
 
-/** The local that an expression makes, or a part of one. */
+/** The name of the local that an expression initializes, alone or as part of a larger expression. */
 const localOf = (node, parents) => {
   const statement = parents.findLast(({ type }) => type === "LocalStatement")
   const at = statement?.init.findIndex((init) => init === node || parents.includes(init))
@@ -48,7 +48,7 @@ const checkUse = (tree, { ARGV, KEYS }, problem) => {
       uses[at - 1] += 1
       const local = localOf(parent, parents)
       if (local !== fixed[at - 1].name) {
-        problem(`${table}[${at}] is ${fixed[at - 1].name} in the head, not ${local ?? "nameless"}`)
+        problem(`${table}[${at}] is ${fixed[at - 1].name} in the head, but is read into ${local ?? "no local"}`)
       }
     })
     uses.forEach((count, at) => {
@@ -57,9 +57,11 @@ const checkUse = (tree, { ARGV, KEYS }, problem) => {
       }
     })
     for (const { name } of each) {
-      if (!locals.has(name)) problem(`${table} ${name} is repeated, but no local has its name`)
+      if (!locals.has(name)) problem(`${table} ${name} is repeated in the head, but no local has its name`)
     }
-    if (others > 0 && each.length + rest.length === 0) problem(`${table} is used without a number`)
+    if (others > 0 && each.length + rest.length === 0) {
+      problem(`${table} is used without a literal index, but the head has no repeated or remaining ones`)
+    }
     if (others === 0 && each.length + rest.length > 0) {
       problem(`${table} ${[...each, ...rest].map(({ name }) => name).join(", ")} is not used`)
     }
@@ -77,7 +79,7 @@ const checkForEach = (tree, { ARGV, KEYS }, problem) => {
     if (node.type !== "CallExpression" || node.base.name !== "forEach") return
     const [act, ...numbers] = [...node.arguments].reverse()
     const found = numbers.reverse().map(({ value }) => value).join(", ")
-    if (found !== counts) problem(`forEach goes by ${found}; the head says ${counts}`)
+    if (found !== counts) problem(`forEach is called with ${found}, but the head requires ${counts}`)
     const { parameters } = functions.get(act.name) ?? act
     const isOpen = parameters.at(-1)?.type === "VarargLiteral"
     const names = parameters.filter(({ type }) => type === "Identifier").map(({ name }) => name)
@@ -96,12 +98,12 @@ const lint = (tree, problem) =>
     if (name === "string.format" && /%[-+ #0]*\d*d/.test(node.arguments[0].raw)) {
       problem("no %d in string.format: it cuts off at 32 bits on some builds; use %.0f")
     }
-    if (name === "math.random") problem("no math.random: a script must give the same result when it is run again")
+    if (name === "math.random") problem("no math.random: a script must return the same result when it is run again")
   })
 
 const freeNames = (tree) => new Set(tree.globals.map(({ name }) => name).filter((name) => !provided.has(name)))
 
-/** Parses the text: its tree, or a problem. */
+/** Parses the text. Returns its tree, or reports a problem and returns undefined. */
 const parsed = (text, problem) => {
   try {
     return parse(text, { luaVersion: "5.1", scope: true })

@@ -1,4 +1,4 @@
-// Parses the head of a script into its description, KEYS, ARGV and reply:
+// Parses the head of a script. A head contains such lines:
 //
 //   KEYS[1] input                  a key
 //   KEYS[4n+2] entryLease          repeated for each item, together with its neighbours
@@ -7,12 +7,12 @@
 //   Operation a: id, mode          what operation `a` of a call with several operations takes from these, in order
 //   Reply: each 'Done' | { Count, last: EntryId }. What it means.
 //
-// A type is a quoted text, a name, a tuple `{ A, B }`, an array `A[]`, a union, or `each T`: for each item, T or
-// { 'error', message }. `text` is any text, `any` is anything; `replies.ts` defines the other names of replies.
+// A type is a quoted text, a name, a tuple `{ A, B }`, an array `A[]`, a union, or `each T` (for each item, T or {
+// 'error', message }). `text` is any text, and `any` is any value. `replies.ts` defines the other names.
 
 const token = /\s*('[^']*'|\[\]|[\w-]+|[{}()|,:])/y
 
-/** Reads a type at the beginning of a text. Returns it, and the rest of the text. */
+/** Parses a type at the start of a text. Returns the type and the rest of the text. */
 const typeOf = (text) => {
   let at = 0
   const peek = () => {
@@ -74,7 +74,7 @@ const typeOf = (text) => {
 
 const slotLine = /^(KEYS|ARGV)\[(?:(\d+)|(\d*)n([+-]\d+)?|(\d+)\.\.)\] (\w+)(:? ?.*)$/
 
-/** The KEYS or ARGV of a head: numbered, repeated, and the rest. */
+/** Sorts the KEYS or ARGV of a head into numbered, repeated and remaining ones. */
 const slotsOf = (header, problem) => {
   const slots = { KEYS: { fixed: [], each: [], rest: [] }, ARGV: { fixed: [], each: [], rest: [] } }
   for (const line of header) {
@@ -88,7 +88,7 @@ const slotsOf = (header, problem) => {
     const { each, fixed, rest } = slots[table]
     const slot = { name, type: more.startsWith(": ") ? typeOf(more.slice(2)).type : { kind: "name", name: "text" } }
     const expect = (found, wanted) =>
-      found === wanted || problem(`${table}[${found}] where ${wanted} comes next: ${line}`)
+      found === wanted || problem(`expected ${table}[${wanted}], found ${table}[${found}]: ${line}`)
     if (number !== undefined) {
       expect(Number(number), fixed.length + 1)
       fixed.push(slot)
@@ -103,13 +103,13 @@ const slotsOf = (header, problem) => {
   }
   for (const [table, { each }] of Object.entries(slots)) {
     for (const { name, period } of each) {
-      if (period !== each.length) problem(`${table} of ${name} come again after ${each.length}, not ${period}`)
+      if (period !== each.length) problem(`${name} has ${each.length} repeated ${table}, but its index says ${period}n`)
     }
   }
   return slots
 }
 
-/** The names of each operation's arguments, by the operation's letter. */
+/** The argument names of each operation, by the operation's letter. */
 const operationsOf = (header) =>
   header.flatMap((line) => {
     const [, letter, names] = /^Operation (\w): (\w+(?:, \w+)*)(?:  .*)?$/.exec(line) ?? []
@@ -118,15 +118,15 @@ const operationsOf = (header) =>
 
 const replyOf = (header, problem) => {
   const at = header.findIndex((line) => line.startsWith("Reply: "))
-  if (at === -1) return problem("the head names no reply")
+  if (at === -1) return problem("the head has no line `Reply:`")
   const end = header.findIndex((line, i) => i > at && !line.startsWith("  "))
   const text = header.slice(at, end === -1 ? undefined : end).join(" ").slice("Reply: ".length)
   const { rest, type } = typeOf(text)
-  if (!/^\.(?: .*)?$/.test(rest)) problem(`the type of the reply ends before "${rest}"`)
+  if (!/^\.(?: .*)?$/.test(rest)) problem(`unexpected text after the type of the reply: "${rest}"`)
   return type
 }
 
-/** `header`: the lines of a head without their dashes. `problem` is called with what is wrong. */
+/** Parses the lines of a head, without their dashes. Calls `problem` with each problem. */
 export const headOf = (header, problem) => {
   try {
     return {

@@ -1,5 +1,5 @@
-// Generates the TypeScript module of a folder of scripts. It has each script's text, the schema of its reply, and a
-// function that puts named values into the order of its KEYS and ARGV.
+// Generates the TypeScript module for a folder of scripts. For each script, the module has its text, the schema of its
+// reply, and a function that puts named values into the order of its KEYS and ARGV.
 import { readFileSync } from "node:fs"
 import { join, relative, sep } from "node:path"
 import { assemble, includesOf, nameOf, partsOf, scriptsOf, split, strip } from "./lua.mjs"
@@ -47,7 +47,7 @@ const fields = (slots) => {
 
 const names = (slots) => [...new Set(slots.map(({ name }) => name))]
 
-/** A function from an object of named values to keys and arguments. */
+/** The code of a function that packs named values into keys and arguments. */
 const packingOf = ({ ARGV, KEYS }) => {
   const fixed = [...KEYS.fixed, ...ARGV.fixed]
   const each = [...KEYS.each, ...ARGV.each]
@@ -76,10 +76,10 @@ const packingOf = ({ ARGV, KEYS }) => {
   ].join("\n")
 }
 
-/** Shorter texts are written out: naming them would save nothing. */
+/** Texts shorter than this are repeated in place: a constant for them would save nothing. */
 const leastShared = 80
 
-/** The texts of includes that occur in several scripts, by the names of their constants. */
+/** Constants for texts of includes that occur in several scripts. */
 const sharedTexts = (folder) => {
   const scripts = scriptsOf(folder).map((path) => strip(assemble(path))).join("")
   const parts = includesOf(folder).flatMap((path) =>
@@ -88,7 +88,7 @@ const sharedTexts = (folder) => {
   return parts.filter(([, text]) => text.length >= leastShared && scripts.split(text).length > 2)
 }
 
-/** The code of a string that is joined from shared texts and the rest. */
+/** The code of an expression that joins shared constants and the remaining text into a script. */
 const joined = (text, shared) => {
   const escaped = (part) => JSON.stringify(part).slice(1, -1)
   return shared

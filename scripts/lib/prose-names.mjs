@@ -1,9 +1,10 @@
-// Names in prose: `Mutex.withLock` in a page or a comment is an export of that module, or a member that it declares.
+// Checks names in prose: `Mutex.withLock` in a page or a comment must be an export of that module, or a member of a
+// type that the module declares.
 import { readFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import { filesBelow, packageFolders, publicModules, shown } from "./workspace.mjs"
 
-/** The text of each public module, by its name. */
+/** The source of each public module, by module name. */
 const modules = new Map()
 for (const folder of packageFolders) {
   for (const module of publicModules(folder)) {
@@ -22,7 +23,7 @@ const sources = packageFolders.flatMap((folder) =>
 
 const isProse = (path, line) => path.endsWith(".md") || /^\s*(?:\*|\/\/|\/\*)/.test(line)
 
-/** Names in these pages and in the comments of the sources that no module has. */
+/** Problems: names in these pages, or in comments of the sources, that do not exist. */
 export const unknownNames = (pages) =>
   [...pages, ...sources].flatMap((path) =>
     readFileSync(path, "utf8").split("\n").flatMap((line, at) => {

@@ -1,9 +1,10 @@
-// Runs npm, pnpm and Node as if from a terminal, although npm or pnpm started this process.
+// Builds an environment in which npm, pnpm and Node run as if from a terminal, even if npm or pnpm started this
+// process.
 import { existsSync, readdirSync } from "node:fs"
 import { delimiter, join } from "node:path"
 
-// Variables that npm and pnpm set for a script: nested npm and pnpm processes would take them for their own settings.
-// Users' settings (a registry, a proxy, a certificate, a cache) are not among them, and stay.
+// Variables that npm and pnpm set for the scripts they run. Nested npm and pnpm processes would mistake them for their
+// own settings. The user's settings (registry, proxy, certificates, cache) are kept.
 const ofTheRun = new RegExp(
   [
     "^npm_(?!config_)",
@@ -14,7 +15,7 @@ const ofTheRun = new RegExp(
   "i"
 )
 
-/** The environment outside of npm and pnpm, where `node` is the system's Node instead of the pinned one. */
+/** The environment without npm's and pnpm's additions: `node` is the system's Node, not the pinned one. */
 export const systemEnvironment = (...firstOnPath) => {
   const kept = Object.entries(process.env).filter(([name]) => !ofTheRun.test(name))
   const path = (process.env.PATH ?? process.env.Path ?? "")
@@ -23,7 +24,9 @@ export const systemEnvironment = (...firstOnPath) => {
   return { ...Object.fromEntries(kept), PATH: [...firstOnPath, ...path].join(delimiter) }
 }
 
-/** A program of a Postgres server. Debian keeps them outside of the PATH, in a folder for each version. */
+/**
+ * The path of one of Postgres's server programs. Debian installs them outside of the PATH, in one folder per version.
+ */
 export const postgresProgram = (name) => {
   const debian = "/usr/lib/postgresql"
   const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => b - a) : []

@@ -1,8 +1,8 @@
-// What the compiler counts when it checks a program. Counts are the same on every machine, times are not.
+// Measures the cost of a type check by the compiler's own counts, which are the same on every machine; times are not.
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 
-/** A program that only locks, and the same program without this library. */
+/** A program that only locks, and an equivalent that does not use this library. */
 export const lockingPrograms = {
   locks: `import { Mutex } from "@effect-simba/core"
 import { RedisMutex } from "@effect-simba/redis"
@@ -20,7 +20,7 @@ export const program = Effect.sync(() => new Redis("redis://localhost:6379"))
 `
 }
 
-/** Writes one of these programs with its configuration, and returns the compiler's arguments. */
+/** Writes one of these programs and its tsconfig, and returns the compiler's arguments. */
 export const writeLockingProgram = (folder, name) => {
   writeFileSync(join(folder, `types-${name}.ts`), lockingPrograms[name])
   const config = join(folder, `tsconfig.types-${name}.json`)

@@ -1,19 +1,19 @@
-// The layout of the repository, for the scripts of this folder.
+// The layout of the repository, for the scripts: packages, their modules, and helpers for paths.
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { basename, dirname, join, posix, relative, sep } from "node:path"
 import { fileURLToPath } from "node:url"
 
 export const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
 
-/** The published packages, each after those it depends on. */
+/** The published packages, each after its dependencies. */
 export const packageFolders = ["core", "fake-redis", "testkit", "redis", "cli"].map((name) =>
   join(root, "packages", name)
 )
 
-/** A path as people write it: relative to the root, with slashes. */
+/** A path for display: relative to the root, with slashes. */
 export const shown = (path) => relative(root, path).split(sep).join("/")
 
-/** All files below a folder for which `keep(name)` holds, sorted; empty if there is no such folder. */
+/** All files below a folder for which `keep(name)` holds, sorted. Empty if the folder does not exist. */
 export const filesBelow = (folder, keep) => {
   if (statSync(folder, { throwIfNoEntry: false }) === undefined) return []
   return readdirSync(folder, { withFileTypes: true })
@@ -25,15 +25,15 @@ export const filesBelow = (folder, keep) => {
     })
 }
 
-/** Folders of a package that have an index: its root, and `streams`. A package without public modules has none. */
+/** The folders of a package that have an index: `src` and `src/streams`. Folders without public modules have none. */
 export const barrelFolders = (packageFolder) =>
   ["src", "src/streams"].map((name) => join(packageFolder, name)).filter((folder) =>
     existsSync(folder) && modulesIn(folder).length > 0
   )
 
 /**
- * Modules that a barrel leaves out: those that need Node or load `effect/sql`, those for tests or for programs without
- * Effect, and the ports of stores.
+ * Modules that the barrels leave out, because they need Node, load `effect/sql`, are for tests or for programs without
+ * Effect, or are ports of stores.
  */
 export const outsideBarrels = new Set([
   "Engine",
@@ -55,28 +55,26 @@ export const outsideBarrels = new Set([
   "promise"
 ])
 
-/** Modules for authors of stores: they may change in any release, and do not count as names that users meet. */
+/** Modules for authors of stores. They may change in any release, so their names do not count as public. */
 export const ports = new Set(["JobStore", "MutexConfig", "MutexStore", "RedisTopology", "StreamStore", "Subscriber"])
 
-/**
- * Modules for the other packages of this repository: they re-export internals, and have no documentation of their own.
- */
+/** Modules for other packages of this repository. They re-export internals and have no documentation of their own. */
 export const unstable = new Set(["Engine", "RedisInternals"])
 
-/** The public modules of a folder: the names of its `*.ts` without the barrel. */
+/** The public modules of a folder: the names of its `*.ts` files except the barrel. */
 export const modulesIn = (folder) =>
   readdirSync(folder, { withFileTypes: true })
     .filter((entry) => entry.isFile() && entry.name.endsWith(".ts") && entry.name !== "index.ts")
     .map((entry) => basename(entry.name, ".ts"))
     .sort()
 
-/** The public modules of a package, as in its subpath exports: `Mutex`, `streams/StreamClient`. */
+/** The public modules of a package, named like its subpath exports: `Mutex`, `streams/StreamClient`. */
 export const publicModules = (packageFolder) =>
   barrelFolders(packageFolder).flatMap((folder) =>
     modulesIn(folder).map((name) => relative(join(packageFolder, "src"), join(folder, name)).split(sep).join("/"))
   )
 
-/** The files that a file reaches by relative paths, including itself. */
+/** The files that a file imports by relative paths, directly or indirectly, including itself. */
 export const filesFrom = (file, found = new Set()) => {
   if (found.has(file)) return found
   found.add(file)

@@ -1,4 +1,4 @@
-// What is mutated, and the tests that may detect the mutants: fast files first.
+// The areas of code that are mutated, with the test files that may detect the mutants, fast ones first.
 import { readdirSync } from "node:fs"
 import { join } from "node:path"
 import { root } from "../lib/workspace.mjs"
@@ -7,7 +7,10 @@ import { typescriptMutants } from "./typescriptMutants.mjs"
 
 const memory = "packages/redis/test/memory"
 
-/** Tests of one script or module come before tests of many. Files that are not named are in between. */
+/**
+ * Test files that run first, because they test one script or module. Files in neither list run between `fast` and
+ * `slow`.
+ */
 const fast = [
   "mutexScripts",
   "jobScripts",
@@ -58,7 +61,7 @@ const typescript = (name, folder, tests, keep) => ({
   })
 })
 
-/** The contract of stores, on the in-memory store. */
+/** The contract suite of stores, run on the in-memory store. */
 const contract = "packages/testkit/test/mutex/memoryStore.test.ts"
 
 const ofMutex = () => testsOf(memory, (name) => !ofStreams(name))

@@ -1,5 +1,5 @@
-// Runs all mutants of this worker in one process, each in the tests that reach the mutated place, until a test fails.
-// Tests that killed a mutant nearby come first, then cheap tests.
+// Runs this worker's mutants in one process. For each mutant, it runs the tests that reach the mutated place until one
+// fails: first those that killed another mutant of the file, then the cheapest.
 import { appendFileSync, existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
@@ -22,7 +22,7 @@ const silence = () => {
   for (const name of ["log", "error", "warn", "info", "debug"]) console[name] = () => {}
 }
 
-/** Ends this process if a mutant computes beyond the limit and lets no timer run. */
+/** Kills this process if a mutant exceeds its CPU limit in a loop that lets no timer run. */
 const watchdog = () => {
   const shared = new SharedArrayBuffer(16)
   const thread = new Worker(new URL("./watchdog.mjs", import.meta.url), { workerData: { shared, path: foundPath } })
@@ -37,7 +37,7 @@ const watchdog = () => {
   }
 }
 
-/** Fails if the test computes for longer than the limit, or waits although nothing is in flight. */
+/** Rejects if the test exceeds the CPU limit, or if it waits although nothing is in flight. */
 const neverEnds = (limit) => {
   const end = cpuMillis() + limit
   let timer
@@ -72,7 +72,10 @@ const attempt = async ({ run }, limit) => {
   }
 }
 
-/** The places that each test reaches, and its cost, from an earlier run, from this worker, or from another. */
+/**
+ * The places that each test reaches, and its cost. Measures this worker's share of the unknown ones, and waits for the
+ * other workers.
+ */
 const coverage = async () => {
   const known = () => new Map(readLines(coveragePath).map((line) => [line.test, line]))
   const before = known()
@@ -88,7 +91,7 @@ const coverage = async () => {
     const passed = await attempt(test, Math.max(2000, work.longest * 2))
     mutation.reached = undefined
     const millis = Math.round(cpuMillis() - startedAt)
-    // A test that was stopped because it takes too long counts as longer than the limit
+    // A test that was stopped reports a cost beyond the limit, so it is never used
     append(coveragePath, { test: test.name, millis, places: passed ? [...reached] : [] })
   }
   for (;;) {
@@ -120,7 +123,7 @@ export const campaign = async () => {
   const limitOf = ({ millis }) => Math.max(work.limit, millis * 10)
   const unrepeatable = new Set()
   const repeatable = new Set()
-  /** For each file, the tests that killed a mutant last. */
+  /** For each file, the tests that most recently killed one of its mutants. */
   const killers = new Map()
   const inOrder = (of, file) => {
     const last = killers.get(file) ?? []
@@ -144,7 +147,7 @@ export const campaign = async () => {
     rest()
     if (survived) return false
     if (await attempt(test, limitOf(test))) return true
-    // The original fails now, too: effects of the mutant disturb it, so this proves nothing
+    // The original fails now too, so the mutant has left side effects behind and its failure proves nothing
     append(foundPath, { how: "disturbed", id: mutant.id, test: test.name })
     process.kill(process.pid, "SIGKILL")
   }

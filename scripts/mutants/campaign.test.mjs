@@ -1,4 +1,5 @@
-// Sorted behind all other test files: the runner starts the mutants here, once all tests are loaded.
+// A placeholder that is sorted behind all other test files. When the runner gets here, all tests are loaded, and it
+// starts the mutants.
 import { it } from "vitest"
 
 it("mutants", () => {})

@@ -1,5 +1,5 @@
-// `@effect/vitest`, except that each test builds the layers of its block separately: a test that runs again with
-// another mutant must not find the state that the previous mutant left behind.
+// A replacement for `@effect/vitest` in which each test builds the layers of its block itself. A test that is repeated
+// with another mutant must not find state that the previous mutant left behind.
 import { Effect, Layer } from "effect"
 import * as V from "effect-vitest-original"
 import { TestClock, TestConsole } from "effect/testing"

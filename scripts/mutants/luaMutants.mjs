@@ -1,4 +1,5 @@
-// Mutants of the Lua scripts. A mutant is one change in one file, in every script that includes the file.
+// Generates mutants of the Lua scripts. A mutant is one change in one file, and applies to every script that includes
+// the file.
 import { parse } from "luaparse"
 import { createHash } from "node:crypto"
 import { readFileSync } from "node:fs"
@@ -22,7 +23,7 @@ const operators = {
   or: ["and"]
 }
 
-/** All nodes below a node, each with the statement that contains it. */
+/** Calls `see` with each node below a node and the statement that contains it. */
 const visit = (node, statement, see) => {
   if (Array.isArray(node)) return node.forEach((item) => visit(item, statement, see))
   if (node === null || typeof node !== "object") return
@@ -78,8 +79,8 @@ export const lineAt = (text, at) =>
 export const hash = (text) => createHash("sha256").update(text).digest("base64url").slice(0, 16)
 
 /**
- * `programs` has each production script's text, with and without statement coverage. A mutant has the texts of the
- * scripts that it changes. Its name is its file and the changed line, before and after.
+ * `programs` has the text of each production script, with and without statement coverage. A mutant has the texts of the
+ * scripts that it changes. It is identified by its file and the line before and after the change.
  */
 export const luaMutants = (folder, area) => {
   const scripts = scriptsOf(folder).map((path) => ({ path, text: strip(assemble(path)) }))

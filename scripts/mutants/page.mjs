@@ -1,4 +1,4 @@
-// The report: each file with its mutants, survivors first.
+// Renders the report as HTML: each file with its mutants, survivors first.
 const escaped = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;")
 
 const score = (killed, count) => count === 0 ? "-" : `${(100 * killed / count).toFixed(1)} %`

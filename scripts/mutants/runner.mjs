@@ -1,4 +1,5 @@
-// A Vitest runner that only collects the tests. The last file, campaign.test.mjs, runs them for each mutant.
+// A Vitest runner that only collects the tests. At the last file, campaign.test.mjs, it starts the campaign, which runs
+// them for each mutant.
 import { TestRunner } from "vitest"
 import { campaign } from "./campaign.mjs"
 import { tests } from "./state.mjs"

@@ -1,4 +1,4 @@
-// Makes the Lua machine of the fake Redis run the active mutant instead of the requested script.
+// Patches the fake Redis's Lua machine, so that it runs the active mutant instead of the requested script.
 import { sharedLua } from "@effect-simba/fake-redis/Engine"
 import { mutation, work } from "./state.mjs"
 
@@ -7,7 +7,7 @@ const vm = await sharedLua()
 if (!vm.mutable) {
   vm.mutable = true
   const compile = vm.compile.bind(vm)
-  // Stops a looping mutant soon: the machine allows this many steps of a million instructions
+  // Stop a looping mutant early: start close to the machine's limit of 200 steps of a million instructions
   const begin = vm.begin.bind(vm)
   vm.begin = (host) => {
     const run = begin(host)

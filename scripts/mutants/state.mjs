@@ -1,7 +1,7 @@
-// The state of a process that runs mutants: shared by the campaign, the Lua machine and the mutated modules.
+// The state of a worker process, shared by the campaign, the Lua machine and the mutated modules.
 import { readFileSync } from "node:fs"
 
-/** What to run, as mutants.mjs wrote it. */
+/** The work list that mutants.mjs wrote. */
 export const work = JSON.parse(readFileSync(process.env.MUTANTS_WORK, "utf8"))
 
 export const cpuMillis = () => {
@@ -9,35 +9,35 @@ export const cpuMillis = () => {
   return (system + user) / 1000
 }
 
-/** The tests of all loaded files. */
+/** The tests of all files loaded so far. */
 export const tests = globalThis.__mutantTests ??= []
 
 const state = globalThis.__mutation ??= {
-  /** The active mutant; undefined for the original. */
+  /** The active mutant; undefined while the original runs. */
   active: undefined,
-  /** The places that the original has reached; undefined if they are not counted. */
+  /** The places that the original has reached; undefined unless coverage is being measured. */
   reached: undefined,
-  /** The CPU time after which the active mutant counts as one that never ends. */
+  /** The CPU time at which the active mutant counts as one that loops forever. */
   deadline: Infinity,
   activate: (mutant, millis) => {
     state.active = mutant
     state.deadline = mutant === undefined ? Infinity : cpuMillis() + millis
     globalThis.__mutant = mutant?.id ?? -1
   },
-  /** Ends the attempt: the mutant loops in a script. */
+  /** Called when the mutant loops in a script; makes the attempt fail. */
   fail: () => {}
 }
 
-/** The id of the active mutant; negative if none is active. */
+/** The id of the active mutant; -1 if none is active. */
 globalThis.__mutant ??= -1
 
-/** Called by the original at each place that has mutants. */
+/** Called at each place that has mutants while the original runs. */
 globalThis.__reached ??= (id) => {
   if (state.reached !== undefined) state.reached.add(work.mutants[id].place)
 }
 
 let passed = 0
-/** Called at each place while a mutant is active: a loop that never waits stops all timers. */
+/** Called at each place while a mutant is active. It detects loops that never wait: no timer can run in them. */
 globalThis.__passed ??= () => {
   if ((++passed & 1023) === 0 && cpuMillis() > state.deadline) throw new Error("The mutant loops")
 }

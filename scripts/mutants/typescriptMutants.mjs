@@ -1,5 +1,5 @@
-// Mutants of TypeScript modules. One text contains all mutants of a module, each behind a switch, so that the active
-// mutant is chosen at run time.
+// Generates mutants of TypeScript modules. One text contains all mutants of a module, each behind a switch, so that the
+// active mutant can be chosen at run time.
 import { readFileSync } from "node:fs"
 import { relative, sep } from "node:path"
 import { parseAst } from "rolldown/parseAst"
@@ -29,15 +29,15 @@ const operators = {
 const isText = ({ left, right }) =>
   [left, right].some(({ type, value }) => type === "TemplateLiteral" || type === "Literal" && typeof value === "string")
 
-/** Whether an effect collects results that nobody reads. */
+/** Whether a property is the option `discard`, which only decides whether unused results are collected. */
 const isDiscard = ({ key, type }) => type === "Property" && key.name === "discard"
 
 const wrappers = new Set(["TSAsExpression", "TSNonNullExpression", "TSSatisfiesExpression"])
 
-/** The replacements of a node. */
+/** The mutations of a node, as replacement texts. */
 const alternatives = (node, parent, key, code) => {
   const text = ({ end, start }) => code.slice(start, end)
-  /** The operator stands between its operands, beside their parentheses. */
+  /** Replaces the operator. It follows the left operand and any closing parentheses. */
   const withOperator = (by) => {
     const at = code.indexOf(node.operator, node.left.end)
     return code.slice(node.start, at) + by + code.slice(at + node.operator.length, node.end)
@@ -70,9 +70,7 @@ const alternatives = (node, parent, key, code) => {
   return found
 }
 
-/**
- * The module with a switch at each mutant; `see` names the switch of a mutant, or returns undefined to leave it out.
- */
+/** The module's text with a switch for each mutant. `see` returns the id of a mutant, or undefined to leave it out. */
 const render = (code, see) => {
   const children = (node) =>
     Object.entries(node).flatMap(([key, value]) =>
@@ -100,7 +98,7 @@ const render = (code, see) => {
       const switches = ids.map(([id, by]) => `__mutant === ${id} ? (${by}) : `).join("")
       text = `(__mutant < 0 ? __reached(${ids[0][0]}) : __passed(), ${switches}(${text}))`
     }
-    // A line that begins with a parenthesis would continue the line before it
+    // Without semicolons, a line that begins with a parenthesis would continue the previous line
     return node.type === "ExpressionStatement" && text.startsWith("(") ? `void ${text}` : text
   }
   const program = parseAst(code, { lang: "ts" })
@@ -145,7 +143,7 @@ export const isMutated = (work, root, id) => {
   return work.mutants.some((mutant) => mutant.file === file)
 }
 
-/** What a test loads instead of a module. */
+/** The code that tests load instead of the module; undefined if the module has no mutants. */
 export const mutated = (work, root, code, id) => {
   const file = fileOf(root, id)
   const ids = new Map(work.mutants.flatMap((mutant) => mutant.file === file ? [[mutant.ordinal, mutant.id]] : []))

@@ -9,7 +9,7 @@ const here = (name) => join(import.meta.dirname, name)
 const original = createRequire(join(root, "packages/redis/package.json")).resolve("@effect/vitest")
 const campaign = here("campaign.test.mjs")
 
-/** The mutants begin when all tests are loaded. */
+/** Runs the campaign's file last, because it needs all tests to be loaded. */
 class InOrder {
   shard(files) {
     return files
@@ -24,7 +24,7 @@ export default defineConfig({
   plugins: [{
     name: "mutants",
     enforce: "pre",
-    // A cached module would lack the mutants of this run
+    // Do not cache mutated modules: a cached one would lack the mutants of this run
     configureVitest: ({ defineCacheKeyGenerator }) =>
       defineCacheKeyGenerator(({ id }) => isMutated(work, root, id) ? false : undefined),
     transform: (code, id) => mutated(work, root, code, id)

@@ -1,4 +1,4 @@
-// A thread that checks whether the tests beside it are stuck in a loop.
+// A worker thread that kills the process when the main thread is stuck in a loop. The campaign sets the deadline.
 import { appendFileSync } from "node:fs"
 import { workerData } from "node:worker_threads"
 

@@ -1,4 +1,4 @@
-// Runs the guides' `npx` lines, each in an application that has only the package that the line needs.
+// Runs the `npx` lines of the guides, each in an application that has installed only the package that the line needs.
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { root } from "../lib/workspace.mjs"
@@ -8,7 +8,7 @@ import { problem } from "./report.mjs"
 
 const shell = process.platform === "win32"
 
-/** The arguments of `npx` in the first line of a page that runs this command, as printed. */
+/** The arguments of the first `npx` line of a page that runs this command, exactly as the page prints them. */
 const documented = (page, command) => {
   const text = readFileSync(join(root, page), "utf8")
   return new RegExp(`^(?:.*\`)?npx ((?:-\\S+ )*${command}\\b[^\`\\n]*)`, "m").exec(text)[1].split(" ")
@@ -24,7 +24,7 @@ const runCommandLine = async (packed, temporary, redisUrl) => {
   const cwd = await application(packed, temporary, "effect-simba")
   const npx = async (args, env, pattern) => {
     const { text } = await run("npx", args, { cwd, env: { ...system, ...env }, shell })
-    // The exit code of `doctor` is 1 if it gives advice
+    // `doctor` exits with 1 if it has advice
     if (!pattern.test(text)) problem(`npx ${args.join(" ")}:\n${text}`)
   }
   await npx([...documented("docs/command-line.md", "effect-simba"), "--json"], { REDIS_URL: redisUrl }, /"findings":\[/)
@@ -34,11 +34,11 @@ const runCommandLine = async (packed, temporary, redisUrl) => {
   await npx([...named, "--version"], {}, /^effect-simba v?\d+\.\d+\.\d+$/)
 }
 
-/** The in-memory Redis, on a free port instead of 6379. */
+/** Starts the in-memory Redis, on a free port instead of 6379. */
 const runFakeRedis = async (packed, temporary) => {
   const cwd = await application(packed, temporary, "@effect-simba/fake-redis")
   const args = documented("docs/in-memory-redis.md", "fake-redis").map((one) => one === "6379" ? "0" : one)
-  // npx runs the command in a child: a signal to the group ends both
+  // npx runs the command in a child process: signal the group to end both
   const { child, ended } = start("npx", args, { cwd, env: system, shell, detached: !shell })
   const line = new Promise((resolve) => child.stdout.once("data", resolve))
   const first = await Promise.race([line, ended.then(({ text }) => text)])

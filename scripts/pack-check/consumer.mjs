@@ -1,21 +1,21 @@
-// Applications outside of the repository that have installed the tarballs with npm.
+// Creates applications outside of the repository that install the tarballs with npm.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { systemEnvironment } from "../lib/system.mjs"
 import { root } from "../lib/workspace.mjs"
 import { must } from "./report.mjs"
 
-/** The environment of a terminal: `node` is the system's Node. */
+/** The environment of a terminal, in which `node` is the system's Node. */
 export const system = systemEnvironment()
 
 export const { devDependencies: pinned } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
 
 export const quiet = ["--prefer-offline", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"]
 
-/** The version of each tarball, as package.json names it. */
+/** The tarballs as dependencies for package.json. */
 export const fromTarballs = (packed) => Object.fromEntries(packed.map(({ name, tarball }) => [name, `file:${tarball}`]))
 
-/** Makes a folder with these dependencies installed. `overrides` is that field of package.json. */
+/** Creates a folder with these dependencies installed. `overrides` is npm's field of the same name. */
 export const install = async (folder, dependencies, overrides = {}) => {
   mkdirSync(folder, { recursive: true })
   writeFileSync(
@@ -29,7 +29,7 @@ export const install = async (folder, dependencies, overrides = {}) => {
   })
 }
 
-/** The script behind a command of an installed package. */
+/** The path of the script behind a command of an installed package. */
 export const binOf = (folder, name, command = name) => {
   const path = join(folder, "node_modules", name)
   const { bin } = JSON.parse(readFileSync(join(path, "package.json"), "utf8"))

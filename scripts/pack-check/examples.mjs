@@ -1,5 +1,5 @@
-// Runs the examples on the packed packages, in an application that has installed what they import. Their own test
-// starts each example with its one command.
+// Runs the examples on the packed packages, in an application that has installed their imports. It uses the
+// repository's own test of the examples, which starts each one as its header says.
 import { cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { filesFrom, root } from "../lib/workspace.mjs"
@@ -9,7 +9,7 @@ import { problem } from "./report.mjs"
 
 const test = "examples/test/programs.test.ts"
 
-/** Makes the application, and returns its folder. */
+/** Creates the application and returns its folder. */
 export const installExamples = async (packed, temporary) => {
   const folder = join(temporary, "examples")
   const { dependencies } = JSON.parse(readFileSync(join(root, "examples/package.json"), "utf8"))

@@ -1,12 +1,12 @@
-// Checks that each module can be imported alone and as a namespace of its package, with the same result, and that
-// nothing internal is exposed.
+// Checks that each module can be imported both by its own path and as a namespace of its package, with the same result,
+// and that internal modules cannot be imported.
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join, posix } from "node:path"
 import { filesBelow, outsideBarrels, shown } from "../lib/workspace.mjs"
 import { system } from "./consumer.mjs"
 import { must } from "./report.mjs"
 
-/** Whether a module, or one that it imports, imports @effect/vitest: such a module loads only within vitest. */
+/** Whether a module imports @effect/vitest, directly or indirectly. Such a module loads only within vitest. */
 const needsVitest = (folder, module, known = new Set()) => {
   const path = join(folder, module)
   if (known.has(path) || !existsSync(path)) return false
@@ -18,7 +18,7 @@ const needsVitest = (folder, module, known = new Set()) => {
   )
 }
 
-/** A public module: the path to import it alone, the barrel that exports it if one does, and its name there. */
+/** The public modules, each with its import path, the barrel that exports it if there is one, and its name there. */
 const placesOf = ({ modules, name }) =>
   modules.map((module) => {
     const own = posix.basename(module)
@@ -26,7 +26,7 @@ const placesOf = ({ modules, name }) =>
     return { path: `${name}/${module}`, name: own, barrel: outsideBarrels.has(own) ? undefined : barrel }
   })
 
-/** A module for the compiler: each namespace has the type of the module alone. */
+/** Code for the compiler, which asserts that each namespace has the same type as the module imported by its path. */
 export const typesOfImports = (packed) =>
   `${
     packed.flatMap(placesOf).flatMap(({ barrel, name, path }, at) => [
@@ -50,7 +50,7 @@ const same = async (path, barrel, name) => {
 }
 const refused = (path) => import(path).then(
   () => fail(path + " can be imported, but is internal"),
-  (error) => error.code === "ERR_PACKAGE_PATH_NOT_EXPORTED" || fail(path + " is refused otherwise than expected: " + error)
+  (error) => error.code === "ERR_PACKAGE_PATH_NOT_EXPORTED" || fail(path + " is refused with an unexpected error: " + error)
 )
 `
 

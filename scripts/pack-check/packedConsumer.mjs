@@ -1,4 +1,4 @@
-// The tarballs, and an application outside of the repository that has installed them.
+// Packs the packages and installs them in an application outside of the repository.
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { basename, join } from "node:path"
@@ -7,7 +7,7 @@ import { fromTarballs, install, pinned } from "./consumer.mjs"
 import { allWell, step } from "./report.mjs"
 import { inspect, pack } from "./tarballs.mjs"
 
-/** A folder that is removed with this process. */
+/** Creates a temporary folder, which is removed when this process exits. */
 export const temporaryFolder = () => {
   const folder = mkdtempSync(join(tmpdir(), "effect-simba-pack-"))
   process.on("exit", () => rmSync(folder, { recursive: true, force: true }))
@@ -16,10 +16,10 @@ export const temporaryFolder = () => {
 
 const needed = ["effect", "ioredis", "@effect/vitest", "vitest", "@types/node", "typescript"]
 
-/** Packages that the consumer needs besides those that the workspace pins at its root. */
+/** The source of versions for packages that the workspace does not pin at its root. */
 const examples = JSON.parse(readFileSync(join(root, "examples/package.json"), "utf8")).dependencies
 
-/** Packs and installs; `versions` are those of packages that the workspace pins differently, or not at all. */
+/** Packs and installs the packages. `versions` adds dependencies or overrides their pinned versions. */
 export const packedConsumer = async (temporary, versions = {}, overrides = {}) => {
   const packed = []
   await step("tarballs", async () => {

@@ -1,12 +1,12 @@
-// The paths of the repository's files that the check uses, in one place.
+// Paths of the repository's files that the pack check uses.
 
-/** The command that runs seeds of a plan, and the plans that are run. */
+/** The program that runs seeds of a plan, and the plans that the check runs. */
 export const simulator = "packages/redis/test/simulate/main.ts"
 export const plans = ["mutex", "mixed-fleet", "streams"]
 
 /**
- * What the plans import from sources, to read keys and calls. Everything else that they import is in their folder, or
- * packed.
+ * Source files that the plans import, in order to read keys and calls. All their other imports are in their own folder
+ * or come from the packed packages.
  */
 const inRedis = (...files) => files.map((file) => `packages/redis/src/${file}.ts`)
 export const simulatorHelpers = inRedis(
@@ -20,5 +20,5 @@ export const simulatorHelpers = inRedis(
 /** The page with the table of runtimes. */
 export const requirementsPage = "docs/requirements.md"
 
-/** The page that says how to test, with an install line of its own. */
+/** The guide to testing, which has its own install line. */
 export const testingPage = "docs/testing.md"

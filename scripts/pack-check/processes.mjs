@@ -1,4 +1,4 @@
-// The processes that the check starts. Those that still run when it ends are killed, each by its pid.
+// Starts processes for the pack check. Those still running when the check exits are killed.
 import { spawn } from "node:child_process"
 
 const running = new Set()
@@ -7,7 +7,7 @@ for (const [signal, code] of [["SIGINT", 130], ["SIGTERM", 143], ["SIGHUP", 129]
   process.on(signal, () => process.exit(code))
 }
 
-/** Starts a process; `ended` resolves to its exit and everything that it printed, and never rejects. */
+/** Starts a process. `ended` resolves to its exit code and everything that it printed, and never rejects. */
 export const start = (command, args, options = {}) => {
   const child = spawn(command, args, { stdio: ["ignore", "pipe", "pipe"], ...options })
   running.add(child)
@@ -29,5 +29,5 @@ export const start = (command, args, options = {}) => {
   return { child, ended }
 }
 
-/** Runs a command to its end. */
+/** Runs a command to completion. */
 export const run = (command, args, options) => start(command, args, options).ended

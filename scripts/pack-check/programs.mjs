@@ -18,14 +18,14 @@ export const holds = async (runtime, folder, program, redisUrl) => {
   const { failed, text } = await run(runtime.command, [...runtime.args, program], {
     cwd: folder,
     env: { ...system, REDIS_URL: redisUrl },
-    // A program takes seconds: if it hangs, it fails
+    // A program takes seconds, so kill one that hangs
     timeout: 120_000,
     killSignal: "SIGKILL"
   })
   return { passed: !failed && /(?:^|\n)holds$/.test(text), text }
 }
 
-/** Runs programs side by side: they sleep most of the time. */
+/** Runs programs concurrently, because they mostly sleep, and reports those that fail. */
 export const mustHold = (runtime, folder, programs, redisUrl) =>
   Promise.all(programs.map(async (program) => {
     const { passed, text } = await holds(runtime, folder, program, redisUrl)

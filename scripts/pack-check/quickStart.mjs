@@ -1,5 +1,5 @@
-// Follows the README and the guide to testing: their install lines, with tarballs instead of the packages, then the
-// programs of the README, on a separate server, and the first test of the guide.
+// Follows the README and the guide to testing as a new user would. Runs their install lines, with the tarballs instead
+// of the published packages, then the README's programs and the guide's first test.
 import { mkdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs"
 import { delimiter, dirname, join } from "node:path"
 import { fencedBlocks } from "../lib/doc-blocks.mjs"
@@ -10,7 +10,7 @@ import { run } from "./processes.mjs"
 import { installLines, runReadme } from "./readme.mjs"
 import { problem } from "./report.mjs"
 
-/** The content of a page: the arguments of its first install line, and its blocks of TypeScript. */
+/** The arguments of a page's first install line, and its blocks of TypeScript. */
 const read = (page) => {
   const blocks = fencedBlocks(readFileSync(join(root, page), "utf8"))
   const line = blocks.flatMap(({ code }) => code.split("\n")).find((line) => line.startsWith("npm install "))
@@ -20,14 +20,17 @@ const read = (page) => {
   }
 }
 
-/** npm's own script: it chooses versions by the Node that runs it. */
+/**
+ * The path of npm's own script. It must be run by the Node under test, because npm checks packages against the Node
+ * that runs it.
+ */
 const npm = async () => realpathSync((await run("which", ["npm"], { env: system })).text)
 
-/** An application on this Node, in a separate folder. */
+/** An application in its own folder, on this version of Node. */
 const application = (runtime, packed, temporary, redisUrl) => {
   const folder = join(temporary, `quick-start-${runtime.version}`)
   mkdirSync(folder)
-  // What `npm init` writes: CommonJS
+  // Like the output of `npm init`: the package is CommonJS
   writeFileSync(join(folder, "package.json"), `{ "name": "quick-start", "version": "1.0.0" }`)
   const env = { ...system, REDIS_URL: redisUrl, PATH: [dirname(runtime.command), system.PATH].join(delimiter) }
   const node = (...args) => run(runtime.command, args, { cwd: folder, env })
@@ -39,7 +42,7 @@ const application = (runtime, packed, temporary, redisUrl) => {
     install: async (wanted) => {
       const names = wanted.map((name) => tarballs.get(name) ?? name)
       const { failed, text } = await node(await npm(), "install", "--no-audit", "--no-fund", ...names)
-      // npm must not warn that a package does not support this Node, or does not fit another
+      // npm must not warn that a package does not support this Node or conflicts with another package
       if (failed || /EBADENGINE|ERESOLVE/.test(text)) {
         problem(`npm install ${wanted.join(" ")} on Node ${runtime.version}:\n${text}`)
       }
@@ -49,7 +52,7 @@ const application = (runtime, packed, temporary, redisUrl) => {
 
 const ofReadme = async (app, runtime, redisUrl) => {
   const canStrip = Number.parseInt(runtime.version) >= 22
-  // Node 20 cannot run vitest 5, and npm refuses to install it there
+  // Only the first line on Node 20: it cannot run vitest 5, and npm refuses to install it there
   for (const line of installLines().slice(0, canStrip ? undefined : 1)) await app.install(line)
   return runReadme({ canStrip, env: app.env, folder: app.folder, node: runtime.command, redisUrl })
 }

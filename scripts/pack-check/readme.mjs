@@ -1,4 +1,4 @@
-// Runs the programs of the README as a reader would: under their file names, in a folder with the packages.
+// Runs the README's programs as a reader would: under their file names, in a folder that has the packages installed.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
@@ -12,13 +12,13 @@ const url = "redis://localhost:6379"
 
 const text = () => readFileSync(join(root, "README.md"), "utf8")
 
-/** The arguments of each install line, in the order of the page. */
+/** The arguments of each install line, in page order. */
 export const installLines = () =>
   [...text().matchAll(/^npm install (.+)$|`npm install ([^`]+)`/gm)].map(([, line, inline]) =>
     (line ?? inline).split(/\s+/)
   )
 
-/** The programs, by the file name in their first line. */
+/** The programs, keyed by the file name in their first line. */
 const programs = () => {
   const blocks = fencedBlocks(text()).filter(({ language }) => language === "ts")
   return new Map(blocks.map(({ code, line }) => {
@@ -28,7 +28,7 @@ const programs = () => {
   }))
 }
 
-/** Runs until the output matches, then ends it as Ctrl-C does. */
+/** Runs a program until its output matches, then stops it with SIGINT, as Ctrl-C does. */
 const until = async (node, file, options, pattern, act = async () => undefined) => {
   const { child, ended } = start(node, [file], options)
   let shown = ""
@@ -45,7 +45,10 @@ const until = async (node, file, options, pattern, act = async () => undefined) 
   if (result === giveUp) problem(`${file} of the README does not end at Ctrl-C:\n${shown}`)
 }
 
-/** `canStrip`: this Node runs TypeScript directly. The packages are installed in `installed`, at or above `folder`. */
+/**
+ * Runs all programs, or only the first one if this Node cannot run TypeScript (`canStrip`). The packages are installed
+ * in `installed`, which is `folder` or an ancestor of it.
+ */
 export const runReadme = async ({ canStrip, env, folder, installed = folder, node, redisUrl }) => {
   mkdirSync(folder, { recursive: true })
   const known = programs()

@@ -1,6 +1,6 @@
-// Runs the recipes in the README of the in-memory Redis, each in its test runner.
+// Runs the recipes from the README of the in-memory Redis, each in its test runner.
 //
-//   node scripts/pack-check/recipes.mjs    packs only that package first; needs `node scripts/bundle.mjs`
+//   node scripts/pack-check/recipes.mjs    packs only that package; run `node scripts/bundle.mjs` first
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { stripTypeScriptTypes } from "node:module"
 import { join } from "node:path"
@@ -15,7 +15,7 @@ import { pack } from "./tarballs.mjs"
 
 const jest = "30.2.0"
 
-/** The blocks that import these runners. */
+/** The recipe with hooks, and the one without. */
 const recipes = () => {
   const blocks = fencedBlocks(readFileSync(join(root, "packages/fake-redis/README.md"), "utf8"))
   const importing = (runner) => blocks.find(({ code }) => code.includes(`from "${runner}"`))?.code ?? ""
@@ -30,7 +30,7 @@ const files = ({ hooks, plain }) => ({
   "deno/counts.test.ts": plain
 })
 
-/** Each must report that one test passed. */
+/** The command of each runner, and the output that shows that one test passed. */
 const commands = (folder, { bun, deno, node }) => [
   ["Vitest", "vitest", process.execPath, [binOf(folder, "vitest"), "run"], /1 passed/],
   ["Jest", "jest", process.execPath, ["--experimental-vm-modules", binOf(folder, "jest")], /1 passed/],
@@ -45,7 +45,7 @@ export const runRecipes = async (packed, runtimes, temporary) => {
   await install(folder, { ...fromTarballs(own), ioredis: pinned.ioredis, jest, vitest: pinned.vitest })
   for (const [file, code] of Object.entries(files(recipes()))) {
     mkdirSync(join(folder, file, ".."), { recursive: true })
-    // Runners look for their configuration here, and not above
+    // Make runners search for their configuration here, not in a parent folder
     writeFileSync(join(folder, file, "..", "package.json"), JSON.stringify({ private: true, type: "module" }))
     writeFileSync(join(folder, file), code)
   }

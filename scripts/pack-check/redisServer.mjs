@@ -1,4 +1,4 @@
-// A redis-server for the check, on a free port of the loopback interface.
+// Starts a redis-server for the check, on a free port of the loopback interface.
 import { createConnection, createServer } from "node:net"
 import { setTimeout } from "node:timers/promises"
 import { start } from "./processes.mjs"
@@ -12,7 +12,7 @@ const freePort = () =>
     })
   })
 
-/** Whether the server with this pid listens on the port. */
+/** Whether the server that listens on the port has this pid. */
 const replies = (port, pid) =>
   new Promise((resolve) => {
     let text = ""

@@ -1,8 +1,8 @@
-// The results of the check: steps that pass or fail, and the problems of those that fail.
+// Collects the results of the check: which steps passed, and the problems of those that failed.
 import { AsyncLocalStorage } from "node:async_hooks"
 import { run } from "./processes.mjs"
 
-/** The problems of the current step: several steps run at once. */
+/** The problems of the current step. Steps run concurrently, so it is kept per asynchronous context. */
 const own = new AsyncLocalStorage()
 let failedSteps = 0
 
@@ -13,14 +13,14 @@ export const problem = (text) => {
 /** Whether no step has failed so far. */
 export const allWell = () => failedSteps === 0
 
-/** Runs a command that must succeed, and returns what it printed. */
+/** Runs a command that must succeed, and returns its output. */
 export const must = async (what, command, args, options) => {
   const { failed, text } = await run(command, args, options)
   if (failed) problem(`${what}:\n${text}`)
   return text
 }
 
-/** Runs one step, and reports whether it passed; `work` returns the text of the report. */
+/** Runs one step and reports whether it passed. `work` returns a summary for the report. */
 export const step = async (title, work) => {
   const problems = []
   const startedAt = performance.now()

@@ -1,4 +1,4 @@
-// The table of supported runtimes in the documentation, made by running all programs on all runtimes.
+// Makes the table of supported runtimes in the documentation, by running all programs on all runtimes.
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { root } from "../lib/workspace.mjs"
@@ -8,7 +8,7 @@ import { run } from "./processes.mjs"
 import { holds } from "./programs.mjs"
 import { problem } from "./report.mjs"
 
-/** The columns: a title, a program, and the runtimes that it is for. */
+/** The columns of the table, each with its program. `only` restricts a program to one runtime. */
 const columns = [
   { title: "memory store", program: "runtime/memory.mjs" },
   { title: "fake Redis", program: "runtime/fake.mjs" },
@@ -28,7 +28,7 @@ const installProvider = async (folder, name, effect) => {
   return failed ? `no release for effect ${range}` : undefined
 }
 
-/** The lowest Node version that an installed package's `engines` require, if it is newer than this one. */
+/** The Node version that an installed package's `engines` requires, if it is newer than this one. */
 const asksForMore = (folder, name, version) => {
   const { engines } = JSON.parse(readFileSync(join(folder, "node_modules", name, "package.json"), "utf8"))
   const asked = /^>=(\d+)\.(\d+)\.(\d+)$/.exec(engines?.node ?? "")?.slice(1).map(Number)
@@ -54,7 +54,7 @@ export const runtimeRows = async (runtimes, folder, redisUrl) => {
       else {
         const { passed, text } = await holds(runtime, folder, program, redisUrl)
         const more = provider !== undefined && runtime.name === "Node" && asksForMore(folder, provider, runtime.version)
-        cells.push(passed ? more ? `yes, but it asks for Node ${more}` : "yes" : "no")
+        cells.push(passed ? more ? `yes, but it requires Node ${more}` : "yes" : "no")
         if (!passed) console.log(`    ${title} on ${runtime.name} ${runtime.version}: no\n${text}`)
       }
     }
@@ -73,11 +73,11 @@ const markdown = (rows) => {
 const page = join(root, requirementsPage)
 const marked = /(<!-- runtimes -->\n+)([^]*?)(\n+<!-- \/runtimes -->)/
 
-/** What a table asserts: its cells, without versions and padding. */
+/** A table without minor versions and padding, for comparison. */
 const outcomes = (table) =>
   table.replace(/(\b(?:Node|Bun|Deno) \d+)\.\d+\.\d+/g, "$1").replace(/ +/g, " ").replace(/-+/g, "-")
 
-/** Prints the table. Writes it into the page, or fails if the page differs. */
+/** Prints the table. Then writes it into the page, or reports a problem if the page differs. */
 export const reportTable = (rows, write) => {
   const table = markdown(rows)
   console.log(`\n${table}\n`)
@@ -85,7 +85,7 @@ export const reportTable = (rows, write) => {
   if (write) writeFileSync(page, text.replace(marked, (_, before, __, after) => `${before}${table}${after}`))
   else if (outcomes(marked.exec(text)?.[2] ?? "") !== outcomes(table)) {
     problem(
-      `${requirementsPage} differs: see the table above, and \`pnpm pack:check --long --write\``
+      `${requirementsPage} differs from the table above: run \`pnpm pack:check --long --write\``
     )
   }
 }

@@ -1,5 +1,5 @@
-// The runtimes that the packed packages run on, installed from npm into a cache folder. Each is the binary for this
-// machine from the runtime's npm package.
+// Installs the runtimes that the packed packages are tested on from npm, into a cache folder. Each runtime publishes
+// its binary for this platform as an npm package.
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { root } from "../lib/workspace.mjs"
@@ -15,14 +15,14 @@ const binaries = {
   deno: `@deno/${platform}-${arch}${platform === "linux" ? "-glibc" : ""}`
 }
 
-/** The oldest Node that a published package's package.json accepts, such as `20.0.0`. */
+/** The oldest Node that the packages' `engines` accept, such as `20.0.0`. */
 const oldestNode = () => {
   const { engines } = JSON.parse(readFileSync(join(root, "packages/core/package.json"), "utf8"))
   const [major, minor = 0, patch = 0] = engines.node.replace(/^>=/, "").split(".")
   return `${major}.${minor}.${patch}`
 }
 
-/** Each with its name, its version, and how it starts a program. */
+/** Installs the runtimes. Returns the name and version of each, and the command that starts a program on it. */
 export const installRuntimes = async () => {
   const nodes = [oldestNode(), "20", "22", "24"]
   const wanted = [

@@ -1,5 +1,5 @@
-// Runs seeds of the simulator's plans on the packed packages. The plans are copied into the consumer's folder, with
-// their paths in the repository, so that they import the `@effect-simba/*` that npm installed.
+// Runs seeds of the simulator's plans on the packed packages. The plans are copied into the consumer's folder under the
+// same paths, so that they import the `@effect-simba/*` packages that npm installed.
 import { cpSync } from "node:fs"
 import { availableParallelism } from "node:os"
 import { join } from "node:path"
@@ -17,10 +17,10 @@ const copyPlans = (folder) => {
   }
 }
 
-/** Runs this many seeds of each plan. */
+/** Runs `seeds` seeds of each plan. */
 export const simulate = async (folder, seeds) => {
   copyPlans(folder)
-  // Loading the packages takes a worker as long as several seeds
+  // Few workers: loading the packages takes each as long as several seeds
   const workers = Math.min(availableParallelism(), Math.ceil(seeds / 10))
   for (const plan of plans) {
     const args = [simulator, "--plan", plan, "--seeds", `${seeds}`, "--workers", `${workers}`]

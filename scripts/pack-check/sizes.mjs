@@ -1,6 +1,6 @@
-// Checks the sizes of bundles of the packed packages, and what they leave out. The limits are the measured sizes plus
-// one or two percent: lower them when the code shrinks, and raise them only on purpose. `pnpm bench:size` lists the
-// parts.
+// Checks the sizes of bundles of the packed packages, and that unused code is left out. The limits are the measured
+// sizes plus one or two percent. Lower them when the code shrinks, and raise them only on purpose. `pnpm bench:size`
+// lists the parts.
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { brotliCompressSync, constants } from "node:zlib"
@@ -9,13 +9,13 @@ import { problem } from "./report.mjs"
 
 const operations = `export { acquire, withLock } from "@effect-simba/core/Mutex"`
 
-/** Texts of modules that a program does not use. */
+/** Texts from modules that a program must not include unless it uses them. */
 const leadership = ["Leadership begins", "simba_leadership", "simba_job"]
 const streams = ["simba_stream", "lbs-input"]
 const cluster = ["clusterRetryStrategy", "refreshSlotsCache"]
 const doctor = ["notify-keyspace-events"]
 
-/** Bytes after brotli, minified, without effect and ioredis. */
+/** The bundles and their limits, in bytes: minified, compressed with brotli, without effect and ioredis. */
 const bundles = [
   {
     name: "a program that only locks",
@@ -39,7 +39,7 @@ const bundles = [
     name: "core and redis without streams",
     code: `export * as core from "@effect-simba/core"\nexport * as redis from "@effect-simba/redis"`,
     most: 57_300,
-    // The doctor knows the keys of streams
+    // The doctor command knows the keys of streams
     without: ["simba_stream"]
   }
 ]
@@ -53,16 +53,16 @@ const bundled = async (folder, code) => {
   return output.map(({ code }) => code).join("")
 }
 
-/** `folder` has the packages installed. */
+/** Checks all bundles. `folder` has the packages installed. */
 export const checkSizes = async (folder) => {
   const said = []
   for (const { code, most, name, without } of bundles) {
     const text = await bundled(folder, code)
     const bytes = brotliCompressSync(text, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } }).length
     said.push(`${name} ${bytes}`)
-    if (bytes > most) problem(`${name} has a bundle of ${bytes} bytes, and at most ${most} are allowed`)
+    if (bytes > most) problem(`the bundle of ${name} has ${bytes} bytes; at most ${most} are allowed`)
     for (const marker of without) {
-      if (text.includes(marker)) problem(`${name} has in its bundle what it does not use: ${marker}`)
+      if (text.includes(marker)) problem(`the bundle of ${name} contains code that it does not use: ${marker}`)
     }
   }
   return `bytes after brotli: ${said.join(", ")}`

@@ -1,4 +1,4 @@
-// The tarballs as they would be published, and what they must contain.
+// Packs the packages as they would be published, and checks the contents of the tarballs.
 import { existsSync, readFileSync, rmSync } from "node:fs"
 import { join, posix } from "node:path"
 import { filesBelow, publicModules, root, shown } from "../lib/workspace.mjs"
@@ -15,7 +15,7 @@ const pnpm = () => {
   return existsSync(local) ? local : "pnpm"
 }
 
-/** The compiler leaves the declarations of deleted modules behind; they must not be published. */
+/** Removes the declarations of deleted modules. The compiler leaves them behind, and they must not be published. */
 const prune = (folder) => {
   for (const path of filesBelow(join(folder, "dist"), (file) => /\.d\.ts(?:\.map)?$/.test(file))) {
     const module = shown(path).replace(/\.d\.ts(?:\.map)?$/, ".ts").replace("/dist/", "/src/")
@@ -23,7 +23,7 @@ const prune = (folder) => {
   }
 }
 
-/** Packs a package into `destination`. */
+/** Packs a package into the folder `destination`. */
 export const pack = async (folder, destination) => {
   prune(folder)
   const license = join(folder, "LICENSE")
@@ -58,7 +58,10 @@ const checkLinks = ({ folder, name }, files) => {
   }
 }
 
-/** Nothing is missing in the tarball, nothing is superfluous, and its package.json names its content. */
+/**
+ * Checks that nothing is missing from the tarball, nothing is superfluous, and its package.json refers to published
+ * files.
+ */
 export const inspect = async ({ folder, modules, name, tarball }) => {
   const files = (await must(`${name}: tar`, "tar", ["-tzf", tarball])).split(/\r?\n/).sort()
   const surplus = files.filter((file) => !allowed.test(file))
@@ -67,11 +70,11 @@ export const inspect = async ({ folder, modules, name, tarball }) => {
     expect(files.includes(`package/${page}`), `${name}: ${page} is missing from the package`)
   }
   checkLinks({ folder, name }, files)
-  // A package of programs only publishes no sources
+  // A package that has only programs publishes no sources
   const sources = modules.length === 0 ? [] : filesBelow(join(folder, "src"), (file) => file.endsWith(".ts"))
   for (const source of sources) {
     const stem = shown(source).slice(`${shown(folder)}/src/`.length, -".ts".length)
-    // Internal modules are bundled into files of other names
+    // Internal modules are bundled into files with other names
     const isInternal = /(?:^|\/)internal\//.test(stem)
     for (const file of [`src/${stem}.ts`, `dist/${stem}.d.ts`, ...(isInternal ? [] : [`dist/${stem}.js`])]) {
       expect(files.includes(`package/${file}`), `${name}: ${file} is missing from the package`)
@@ -91,7 +94,7 @@ export const inspect = async ({ folder, modules, name, tarball }) => {
   expect(!/"\.\/src\//.test(manifest), `${name}: the exports of the package still name sources`)
 }
 
-/** The reports of publint and "are the types wrong?" about a tarball. */
+/** Runs publint and "are the types wrong?" on a tarball. */
 export const lint = async ({ modules, name, tarball }) => {
   const bin = (tool) => join(root, "node_modules/.bin", tool)
   await must(`${name}: publint`, bin("publint"), [tarball, "--strict"])

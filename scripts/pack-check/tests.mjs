@@ -1,5 +1,5 @@
-// Runs tests on the packed packages with vitest: those in the documentation, and the contracts of both stores on the
-// fake Redis and on a real server.
+// Runs tests on the packed packages with vitest: the tests in the documentation, and the contract suites of both stores
+// on the fake Redis and on a real server.
 import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { docBlocks, isTest } from "../lib/doc-blocks.mjs"
@@ -8,10 +8,10 @@ import { binOf, system } from "./consumer.mjs"
 import { run } from "./processes.mjs"
 import { problem } from "./report.mjs"
 
-// Loading the packages dominates the cost of the examples, so the tests share the loaded modules
+// Without isolation, tests share the loaded modules: loading them costs more than running the tests
 const vitest = { include: ["test/**/*.test.ts"], testTimeout: 20_000, maxWorkers: 2, isolate: false }
 
-/** Writes the tests into the consumer's folder, and returns how many of the files are from the documentation. */
+/** Writes the tests into the consumer's folder. Returns the number of tests from the documentation. */
 export const writeTests = (folder) => {
   const tests = docBlocks().filter(isTest)
   if (tests.length === 0) problem("no test was found in the documentation")
@@ -22,7 +22,7 @@ export const writeTests = (folder) => {
   return tests.length
 }
 
-/** Runs them on this Node; tests on a real server find it at REDIS_URL. */
+/** Runs the tests on this Node. Tests on a real server use `redisUrl`. */
 export const runTests = async (folder, redisUrl) => {
   const output = join(folder, "vitest.json")
   const args = [binOf(folder, "vitest"), "run", "--reporter=dot", "--reporter=json", `--outputFile.json=${output}`]

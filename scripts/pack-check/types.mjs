@@ -21,14 +21,14 @@ const strict = {
 const modules = ["program.ts", "imports.ts"]
 const all = [...modules, "commonjs.cts", "dynamic.cts"]
 
-/** `refused`: the expected error code; each import must have one such error. */
+/** The settings of each consumer. `refused` is an error code that each import must cause. */
 const cases = [
-  // With the declarations of all libraries checked, too
+  // Also checks the declarations of all libraries
   { name: "nodenext", module: "nodenext", files: all, skipLibCheck: false, outDir: "out" },
   { name: "node20", module: "node20", files: all },
   { name: "node16", module: "node16", files: [...modules, "dynamic.cts"] },
   { name: "bundler", module: "preserve", moduleResolution: "bundler", files: all },
-  // Here TypeScript does not know that Node can require ES modules
+  // With these settings, TypeScript does not know that Node can require ES modules
   { name: "node16, CommonJS", module: "node16", files: ["commonjs.cts"], refused: "TS1479" }
 ]
 
@@ -46,7 +46,7 @@ const compile = async (folder, compiler, { files, name, refused, skipLibCheck = 
   if (!asExpected) problem(`${compiler}, ${name}: compiling against the packages:\n${text}`)
 }
 
-/** Compiles everything with each of these compilers, and leaves the programs to run in `out`. */
+/** Compiles all consumers with each of these compilers. Leaves runnable programs in `out`. */
 export const checkTypes = async (folder, packed, compilers) => {
   for (const file of ["program.ts", "commonjs.cts", "dynamic.cts"]) {
     cpSync(join(root, "scripts/pack-check/consumer", file), join(folder, file))
@@ -61,8 +61,8 @@ export const checkTypes = async (folder, packed, compilers) => {
 }
 
 /**
- * What this library adds to the check of a program that only locks: the measured counts plus five percent. `pnpm
- * bench:types` shows the cost in seconds.
+ * Limits on what this library adds to the type check of a program that only locks: the measured counts plus five
+ * percent. `pnpm bench:types` shows the cost in seconds.
  */
 const most = { files: 47, lines: 5250, types: 1720, instantiations: 3750 }
 
@@ -76,16 +76,16 @@ export const checkTypeCounts = async (folder) => {
   const [locks, without] = [await count("locks"), await count("without")]
   const said = Object.keys(most).map((name) => {
     const added = locks[name] - without[name]
-    // Not a number if the compiler no longer counts
-    if (!(added <= most[name])) problem(`locks add ${added} ${name} to a check, and at most ${most[name]} are allowed`)
+    // NaN if the compiler no longer prints the count
+    if (!(added <= most[name])) problem(`locks add ${added} ${name} to a type check; at most ${most[name]} are allowed`)
     return `${added} ${name}`
   })
   return `${said.join(", ")}`
 }
 
 /**
- * Checks that a mistake in an operation's options is one error, on the line of the mistake, which names what is wrong
- * in its message or at its position.
+ * Checks that each mistake in an operation's options causes exactly one error, on its own line, whose message or
+ * position names the mistake.
  */
 export const checkWrongOptions = async (folder) => {
   const file = "wrong-options.ts"
@@ -102,7 +102,7 @@ export const checkWrongOptions = async (folder) => {
   const errors = text.split(/^(?=\S+\.ts\(\d+,\d+\): )/m).filter((error) => error.includes(": error TS"))
   for (const { at, named } of mistakes) {
     const found = errors.filter((error) => error.startsWith(`${file}(${at},`))
-    // Otherwise the error points to it, and the message has only the types
+    // Some errors only point to the mistake, and their message has only types
     const line = readFileSync(join(folder, file), "utf8").split("\n")[at - 1]
     const pointsAt = found.some((error) => line.slice(Number(/,(\d+)\)/.exec(error)[1]) - 1).startsWith(named))
     if (found.length !== 1 || !(pointsAt || found[0].includes(named))) {

@@ -1,4 +1,5 @@
-// Explores scopes until a schedule fails: node explore.mjs ROOT DEVIATIONS SCOPES. Prints one line of JSON.
+// Explores the scopes until a schedule fails, and prints the result as one line of JSON. Usage: node explore.mjs ROOT
+// DEVIATIONS SCOPES
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 

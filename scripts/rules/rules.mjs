@@ -1,6 +1,6 @@
-// The rules of the protocol, and how each is broken: by replacing one text in one file. `plan` is the simulator plan
-// whose seeds run, `scopes` are the explorer's programs that start where the rule acts, and `tests` are the module's
-// tests. A `reason` says why no schedule can show that the rule is broken.
+// The rules of the protocol, and how to break each one: replace the text `from` in a file with `to`. `plan` is the
+// simulator plan to run, `scopes` are the explorer's programs in which the rule matters, and `tests` are the module's
+// tests. A `reason` says why no schedule can reveal the broken rule.
 const core = "packages/core/src/internal"
 const mutexLua = "packages/redis/src/internal/mutex/lua/include"
 const streamLua = "packages/redis/src/streams/internal/lua"

@@ -1,4 +1,5 @@
-// Runs seeds of a plan until one fails: node seeds.mjs ROOT PLAN SEEDS [FIRST]. Prints one line of JSON.
+// Runs seeds of a plan until one fails, and prints the result as one line of JSON. Usage: node seeds.mjs ROOT PLAN
+// SEEDS [FIRST]
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 

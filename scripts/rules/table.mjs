@@ -1,4 +1,4 @@
-// The table of broken rules in docs/how-it-is-tested.md.
+// Writes the table of broken rules into docs/how-it-is-tested.md.
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { root } from "../lib/workspace.mjs"

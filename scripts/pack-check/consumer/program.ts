@@ -1,4 +1,4 @@
-// A user's program, which is compiled against the packed packages with strict settings, and run.
+// A user's program. It is compiled against the packed packages with strict settings, then run.
 import { type Lease, Mutex } from "@effect-simba/core"
 import { layer as mutexLayer } from "@effect-simba/core/Mutex"
 import * as MutexStore from "@effect-simba/core/MutexStore"

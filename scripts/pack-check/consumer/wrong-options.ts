@@ -1,4 +1,5 @@
-// Each line has one mistake. The compiler's error must contain, or point to, the text of the comment.
+// Each line has one mistake. The compiler must report it on that line, with an error that contains or points to the
+// text in the comment.
 import { Contender, Leadership, Mutex } from "@effect-simba/core"
 import { StreamClient } from "@effect-simba/core/streams"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"

@@ -143,7 +143,7 @@ describe("balance", () => {
       assert.deepStrictEqual([...backend.failures.values()], [])
       backend.isPaused = false
       yield* TestClock.adjust("1 minute")
-      // Whoever sweeps first takes both, and hands one over
+      // The consumer that sweeps first takes both, then hands one over
       assert.include([1, 2], started)
       assert.deepStrictEqual([yield* count(a), yield* count(b)], [1, 1])
     })))

@@ -1,4 +1,4 @@
-// Runs the package's command line, as npm installed it.
+// Runs the command line as npm installed it.
 import { execFileSync } from "node:child_process"
 
 const ask = (...args) => execFileSync("node_modules/.bin/effect-simba", args, { encoding: "utf8" }).trim()

@@ -1,4 +1,4 @@
-/** The fake without Effect: in this process, and by the package's command line. */
+/** Uses the fake Redis without Effect, in this process and through its command line. */
 import { createFakeRedis } from "@effect-simba/fake-redis"
 import { Redis } from "ioredis"
 import { strictEqual } from "node:assert"

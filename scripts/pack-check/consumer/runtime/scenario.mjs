@@ -1,12 +1,12 @@
-/** What must hold on each runtime, with any store. */
+/** Scenarios that must hold on each runtime, with any store. */
 import { Mutex } from "@effect-simba/core"
 import { StreamClient, StreamMessages } from "@effect-simba/core/streams"
 import { Context, Deferred, Duration, Effect, Fiber, Layer, Schema } from "effect"
 import { Redis } from "effect/persistence/Redis"
 
-const check = (holds, what) => holds ? Effect.void : Effect.die(new Error(`it does not hold that ${what}`))
+const check = (holds, what) => holds ? Effect.void : Effect.die(new Error(`failed: ${what}`))
 
-/** A process with its own contenders. */
+/** Stands for one process, with its own mutex layer. */
 const processOn = (store, processName, options) =>
   Effect.map(
     Layer.build(Layer.fresh(Mutex.layer({ processName, ...options }).pipe(Layer.provide(store)))),
@@ -32,8 +32,8 @@ export const mutexes = (storeOf) =>
   }))
 
 /**
- * All connections break while one process owns the mutex and another waits: the lease outlives its two seconds, so it
- * is renewed, and the release still wakes the waiter.
+ * All connections break while one process owns the mutex and another waits. The lease is still renewed beyond its two
+ * seconds, and the release still wakes the waiter.
  */
 export const outage = (storeOf) =>
   Effect.scoped(Effect.gen(function*() {
@@ -47,7 +47,7 @@ export const outage = (storeOf) =>
         const waiter = yield* Effect.forkScoped(Effect.timed(b.withLock("o")(Effect.void)))
         yield* Effect.sleep("300 millis")
         yield* Effect.ignore(redis.send("CLIENT", "KILL", "TYPE", "pubsub"))
-        // This also closes the connection that sends it
+        // The command also closes the connection that sends it
         yield* Effect.ignore(redis.send("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "no"))
         yield* Effect.sleep("3 seconds")
         yield* check(yield* lease.isHeld, "a lease is renewed after an outage")

@@ -1,4 +1,4 @@
-/** The fake as a server on a port, to which ioredis connects. */
+/** Runs the fake Redis as a server on a port, to which ioredis connects. */
 import { IoRedis } from "@effect-simba/redis"
 import * as FakeRedis from "@effect-simba/testkit/FakeRedis"
 import * as FakeRedisServer from "@effect-simba/testkit/FakeRedisServer"

@@ -1,4 +1,4 @@
-/** What a producer does: adds a message to a data stream. */
+/** Adds a message to a data stream, as a producer does. */
 import { StreamName, type StreamState } from "@effect-simba/core/streams"
 import { Effect } from "effect"
 import { Redis } from "effect/persistence/Redis"

@@ -1,4 +1,4 @@
-/** The contracts of both stores, on the fake Redis. */
+/** Runs the contract suites of both stores on the fake Redis. */
 import { RedisMutex } from "@effect-simba/redis"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { TestRedis } from "@effect-simba/testkit"

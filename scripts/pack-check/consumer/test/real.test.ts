@@ -1,4 +1,4 @@
-/** The contracts of both stores, on the server at REDIS_URL. */
+/** Runs the contract suites of both stores on the server at REDIS_URL. */
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import * as MutexStoreSuite from "@effect-simba/testkit/MutexStoreSuite"
