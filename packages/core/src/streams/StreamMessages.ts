@@ -418,7 +418,7 @@ const loopOf = <A, RD>(
  *
  * A batch has up to `batch` messages and about `batchBytes`, and waits for at most `batchWithin` after its first
  * message. Everything else is as in `process`. If a batch fails in all `attempts`, its messages are tried one by one,
- * with as many attempts each: those that fail again go to the dead letters.
+ * with as many attempts and a commit each: those that fail again go to the dead letters.
  *
  * **Example** (Rows of one insert)
  *

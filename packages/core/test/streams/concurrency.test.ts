@@ -1,3 +1,4 @@
+import { SimbaError } from "@effect-simba/core"
 import { StreamError, StreamLease, StreamMessages } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Clock, Duration, Effect, Exit, Fiber, Layer, Logger, Schedule, Schema } from "effect"
@@ -358,6 +359,48 @@ describe("batches", () => {
       ])
       assert.deepStrictEqual(lease.dead.map(([id]) => id), ["2-0"])
       assert.deepStrictEqual([lease.checkpoint, lease.end], ["4-0", "Ended"])
+    }))
+
+  it.effect("a batch that is retried message by message commits each, and stops between two when it is revoked or lost", () =>
+    Effect.gen(function*() {
+      for (const stop of ["revoked", "lost"] as const) {
+        const lease = new ScriptedLease()
+        lease.add(order(1), order(2), order(3))
+        const { fiber, observed } = yield* batched(
+          lease,
+          { attempts: 1 },
+          (ns) => ns.length > 1 ? Effect.fail("not together") : Effect.sleep("1 second")
+        )
+        yield* TestClock.adjust("1500 millis")
+        assert.deepStrictEqual(commits(lease), ["commit 1-0"])
+        if (stop === "revoked") lease.askBack()
+        else lease.lose()
+        yield* TestClock.adjust("10 seconds")
+        const error = errorOf(yield* Fiber.await(fiber))
+        assert.isTrue(
+          stop === "revoked" ? error instanceof StreamError.StreamYielded : error instanceof SimbaError.LeaseLost
+        )
+        assert.deepStrictEqual(observed, [[1], [2]])
+        assert.strictEqual(lease.checkpoint, stop === "revoked" ? "2-0" : "1-0")
+      }
+    }))
+
+  it.effect("a batch that is retried message by message after a failover lost its messages commits none of them, and stops after a loss", () =>
+    Effect.gen(function*() {
+      for (const isLost of [false, true]) {
+        const lease = new ScriptedLease()
+        lease.add(...[1, 2, 3, 4, 5].map((n) => order(n)))
+        const { fiber, observed } = yield* batched(
+          lease,
+          { attempts: 1, batch: 10, batchWithin: "1 minute", onGap: () => Effect.void },
+          (ns) => ns.length > 1 ? Effect.fail("not together") : Effect.sync(() => isLost && ns[0] === 2 && lease.lose())
+        )
+        lease.rewrite(order(1, "new"))
+        yield* TestClock.adjust("2 minutes")
+        assert.deepStrictEqual(observed, isLost ? [[1], [2]] : [[1], [2], [3], [4], [5], [1]])
+        assert.deepStrictEqual(commits(lease), isLost ? [] : ["commit 0-0", "commit 1-0"])
+        yield* Fiber.interrupt(fiber)
+      }
     }))
 
   it.effect("an incomplete batch is left to the next owner when the data stream is revoked", () =>

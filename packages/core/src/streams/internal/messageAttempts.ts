@@ -32,11 +32,14 @@ const own = [StreamYielded, LeaseLost, StaleToken, BackendError, ProtocolError, 
 const isOwn = (cause: Cause.Cause<unknown>): boolean =>
   cause.reasons.some((reason) => Cause.isFailReason(reason) && own.some((type) => reason.error instanceof type))
 
-/** Runs the handler on messages until they are processed, or in the dead letters. */
+/**
+ * Runs the handler on messages until they are processed, or a single one is in the dead letters. Returns false if all
+ * attempts at a batch failed: the caller then tries its messages one by one.
+ */
 export type Attempts = <M extends RawMessage, E, R>(
   messages: NonEmptyReadonlyArray<M>,
   handler: (messages: NonEmptyReadonlyArray<M>) => Effect.Effect<unknown, E, R>
-) => Effect.Effect<void, E | LeaseError | StreamYielded, R>
+) => Effect.Effect<boolean, E | LeaseError | StreamYielded, R>
 
 interface AttemptOptions {
   readonly attempts?: number | undefined
@@ -94,17 +97,18 @@ export const make = (
     yield* Metric.update(StreamMetrics.stream.deadMessages.failed, 1)
   })
 
-  const attempt: Attempts = (messages, handler) =>
+  return (messages, handler) =>
     Effect.gen(function*() {
       const failed = yield* trying(messages, Effect.suspend(() => handler(messages)))
-      if (failed === undefined) return
-      const [first] = messages
-      if (messages.length === 1) return yield* bury(first, failed.cause, failed.count)
+      if (failed === undefined) return true
+      if (messages.length === 1) {
+        yield* bury(messages[0], failed.cause, failed.count)
+        return true
+      }
       yield* log.warning(
         `A batch of ${messages.length} messages failed ${failed.count} time(s); retrying them one by one`
       )
         .pipe(Effect.annotateLogs(subjectOf(messages)))
-      for (const message of messages) yield* attempt([message], handler)
+      return false
     })
-  return attempt
 }

@@ -57,8 +57,22 @@ export const inBatches = <A, RD, E, R>(
     let bytes = 0
     let began = 0
 
-    const handle = Effect.gen(function*() {
-      if (isReadonlyArrayNonEmpty(messages)) yield* attempt(messages, handler)
+    /** Commits each message before the next one starts. After a rewind, the checkpoint is no longer theirs to move. */
+    const oneByOne = Effect.fnUntraced(function*(messages: ReadonlyArray<Message<A>>, isRewound: boolean) {
+      for (const [index, message] of messages.entries()) {
+        if (index > 0 && !isRewound) {
+          commits.add(messages[index - 1]!)
+          yield* retryOutages(commits.flush)
+        }
+        yield* lease.ensure
+        if (yield* lease.isRevoked) return yield* lease.yield
+        yield* attempt([message], handler)
+      }
+    })
+    const handle = Effect.fnUntraced(function*(isRewound = false) {
+      if (isReadonlyArrayNonEmpty(messages) && !(yield* attempt(messages, handler))) {
+        yield* oneByOne(messages, isRewound)
+      }
       if (last !== undefined) commits.add(last)
       messages = []
       last = undefined
@@ -73,13 +87,13 @@ export const inBatches = <A, RD, E, R>(
     for (;;) {
       const delivery = yield* reading.next(fill)
       if (delivery === undefined || delivery._tag === "Waited") {
-        yield* handle
+        yield* handle()
         if (delivery === undefined) return yield* retryOutages(commits.flush)
         yield* retryOutages(commits.flush)
         continue
       }
       if (delivery._tag === "Rewritten" || delivery._tag === "LostEnd") {
-        yield* handle
+        yield* handle(true)
         yield* turnBack({ commits, lease }, delivery)
         continue
       }
@@ -91,7 +105,7 @@ export const inBatches = <A, RD, E, R>(
       }
       const isFull = messages.length >= limits.count || bytes >= limits.bytes
       if (isFull || limits.count === 1 || limits.waitMillis === 0 && reading.isEmpty) {
-        yield* handle
+        yield* handle()
         yield* limits.count === 1 ? commits.afterMessage : retryOutages(commits.flush)
       }
     }
